@@ -1,0 +1,65 @@
+# `make demo` and `make test` need python3 (3.10 or newer, with venv and headers), a C and C++20 compiler and make. Everything else is
+# installed into .venv from PyPI.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+CMAKE := $(BIN)/cmake
+SANITIZE := -fno-omit-frame-pointer -g -O1
+
+.PHONY: demo test test-native test-sanitizers test-python install format lint clean
+
+demo: install
+	$(BIN)/pidcomm demo
+
+test: test-native test-sanitizers test-python
+
+# The virtual environment with the build tools.
+$(VENV)/tools: pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'pidcomm needs Python 3.10 or newer; $(PYTHON) is older.'; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo 'pidcomm needs the venv module of $(PYTHON) (on Debian: python3-venv).'; exit 1; }
+	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || { echo 'pidcomm needs the C headers of $(PYTHON) (on Debian: python3-dev).'; exit 1; }
+	@c++ --version >/dev/null && cc --version >/dev/null || { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.2'
+	touch $@
+
+install: $(VENV)/tools
+	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[test]'
+
+# Native tests in a build folder of their own; $(1) name, $(2) flags.
+define build_native
+	PATH="$(BIN):$$PATH" $(CMAKE) -S . -B build/$(1) -G Ninja -DPIDCOMM_BUILD_TESTS=ON -DDPUEMU_BUILD_TESTS=ON $(2) >/dev/null
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$(1)
+endef
+
+test-native: $(VENV)/tools
+	$(call build_native,release,-DCMAKE_BUILD_TYPE=Release)
+	tests/run_native.sh build/release
+	tests/check_isa_objects.sh build/release
+
+test-sanitizers: $(VENV)/tools
+	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined")
+	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/asan
+	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
+	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
+
+test-python: install
+	$(BIN)/python -m pytest -q tests/python
+
+format: $(VENV)/tools
+	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
+	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' | xargs $(BIN)/clang-format -i
+	$(BIN)/ruff format python tests
+
+lint: $(VENV)/tools
+	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
+	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' | xargs $(BIN)/clang-format --dry-run --Werror
+	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests
+	$(BIN)/mypy python/pidcomm
+
+clean:
+	rm -rf build $(VENV)
+
+# A comma for use inside a function call.
+, := ,

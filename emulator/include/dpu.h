@@ -1,0 +1,205 @@
+/// dpu.h: the UPMEM host API, as far as dpuemu emulates it. Names, signatures and values are those of the UPMEM SDK 2025.1.
+///
+/// Present: sets and their iteration, MRAM transfers (synchronous, asynchronous, broadcast), callbacks, status.
+/// In this version PE programs are NOT executed: dpu_load finds no program it can run, dpu_launch has none to launch, dpu_log_read none
+/// that wrote. WRAM and IRAM are therefore empty of symbols; MRAM is complete, with the address map of the hardware (dpuemu.h).
+/// Absent: scatter-gather transfers, FIFOs, checkpoints.
+///
+/// Errors common to every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set, or the allocation it is a part of, has been
+/// freed (also if its ranks are allocated again), or is none; DPU_ERR_SYSTEM if memory or threads run out. Every check comes before the
+/// first byte moves.
+///
+/// Threads: any number of threads may call any function; sets are independent of each other. Transfers of one rank by several threads
+/// are safe for the emulator, but then the order of the bytes is the program's business.
+#ifndef DPU_H
+#define DPU_H
+
+#include <dpu_error.h>
+#include <dpu_macro_utils.h>
+#include <dpu_types.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef enum dpu_launch_policy_t {
+  DPU_ASYNCHRONOUS,
+  DPU_SYNCHRONOUS,
+} dpu_launch_policy_t;
+
+typedef enum dpu_xfer_t {
+  DPU_XFER_TO_DPU,
+  DPU_XFER_FROM_DPU,
+} dpu_xfer_t;
+
+typedef enum dpu_xfer_flags_t {
+  DPU_XFER_DEFAULT = 0,        ///< return when the bytes have moved; forget the prepared buffers
+  DPU_XFER_NO_RESET = 1 << 0,  ///< keep the prepared buffers for the next transfer
+  DPU_XFER_ASYNC = 1 << 1,     ///< return at once; the transfer runs after the earlier asynchronous work of each rank
+  DPU_XFER_PARALLEL = 1 << 2,  ///< beside running PEs: WRAM only, hence always an error here
+} dpu_xfer_flags_t;
+
+typedef enum dpu_callback_flags_t {
+  DPU_CALLBACK_DEFAULT = 0,           ///< once per rank, in the calling thread, before dpu_callback returns
+  DPU_CALLBACK_ASYNC = 1 << 0,        ///< as a job of each rank: after the rank's earlier jobs, before its later ones
+  DPU_CALLBACK_NONBLOCKING = 1 << 1,  ///< with ASYNC: later jobs of the rank do not wait for it
+  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< once for the whole set, when all its ranks have got there
+  DPU_CALLBACK_PARALLEL = 1 << 3,     ///< with ASYNC: does not wait for running PEs
+} dpu_callback_flags_t;
+
+/// Runs `on_error` after naming the place and the error on stderr if `statement` is not DPU_OK.
+#define DPU_CHECK(statement, on_error)                                                                 \
+  do {                                                                                                 \
+    dpu_error_t dpu_check_error_ = (statement);                                                        \
+    if (dpu_check_error_ != DPU_OK) {                                                                  \
+      char *dpu_check_string_ = dpu_error_to_string(dpu_check_error_);                                 \
+      fprintf(stderr, "%s:%d(%s): DPU Error (%s)\n", __FILE__, __LINE__, __func__, dpu_check_string_); \
+      free(dpu_check_string_);                                                                         \
+      on_error;                                                                                        \
+    }                                                                                                  \
+  } while (0)
+
+#define DPU_ASSERT(statement) DPU_CHECK(statement, exit(EXIT_FAILURE))
+
+/// As a count for dpu_alloc and dpu_alloc_ranks: everything that is free.
+#define DPU_ALLOCATE_ALL (UINT_MAX)
+
+/// Takes free ranks in ascending order until they have at least `nr_dpus` enabled DPUs, then disables the surplus one by one: each time
+/// in the bank (line) that has most disabled DPUs already, among equals in the rank with most enabled ones, among equals in the last
+/// rank, last bank and last chip.
+///
+/// profile: NULL or a list "key=value,key=value". Keys are not looked at (also not nrThreadPerPool: see DPUEMU_THREADS).
+/// MRAM is undefined after allocation, as on hardware.
+/// Errors: DPU_ERR_ALLOCATION for 0 or too many DPUs, and then none is taken; DPU_ERR_INVALID_PROFILE for a profile that is no such
+/// list, or when an environment variable of dpuemu.h has no valid value.
+dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set);
+
+/// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: as dpu_alloc.
+dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set);
+
+/// Waits for the asynchronous work and running PEs of the set, then gives its ranks back and its memory to the operating system.
+/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not exactly one that an allocation returned; DPU_ERR_MRAM_BUSY while a window
+/// (dpuemu_window_acquire) is open, and then the set stays valid; DPU_ERR_INTERNAL inside a callback of the set.
+dpu_error_t dpu_free(struct dpu_set_t dpu_set);
+
+dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks);
+
+/// Counts the enabled DPUs of the set.
+dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
+
+/// DPU_RANK_FOREACH(set, rank[, i]): `rank` (a struct dpu_set_t variable) becomes each rank of the set in order of allocation.
+#define DPU_RANK_FOREACH(set, ...) DPU_MACRO_CONCAT(DPU_RANK_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
+#define DPU_RANK_FOREACH_1(set, rank)                                                                                           \
+  for (struct dpu_set_rank_iterator_t rank_it_ = dpu_set_rank_iterator_from(&(set)); (rank) = rank_it_.next, rank_it_.has_next; \
+       dpu_set_rank_iterator_next(&rank_it_))
+#define DPU_RANK_FOREACH_2(set, rank, i)                                             \
+  for (struct dpu_set_rank_iterator_t rank_it_ = dpu_set_rank_iterator_from(&(set)); \
+       (i) = rank_it_.count, (rank) = rank_it_.next, rank_it_.has_next; dpu_set_rank_iterator_next(&rank_it_))
+
+/// DPU_FOREACH(set, dpu[, i]): `dpu` (a struct dpu_set_t variable) becomes each enabled DPU of the set: ranks in order of allocation,
+/// within a rank ascending in chip*8 + bank. `i` counts enabled DPUs. Note that 8 consecutive DPUs are the banks of one chip.
+#define DPU_FOREACH(set, ...) DPU_MACRO_CONCAT(DPU_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
+#define DPU_FOREACH_1(set, dpu)                                                                                           \
+  for (struct dpu_set_dpu_iterator_t dpu_it_ = dpu_set_dpu_iterator_from(&(set)); (dpu) = dpu_it_.next, dpu_it_.has_next; \
+       dpu_set_dpu_iterator_next(&dpu_it_))
+#define DPU_FOREACH_2(set, dpu, i)                                                \
+  for (struct dpu_set_dpu_iterator_t dpu_it_ = dpu_set_dpu_iterator_from(&(set)); \
+       (i) = dpu_it_.count, (dpu) = dpu_it_.next, dpu_it_.has_next; dpu_set_dpu_iterator_next(&dpu_it_))
+
+/// State of the loops above. An iterator of a set that is not valid has nothing next.
+struct dpu_set_rank_iterator_t {
+  struct dpu_set_t *set;
+  uint32_t count;
+  uint32_t next_idx;
+  bool has_next;
+  struct dpu_set_t next;
+};
+
+struct dpu_set_dpu_iterator_t {
+  struct dpu_set_rank_iterator_t rank_iterator;
+  uint32_t count;
+  uint32_t next_idx;
+  bool has_next;
+  struct dpu_set_t next;
+};
+
+struct dpu_set_rank_iterator_t dpu_set_rank_iterator_from(struct dpu_set_t *set);
+void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator);
+struct dpu_set_dpu_iterator_t dpu_set_dpu_iterator_from(struct dpu_set_t *set);
+void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator);
+
+/// PE programs are not executed in this version: these three return DPU_ERR_ELF_NO_SUCH_FILE if the file does not exist (NULL included),
+/// else DPU_ERR_ELF_INVALID_FILE. What is in MRAM stays.
+dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
+dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program);
+dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
+
+/// Finds a symbol of a program. With no program (NULL) only DPU_MRAM_HEAP_POINTER_NAME is known, as the whole MRAM: address 0x08000000,
+/// 64 MiB. (The SDK knows no symbol then; this leniency lets MRAM be used without a PE program.)
+/// Errors: DPU_ERR_NO_PROGRAM_LOADED for any other name, DPU_ERR_UNKNOWN_SYMBOL for a NULL name.
+dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
+
+/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, else always DPU_ERR_NO_PROGRAM_LOADED in this version.
+dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
+
+/// done: no PE of the set runs and no asynchronous work of it waits. fault: a PE of the set is in fault. Does not wait.
+dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
+
+/// Waits for the asynchronous work and running PEs of the set.
+/// Errors: the first error of an asynchronous job since the last dpu_sync; else DPU_ERR_DPU_FAULT while a PE is in fault (until the
+/// rank's next run, or dpu_free).
+dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
+
+/// Names `buffer` as the host side of the next dpu_push_xfer of each DPU in the set. NULL: the DPU takes no part.
+/// Errors: DPU_ERR_DPU_DISABLED for a single disabled DPU.
+dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
+
+/// Moves `length` bytes between each prepared buffer and its DPU's MRAM at symbol + offset. DPUs without a buffer keep every byte.
+/// Offset and length may be any number of bytes: unlike the SDK, nothing is rounded to 8. Multiples of 8 are fast.
+/// Errors: DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS, DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS,
+/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol; DPU_ERR_MRAM_BUSY while PEs run;
+/// DPU_ERR_DPU_FAULT. An asynchronous transfer waits for running PEs instead, and dpu_sync tells its errors. After an error the prepared
+/// buffers stay.
+dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
+                          dpu_xfer_flags_t flags);
+dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                                 size_t length, dpu_xfer_flags_t flags);
+
+/// Copies the same `length` bytes to every DPU of the set. Errors: as dpu_push_xfer.
+dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length,
+                             dpu_xfer_flags_t flags);
+dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
+                                    size_t length, dpu_xfer_flags_t flags);
+
+/// dpu_broadcast_to with DPU_XFER_DEFAULT.
+dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length);
+dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
+                               size_t length);
+
+/// Copies from one DPU. Errors: as dpu_push_xfer, and DPU_ERR_INVALID_DPU_SET if the set is not a single DPU.
+dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst, size_t length);
+dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length);
+
+/// Calls callback(rank as a set, index of the rank in the set, args) for each rank; for a single DPU or DPU_CALLBACK_SINGLE_CALL once,
+/// with the whole set and UINT32_MAX. Inside a callback the ranks it was called for are not waited for: transfers run at once, and have
+/// prepared buffers of their own.
+/// Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error that a synchronous callback returned (dpu_sync tells those of the others).
+dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
+                         dpu_callback_flags_t flags);
+
+/// Prints what the DPU's program printed. Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, else always
+/// DPU_ERR_LOG_CONTEXT_MISSING in this version.
+dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPU_H

@@ -1,0 +1,67 @@
+/// dpu_error.h: the status codes of the UPMEM host API. Names, order and values are those of the UPMEM SDK.
+#ifndef DPU_ERROR_H
+#define DPU_ERROR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef enum dpu_error_t {
+  DPU_OK,
+  DPU_ERR_INTERNAL,                          ///< a NULL argument, or a call that is not possible here (dpu_free inside a callback)
+  DPU_ERR_SYSTEM,                            ///< memory or a thread could not be had from the operating system
+  DPU_ERR_DRIVER,                            ///< not used by dpuemu
+  DPU_ERR_ALLOCATION,                        ///< not enough free DPUs
+  DPU_ERR_INVALID_DPU_SET,                   ///< the set is freed, never was, or is of the wrong kind for this call
+  DPU_ERR_INVALID_THREAD_ID,                 ///< not used by dpuemu
+  DPU_ERR_INVALID_NOTIFY_ID,                 ///< not used by dpuemu
+  DPU_ERR_INVALID_WRAM_ACCESS,               ///< the symbol lies in WRAM, which this version does not hold
+  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol lies in IRAM, which this version does not hold
+  DPU_ERR_INVALID_MRAM_ACCESS,               ///< the transfer would pass the end of the 64 MiB of MRAM
+  DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
+  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a host window is open: the other side owns the MRAM
+  DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
+  DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL on an MRAM symbol
+  DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu
+  DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program
+  DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< not used by dpuemu
+  DPU_ERR_CORRUPTED_MEMORY,                  ///< not used by dpuemu
+  DPU_ERR_DPU_DISABLED,                      ///< the single-DPU set names a disabled DPU
+  DPU_ERR_DPU_ALREADY_RUNNING,               ///< the PEs of the rank run already
+  DPU_ERR_INVALID_MEMORY_TRANSFER,           ///< neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU
+  DPU_ERR_INVALID_LAUNCH_POLICY,             ///< neither DPU_SYNCHRONOUS nor DPU_ASYNCHRONOUS
+  DPU_ERR_DPU_FAULT,                         ///< a DPU of the set is in fault
+  DPU_ERR_ELF_INVALID_FILE,                  ///< not a program this machine can run (this version runs none)
+  DPU_ERR_ELF_NO_SUCH_FILE,                  ///< the program file does not exist
+  DPU_ERR_ELF_NO_SUCH_SECTION,               ///< not used by dpuemu
+  DPU_ERR_TIMEOUT,                           ///< not used by dpuemu
+  DPU_ERR_INVALID_PROFILE,                   ///< a profile that is no list of key=value, or a machine that cannot be
+  DPU_ERR_UNKNOWN_SYMBOL,                    ///< no symbol of that name
+  DPU_ERR_LOG_FORMAT,                        ///< not used by dpuemu
+  DPU_ERR_LOG_CONTEXT_MISSING,               ///< no program loaded that could have written a log
+  DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< not used by dpuemu
+  DPU_ERR_VPD_INVALID_FILE,                  ///< not used by dpuemu
+  DPU_ERR_VPD_NO_REPAIR,                     ///< not used by dpuemu
+  DPU_ERR_NO_THREAD_PER_RANK,                ///< not used by dpuemu
+  DPU_ERR_INVALID_BUFFER_SIZE,               ///< not used by dpuemu
+  DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING without DPU_CALLBACK_ASYNC
+  DPU_ERR_TOO_MANY_TASKLETS,                 ///< not used by dpuemu
+  DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< not used by dpuemu
+  DPU_ERR_SG_LENGTH_MISMATCH,                ///< not used by dpuemu
+  DPU_ERR_SG_NOT_ACTIVATED,                  ///< not used by dpuemu
+  DPU_ERR_SG_NOT_MRAM_SYMBOL,                ///< not used by dpuemu
+  DPU_ERR_ASYNC_JOBS = (int)(1U << 31),      ///< a bit, not a number; dpuemu returns the plain code of the failed job instead
+} dpu_error_t;
+
+/// Where the SDK puts the kind of a failed asynchronous job inside a code that has DPU_ERR_ASYNC_JOBS set.
+#define DPU_ERROR_ASYNC_JOB_TYPE_SHIFT (16)
+
+/// A sentence for `status`. The caller frees it with free(). NULL only if memory has run out.
+char *dpu_error_to_string(dpu_error_t status);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPU_ERROR_H

@@ -1,0 +1,21 @@
+/// dpu_log.h: reading what a DPU's program printed, by DPU rather than by set.
+#ifndef DPU_LOG_H
+#define DPU_LOG_H
+
+#include <dpu_error.h>
+#include <dpu_types.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/// As dpu_log_read for a set of this one DPU.
+dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPU_LOG_H

@@ -1,0 +1,50 @@
+/// dpu_management.h: what a library may ask about ranks and DPUs. Names and signatures are those of the UPMEM SDK.
+///
+/// None of these functions returns a status. For a rank or DPU that is not allocated they return NULL, false, -1, or all ones.
+#ifndef DPU_MANAGEMENT_H
+#define DPU_MANAGEMENT_H
+
+#include <dpu_error.h>
+#include <dpu_macro_utils.h>
+#include <dpu_types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/// The DPU at (chip, bank), enabled or not. NULL if there is no such place.
+struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id);
+
+/// rank id << 16 | chip << 8 | bank
+dpu_id_t dpu_get_id(struct dpu_t *dpu);
+
+/// Number of the rank in the machine, 0 to 39. Rank r is on channel r / ranks_per_channel (dpuemu_get_machine).
+dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
+
+/// Node of the rank's memory, -1 if unknown.
+int dpu_get_rank_numa_node(struct dpu_rank_t *rank);
+
+struct dpu_rank_t *dpu_get_rank(struct dpu_t *dpu);
+
+/// The chip 0..7, the bank 0..7.
+dpu_slice_id_t dpu_get_slice_id(struct dpu_t *dpu);
+dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu);
+
+bool dpu_is_enabled(struct dpu_t *dpu);
+
+/// A set of one rank. It refers to `*rank` for as long as it is used.
+struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank);
+struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu);
+
+/// The only rank, the only DPU of the set; NULL if it has another shape.
+struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set);
+struct dpu_t *dpu_from_set(struct dpu_set_t set);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPU_MANAGEMENT_H

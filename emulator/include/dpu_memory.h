@@ -1,0 +1,29 @@
+/// dpu_memory.h: transfers below the level of symbols. Signatures of the UPMEM SDK; only MRAM is reachable in this version.
+#ifndef DPU_MEMORY_H
+#define DPU_MEMORY_H
+
+#include <dpu_error.h>
+#include <dpu_types.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct dpu_transfer_matrix;
+
+/// Copy between a host buffer and one DPU's MRAM at a byte offset. Any alignment.
+/// Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_DPU_DISABLED, DPU_ERR_INVALID_MRAM_ACCESS, DPU_ERR_MRAM_BUSY, DPU_ERR_DPU_FAULT.
+dpu_error_t dpu_copy_to_mram(struct dpu_t *dpu, mram_addr_t mram_byte_offset, const uint8_t *source, mram_size_t nb_of_bytes);
+dpu_error_t dpu_copy_from_mram(struct dpu_t *dpu, uint8_t *destination, mram_addr_t mram_byte_offset, mram_size_t nb_of_bytes);
+
+/// Transfers as a matrix says (dpu_transfer_matrix.h). Errors: as above, and DPU_ERR_SG_NOT_ACTIVATED for a scatter-gather matrix.
+dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix);
+dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPU_MEMORY_H

@@ -1,0 +1,20 @@
+/// dpu_program.h: the program of a DPU. PE programs are not executed in this version, so no DPU ever has one.
+#ifndef DPU_PROGRAM_H
+#define DPU_PROGRAM_H
+
+#include <dpu_error.h>
+#include <dpu_types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/// The program loaded into the DPU, NULL if none.
+struct dpu_program_t *dpu_get_program(struct dpu_t *dpu);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPU_PROGRAM_H

@@ -1,0 +1,93 @@
+/// dpu_types.h: the plain types of the UPMEM host API, with the names and layouts of the UPMEM SDK.
+#ifndef DPU_TYPES_H
+#define DPU_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// Chips ("slices", one control interface each) of a rank, and DPUs ("members", banks) of a chip.
+#define DPU_MAX_NR_CIS 8
+#define DPU_MAX_NR_DPUS_PER_CI 8
+#define DPU_MAX_NR_GROUPS 8
+#define DPU_BOOT_THREAD 0
+
+/// Name of the symbol at the first MRAM byte that the loaded program does not use.
+#define DPU_MRAM_HEAP_POINTER_NAME "__sys_used_mram_end"
+
+#define DPU_API_DEPRECATED __attribute__((deprecated))
+
+typedef uint16_t dpu_rank_id_t;
+typedef uint32_t dpu_id_t;
+typedef uint8_t dpu_slice_id_t;
+typedef uint8_t dpu_member_id_t;
+typedef uint8_t dpu_group_id_t;
+typedef uint8_t dpu_thread_t;
+typedef uint8_t dpu_notify_bit_id_t;
+
+/// Addresses and sizes in the three memories of a DPU. IRAM counts instructions, WRAM words or bytes, MRAM bytes.
+typedef uint16_t iram_addr_t;
+typedef uint32_t wram_addr_t;
+typedef uint32_t mram_addr_t;
+typedef mram_addr_t dpu_mem_max_addr_t;
+typedef uint16_t iram_size_t;
+typedef uint32_t wram_size_t;
+typedef uint32_t mram_size_t;
+typedef mram_size_t dpu_mem_max_size_t;
+
+typedef uint64_t dpuinstruction_t;
+typedef uint32_t dpuword_t;
+typedef uint8_t dpu_bitfield_t;
+typedef uint8_t dpu_ci_bitfield_t;
+
+#define DPU_BITFIELD_ALL ((dpu_bitfield_t) - 1)
+
+struct dpu_rank_t;
+struct dpu_t;
+struct dpu_transfer_matrix;
+struct dpu_program_t;
+
+typedef enum dpu_set_kind_t {
+  DPU_SET_RANKS,
+  DPU_SET_DPU,
+} dpu_set_kind_t;
+
+/// A set of DPUs: whole ranks (of which only the enabled DPUs take part), or one DPU. Copied by value; the ranks array belongs to the
+/// allocation it came from.
+struct dpu_set_t {
+  dpu_set_kind_t kind;
+  union {
+    struct {
+      uint32_t nr_ranks;
+      struct dpu_rank_t **ranks;
+    } list;
+    struct dpu_t *dpu;
+  };
+};
+
+/// A variable of a PE program: its address in the DPU's address space (MRAM starts at 0x08000000) and its size in bytes.
+struct dpu_symbol_t {
+  dpu_mem_max_addr_t address;
+  dpu_mem_max_size_t size;
+};
+
+/// A PE program embedded in the host program.
+struct dpu_incbin_t {
+  uint8_t *buffer;
+  size_t size;
+  const char *path;
+};
+
+/// The blocks of one DPU in a scatter-gather transfer. Only the layout is offered: dpuemu has no scatter-gather transfers.
+struct sg_xfer_buffer {
+  uint32_t max_nr_blocks;
+  uint8_t **blocks_addr;
+  uint32_t *blocks_length;
+  uint32_t nr_blocks;
+};
+
+typedef enum dpu_transfer_matrix_type_t {
+  DPU_DEFAULT_XFER_MATRIX,
+  DPU_SG_XFER_MATRIX,
+} dpu_transfer_matrix_type_t;
+
+#endif  // DPU_TYPES_H

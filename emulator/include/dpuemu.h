@@ -1,0 +1,91 @@
+/// dpuemu.h: what the emulator offers beyond the UPMEM host API.
+///
+/// Programs that should also run on DIMMs use dpu.h only. This header is for whoever sets up the emulated machine (tests, benchmarks,
+/// the Python package) and for the rank window through which a library reaches a rank's memory as a Xeon would see it.
+///
+/// Every function returns a dpu_error_t; none prints, aborts or exits (except the strict mode described at dpuemu_machine.strict).
+#ifndef DPUEMU_H
+#define DPUEMU_H
+
+#include <dpu.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/// Geometry of one rank: 8 chips x 8 banks x 64 MiB. A line is 64 bytes of the region: one 64-bit word of each of the 8 chips of one bank.
+#define DPUEMU_CHIPS_PER_RANK 8u
+#define DPUEMU_BANKS_PER_CHIP 8u
+#define DPUEMU_DPUS_PER_RANK 64u
+#define DPUEMU_MRAM_BYTES (UINT64_C(64) << 20)
+#define DPUEMU_REGION_BYTES (UINT64_C(8) << 30)
+#define DPUEMU_MAX_RANKS 40u
+
+/// The emulated machine. Fields that are 0 take their default from the environment variable in brackets, else the value in parentheses.
+typedef struct dpuemu_machine {
+  uint32_t ranks;              ///< 1 to 40 ranks [DPUEMU_RANKS] (40)
+  uint32_t channels;           ///< memory channels [DPUEMU_CHANNELS] (ranks / ranks_per_channel, rounded up)
+  uint32_t ranks_per_channel;  ///< ranks on one channel [DPUEMU_RANKS_PER_CHANNEL] (4)
+  uint32_t threads;            ///< host threads for transfers, all ranks together [DPUEMU_THREADS] (number of CPUs)
+  int hugepages;               ///< 1: transparent huge pages, 2: 4 KiB pages only [DPUEMU_HUGEPAGES=on|off] (1)
+  int flush;                   ///< 1: transfers flush lines as the SDK does on hardware, 2: they do not [DPUEMU_FLUSH=on|off] (2)
+  int strict;                  ///< 1: pages of a rank owned by its PEs are inaccessible to the host; touching them ends the process
+                               ///< with a sentence naming the rank. 2: not. [DPUEMU_STRICT=1|0] (2)
+} dpuemu_machine_t;
+
+/// Replaces the machine (NULL: every field 0). `disabled` (may be NULL) lists n_disabled DPUs that the machine does not have, each as
+/// rank*64 + chip*8 + bank [DPUEMU_DISABLED="rank.chip.bank,..."]. Errors: DPU_ERR_ALLOCATION while any rank is allocated;
+/// DPU_ERR_INVALID_PROFILE for values out of range (ranks > 40, channels*ranks_per_channel < ranks, a disabled DPU that does not exist).
+dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *disabled, uint32_t n_disabled);
+
+/// The machine as it is, every field with its value in force.
+dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine);
+
+/// Changes the transfer settings of the running machine: threads (0 keeps), flush (0 keeps, 1 on, 2 off).
+/// Errors: DPU_ERR_INVALID_PROFILE for values out of range.
+dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush);
+
+/// Offset in the region of byte `mram_offset` of the DPU at (chip, bank). The exact Xeon address map of a rank.
+/// Requires chip, bank < 8 and mram_offset < 64 MiB; returns UINT64_MAX otherwise.
+uint64_t dpuemu_region_offset(uint32_t chip, uint32_t bank, uint64_t mram_offset);
+
+/// What the host sees of one rank while it owns the rank's MRAM.
+typedef struct dpuemu_window {
+  uint8_t *base;        ///< start of the region
+  uint64_t size_bytes;  ///< its size, DPUEMU_REGION_BYTES
+  int numa_node;        ///< node of the memory, -1 if unknown
+  uint64_t enabled;     ///< bit 8*bank + chip is set for every enabled DPU
+} dpuemu_window_t;
+
+/// Waits for earlier asynchronous work and running PEs of the rank, makes the host the owner of all its MRAM, maps the region if needed.
+/// Windows of one rank nest: each acquire is matched by a release; a launch is refused (DPU_ERR_MRAM_BUSY) in between.
+/// Errors: DPU_ERR_INVALID_DPU_SET if the rank is not allocated, DPU_ERR_DPU_FAULT if a PE of it is in fault, DPU_ERR_SYSTEM if memory
+/// cannot be mapped.
+dpu_error_t dpuemu_window_acquire(struct dpu_rank_t *rank, dpuemu_window_t *window);
+
+/// Gives the window back. The host remains the owner until the next launch. dpu_free is refused (DPU_ERR_MRAM_BUSY) while one is open.
+/// Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_INTERNAL if no window of the rank is open.
+dpu_error_t dpuemu_window_release(struct dpu_rank_t *rank);
+
+/// For tests of programs that share a rank with its PEs: makes the PEs the owner of the rank's MRAM as a launch does (after the rank's
+/// queued asynchronous work), running until dpuemu_end_run is called (by any thread). In between transfers fail with DPU_ERR_MRAM_BUSY;
+/// asynchronous transfers, dpu_sync, dpu_free and window_acquire wait. After the end the PEs remain the owner until the host's next
+/// transfer or window, and in strict mode the rank stays protected until then. With fault = true the run ends with DPU `dpu_in_rank`
+/// (chip*8 + bank) in fault: dpu_sync, transfers and window_acquire on the rank then return DPU_ERR_DPU_FAULT until the next
+/// dpuemu_begin_run or dpu_free. Errors: DPU_ERR_INVALID_DPU_SET; begin: DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or
+/// window is open; end: DPU_ERR_INTERNAL if no PE runs or there is no such DPU.
+dpu_error_t dpuemu_begin_run(struct dpu_rank_t *rank);
+dpu_error_t dpuemu_end_run(struct dpu_rank_t *rank, bool fault, uint32_t dpu_in_rank);
+
+/// Bytes of emulated MRAM backed by memory now, over all ranks.
+dpu_error_t dpuemu_resident_bytes(uint64_t *bytes);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif  // DPUEMU_H

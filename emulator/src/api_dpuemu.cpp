@@ -1,0 +1,79 @@
+// dpuemu.h: the machine, the rank window, runs.
+#include <dpu_management.h>
+#include <dpuemu.h>
+
+#include "address_map.h"
+#include "guard.h"
+#include "machine.h"
+
+using namespace dpuemu;
+
+namespace {
+
+/// act(the rank, its pinned set) for an allocated rank.
+template <class Act>
+dpu_error_t with_rank(dpu_rank_t *handle, Act act) {
+  return guarded([&] {
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set_from_rank(&handle));
+    return status == DPU_OK ? act(*set.ranks()[0], set) : status;
+  });
+}
+
+}  // namespace
+
+dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *disabled, uint32_t n_disabled) {
+  return guarded([&] {
+    std::optional<std::span<const uint32_t>> absent;
+    if (disabled != nullptr) absent.emplace(disabled, n_disabled);
+    return Machine::instance().configure(machine != nullptr ? *machine : dpuemu_machine_t{}, absent);
+  });
+}
+
+dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine) {
+  return guarded([&] { return machine != nullptr ? Machine::instance().settings(*machine) : DPU_ERR_INTERNAL; });
+}
+
+dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush) {
+  return guarded([&] { return Machine::instance().set_transfer(threads, flush); });
+}
+
+uint64_t dpuemu_region_offset(uint32_t chip, uint32_t bank, uint64_t mram_offset) {
+  return chip < kChips && bank < kBanks && mram_offset < kMramBytes ? byte_offset(chip, bank, mram_offset) : UINT64_MAX;
+}
+
+dpu_error_t dpuemu_window_acquire(struct dpu_rank_t *handle, dpuemu_window_t *window) {
+  if (window == nullptr) return DPU_ERR_INTERNAL;
+  return with_rank(handle, [&](Rank &rank, const PinnedSet &set) {
+    const dpu_error_t status = rank.open_window();
+    if (status != DPU_OK) return status;
+    *window = {rank.region().base(), kRegionBytes, Machine::instance().numa_node(), 0};
+    for (uint32_t chip = 0; chip < kChips; ++chip)
+      for (uint32_t bank = 0; bank < kBanks; ++bank)
+        window->enabled |= (set.members(0) >> dpu_index(chip, bank) & 1) << (bank * kChips + chip);
+    return DPU_OK;
+  });
+}
+
+dpu_error_t dpuemu_window_release(struct dpu_rank_t *handle) {
+  return with_rank(handle, [](Rank &rank, const PinnedSet &) { return rank.close_window(); });
+}
+
+dpu_error_t dpuemu_begin_run(struct dpu_rank_t *handle) {
+  return with_rank(handle, [](Rank &rank, const PinnedSet &) { return rank.begin_run(Machine::instance().is_strict()); });
+}
+
+dpu_error_t dpuemu_end_run(struct dpu_rank_t *handle, bool fault, uint32_t dpu_in_rank) {
+  return with_rank(handle, [=](Rank &rank, const PinnedSet &) {
+    if (fault && dpu_in_rank >= kDpusPerRank) return DPU_ERR_INTERNAL;
+    return rank.end_run(fault ? UINT64_C(1) << dpu_in_rank : 0);
+  });
+}
+
+dpu_error_t dpuemu_resident_bytes(uint64_t *bytes) {
+  return guarded([&] {
+    if (bytes == nullptr) return DPU_ERR_INTERNAL;
+    *bytes = Machine::instance().resident_bytes();
+    return DPU_OK;
+  });
+}

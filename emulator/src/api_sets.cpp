@@ -1,0 +1,119 @@
+// dpu.h: allocation of sets, counting and iterating them.
+#include <dpu.h>
+
+#include <bit>
+#include <cstring>
+
+#include "guard.h"
+#include "machine.h"
+
+using namespace dpuemu;
+
+namespace {
+
+/// A list "key=value,key=value", with nothing empty but the values. NULL and "" are the default profile.
+bool is_profile(const char *profile) {
+  if (profile == nullptr || *profile == '\0') return true;
+  for (const char *entry = profile;; ++entry) {
+    const char *end = std::strchr(entry, ',');
+    const size_t length = end != nullptr ? static_cast<size_t>(end - entry) : std::strlen(entry);
+    const void *equals = std::memchr(entry, '=', length);
+    if (equals == nullptr || equals == entry) return false;
+    if (end == nullptr) return true;
+    entry = end;
+  }
+}
+
+dpu_error_t allocate(Machine::Unit unit, uint32_t count, const char *profile, dpu_set_t *dpu_set) {
+  return guarded([&] {
+    if (dpu_set == nullptr) return DPU_ERR_INTERNAL;
+    if (!is_profile(profile)) return DPU_ERR_INVALID_PROFILE;
+    if (count == 0) return DPU_ERR_ALLOCATION;
+    return Machine::instance().allocate(unit, count, *dpu_set);
+  });
+}
+
+}  // namespace
+
+dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set) {
+  return allocate(Machine::Unit::kDpus, nr_dpus, profile, dpu_set);
+}
+
+dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set) {
+  return allocate(Machine::Unit::kRanks, nr_ranks, profile, dpu_set);
+}
+
+dpu_error_t dpu_free(struct dpu_set_t dpu_set) {
+  return guarded([&] { return Machine::instance().free(dpu_set); });
+}
+
+dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks) {
+  return guarded([&] {
+    if (nr_ranks == nullptr) return DPU_ERR_INTERNAL;
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set);
+    if (status == DPU_OK) *nr_ranks = static_cast<uint32_t>(set.ranks().size());
+    return status;
+  });
+}
+
+dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus) {
+  return guarded([&] {
+    if (nr_dpus == nullptr) return DPU_ERR_INTERNAL;
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set);
+    if (status != DPU_OK) return status;
+    uint32_t count = 0;
+    for (size_t i = 0; i < set.ranks().size(); ++i) count += static_cast<uint32_t>(std::popcount(set.members(i)));
+    *nr_dpus = set.is_single_dpu() ? 1 : count;
+    return DPU_OK;
+  });
+}
+
+struct dpu_set_rank_iterator_t dpu_set_rank_iterator_from(struct dpu_set_t *set) {
+  dpu_set_rank_iterator_t iterator = {set, 0, 1, Machine::instance().is_live(*set), *set};
+  if (iterator.has_next && set->kind == DPU_SET_RANKS) iterator.next.list.nr_ranks = 1;
+  return iterator;
+}
+
+void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator) {
+  ++iterator->count;
+  iterator->has_next = iterator->has_next && iterator->set->kind == DPU_SET_RANKS && iterator->next_idx < iterator->set->list.nr_ranks;
+  if (iterator->has_next) iterator->next.list.ranks = iterator->set->list.ranks + iterator->next_idx++;
+}
+
+namespace {
+
+/// Moves to the first enabled DPU from index next_idx of the current rank on, in this rank or a later one.
+void find_next_dpu(dpu_set_dpu_iterator_t &iterator) {
+  for (; iterator.rank_iterator.has_next; dpu_set_rank_iterator_next(&iterator.rank_iterator), iterator.next_idx = 0) {
+    dpu_rank_t *rank = *iterator.rank_iterator.next.list.ranks;
+    const uint32_t index = Machine::instance().next_enabled(rank, iterator.next_idx);
+    if (index == kDpusPerRank) continue;
+    iterator.next_idx = index + 1;
+    iterator.next.dpu = rank->dpus + index;
+    return;
+  }
+  iterator.has_next = false;
+}
+
+}  // namespace
+
+struct dpu_set_dpu_iterator_t dpu_set_dpu_iterator_from(struct dpu_set_t *set) {
+  dpu_set_dpu_iterator_t iterator = {dpu_set_rank_iterator_from(set), 0, 0, false, *set};
+  iterator.has_next = iterator.rank_iterator.has_next;
+  if (set->kind == DPU_SET_RANKS) {
+    iterator.next = {};
+    iterator.next.kind = DPU_SET_DPU;
+    if (iterator.has_next) find_next_dpu(iterator);
+  }
+  return iterator;
+}
+
+void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator) {
+  ++iterator->count;
+  if (iterator->rank_iterator.set->kind != DPU_SET_RANKS)
+    iterator->has_next = false;
+  else if (iterator->has_next)
+    find_next_dpu(*iterator);
+}

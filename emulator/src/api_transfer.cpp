@@ -1,0 +1,266 @@
+// dpu.h, dpu_memory.h, dpu_transfer_matrix.h: transfers. Every check comes before the first byte moves.
+#include <dpu.h>
+#include <dpu_management.h>
+#include <dpu_memory.h>
+#include <dpu_transfer_matrix.h>
+
+#include <bit>
+#include <memory>
+
+#include "guard.h"
+#include "job_queue.h"
+#include "machine.h"
+#include "symbols.h"
+#include "transfer.h"
+
+using namespace dpuemu;
+
+namespace {
+
+/// The ranks of a transfer, owned by the host while this object exists.
+class HostOwnership {
+ public:
+  ~HostOwnership() {
+    for (Rank *rank : owned_) rank->close_transfer();
+  }
+  dpu_error_t take(const std::vector<RankBuffers> &ranks) {
+    owned_.reserve(ranks.size());
+    for (const RankBuffers &entry : ranks) {
+      const dpu_error_t status = entry.rank->open_transfer();
+      if (status != DPU_OK) return status;
+      owned_.push_back(entry.rank);
+    }
+    return DPU_OK;
+  }
+
+ private:
+  std::vector<Rank *> owned_;
+};
+
+dpu_error_t run_transfer(const Transfer &transfer) {
+  HostOwnership ownership;
+  const dpu_error_t status = ownership.take(transfer.ranks);
+  if (status == DPU_OK) move_bytes(transfer);
+  return status;
+}
+
+/// Each rank's part runs in the rank's own order of work.
+void queue_transfer(const Transfer &transfer) {
+  std::vector<QueuedWork> work;
+  for (const RankBuffers &entry : transfer.ranks) {
+    auto part = std::make_shared<const Transfer>(Transfer{transfer.move, transfer.mram_offset, transfer.length, {entry}});
+    work.push_back({entry.rank, [part] { return run_transfer(*part); }});
+  }
+  enqueue_all(std::move(work), false);
+}
+
+/// What a transfer touches: a symbol and a part of it.
+struct Target {
+  dpu_symbol_t symbol;
+  uint64_t offset;
+  uint64_t length;
+};
+
+dpu_error_t find_mram_offset(const Target &target, uint64_t &mram_offset) {
+  if (target.length > target.symbol.size || target.offset > target.symbol.size - target.length) return DPU_ERR_INVALID_SYMBOL_ACCESS;
+  if (target.symbol.address & kIramAddress) return DPU_ERR_INVALID_IRAM_ACCESS;
+  if (!(target.symbol.address & kMramAddress)) return DPU_ERR_INVALID_WRAM_ACCESS;
+  mram_offset = target.symbol.address - kMramAddress + target.offset;
+  return mram_offset + target.length <= kMramBytes ? DPU_OK : DPU_ERR_INVALID_MRAM_ACCESS;
+}
+
+dpu_error_t start(Transfer &&transfer, dpu_xfer_flags_t flags) {
+  if (!(flags & DPU_XFER_ASYNC)) return run_transfer(transfer);
+  queue_transfer(transfer);
+  return DPU_OK;
+}
+
+/// Runs what `buffers_of(set)` says after all checks that need no rank to be waited for.
+template <class BuffersOf>
+dpu_error_t transfer_set(const PinnedSet &set, Move move, const Target &target, dpu_xfer_flags_t flags, BuffersOf buffers_of) {
+  uint64_t mram_offset;
+  dpu_error_t status = find_mram_offset(target, mram_offset);
+  if (status != DPU_OK) return status;
+  if (flags & DPU_XFER_PARALLEL) return DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER;
+  if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+  const std::vector<PreparedBuffers> buffers = buffers_of();
+  Transfer transfer{move, mram_offset, target.length, {}};
+  for (size_t i = 0; i < set.ranks().size(); ++i) transfer.ranks.push_back({set.ranks()[i], buffers[i]});
+  return start(std::move(transfer), flags);
+}
+
+/// The same buffer for all members of each rank.
+std::vector<PreparedBuffers> same_buffer(const PinnedSet &set, uint8_t *buffer) {
+  std::vector<PreparedBuffers> all(set.ranks().size());
+  for (size_t i = 0; i < all.size(); ++i)
+    for (uint64_t members = set.members(i); members != 0; members &= members - 1) all[i].of_dpu[std::countr_zero(members)] = buffer;
+  return all;
+}
+
+uint8_t *writable_bytes(const void *source) { return static_cast<uint8_t *>(const_cast<void *>(source)); }
+
+/// Calls transfer(symbol) if the name is known.
+template <class TransferSymbol>
+dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, TransferSymbol transfer) {
+  if (!Machine::instance().is_live(dpu_set)) return DPU_ERR_INVALID_DPU_SET;
+  dpu_symbol_t symbol;
+  const dpu_error_t status = dpu_get_symbol(nullptr, symbol_name, &symbol);
+  return status == DPU_OK ? transfer(symbol) : status;
+}
+
+constexpr dpu_symbol_t kWholeMram = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
+
+/// dpu_memory.h knows no symbols: what passes the end passes the end of MRAM.
+dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
+
+dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer) {
+  return guarded([&] {
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set);
+    if (status != DPU_OK) return status;
+    if (!set.is_single_dpu()) return DPU_ERR_INVALID_DPU_SET;
+    if (buffer == nullptr) return DPU_ERR_INTERNAL;
+    return transfer_set(set, move, target, DPU_XFER_DEFAULT, [&] { return same_buffer(set, buffer); });
+  });
+}
+
+}  // namespace
+
+dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer) {
+  return guarded([&] {
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set);
+    if (status != DPU_OK) return status;
+    if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+    Machine::instance().prepare(set, static_cast<uint8_t *>(buffer));
+    return DPU_OK;
+  });
+}
+
+dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                                 size_t length, dpu_xfer_flags_t flags) {
+  return guarded([&] {
+    PinnedSet set;
+    dpu_error_t status = set.pin(dpu_set);
+    if (status != DPU_OK) return status;
+    if (xfer != DPU_XFER_TO_DPU && xfer != DPU_XFER_FROM_DPU) return DPU_ERR_INVALID_MEMORY_TRANSFER;
+    const Move move = xfer == DPU_XFER_TO_DPU ? Move::kWrite : Move::kRead;
+    status = transfer_set(set, move, {symbol, symbol_offset, length}, flags, [&] { return Machine::instance().prepared(set); });
+    if (status == DPU_OK && !(flags & DPU_XFER_NO_RESET)) Machine::instance().prepare(set, nullptr);
+    return status;
+  });
+}
+
+dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
+                          dpu_xfer_flags_t flags) {
+  return with_symbol(dpu_set, symbol_name,
+                     [&](const dpu_symbol_t &symbol) { return dpu_push_xfer_symbol(dpu_set, xfer, symbol, symbol_offset, length, flags); });
+}
+
+dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
+                                    size_t length, dpu_xfer_flags_t flags) {
+  return guarded([&] {
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set);
+    if (status != DPU_OK) return status;
+    if (src == nullptr) return DPU_ERR_INTERNAL;
+    return transfer_set(set, Move::kBroadcast, {symbol, symbol_offset, length}, flags,
+                        [&] { return same_buffer(set, writable_bytes(src)); });
+  });
+}
+
+dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length,
+                             dpu_xfer_flags_t flags) {
+  return with_symbol(dpu_set, symbol_name, [&](const dpu_symbol_t &symbol) {
+    return dpu_broadcast_to_symbol(dpu_set, symbol, symbol_offset, src, length, flags);
+  });
+}
+
+dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length) {
+  return dpu_broadcast_to(dpu_set, symbol_name, symbol_offset, src, length, DPU_XFER_DEFAULT);
+}
+
+dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
+                               size_t length) {
+  return dpu_broadcast_to_symbol(dpu_set, symbol, symbol_offset, src, length, DPU_XFER_DEFAULT);
+}
+
+dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length) {
+  return copy_one(dpu_set, Move::kRead, {symbol, symbol_offset, length}, static_cast<uint8_t *>(dst));
+}
+
+dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst, size_t length) {
+  return with_symbol(dpu_set, symbol_name,
+                     [&](const dpu_symbol_t &symbol) { return dpu_copy_from_symbol(dpu_set, symbol, symbol_offset, dst, length); });
+}
+
+dpu_error_t dpu_copy_to_mram(struct dpu_t *dpu, mram_addr_t mram_byte_offset, const uint8_t *source, mram_size_t nb_of_bytes) {
+  return as_mram_error(copy_one(dpu_set_from_dpu(dpu), Move::kWrite, {kWholeMram, mram_byte_offset, nb_of_bytes}, writable_bytes(source)));
+}
+
+dpu_error_t dpu_copy_from_mram(struct dpu_t *dpu, uint8_t *destination, mram_addr_t mram_byte_offset, mram_size_t nb_of_bytes) {
+  return as_mram_error(copy_one(dpu_set_from_dpu(dpu), Move::kRead, {kWholeMram, mram_byte_offset, nb_of_bytes}, destination));
+}
+
+namespace {
+
+constexpr uint32_t matrix_index(uint32_t chip, uint32_t bank) { return bank * kChips + chip; }
+
+dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *matrix) {
+  return guarded([&] {
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set_from_rank(&rank));
+    if (status != DPU_OK) return status;
+    if (matrix == nullptr) return DPU_ERR_INTERNAL;
+    if (matrix->type != DPU_DEFAULT_XFER_MATRIX) return DPU_ERR_SG_NOT_ACTIVATED;
+    return as_mram_error(transfer_set(set, move, {kWholeMram, matrix->offset, matrix->size}, DPU_XFER_DEFAULT, [&] {
+      std::vector<PreparedBuffers> buffers(1);
+      for (uint32_t chip = 0; chip < kChips; ++chip)
+        for (uint32_t bank = 0; bank < kBanks; ++bank) {
+          const uint32_t index = dpu_index(chip, bank);
+          if (set.members(0) >> index & 1) buffers[0].of_dpu[index] = static_cast<uint8_t *>(matrix->ptr[matrix_index(chip, bank)]);
+        }
+      return buffers;
+    }));
+  });
+}
+
+/// The DPU's place in the matrix; a place of no consequence if the DPU is not allocated.
+void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
+  thread_local void *nowhere;
+  nowhere = nullptr;
+  dpu_rank_t *rank;
+  dpu_t found;
+  return Machine::instance().find(dpu, rank, found) ? matrix.ptr[matrix_index(found.chip, found.bank)] : nowhere;
+}
+
+}  // namespace
+
+dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
+  return copy_matrix(rank, Move::kWrite, transfer_matrix);
+}
+
+dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
+  return copy_matrix(rank, Move::kRead, transfer_matrix);
+}
+
+void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix, void *buffer) {
+  matrix_entry(dpu, *transfer_matrix) = buffer;
+}
+
+void dpu_transfer_matrix_set_all(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix, void *buffer) {
+  for (uint32_t i = 0; (i = Machine::instance().next_enabled(rank, i)) < kDpusPerRank; ++i)
+    dpu_transfer_matrix_add_dpu(rank->dpus + i, transfer_matrix, buffer);
+}
+
+void dpu_transfer_matrix_clear_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix) {
+  dpu_transfer_matrix_add_dpu(dpu, transfer_matrix, nullptr);
+}
+
+void dpu_transfer_matrix_clear_all(struct dpu_rank_t *, struct dpu_transfer_matrix *transfer_matrix) { *transfer_matrix = {}; }
+
+void dpu_transfer_matrix_copy(struct dpu_transfer_matrix *dst, struct dpu_transfer_matrix *src) { *dst = *src; }
+
+void *dpu_transfer_matrix_get_ptr(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix) {
+  return matrix_entry(dpu, *transfer_matrix);
+}

@@ -1,0 +1,332 @@
+#include "machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <string>
+
+#include "machine_settings.h"
+
+namespace dpuemu {
+
+/// The ranks array of an allocation, in the page before the pages of its ranks.
+struct SetRecord {
+  HandleKind kind;
+  uint32_t nr_ranks;
+  dpu_rank_t *ranks[DPUEMU_MAX_RANKS];
+};
+
+static_assert(sizeof(SetRecord) <= HandleArena::kPageBytes && sizeof(dpu_rank_t) <= HandleArena::kPageBytes);
+
+namespace {
+
+/// Disables one more DPU, where it leaves most banks (lines) of the machine whole. The rule is at dpu_alloc.
+void disable_one(std::vector<uint64_t> &enabled) {
+  size_t target_rank = 0;
+  uint32_t target_dpu = 0, most_disabled_in_bank = 0, most_enabled_in_rank = 0;
+  for (size_t rank = 0; rank < enabled.size(); ++rank) {
+    const auto enabled_in_rank = static_cast<uint32_t>(std::popcount(enabled[rank]));
+    if (enabled_in_rank == 1) continue;  // every rank keeps one
+    for (uint32_t bank = 0; bank < kBanks; ++bank) {
+      uint32_t disabled_in_bank = 0, last_enabled_chip = kChips;
+      for (uint32_t chip = 0; chip < kChips; ++chip) {
+        if (enabled[rank] >> dpu_index(chip, bank) & 1)
+          last_enabled_chip = chip;
+        else
+          ++disabled_in_bank;
+      }
+      if (last_enabled_chip == kChips) continue;
+      if (disabled_in_bank < most_disabled_in_bank) continue;
+      if (disabled_in_bank == most_disabled_in_bank && enabled_in_rank < most_enabled_in_rank) continue;
+      target_rank = rank;
+      target_dpu = dpu_index(last_enabled_chip, bank);
+      most_disabled_in_bank = disabled_in_bank;
+      most_enabled_in_rank = enabled_in_rank;
+    }
+  }
+  enabled[target_rank] &= ~(UINT64_C(1) << target_dpu);
+}
+
+/// Node 0 where there is no other, else unknown: pages go where they are first touched.
+int only_numa_node() {
+  std::ifstream file("/sys/devices/system/node/online");
+  std::string nodes;
+  file >> nodes;
+  return nodes == "0" ? 0 : -1;
+}
+
+uint32_t index_within(const dpu_rank_t *rank, const dpu_t *dpu) { return static_cast<uint32_t>(dpu - rank->dpus); }
+
+uint64_t enabled_dpus(const dpu_rank_t *rank) {
+  uint64_t enabled = 0;
+  for (uint32_t i = 0; i < kDpusPerRank; ++i) enabled |= uint64_t{rank->dpus[i].is_enabled} << i;
+  return enabled;
+}
+
+}  // namespace
+
+Machine &Machine::instance() {
+  static Machine *const forever = new Machine;  // never destroyed: job threads may outlive static objects
+  return *forever;
+}
+
+Machine::Machine() {
+  for (uint32_t i = 0; i < DPUEMU_MAX_RANKS; ++i) {
+    ranks_[i].set_id(i);
+    regions_[i] = &ranks_[i].region();
+  }
+  numa_node_ = only_numa_node();
+  setup_status_ = configure_locked({}, std::nullopt);
+}
+
+dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std::span<const uint32_t>> disabled) {
+  for (const Rank &rank : ranks_)
+    if (rank.handle != nullptr) return DPU_ERR_ALLOCATION;
+  const dpu_error_t status = complete_settings(wanted);
+  if (status != DPU_OK) return status;
+  const auto from_environment = disabled ? std::nullopt : disabled_from_environment();
+  if (!disabled && !from_environment) return DPU_ERR_INVALID_PROFILE;
+  const std::span<const uint32_t> absent = disabled ? *disabled : std::span<const uint32_t>(*from_environment);
+  if (std::any_of(absent.begin(), absent.end(), [&](uint32_t dpu) { return dpu >= wanted.ranks * kDpusPerRank; }))
+    return DPU_ERR_INVALID_PROFILE;
+
+  settings_ = wanted;
+  std::fill(std::begin(present_), std::end(present_), ~UINT64_C(0));
+  for (uint32_t dpu : absent) present_[dpu / kDpusPerRank] &= ~(UINT64_C(1) << dpu % kDpusPerRank);
+  threads_ = wanted.threads;
+  flushes_ = wanted.flush == 1;
+  is_strict_ = wanted.strict == 1;
+  if (is_strict_) install_strict_handler(regions_, DPUEMU_MAX_RANKS);
+  return DPU_OK;
+}
+
+dpu_error_t Machine::configure(const dpuemu_machine_t &wanted, std::optional<std::span<const uint32_t>> disabled) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const dpu_error_t status = configure_locked(wanted, disabled);
+  if (status == DPU_OK) setup_status_ = DPU_OK;
+  return status;
+}
+
+dpu_error_t Machine::settings(dpuemu_machine_t &out) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (setup_status_ == DPU_OK) out = settings_;
+  return setup_status_;
+}
+
+dpu_error_t Machine::set_transfer(uint32_t threads, int flush) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (setup_status_ != DPU_OK) return setup_status_;
+  dpuemu_machine_t wanted = settings_;
+  if (threads != 0) wanted.threads = threads;
+  if (flush != 0) wanted.flush = flush;
+  const dpu_error_t status = complete_settings(wanted);
+  if (status != DPU_OK) return status;
+  settings_ = wanted;
+  threads_ = wanted.threads;
+  flushes_ = wanted.flush == 1;
+  return DPU_OK;
+}
+
+uint64_t Machine::resident_bytes() {
+  uint64_t bytes = 0;
+  for (const Rank &rank : ranks_) bytes += rank.region().resident_bytes();
+  return bytes;
+}
+
+dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (setup_status_ != DPU_OK) return setup_status_;
+
+  std::vector<Rank *> taken;
+  std::vector<uint64_t> enabled;
+  uint32_t taken_dpus = 0;
+  const auto is_enough = [&] { return (unit == Unit::kRanks ? taken.size() : taken_dpus) >= count; };
+  for (uint32_t i = 0; i < settings_.ranks && !is_enough(); ++i) {
+    if (ranks_[i].handle != nullptr) continue;
+    taken.push_back(&ranks_[i]);
+    enabled.push_back(present_[i]);
+    taken_dpus += static_cast<uint32_t>(std::popcount(present_[i]));
+  }
+  if (taken.empty() || (count != DPU_ALLOCATE_ALL && !is_enough())) return DPU_ERR_ALLOCATION;
+  if (unit == Unit::kDpus && count != DPU_ALLOCATE_ALL)
+    for (; taken_dpus > count; --taken_dpus) disable_one(enabled);
+
+  for (Rank *rank : taken) {
+    if (!rank->region().map()) return DPU_ERR_SYSTEM;
+    rank->region().advise_huge_pages(settings_.hugepages == 1);
+  }
+  auto *pages = static_cast<uint8_t *>(arena_.allocate(taken.size() + 1));
+  auto *record = new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), {}};
+  for (size_t i = 0; i < taken.size(); ++i) {
+    auto *handle = new (pages + (i + 1) * HandleArena::kPageBytes) dpu_rank_t{HandleKind::kRank, taken[i], {}};
+    for (uint32_t chip = 0; chip < kChips; ++chip)
+      for (uint32_t bank = 0; bank < kBanks; ++bank) {
+        const uint32_t index = dpu_index(chip, bank);
+        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank), (enabled[i] >> index & 1) != 0};
+      }
+    record->ranks[i] = handle;
+    taken[i]->handle = handle;
+  }
+  out = {};
+  out.kind = DPU_SET_RANKS;
+  out.list.nr_ranks = record->nr_ranks;
+  out.list.ranks = record->ranks;
+  return DPU_OK;
+}
+
+dpu_error_t Machine::free(const dpu_set_t &set) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  SetRecord *record = live_record(set);
+  if (record == nullptr || set.list.ranks != record->ranks || set.list.nr_ranks != record->nr_ranks) return DPU_ERR_INVALID_DPU_SET;
+  std::vector<Rank *> ranks;
+  for (uint32_t i = 0; i < record->nr_ranks; ++i) ranks.push_back(record->ranks[i]->rank);
+  const auto any_rank = [&](auto is_true) { return std::any_of(ranks.begin(), ranks.end(), is_true); };
+  if (any_rank([](Rank *rank) { return CallbackScope::contains(rank); })) return DPU_ERR_INTERNAL;
+  const auto any_window = [&] { return any_rank([](Rank *rank) { return rank->has_open_window(); }); };
+  const auto set_alive = [&](bool alive) {
+    record->kind = alive ? HandleKind::kSet : HandleKind::kRetired;
+    for (uint32_t i = 0; i < ranks.size(); ++i) record->ranks[i]->kind = alive ? HandleKind::kRank : HandleKind::kRetired;
+  };
+  const auto wait_until_idle = [&] {
+    lock.unlock();
+    for (Rank *rank : ranks) rank->wait_until_idle();
+    lock.lock();
+  };
+
+  if (any_window()) return DPU_ERR_MRAM_BUSY;
+  wait_until_idle();
+  if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread was faster
+  set_alive(false);
+  unpinned_.wait(lock, [&] { return !any_rank([](Rank *rank) { return rank->pins != 0; }); });
+  if (any_window()) {
+    set_alive(true);
+    return DPU_ERR_MRAM_BUSY;
+  }
+  wait_until_idle();  // for the work of calls that were in flight
+
+  lock.unlock();
+  for (Rank *rank : ranks) rank->reset();
+  lock.lock();
+  for (Rank *rank : ranks) {
+    rank->prepared = rank->prepared_in_callback = {};
+    rank->handle = nullptr;
+  }
+  arena_.retire(record, ranks.size() + 1);
+  return DPU_OK;
+}
+
+dpu_rank_t *Machine::live_rank(const dpu_rank_t *rank) const {
+  auto *handle = static_cast<dpu_rank_t *>(arena_.page_of(rank));
+  return handle != nullptr && handle == rank && handle->kind == HandleKind::kRank ? handle : nullptr;
+}
+
+dpu_rank_t *Machine::live_rank_of(const dpu_t *dpu) const {
+  auto *handle = static_cast<dpu_rank_t *>(arena_.page_of(dpu));
+  if (handle == nullptr || handle->kind != HandleKind::kRank || dpu < handle->dpus) return nullptr;
+  const uint32_t index = index_within(handle, dpu);
+  return index < kDpusPerRank && dpu == handle->dpus + index ? handle : nullptr;
+}
+
+SetRecord *Machine::live_record(const dpu_set_t &set) const {
+  if (set.kind != DPU_SET_RANKS) return nullptr;
+  auto *record = static_cast<SetRecord *>(arena_.page_of(set.list.ranks));
+  if (record == nullptr || record->kind != HandleKind::kSet || set.list.ranks < record->ranks) return nullptr;
+  const auto first = static_cast<uint64_t>(set.list.ranks - record->ranks);
+  return first + set.list.nr_ranks <= record->nr_ranks ? record : nullptr;
+}
+
+dpu_rank_t *const *Machine::live_ranks(const dpu_set_t &set) const {
+  if (set.kind != DPU_SET_RANKS || set.list.ranks == nullptr || set.list.nr_ranks == 0 || set.list.nr_ranks > DPUEMU_MAX_RANKS)
+    return nullptr;
+  if (arena_.page_of(set.list.ranks) != nullptr) return live_record(set) != nullptr ? set.list.ranks : nullptr;
+  // An array of the program's own (dpu_set_from_rank).
+  for (uint32_t i = 0; i < set.list.nr_ranks; ++i)
+    if (live_rank(set.list.ranks[i]) == nullptr) return nullptr;
+  return set.list.ranks;
+}
+
+bool Machine::is_live(const dpu_set_t &set) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return set.kind == DPU_SET_DPU ? live_rank_of(set.dpu) != nullptr : live_ranks(set) != nullptr;
+}
+
+bool Machine::find(const dpu_rank_t *rank, Rank *&out) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const dpu_rank_t *handle = live_rank(rank);
+  if (handle == nullptr) return false;
+  out = handle->rank;
+  return true;
+}
+
+bool Machine::find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  rank = live_rank_of(dpu);
+  if (rank == nullptr) return false;
+  out = *dpu;
+  return true;
+}
+
+uint32_t Machine::next_enabled(const dpu_rank_t *rank, uint32_t index) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (live_rank(rank) == nullptr) return kDpusPerRank;
+  while (index < kDpusPerRank && !rank->dpus[index].is_enabled) ++index;
+  return std::min(index, kDpusPerRank);
+}
+
+void Machine::prepare(const PinnedSet &set, uint8_t *buffer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < set.ranks().size(); ++i) {
+    Rank &rank = *set.ranks()[i];
+    PreparedBuffers &buffers = CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
+    for (uint64_t members = set.members(i); members != 0; members &= members - 1) buffers.of_dpu[std::countr_zero(members)] = buffer;
+  }
+}
+
+std::vector<PreparedBuffers> Machine::prepared(const PinnedSet &set) {
+  std::vector<PreparedBuffers> out(set.ranks().size());
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Rank &rank = *set.ranks()[i];
+    const PreparedBuffers &buffers = CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
+    for (uint64_t members = set.members(i); members != 0; members &= members - 1) {
+      const int index = std::countr_zero(members);
+      out[i].of_dpu[index] = buffers.of_dpu[index];
+    }
+  }
+  return out;
+}
+
+dpu_error_t PinnedSet::pin(const dpu_set_t &set) {
+  Machine &machine = Machine::instance();
+  std::lock_guard<std::mutex> lock(machine.mutex_);
+  if (set.kind == DPU_SET_DPU) {
+    const dpu_rank_t *handle = machine.live_rank_of(set.dpu);
+    if (handle == nullptr) return DPU_ERR_INVALID_DPU_SET;
+    ranks_[0] = handle->rank;
+    members_[0] = uint64_t{set.dpu->is_enabled} << index_within(handle, set.dpu);
+    count_ = 1;
+    is_single_dpu_ = true;
+  } else {
+    dpu_rank_t *const *handles = machine.live_ranks(set);
+    if (handles == nullptr) return DPU_ERR_INVALID_DPU_SET;
+    for (uint32_t i = 0; i < set.list.nr_ranks; ++i) {
+      ranks_[i] = handles[i]->rank;
+      members_[i] = enabled_dpus(handles[i]);
+    }
+    count_ = set.list.nr_ranks;
+  }
+  for (Rank *rank : ranks()) ++rank->pins;
+  return DPU_OK;
+}
+
+PinnedSet::~PinnedSet() {
+  if (count_ != 0) Machine::instance().unpin(ranks());
+}
+
+void Machine::unpin(std::span<Rank *const> ranks) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Rank *rank : ranks) --rank->pins;
+  unpinned_.notify_all();
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,121 @@
+// The emulated machine: its ranks, what is allocated of them, and the meaning of a dpu_set_t.
+#pragma once
+
+#include <dpu.h>
+#include <dpuemu.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "handle_arena.h"
+#include "rank.h"
+
+namespace dpuemu {
+
+/// What a page of the HandleArena is, in its first bytes. A retired page reads as zero.
+enum class HandleKind : uint32_t { kRetired = 0, kRank = 0x4B4E4152, kSet = 0x54455320 };
+
+}  // namespace dpuemu
+
+/// A DPU and a rank as programs hold them: made by an allocation, in a page of HandleArena that reads as zero once the allocation is
+/// freed. `rank` is what lasts.
+struct dpu_t {
+  uint8_t chip;
+  uint8_t bank;
+  bool is_enabled;
+};
+
+struct dpu_rank_t {
+  dpuemu::HandleKind kind;
+  dpuemu::Rank *rank;
+  dpu_t dpus[dpuemu::kDpusPerRank];  // by dpu_index
+};
+
+namespace dpuemu {
+
+struct SetRecord;
+
+/// What a dpu_set_t means, held in place: its ranks cannot be given back before this object is gone.
+class PinnedSet {
+ public:
+  PinnedSet() = default;
+  ~PinnedSet();
+  PinnedSet(const PinnedSet &) = delete;
+  PinnedSet &operator=(const PinnedSet &) = delete;
+
+  /// Errors: DPU_ERR_INVALID_DPU_SET. Call once.
+  dpu_error_t pin(const dpu_set_t &set);
+
+  std::span<Rank *const> ranks() const { return {ranks_, count_}; }
+  bool is_single_dpu() const { return is_single_dpu_; }
+  /// Enabled DPUs of the i-th rank that belong to the set, by dpu_index. 0 for a single DPU that is disabled.
+  uint64_t members(size_t i) const { return members_[i]; }
+
+ private:
+  Rank *ranks_[DPUEMU_MAX_RANKS];
+  uint64_t members_[DPUEMU_MAX_RANKS];
+  uint32_t count_ = 0;
+  bool is_single_dpu_ = false;
+};
+
+class Machine {
+ public:
+  /// The one machine of the process, set up from the environment at first use.
+  static Machine &instance();
+
+  dpu_error_t configure(const dpuemu_machine_t &wanted, std::optional<std::span<const uint32_t>> disabled);
+  dpu_error_t settings(dpuemu_machine_t &out);
+  dpu_error_t set_transfer(uint32_t threads, int flush);
+  uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
+  bool flushes() const { return flushes_.load(std::memory_order_relaxed); }
+  bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
+  uint64_t resident_bytes();
+
+  enum class Unit { kDpus, kRanks };
+  dpu_error_t allocate(Unit unit, uint32_t count, dpu_set_t &out);
+  dpu_error_t free(const dpu_set_t &set);
+
+  bool is_live(const dpu_set_t &set);
+  /// Copies of what programs hold pointers to; false if it is not alive.
+  bool find(const dpu_rank_t *rank, Rank *&out);
+  bool find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out);
+  /// The first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the rank is not alive).
+  uint32_t next_enabled(const dpu_rank_t *rank, uint32_t index);
+
+  /// The buffers of the next transfer of a pinned set's members. Inside a callback of a rank the rank has buffers of its own.
+  void prepare(const PinnedSet &set, uint8_t *buffer);
+  std::vector<PreparedBuffers> prepared(const PinnedSet &set);
+
+ private:
+  friend class PinnedSet;
+  Machine();
+
+  dpu_error_t configure_locked(dpuemu_machine_t wanted, std::optional<std::span<const uint32_t>> disabled);
+  dpu_rank_t *live_rank(const dpu_rank_t *rank) const;
+  dpu_rank_t *live_rank_of(const dpu_t *dpu) const;
+  SetRecord *live_record(const dpu_set_t &set) const;
+  dpu_rank_t *const *live_ranks(const dpu_set_t &set) const;
+  void unpin(std::span<Rank *const> ranks);
+
+  std::mutex mutex_;  // guards everything below but the atomics
+  std::condition_variable unpinned_;
+  HandleArena arena_;
+  Rank ranks_[DPUEMU_MAX_RANKS];
+  const Region *regions_[DPUEMU_MAX_RANKS];
+  uint64_t present_[DPUEMU_MAX_RANKS] = {};  // DPUs that the machine has, by dpu_index
+  int numa_node_ = -1;
+  dpuemu_machine_t settings_ = {};
+  dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if the environment makes no machine
+  std::atomic<uint32_t> threads_{1};
+  std::atomic<bool> flushes_{false}, is_strict_{false};
+
+ public:
+  int numa_node() const { return numa_node_; }  // set once, at construction
+};
+
+}  // namespace dpuemu

@@ -1,0 +1,106 @@
+#include "machine_settings.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "address_map.h"
+
+namespace dpuemu {
+namespace {
+
+struct CountSetting {
+  uint32_t dpuemu_machine_t::*field;
+  const char *variable;
+  uint32_t (*fallback)(const dpuemu_machine_t &);  // may look at the fields above its own
+  uint32_t max;
+};
+
+constexpr CountSetting kCounts[] = {
+    {&dpuemu_machine_t::ranks, "DPUEMU_RANKS", [](const dpuemu_machine_t &) { return DPUEMU_MAX_RANKS; }, DPUEMU_MAX_RANKS},
+    {&dpuemu_machine_t::ranks_per_channel, "DPUEMU_RANKS_PER_CHANNEL", [](const dpuemu_machine_t &) { return 4u; }, DPUEMU_MAX_RANKS},
+    {&dpuemu_machine_t::channels, "DPUEMU_CHANNELS",
+     [](const dpuemu_machine_t &m) { return (m.ranks + m.ranks_per_channel - 1) / m.ranks_per_channel; }, DPUEMU_MAX_RANKS},
+    {&dpuemu_machine_t::threads, "DPUEMU_THREADS",
+     [](const dpuemu_machine_t &) { return std::max(1u, std::thread::hardware_concurrency()); }, 1024},
+};
+
+struct SwitchSetting {
+  int dpuemu_machine_t::*field;
+  const char *variable;
+  int fallback;
+};
+
+constexpr int kOn = 1, kOff = 2;
+
+constexpr SwitchSetting kSwitches[] = {
+    {&dpuemu_machine_t::hugepages, "DPUEMU_HUGEPAGES", kOn},
+    {&dpuemu_machine_t::flush, "DPUEMU_FLUSH", kOff},
+    {&dpuemu_machine_t::strict, "DPUEMU_STRICT", kOff},
+};
+
+/// A set but empty variable counts as not set.
+const char *environment(const char *variable) {
+  const char *text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
+/// 0 if the text is no number from 1 to `max`.
+uint32_t parse_count(const char *text, uint32_t max) {
+  char *end;
+  const unsigned long value = std::strtoul(text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0' && value <= max ? static_cast<uint32_t>(value) : 0;
+}
+
+int parse_switch(const char *text) {
+  constexpr struct {
+    const char *word;
+    int value;
+  } kWords[] = {{"on", kOn}, {"1", kOn}, {"off", kOff}, {"0", kOff}};
+  for (const auto &known : kWords)
+    if (std::strcmp(text, known.word) == 0) return known.value;
+  return 0;
+}
+
+}  // namespace
+
+dpu_error_t complete_settings(dpuemu_machine_t &machine) {
+  for (const CountSetting &setting : kCounts) {
+    uint32_t &value = machine.*setting.field;
+    if (value == 0) {
+      const char *text = environment(setting.variable);
+      value = text != nullptr ? parse_count(text, setting.max) : setting.fallback(machine);
+    }
+    if (value == 0 || value > setting.max) return DPU_ERR_INVALID_PROFILE;
+  }
+  for (const SwitchSetting &setting : kSwitches) {
+    int &value = machine.*setting.field;
+    if (value == 0) {
+      const char *text = environment(setting.variable);
+      value = text != nullptr ? parse_switch(text) : setting.fallback;
+    }
+    if (value != kOn && value != kOff) return DPU_ERR_INVALID_PROFILE;
+  }
+  return machine.channels * machine.ranks_per_channel < machine.ranks ? DPU_ERR_INVALID_PROFILE : DPU_OK;
+}
+
+std::optional<std::vector<uint32_t>> disabled_from_environment() {
+  std::vector<uint32_t> disabled;
+  const char *text = environment("DPUEMU_DISABLED");
+  while (text != nullptr && *text != '\0') {
+    unsigned rank, chip, bank;
+    int length = 0;
+    if (std::sscanf(text, "%4u.%1u.%1u%n", &rank, &chip, &bank, &length) != 3 || chip >= kChips || bank >= kBanks) return std::nullopt;
+    disabled.push_back(rank * kDpusPerRank + chip * kBanks + bank);
+    text += length;
+    if (*text == ',')
+      ++text;
+    else if (*text != '\0')
+      return std::nullopt;
+  }
+  return disabled;
+}
+
+}  // namespace dpuemu

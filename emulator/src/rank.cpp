@@ -1,0 +1,172 @@
+#include "rank.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "guard.h"
+
+namespace dpuemu {
+namespace {
+
+thread_local const CallbackScope *innermost_callback = nullptr;
+
+}  // namespace
+
+CallbackScope::CallbackScope(std::span<Rank *const> ranks) : ranks_(ranks), outer_(innermost_callback) { innermost_callback = this; }
+CallbackScope::~CallbackScope() { innermost_callback = outer_; }
+
+bool CallbackScope::contains(const Rank *rank) {
+  for (const CallbackScope *scope = innermost_callback; scope != nullptr; scope = scope->outer_)
+    if (std::find(scope->ranks_.begin(), scope->ranks_.end(), rank) != scope->ranks_.end()) return true;
+  return false;
+}
+
+dpu_error_t Rank::open_locked() {
+  if (is_running_) return DPU_ERR_MRAM_BUSY;
+  if (faulted_ != 0) return DPU_ERR_DPU_FAULT;
+  region_.protect(false);
+  return DPU_OK;
+}
+
+dpu_error_t Rank::open_transfer() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
+  const dpu_error_t status = open_locked();
+  if (status == DPU_OK) ++transfers_;
+  return status;
+}
+
+dpu_error_t Rank::open_window() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
+  const dpu_error_t status = open_locked();
+  if (status == DPU_OK) ++windows_;
+  return status;
+}
+
+void Rank::close_transfer() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  --transfers_;
+}
+
+dpu_error_t Rank::close_window() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (windows_ == 0) return DPU_ERR_INTERNAL;
+  --windows_;
+  return DPU_OK;
+}
+
+dpu_error_t Rank::begin_run(bool strict) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
+  if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
+  if (transfers_ + windows_ != 0) return DPU_ERR_MRAM_BUSY;
+  is_running_ = true;
+  faulted_ = 0;
+  if (strict) region_.protect(true);
+  changed_.notify_all();  // transfers that wait for queued jobs now fail instead
+  return DPU_OK;
+}
+
+dpu_error_t Rank::end_run(uint64_t faulted) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!is_running_) return DPU_ERR_INTERNAL;
+  is_running_ = false;
+  faulted_ = faulted;
+  changed_.notify_all();
+  return DPU_OK;
+}
+
+bool Rank::is_idle() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return is_idle_locked();
+}
+
+bool Rank::is_faulted() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return faulted_ != 0;
+}
+
+bool Rank::has_open_window() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return windows_ != 0;
+}
+
+void Rank::wait_until_idle() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return is_idle_locked(); });
+}
+
+void Rank::wait_for_jobs(bool beside_running_pes) {
+  if (CallbackScope::contains(this)) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [=, this] { return has_no_jobs_locked() && (beside_running_pes || !is_running_); });
+}
+
+dpu_error_t Rank::take_async_error() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(async_error_, DPU_OK);
+}
+
+void Rank::record_locked(dpu_error_t status) {
+  if (async_error_ == DPU_OK) async_error_ = status;
+}
+
+void Rank::enqueue(Job job, bool beside_running_pes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  jobs_.push_back({std::move(job), beside_running_pes});
+  if (is_working_) {
+    changed_.notify_all();
+    return;
+  }
+  try {
+    std::thread([this] { work(); }).detach();
+    is_working_ = true;
+  } catch (...) {
+    jobs_.pop_back();
+    throw;
+  }
+}
+
+void Rank::work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!jobs_.empty()) {
+    changed_.wait(lock, [this] { return !is_running_ || jobs_.front().beside_running_pes; });
+    const Job run = std::move(jobs_.front().run);
+    jobs_.pop_front();
+    lock.unlock();
+    dpu_error_t status;
+    {
+      Rank *const self[] = {this};
+      CallbackScope scope(self);
+      status = guarded(run);
+    }
+    lock.lock();
+    record_locked(status);
+  }
+  is_working_ = false;
+  changed_.notify_all();
+}
+
+void Rank::begin_detached() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++detached_;
+}
+
+void Rank::end_detached(dpu_error_t status) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  --detached_;
+  record_locked(status);
+  changed_.notify_all();
+}
+
+void Rank::reset() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  faulted_ = 0;
+  async_error_ = DPU_OK;
+  region_.protect(false);
+  region_.drop();
+}
+
+}  // namespace dpuemu

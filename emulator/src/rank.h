@@ -1,0 +1,121 @@
+// One rank of the machine: its memory, who owns it, and the asynchronous work that waits for it.
+#pragma once
+
+#include <dpu.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <span>
+
+#include "address_map.h"
+#include "region.h"
+
+namespace dpuemu {
+
+/// Index of a DPU within its rank in the order of DPU_FOREACH.
+constexpr uint32_t dpu_index(uint32_t chip, uint32_t bank) { return chip * kBanks + bank; }
+
+/// Host buffers of a rank's next transfer, by dpu_index; nullptr: takes no part.
+struct PreparedBuffers {
+  uint8_t *of_dpu[kDpusPerRank] = {};
+};
+
+class Rank {
+ public:
+  using Job = std::function<dpu_error_t()>;
+
+  void set_id(uint32_t id) { id_ = id; }
+  uint32_t id() const { return id_; }
+  Region &region() { return region_; }
+  const Region &region() const { return region_; }
+
+  // --- Ownership. The host owns the MRAM of a new rank.
+
+  /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs, a window for running PEs too; inside
+  /// a callback of this rank neither waits.
+  /// Errors: DPU_ERR_MRAM_BUSY while PEs run and the caller does not wait for them, DPU_ERR_DPU_FAULT.
+  dpu_error_t open_transfer();
+  dpu_error_t open_window();
+  void close_transfer();
+  /// Errors: DPU_ERR_INTERNAL if no window is open.
+  dpu_error_t close_window();
+
+  /// The PEs take the MRAM and run, after the queued jobs. Errors: DPU_ERR_MRAM_BUSY while a transfer or window is open,
+  /// DPU_ERR_DPU_ALREADY_RUNNING.
+  dpu_error_t begin_run(bool strict);
+  /// Errors: DPU_ERR_INTERNAL if no PE runs.
+  dpu_error_t end_run(uint64_t faulted);
+
+  bool is_idle();
+  bool is_faulted();
+  bool has_open_window();
+
+  /// Waits for queued jobs, running PEs and callbacks in flight.
+  void wait_until_idle();
+  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`; inside a callback of this rank not at all.
+  void wait_for_jobs(bool beside_running_pes);
+  /// Returns and forgets the first error of an asynchronous job.
+  dpu_error_t take_async_error();
+
+  // --- Asynchronous work, in order of arrival. Jobs start when no PE runs.
+
+  /// Throws std::bad_alloc or std::system_error, and then nothing is queued.
+  void enqueue(Job job, bool beside_running_pes = false);
+  /// Work that blocks nothing but wait_until_idle().
+  void begin_detached();
+  void end_detached(dpu_error_t status);
+
+  /// As it is between two allocations.
+  void reset();
+
+  // --- Guarded by the machine's mutex.
+  dpu_rank_t *handle = nullptr;  // of the current allocation, nullptr if the rank is free
+  uint32_t pins = 0;             // calls in flight: the rank is not given back meanwhile
+  PreparedBuffers prepared, prepared_in_callback;
+
+ private:
+  struct QueuedJob {
+    Job run;
+    bool beside_running_pes;
+  };
+
+  void work();
+  dpu_error_t open_locked();
+  void record_locked(dpu_error_t status);
+  bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
+  bool is_idle_locked() const { return has_no_jobs_locked() && detached_ == 0 && !is_running_; }
+
+  uint32_t id_ = 0;
+  Region region_;
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  std::deque<QueuedJob> jobs_;
+  bool is_working_ = false;  // a thread works on the jobs; it ends when there are none
+  bool is_running_ = false;
+  uint32_t detached_ = 0;
+  uint32_t transfers_ = 0;
+  uint32_t windows_ = 0;
+  uint64_t faulted_ = 0;  // by dpu_index
+  dpu_error_t async_error_ = DPU_OK;
+};
+
+/// The ranks whose callback the current thread executes: it must not wait for them.
+class CallbackScope {
+ public:
+  explicit CallbackScope(std::span<Rank *const> ranks);
+  ~CallbackScope();
+  CallbackScope(const CallbackScope &) = delete;
+  CallbackScope &operator=(const CallbackScope &) = delete;
+  static bool contains(const Rank *rank);
+
+ private:
+  std::span<Rank *const> ranks_;
+  const CallbackScope *outer_;
+};
+
+}  // namespace dpuemu

@@ -1,0 +1,112 @@
+/// pidcomm.hpp: the C API with C++ lifetimes; every failure is an exception of type pidcomm::Error. See pidcomm.h for what the calls do.
+#pragma once
+
+#include <pidcomm/pidcomm.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pidcomm {
+
+/// A failed call: what() names the offending values and the rule.
+class Error : public std::runtime_error {
+ public:
+  Error(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
+  /// A pidcomm_status.
+  int status() const noexcept { return status_; }
+
+ private:
+  int status_;
+};
+
+/// Throws Error unless status is PIDCOMM_OK.
+inline void check(int status) {
+  if (status != PIDCOMM_OK) throw Error(status, pidcomm_last_error());
+}
+
+/// Owns a DPU set.
+class DpuSet {
+ public:
+  /// As dpu_alloc. Errors: PIDCOMM_ERR_DEVICE with the SDK's sentence.
+  explicit DpuSet(std::uint32_t pes, const char *profile = nullptr) {
+    const dpu_error_t error = dpu_alloc(pes, profile, &set_);
+    if (error == DPU_OK) return;
+    char *text = dpu_error_to_string(error);
+    const std::string sentence = text == nullptr ? "dpu_alloc failed" : text;
+    std::free(text);
+    throw Error(PIDCOMM_ERR_DEVICE, "allocating " + std::to_string(pes) + " PEs: " + sentence);
+  }
+  ~DpuSet() { dpu_free(set_); }
+  DpuSet(const DpuSet &) = delete;
+  DpuSet &operator=(const DpuSet &) = delete;
+  struct dpu_set_t get() const {
+    return set_;
+  }
+
+ private:
+  struct dpu_set_t set_ = {};
+};
+
+/// A DPU set arranged as a hypercube; destroy it before the set.
+class Hypercube {
+ public:
+  Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len) {
+    check(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &manager_));
+  }
+  ~Hypercube() { pidcomm_hypercube_destroy(manager_); }
+  Hypercube(const Hypercube &) = delete;
+  Hypercube &operator=(const Hypercube &) = delete;
+
+  /// For the functions of the C API.
+  hypercube_manager *get() const { return manager_; }
+  std::uint32_t pes() const { return pidcomm_pes(manager_); }
+
+  void write(std::size_t offset, std::size_t bytes, const void *host) { check(pidcomm_write(manager_, offset, bytes, host)); }
+  void read(std::size_t offset, std::size_t bytes, void *host) { check(pidcomm_read(manager_, offset, bytes, host)); }
+
+  /// Any collective; the named ones below are shorthand.
+  pidcomm_trace run(const pidcomm_request &request, const pidcomm_options &options = {}) {
+    pidcomm_trace trace;
+    check(pidcomm_run(manager_, &request, &options, &trace));
+    return trace;
+  }
+
+  pidcomm_trace alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, const pidcomm_options &options = {}) {
+    return run({PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+  }
+  pidcomm_trace reduce_scatter(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
+                               const pidcomm_options &options = {}) {
+    return run({PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+  }
+  pidcomm_trace allreduce(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
+                          const pidcomm_options &options = {}) {
+    return run({PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+  }
+  pidcomm_trace allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, const pidcomm_options &options = {}) {
+    return run({PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+  }
+  pidcomm_trace scatter(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
+                        const pidcomm_options &options = {}) {
+    return run({PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+  }
+  pidcomm_trace gather(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type,
+                       const pidcomm_options &options = {}) {
+    return run({PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, options);
+  }
+  pidcomm_trace reduce(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op,
+                       const pidcomm_options &options = {}) {
+    return run({PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, options);
+  }
+  pidcomm_trace broadcast(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
+                          const pidcomm_options &options = {}) {
+    return run({PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+  }
+
+ private:
+  hypercube_manager *manager_ = nullptr;
+};
+
+}  // namespace pidcomm

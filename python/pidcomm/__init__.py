@@ -1,0 +1,53 @@
+"""Collective communication between the PEs of processing-in-DIMM machines.
+
+    pes  = pidcomm.allocate(pes=1024)
+    cube = pes.hypercube(32, 32)
+    cube.write(x)
+    cube.allreduce("10", bytes=x.shape[1] * x.itemsize, dst=1 << 20, dtype=x.dtype, op="sum")
+    y = cube.read(x.shape[1], x.dtype, offset=1 << 20)
+    z = cube.arrays.alltoall(x, "10")
+"""
+
+from __future__ import annotations
+
+from pidcomm._core import MRAM_BYTES, PES_PER_RANK
+from pidcomm._core import version as _version
+from pidcomm.arguments import Options
+from pidcomm.arrays import ArrayCollectives
+from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
+from pidcomm.hypercube import Groups, Hypercube
+from pidcomm.machine import Machine, PeSet, allocate, machine, resident_bytes, set_transfer
+from pidcomm.plan import plan
+from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, TECHNIQUES, TYPES
+from pidcomm.trace import Trace
+
+__version__ = _version()
+
+__all__ = [
+    "COHERENCES",
+    "COLLECTIVES",
+    "DEFAULT_ISA",
+    "ISAS",
+    "MRAM_BYTES",
+    "OPS",
+    "PES_PER_RANK",
+    "STATUSES",
+    "TECHNIQUES",
+    "TYPES",
+    "ArgumentError",
+    "ArrayCollectives",
+    "Error",
+    "Groups",
+    "Hypercube",
+    "Machine",
+    "Options",
+    "OutOfMemoryError",
+    "PeSet",
+    "Trace",
+    "__version__",
+    "allocate",
+    "machine",
+    "plan",
+    "resident_bytes",
+    "set_transfer",
+]

@@ -1,0 +1,144 @@
+"""Checks of what callers pass in: numbers, names, arrays. Everything else is the library's to check."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from pidcomm.errors import ArgumentError
+from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES, TYPES, Choice, Type
+
+if TYPE_CHECKING:
+    from pidcomm import _core
+
+MAX_SIZE = 2**64 - 1
+MAX_COUNT = 2**32 - 1
+
+Array = NDArray[Any]
+_Row = TypeVar("_Row", bound=Choice)
+
+
+class Options(TypedDict, total=False):
+    """How a collective is carried out; the result does not depend on it.
+
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile). isa: a name of ``pidcomm.ISAS`` (default: the best that this
+    machine runs). threads: 1 to 1024 host threads (default: OpenMP's). coherence: a name of ``pidcomm.COHERENCES`` (default:
+    none on emulated DIMMs).
+    """
+
+    technique: str | None
+    isa: str | None
+    threads: int | None
+    coherence: str | None
+
+
+def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> int:
+    """Return a number of any integer type as int.
+
+    Raises ArgumentError if it is none, or not between low and high: numbers never wrap on their way to the library.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"{name} ({value}) must be an integer, not a truth value")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"{name} ({value!r}) must be an integer, not {type(value).__name__}") from None
+    if not low <= number <= high:
+        raise ArgumentError(f"{name} ({number}) must be between {low} and {high}")
+    return number
+
+
+def as_mask(mask: object) -> str:
+    """Return an axis mask. Raises ArgumentError unless it is a str of '0' and '1'."""
+    if not isinstance(mask, str):
+        raise ArgumentError(f"the axis mask ({mask!r}) must be a str of '0' and '1', one per axis", "ERR_MASK")
+    if strange := set(mask) - {"0", "1"}:
+        raise ArgumentError(f"the axis mask {mask!r} contains {min(strange)!r}; it has one '0' or '1' per axis", "ERR_MASK")
+    return mask
+
+
+def as_shape(lengths: object) -> list[int]:
+    """Return axis lengths. Raises ArgumentError unless they are a sequence of counts."""
+    if isinstance(lengths, (str, bytes)) or not hasattr(lengths, "__iter__"):
+        raise ArgumentError(f"the shape ({lengths!r}) must be a sequence of axis lengths", "ERR_SHAPE")
+    return [as_integer("axis length", length, high=MAX_COUNT) for length in lengths]
+
+
+def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ERR_ARGUMENT") -> _Row:
+    """Return the row of a name. Raises ArgumentError with the names there are."""
+    row = table.get(name) if isinstance(name, str) else None
+    if row is None:
+        raise ArgumentError(f"{kind} {name!r} is unknown; use {', '.join(table)}", status)
+    return row
+
+
+def as_type(dtype: DTypeLike) -> Type:
+    """Return the element type of a NumPy dtype. Raises ArgumentError with the types there are."""
+    try:
+        numpy_type = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise ArgumentError(f"dtype {dtype!r} is not a NumPy dtype", "ERR_TYPE") from None
+    if not numpy_type.isnative:
+        raise ArgumentError(f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE")
+    return row_of(TYPES, "dtype", numpy_type.name, "ERR_TYPE")
+
+
+def option_codes(options: Options) -> _core.OptionCodes:
+    """Return the codes of options. Raises TypeError for unknown keywords and ArgumentError for unknown names."""
+    if unknown := options.keys() - Options.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}; the options are {', '.join(Options.__annotations__)}")
+
+    def code(table: Mapping[str, Choice], kind: str, name: str | None) -> int:
+        return 0 if name is None else row_of(table, kind, name, "ERR_OPTION").code
+
+    threads = options.get("threads")
+    return (
+        code(TECHNIQUES, "technique", options.get("technique")),
+        code(ISAS, "ISA", options.get("isa")),
+        0 if threads is None else as_integer("threads", threads, high=2**31 - 1),
+        code(COHERENCES, "coherence", options.get("coherence")),
+    )
+
+
+def input_rows(name: str, values: ArrayLike, rows: int, row_name: str) -> Array:
+    """Return an array of `rows` rows, C-contiguous, copied only if it was not.
+
+    Raises ArgumentError unless it is two-dimensional with that many rows, of one of the element types.
+    """
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name} is no array: {error}", "ERR_HOST_BUFFER") from None
+    as_type(array.dtype)
+    if array.ndim != 2 or array.shape[0] != rows:
+        raise ArgumentError(f"{name} has shape {array.shape}; it needs ({rows}, n), one row per {row_name}", "ERR_HOST_BUFFER")
+    return np.ascontiguousarray(array)
+
+
+def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
+    """Return `out` if it can be filled as it is, a new array if it is None.
+
+    Raises ArgumentError unless it is a writable C-contiguous NumPy array of that shape and dtype.
+    """
+    if out is None:
+        return np.empty(shape, dtype)
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}", "ERR_HOST_BUFFER")
+    if out.shape != shape or out.dtype != np.dtype(dtype):
+        raise ArgumentError(
+            f"out has shape {out.shape} and dtype {out.dtype}; it needs {shape} and {np.dtype(dtype)}", "ERR_HOST_BUFFER"
+        )
+    if not out.flags.c_contiguous:
+        raise ArgumentError("out must be C-contiguous: results are not copied", "ERR_HOST_BUFFER")
+    if not out.flags.writeable:
+        raise ArgumentError("out is read-only", "ERR_HOST_BUFFER")
+    return out
+
+
+def as_bytes(array: Array) -> NDArray[np.uint8]:
+    """Return the bytes of a C-contiguous array, not copied."""
+    return array.reshape(-1).view(np.uint8)

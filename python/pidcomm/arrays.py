@@ -1,0 +1,119 @@
+"""The eight collectives on arrays: write, communicate, read, in one call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from pidcomm.arguments import Array, as_integer, input_rows, output_rows
+from pidcomm.errors import ArgumentError
+from pidcomm.plan import plan
+from pidcomm.tables import COLLECTIVES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+    from pidcomm.hypercube import Hypercube
+
+
+class ArrayCollectives:
+    """Collectives from array to array, as ``cube.arrays``.
+
+    Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group and n the
+    elements per block, with n * itemsize a multiple of 8. The dtype is that of x. Each call overwrites the MRAM from
+    ``base_offset`` (default 0) on, up to the larger of its two sides, and works there in place. ``out=`` is filled and returned
+    if given. ``**options`` are those of `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the result cross the
+    memory bus once more than in the collective itself. Raises `ArgumentError` before anything moves.
+    """
+
+    def __init__(self, cube: Hypercube) -> None:
+        self._cube = cube
+
+    def alltoall(
+        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (pes, N * n): block q of member p of x, shape (pes, N * n), as block p of member q."""
+        return self._round_trip("alltoall", x, mask, None, base_offset, out, options)
+
+    def reduce_scatter(
+        self, x: ArrayLike, mask: str, *, op: str = "sum", base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (pes, n): at member q block q of x, shape (pes, N * n), reduced over the group."""
+        return self._round_trip("reduce_scatter", x, mask, op, base_offset, out, options)
+
+    def allreduce(
+        self, x: ArrayLike, mask: str, *, op: str = "sum", base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (pes, n): at every member x, shape (pes, n), reduced over the group."""
+        return self._round_trip("allreduce", x, mask, op, base_offset, out, options)
+
+    def allgather(
+        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (pes, N * n): at every member the rows of x, shape (pes, n), in member order."""
+        return self._round_trip("allgather", x, mask, None, base_offset, out, options)
+
+    def scatter(
+        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (pes, n): at member q part q of its group's row of x, shape (groups, N * n)."""
+        return self._round_trip("scatter", x, mask, None, base_offset, out, options)
+
+    def gather(
+        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (groups, N * n): the rows of x, shape (pes, n), of the members, in member order."""
+        return self._round_trip("gather", x, mask, None, base_offset, out, options)
+
+    def reduce(
+        self, x: ArrayLike, mask: str, *, op: str = "sum", base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (groups, n): x, shape (pes, n), reduced over every group."""
+        return self._round_trip("reduce", x, mask, op, base_offset, out, options)
+
+    def broadcast(
+        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Return shape (pes, n): at every member its group's row of x, shape (groups, n)."""
+        return self._round_trip("broadcast", x, mask, None, base_offset, out, options)
+
+    def _round_trip(
+        self, name: str, x: ArrayLike, mask: str, op: str | None, base_offset: int, out: Array | None, options: Options
+    ) -> Array:
+        cube, row = self._cube, COLLECTIVES[name]
+        groups = cube.groups(mask)
+        rows = input_rows("x", x, *((cube.pes, "PE") if row.at_pes_before else (groups.count, "group")))
+        blocks = row.blocks_before(groups.group_pes)
+        if rows.shape[1] % blocks:
+            raise ArgumentError(
+                f"mask {mask} selects {groups.group_pes} PEs; {name} needs x with a number of columns ({rows.shape[1]}) "
+                f"divisible by {blocks}",
+                "ERR_SIZE",
+            )
+        count = rows.shape[1] // blocks
+        offset = as_integer("base_offset", base_offset)
+        size_bytes = count * row.blocks_per_pe(groups.group_pes) * rows.itemsize
+        where = {"src": offset if row.at_pes_before else 0, "dst": offset if row.at_pes_after else 0}
+        # Everything is checked before the write, the first step that changes something.
+        plan(name, cube.shape, mask, bytes=size_bytes, **where, dtype=rows.dtype, op=op, **options)
+        shape = (cube.pes if row.at_pes_after else groups.count, count * row.blocks_after(groups.group_pes))
+        result = output_rows(out, shape, rows.dtype)
+        if row.at_pes_before:
+            cube.write(rows, offset, **options)
+        trace, _ = cube.carry_out(
+            name,
+            mask,
+            bytes=size_bytes,
+            **where,
+            dtype=rows.dtype,
+            op=op,
+            host=None if row.at_pes_before else rows,
+            out=None if row.at_pes_after else result,
+            options=options,
+        )
+        if row.at_pes_after:
+            cube.read(shape[1], rows.dtype, offset, out=result, **options)
+        cube.last_trace = trace
+        return result

@@ -1,0 +1,197 @@
+"""Benchmark rows: every one is timed beside its limit, and checked against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import pidcomm
+from pidcomm import info
+from pidcomm.arguments import Options
+from pidcomm.hypercube import Hypercube
+from pidcomm.machine import machine
+from pidcomm.measure import SdkCondition, Trial, view_rows
+from pidcomm.oracle import ByteRows, Problem
+from pidcomm.sizes import format_shape
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
+
+    algbw: the larger side summed over PEs. bus: bytes read and written at the PEs. limit: a streaming pass of the same bytes
+    with the same policy and threads, measured in turn with the collective; None if not measured.
+    """
+
+    collective: str
+    technique: str
+    dtype: str
+    op: str | None
+    shape: str
+    mask: str
+    bytes_per_pe: int
+    t_min_us: float
+    t_p50_us: float
+    t_p99_us: float
+    algbw_gb_s: float
+    bus_gb_s: float
+    limit_gb_s: float | None
+    limit_pct: float | None
+    wrong: int
+    source: str
+    coherence: str
+    threads: int
+    isa: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row with the names of the JSON lines."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How often to run: `warmup` untimed rounds, then `iters` timed ones; each runs every technique and the limit once."""
+
+    iters: int = 10
+    warmup: int = 2
+    with_limit: bool = True
+
+
+class Scratch:
+    """Hold the host memory of payloads and results, used again by every row."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Allocate for the largest of the problems."""
+        self.payload, self.result = (
+            np.zeros(max(rows.count * rows.row_bytes for rows in sides), np.uint8)
+            for sides in ([p.before for p in problems], [p.after for p in problems])
+        )
+
+    def payload_of(self, problem: Problem) -> ByteRows:
+        """Return the payload of a problem, in place of the one before."""
+        return problem.payload(SEED, out=view_rows(self.payload, problem.before))
+
+
+def measure_rows(
+    cube: Hypercube,
+    problem: Problem,
+    techniques: Sequence[str],
+    options: Options,
+    schedule: Schedule,
+    scratch: Scratch,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Row]:
+    """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
+    payload = scratch.payload_of(problem)
+    trial = Trial(cube, problem)
+    trial.load(payload)
+    variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
+    seconds = np.empty((schedule.iters, len(variants)))
+    limit_seconds = np.empty(schedule.iters)
+    limit_bytes = 0
+    traces = []
+    for round_ in range(-schedule.warmup, schedule.iters):
+        traces = [trial.run(variant) for variant in variants]
+        if schedule.with_limit:
+            took, limit_bytes = trial.limit(options)
+            limit_seconds[round_] = took
+        seconds[round_] = [trace.seconds_total for trace in traces]
+        on_step()
+    limit_gb_s = limit_bytes / np.median(limit_seconds) / 1e9 if schedule.with_limit else None
+    rows = []
+    for index, (trace, variant) in enumerate(zip(traces, variants, strict=True)):
+        trial.load(payload)
+        verdict = trial.check(variant, scratch.result)
+        times_us = 1e6 * seconds[:, index]
+        p50_us = float(np.median(times_us))
+        bus_gb_s = (trace.mram_bytes_read + trace.mram_bytes_written) / p50_us / 1e3
+        rows.append(
+            Row(
+                collective=problem.collective,
+                technique=trace.technique,
+                dtype=problem.dtype,
+                op=problem.op if problem.row.takes_op else None,
+                shape=format_shape(problem.shape),
+                mask=problem.mask,
+                bytes_per_pe=problem.bytes,
+                t_min_us=float(times_us.min()),
+                t_p50_us=p50_us,
+                t_p99_us=float(np.percentile(times_us, 99, method="higher")),
+                algbw_gb_s=trial.larger_side_bytes / p50_us / 1e3,
+                bus_gb_s=bus_gb_s,
+                limit_gb_s=None if limit_gb_s is None else float(limit_gb_s),
+                limit_pct=None if limit_gb_s is None else float(100 * bus_gb_s / limit_gb_s),
+                wrong=verdict.wrong,
+                source="measured",
+                coherence=trace.coherence,
+                threads=trace.threads,
+                isa=trace.isa,
+            )
+        )
+        on_step()
+    return rows
+
+
+def speed_ups(rows: Sequence[Row], condition: SdkCondition) -> list[float | None]:
+    """Return for every row of one problem how much quicker it is than `conventional`; None where that would not be fair."""
+    base = [row.t_p50_us for row in rows if row.technique == "conventional"]
+    if not base or not condition.holds:
+        return [None for _ in rows]
+    return [base[0] / row.t_p50_us for row in rows]
+
+
+def header(options: Options, condition: SdkCondition | None) -> Iterator[str]:
+    """Yield the lines that go before the rows."""
+    it = machine()
+    yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
+    yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
+    isa = options.get("isa") or pidcomm.DEFAULT_ISA
+    yield f"ISA {isa}, threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
+    yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if it.hugepages else 'off'}"
+    if condition is not None:
+        yield from condition.lines()
+        if not condition.holds:
+            yield "no speed-up over conventional is claimed"
+
+
+COLUMNS = (
+    ("collective", "{0.collective:<14}"),
+    ("technique", "{0.technique:<12}"),
+    ("dtype", "{0.dtype:<7}"),
+    ("op", "{0.op!s:<4}"),
+    ("shape", "{0.shape:<9}"),
+    ("mask", "{0.mask:<5}"),
+    ("bytes/PE", "{0.bytes_per_pe:>9}"),
+    ("t_min_us", "{0.t_min_us:>10.0f}"),
+    ("t_p50_us", "{0.t_p50_us:>10.0f}"),
+    ("t_p99_us", "{0.t_p99_us:>10.0f}"),
+    ("algbw", "{0.algbw_gb_s:>6.2f}"),
+    ("bus", "{0.bus_gb_s:>6.2f}"),
+    ("limit%", "{limit:>6}"),
+    ("speed-up", "{speed_up:>8}"),
+    ("wrong", "{0.wrong:>5}"),
+    ("source", "{0.source:<8}"),
+)
+
+
+def title_line() -> str:
+    """Return the names of the columns, aligned as the rows."""
+    return " ".join(f"{name:{_width(form)}}" for name, form in COLUMNS)
+
+
+def row_line(row: Row, speed_up: float | None) -> str:
+    """Return a row as a line."""
+    fields = {
+        "limit": "-" if row.limit_pct is None else f"{row.limit_pct:.0f}",
+        "speed_up": "-" if speed_up is None else f"{speed_up:.2f}x",
+    }
+    return " ".join(form.format(row, **fields) for _, form in COLUMNS).replace("None", "-   ")
+
+
+def _width(form: str) -> str:
+    return form[1:-1].split(":")[1].split(".")[0]

@@ -1,0 +1,294 @@
+"""The command line. Exit codes: 0 everything right, 1 a wrong result, 2 a usage error or one that the library reports."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from typer.core import TyperGroup
+
+import pidcomm
+from pidcomm import info as information
+from pidcomm.arguments import Options
+from pidcomm.bench import Schedule, Scratch, header, measure_rows, row_line, speed_ups, title_line
+from pidcomm.check import Checker, make_case
+from pidcomm.demo import Demo
+from pidcomm.errors import Error
+from pidcomm.explain import explain
+from pidcomm.measure import make_transfers_alike, measure_sdk, require_memory
+from pidcomm.oracle import Problem
+from pidcomm.sizes import format_shape, format_size, parse_names, parse_shape, parse_size
+from pidcomm.tables import COLLECTIVES, TECHNIQUES
+
+WRONG_RESULT, USAGE_ERROR = 1, 2
+MIN_WIDTH = 110
+
+
+class _Group(TyperGroup):
+    """Turn the library's errors into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Error as error:
+            typer.echo(f"pidcomm: {error}", err=True)
+            raise typer.Exit(USAGE_ERROR) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Collective communication between the PEs of processing-in-DIMM machines.\n\n"
+    "Exit codes: 0 everything right, 1 a wrong result, 2 a usage error or an error of the library.",
+)
+
+
+class Coherence(str, Enum):
+    """The coherence policies."""
+
+    none = "none"
+    hardware = "hardware"
+
+
+class Switch(str, Enum):
+    """On or off."""
+
+    on = "on"
+    off = "off"
+
+
+ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths, x first.")]
+MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 per axis.")]
+BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
+DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
+OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
+IsaOption = Annotated[Optional[str], typer.Option("--isa", help="Instruction set (default: the best available).")]
+ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, MIN_WIDTH)
+    return console
+
+
+def _progress() -> Progress:
+    """Return a progress bar on stderr, shown on terminals only."""
+    console = _console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _exit_if_wrong(wrong: int) -> None:
+    if wrong:
+        raise typer.Exit(WRONG_RESULT)
+
+
+@app.command()
+def info() -> None:
+    """Tell version, instruction sets, threads, the emulated machine, and all names.
+
+    Example:  pidcomm info
+    """
+    for name, value in information.report():
+        typer.echo(f"{name + ':':18} {value}")
+
+
+@app.command()
+def demo(
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+) -> None:
+    """Run the eight collectives with every technique and check every element.
+
+    Halves the size until the memory of this machine suffices.
+
+    Examples:  pidcomm demo   |   pidcomm demo --shape 8x8x4 --mask 110 --bytes 64KiB
+    """
+    lengths, size_bytes = parse_shape(shape), parse_size(size)
+    with pidcomm.allocate(pes=_pes(lengths)) as pes:
+        size_bytes = _affordable(pes.pes, size_bytes)
+        it = Demo(pes, lengths, mask, size_bytes)
+        condition = it.condition()
+        table = Table(title=f"{pes.pes} PEs as {format_shape(lengths)}, mask {mask}, int32, {format_size(size_bytes)} per PE")
+        table.add_column("collective")
+        for technique in TECHNIQUES:
+            table.add_column(f"{technique} ms", justify="right")
+            table.add_column("GB/s", justify="right")
+        table.add_column("speed-up", justify="right")
+        table.add_column("wrong", justify="right")
+        wrong = 0
+        with _progress() as progress:
+            task = progress.add_task("collectives", total=len(it.problems))
+            for problem, rows, gains in it.rows(condition):
+                progress.update(task, advance=1, description=problem.collective)
+                cells = [f"{value:.2f}" for row in rows for value in (row.t_p50_us / 1e3, row.algbw_gb_s)]
+                gain = next((g for row, g in zip(rows, gains, strict=True) if row.technique == "tile"), None)
+                row_wrong = sum(row.wrong for row in rows)
+                wrong += row_wrong
+                table.add_row(problem.collective, *cells, "-" if gain is None else f"{gain:.2f}x", str(row_wrong))
+    _console().print(table)
+    for line in condition.lines():
+        typer.echo(line)
+    typer.echo(f"every element compared with the oracle: {wrong} wrong")
+    _exit_if_wrong(wrong)
+
+
+def _affordable(pes: int, size_bytes: int) -> int:
+    """Return the size, halved until there is memory for it."""
+    while size_bytes > 1 << 13:
+        try:
+            require_memory(pes, size_bytes)
+        except Error:
+            size_bytes //= 2
+        else:
+            break
+    return size_bytes
+
+
+def _pes(shape: tuple[int, ...]) -> int:
+    pes = 1
+    for length in shape:
+        pes *= length
+    return max(pes, 1)
+
+
+@app.command()
+def plan(
+    collective: Annotated[str, typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".")],
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    technique: Annotated[str, typer.Option("--technique", help="Technique: " + ", ".join(TECHNIQUES) + ".")] = "tile",
+    src: Annotated[str, typer.Option("--src", help="MRAM offset of the source.")] = "0",
+    dst: Annotated[Optional[str], typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
+) -> None:
+    """Explain what a collective would do; moves nothing.
+
+    Examples:  pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB   |   pidcomm plan reduce --json
+    """
+    size_bytes, src_offset = parse_size(size), parse_size(src)
+    it = pidcomm.plan(
+        collective,
+        parse_shape(shape),
+        mask,
+        bytes=size_bytes,
+        src=src_offset,
+        dst=src_offset + size_bytes if dst is None else parse_size(dst),
+        dtype=dtype,
+        op=op,
+        expand=expand,
+        technique=technique,
+    )
+    for line in [json.dumps(it, indent=2)] if as_json else explain(it):
+        typer.echo(line)
+
+
+@app.command()
+def check(
+    cases: Annotated[int, typer.Option("--cases", min=0, help="Number of random cases.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed; equal seeds give equal cases.")] = 1,
+    case: Annotated[Optional[int], typer.Option("--case", min=0, help="Run this case of the seed only.")] = None,
+) -> None:
+    """Compare random collectives with the oracle: every element, and every byte around them.
+
+    Covers shapes (also general ones and partial entangled groups, on a machine with disabled PEs), masks, types, operators,
+    sizes, offsets, in place, techniques, instruction sets (with the line counts of audit), threads and coherence policies.
+
+    Examples:  pidcomm check --cases 2000   |   pidcomm check --seed 7 --case 123
+    """
+    numbers = range(cases) if case is None else range(case, case + 1)
+    failed = 0
+    with Checker() as checker, _progress() as progress:
+        for number in progress.track(numbers, description="cases"):
+            it = make_case(seed, number)
+            if case is not None:
+                typer.echo(str(it))
+            if (failure := checker.failure(it)) is not None:
+                failed += 1
+                typer.echo(f"FAILED {it}: {failure}")
+    typer.echo(f"{len(numbers) - failed} passed, {failed} failed")
+    _exit_if_wrong(failed)
+
+
+@app.command()
+def bench(
+    collectives: Annotated[Optional[list[str]], typer.Argument(help="Collectives, or all (default).")] = None,
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    technique: Annotated[str, typer.Option("--technique", help="Techniques, separated by commas, or all.")] = "all",
+    threads: ThreadsOption = 0,
+    isa: IsaOption = None,
+    coherence: Annotated[Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")] = Coherence.none,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
+    limit: Annotated[bool, typer.Option("--limit/--no-limit", help="Measure the streaming limit beside every row.")] = True,
+    hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
+    json_file: Annotated[Optional[Path], typer.Option("--json", help="Write the rows to this file, too, as JSON lines.")] = None,
+) -> None:
+    """Time collectives beside the streaming limit, and check every row; a wrong one fails.
+
+    Columns: times in us; algbw, larger side summed over PEs / t_p50; bus, bytes read and written at the PEs / t_p50; limit%,
+    bus in percent of a streaming pass over the same bytes; wrong, elements. 1 GB = 1e9 bytes.
+
+    Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json rows.jsonl
+    """
+    lengths, size_bytes = parse_shape(shape), parse_size(size)
+    names = parse_names("all" if collectives in (None, [], ["all"]) else ",".join(collectives or ()), COLLECTIVES, "collective")
+    techniques = parse_names(technique, TECHNIQUES, "technique")
+    pidcomm.machine(hugepages=hugepages is Switch.on)
+    options: Options = {"coherence": coherence.value, "isa": isa, "threads": threads or pidcomm.machine().threads}
+    for name in names:
+        arguments: Any = {"dst": size_bytes, "dtype": dtype, "op": op}
+        pidcomm.plan(name, lengths, mask, bytes=size_bytes, **arguments, **options)
+    require_memory(_pes(lengths), size_bytes)
+    problems = [Problem(name, lengths, mask, size_bytes, dtype, op) for name in names]
+    schedule = Schedule(iters, warmup, limit)
+    wrong = 0
+    with pidcomm.allocate(pes=_pes(lengths)) as pes:
+        cube = pes.hypercube(*lengths)
+        make_transfers_alike(options)
+        condition = measure_sdk(cube, size_bytes, options)
+        for line in header(options, condition):
+            typer.echo(f"# {line}")
+        typer.echo(title_line())
+        lines = []
+        scratch = Scratch(problems)
+        with _progress() as progress:
+            task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
+            for problem in problems:
+                progress.update(task, description=problem.collective)
+                rows = measure_rows(cube, problem, techniques, options, schedule, scratch, lambda: progress.advance(task))
+                for row, gain in zip(rows, speed_ups(rows, condition), strict=True):
+                    typer.echo(row_line(row, gain))
+                    lines.append(json.dumps(row.as_json()))
+                    wrong += row.wrong
+    if json_file is not None:
+        try:
+            json_file.write_text("".join(line + "\n" for line in lines))
+        except OSError as error:
+            raise Error(f"cannot write {json_file}: {error.strerror}") from None
+    _exit_if_wrong(wrong)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,60 @@
+"""The plan of a collective, as a value, without any device."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm import _core
+from pidcomm.arguments import as_integer, as_mask, as_shape, as_type, option_codes, row_of
+from pidcomm.tables import COLLECTIVES, OPS, Collective
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+
+
+def make_request(
+    row: Collective, mask: str, size_bytes: int, src: int, dst: int, dtype: DTypeLike, op: str | None
+) -> _core.Request:
+    """Return a request for the library. Raises ArgumentError for numbers and names that it could not even be told."""
+    op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
+    return _core.Request(
+        row.code,
+        as_mask(mask),
+        as_integer("bytes", size_bytes),
+        as_integer("src", src),
+        as_integer("dst", dst),
+        as_type(dtype).code,
+        op_code,
+    )
+
+
+def plan(
+    collective: str,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    src: int = 0,
+    dst: int = 0,
+    dtype: DTypeLike = np.uint8,
+    op: str | None = "sum",
+    expand: bool = False,
+    **options: Unpack[Options],
+) -> dict[str, Any]:
+    """Return what a collective would do on PEs arranged as `shape`: its loop nests, strides and bytes.
+
+    Arguments are those of the methods of `Hypercube`; `op` counts for reductions only. expand: list every step, too.
+
+    Raises ArgumentError exactly where the collective would (host arrays apart). Moves nothing.
+    """
+    request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
+    text = _core.plan_json(as_shape(shape), request, option_codes(options), bool(expand))
+    result: dict[str, Any] = json.loads(text)
+    return result

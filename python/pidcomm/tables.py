@@ -1,0 +1,91 @@
+"""What there is: collectives, element types, operators, techniques, instruction sets and coherence policies, by name.
+
+The rows come from the library's own table (``tables.h``); only the block counts of the collectives are added here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pidcomm import _core
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Hold the name and the library's code of a choice."""
+
+    name: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Collective(Choice):
+    """Describe a collective: whether it takes an operator, where its data is and in how many blocks, before and after.
+
+    A row (of a PE, or of a group on the host) is one block, or one block per member of the group.
+    """
+
+    takes_op: bool
+    at_pes_before: bool
+    at_pes_after: bool
+    per_member_before: bool
+    per_member_after: bool
+
+    def blocks_before(self, group_pes: int) -> int:
+        """Return the number of blocks of a row before."""
+        return group_pes if self.per_member_before else 1
+
+    def blocks_after(self, group_pes: int) -> int:
+        """Return the number of blocks of a row after."""
+        return group_pes if self.per_member_after else 1
+
+    def blocks_per_pe(self, group_pes: int) -> int:
+        """Return the number of blocks that ``bytes`` counts: those of the larger side at the PEs."""
+        before = self.blocks_before(group_pes) if self.at_pes_before else 1
+        after = self.blocks_after(group_pes) if self.at_pes_after else 1
+        return max(before, after)
+
+
+@dataclass(frozen=True)
+class Type(Choice):
+    """Describe an element type; the name is NumPy's."""
+
+    size_bytes: int
+    is_float: bool
+
+
+@dataclass(frozen=True)
+class Op(Choice):
+    """Describe an operator; kind ``bits`` is for integers only."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Isa(Choice):
+    """Describe an instruction set: the highest rank that is available is the default, rank 0 never is."""
+
+    rank: int
+    is_available: bool
+
+
+_PER_MEMBER = {
+    "alltoall": (True, True),
+    "reduce_scatter": (True, False),
+    "allreduce": (False, False),
+    "allgather": (False, True),
+    "scatter": (True, False),
+    "gather": (False, True),
+    "reduce": (False, False),
+    "broadcast": (False, False),
+}
+
+_rows = _core.tables()
+COLLECTIVES = {row[0]: Collective(*row, *_PER_MEMBER[row[0]]) for row in _rows["collectives"]}
+TYPES = {row[0]: Type(*row) for row in _rows["types"]}
+OPS = {row[0]: Op(*row) for row in _rows["ops"]}
+TECHNIQUES = {row[0]: Choice(*row) for row in _rows["techniques"]}
+ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
+COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
+STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
+DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.rank).name

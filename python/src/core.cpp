@@ -1,0 +1,521 @@
+// pidcomm._core: the C APIs of pidcomm and dpuemu and the oracle, as they are, for Python. No policy: names, defaults, shapes and dtypes are
+// the business of the package around it.
+//
+// Memory comes as one-dimensional contiguous arrays of bytes. Nothing that waits or moves bytes holds the interpreter's lock.
+#include <dpuemu.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <pidcomm/pidcomm.h>
+#include <verify/fill.h>
+#include <verify/oracle.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// A status other than OK, on its way to pidcomm.errors.make_error.
+class StatusError : public std::runtime_error {
+ public:
+  StatusError(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
+  int status() const { return status_; }
+
+ private:
+  int status_;
+};
+
+const char *status_name(int status) {
+  switch (status) {
+#define PIDCOMM_ROW(ENUM, code, text) \
+  case code:                          \
+    return #ENUM;
+    PIDCOMM_STATUSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    default:
+      return "ERR_INTERNAL";
+  }
+}
+
+void translate(const std::exception_ptr &pointer, void *) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const StatusError &error) {
+    const nb::object exception = nb::module_::import_("pidcomm.errors").attr("make_error")(status_name(error.status()), error.what());
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  }
+}
+
+void check(int status) {
+  if (status != PIDCOMM_OK) throw StatusError(status, pidcomm_last_error());
+}
+
+/// `status`: what an error of the device API is taken for.
+void check_device(dpu_error_t error, const std::string &what, int status = PIDCOMM_ERR_DEVICE) {
+  if (error == DPU_OK) return;
+  char *text = dpu_error_to_string(error);
+  const std::string sentence = what + ": " + (text != nullptr ? text : "unknown error");
+  std::free(text);
+  throw StatusError(error == DPU_ERR_SYSTEM ? static_cast<int>(PIDCOMM_ERR_MEMORY) : status, sentence);
+}
+
+struct Request {
+  int collective;
+  std::string dims;
+  uint64_t bytes, src, dst;
+  int type, op;
+
+  pidcomm_request value() const {
+    if (dims.find('\0') != std::string::npos) throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
+    return {collective, dims.c_str(), bytes, src, dst, nullptr, 0, type, op};
+  }
+};
+
+using OptionCodes = std::tuple<int, int, int, int>;  // technique, isa, threads, coherence
+
+pidcomm_options options_of(const OptionCodes &codes) {
+  const auto [technique, isa, threads, coherence] = codes;
+  return {technique, isa, threads, coherence, 0};
+}
+
+nb::dict dict_of(const pidcomm_trace &trace) {
+  nb::dict dict;
+  dict["technique"] = pidcomm_technique_name(trace.technique);
+  dict["isa"] = pidcomm_isa_name(trace.isa);
+  dict["threads"] = trace.threads;
+  dict["coherence"] = pidcomm_coherence_name(trace.coherence);
+#define PIDCOMM_FIELD(name) dict[#name] = trace.name;
+  PIDCOMM_FIELD(seconds_total)
+  PIDCOMM_FIELD(seconds_plan)
+  PIDCOMM_FIELD(seconds_acquire)
+  PIDCOMM_FIELD(seconds_pass)
+  PIDCOMM_FIELD(seconds_from_pes)
+  PIDCOMM_FIELD(seconds_host)
+  PIDCOMM_FIELD(seconds_to_pes)
+  PIDCOMM_FIELD(mram_bytes_read)
+  PIDCOMM_FIELD(mram_bytes_written)
+  PIDCOMM_FIELD(host_bytes_read)
+  PIDCOMM_FIELD(host_bytes_written)
+  PIDCOMM_FIELD(staging_bytes)
+  PIDCOMM_FIELD(lines_loaded)
+  PIDCOMM_FIELD(lines_stored)
+  PIDCOMM_FIELD(lines_flushed)
+  PIDCOMM_FIELD(lines_prefetched)
+  PIDCOMM_FIELD(max_loads_of_a_line)
+  PIDCOMM_FIELD(max_stores_of_a_line)
+  PIDCOMM_FIELD(distinct_lines_loaded)
+  PIDCOMM_FIELD(distinct_lines_stored)
+  PIDCOMM_FIELD(lines_outside)
+  PIDCOMM_FIELD(loads_unflushed)
+#undef PIDCOMM_FIELD
+  return dict;
+}
+
+/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing waits for them, and ends the managers first.
+class Allocation {
+ public:
+  explicit Allocation(struct dpu_set_t set) : set_(set) {}
+  ~Allocation() {
+    try {
+      free();
+    } catch (const StatusError &) {  // nobody is left to tell
+    }
+  }
+  Allocation(const Allocation &) = delete;
+  Allocation &operator=(const Allocation &) = delete;
+
+  void free() {
+    const std::unique_lock lock(mutex_);
+    if (is_freed_) return;
+    for (hypercube_manager *manager : managers_) pidcomm_hypercube_destroy(manager);
+    managers_.clear();
+    is_freed_ = true;
+    check_device(dpu_free(set_), "freeing the PE set");
+  }
+
+  bool is_freed() const {
+    const std::shared_lock lock(mutex_);
+    return is_freed_;
+  }
+
+  hypercube_manager *add(const std::vector<uint32_t> &lengths) {
+    const std::unique_lock lock(mutex_);
+    require_allocated();
+    hypercube_manager *manager = nullptr;
+    check(pidcomm_hypercube_create(set_, static_cast<uint32_t>(lengths.size()), lengths.data(), &manager));
+    managers_.push_back(manager);
+    return manager;
+  }
+
+  void remove(hypercube_manager *manager) {
+    const std::unique_lock lock(mutex_);
+    const auto found = std::find(managers_.begin(), managers_.end(), manager);
+    if (found == managers_.end()) return;
+    managers_.erase(found);
+    pidcomm_hypercube_destroy(manager);
+  }
+
+  /// Calls body(set) without the interpreter's lock while nobody can free the set.
+  template <class Body>
+  auto use(const Body &body) const {
+    const nb::gil_scoped_release released;
+    const std::shared_lock lock(mutex_);
+    require_allocated();
+    return body(set_);
+  }
+
+ private:
+  void require_allocated() const {
+    if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
+  }
+  struct dpu_set_t set_;
+  mutable std::shared_mutex mutex_;
+  std::vector<hypercube_manager *> managers_;
+  bool is_freed_ = false;
+};
+
+class Cube {
+ public:
+  Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths)
+      : allocation_(std::move(allocation)), manager_(allocation_->add(lengths)), axes_(lengths.size()) {}
+  ~Cube() { allocation_->remove(manager_); }
+  Cube(const Cube &) = delete;
+  Cube &operator=(const Cube &) = delete;
+
+  nb::dict run(Request request, std::optional<Bytes> host_in, std::optional<MutableBytes> host_out, OptionCodes codes) {
+    pidcomm_request value = request.value();
+    const pidcomm_options options = options_of(codes);
+    if (host_in) {
+      value.host = const_cast<uint8_t *>(host_in->data());
+      value.host_bytes = host_in->size();
+    } else if (host_out) {
+      value.host = host_out->data();
+      value.host_bytes = host_out->size();
+    }
+    pidcomm_trace trace = {};
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_run(manager_, &value, &options, &trace)); });
+    return dict_of(trace);
+  }
+
+  std::vector<uint32_t> coords(uint32_t pe) const {
+    std::vector<uint32_t> coords(axes_);
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_coords(manager_, pe, coords.data())); });
+    return coords;
+  }
+
+  uint32_t group_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_group_of, dims, pe); }
+  uint32_t member_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_member_of, dims, pe); }
+
+  std::pair<uint32_t, uint32_t> groups(const std::string &dims) const {
+    std::pair<uint32_t, uint32_t> counts;
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, dims.c_str(), &counts.first, &counts.second)); });
+    return counts;
+  }
+
+  std::pair<double, uint64_t> stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, OptionCodes codes) {
+    const pidcomm_options options = options_of(codes);
+    std::pair<double, uint64_t> result;
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_stream_limit(manager_, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
+    });
+    return result;
+  }
+
+  /// Seconds of one dpu_push_xfer between rows (row = PE) and the PEs at `offset`.
+  double push_xfer(bool to_pes, uint64_t offset, MutableBytes rows) {
+    return allocation_->use([&](struct dpu_set_t set) {
+      const uint32_t pes = pidcomm_pes(manager_);
+      if (rows.size() % pes != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
+      if (offset > DPUEMU_MRAM_BYTES) throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");
+      const std::size_t row_bytes = rows.size() / pes;
+      struct dpu_set_t dpu;
+      uint32_t pe;
+      PIDCOMM_FOREACH_PE(manager_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
+      const double begin = now_s();
+      check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(offset),
+                                 row_bytes, DPU_XFER_DEFAULT),
+                   "dpu_push_xfer");
+      return now_s() - begin;
+    });
+  }
+
+ private:
+  template <class Function>
+  uint32_t index(const Function &function, const std::string &dims, uint32_t pe) const {
+    uint32_t result = 0;
+    allocation_->use([&](struct dpu_set_t) { check(function(manager_, dims.c_str(), pe, &result)); });
+    return result;
+  }
+  std::shared_ptr<Allocation> allocation_;
+  hypercube_manager *manager_;
+  std::size_t axes_;
+};
+
+class Set {
+ public:
+  /// Exactly one of pes and ranks is not 0, or both are: everything that is free.
+  Set(uint32_t pes, uint32_t ranks, const std::optional<std::string> &profile) {
+    const nb::gil_scoped_release released;
+    const char *text = profile ? profile->c_str() : nullptr;
+    struct dpu_set_t set;
+    const bool by_rank = ranks != 0;
+    const std::string what = by_rank    ? "allocating " + std::to_string(ranks) + " ranks"
+                             : pes != 0 ? "allocating " + std::to_string(pes) + " PEs"
+                                        : "allocating all PEs";
+    const dpu_error_t error = by_rank ? dpu_alloc_ranks(ranks, text, &set) : dpu_alloc(pes != 0 ? pes : DPU_ALLOCATE_ALL, text, &set);
+    check_device(error, what, error == DPU_ERR_INVALID_PROFILE ? PIDCOMM_ERR_ARGUMENT : PIDCOMM_ERR_DEVICE);
+    allocation_ = std::make_shared<Allocation>(set);
+    check_device(dpu_get_nr_dpus(set, &pes_), "counting the PEs");
+    check_device(dpu_get_nr_ranks(set, &ranks_), "counting the ranks");
+  }
+
+  std::unique_ptr<Cube> hypercube(const std::vector<uint32_t> &lengths) const {
+    const nb::gil_scoped_release released;
+    return std::make_unique<Cube>(allocation_, lengths);
+  }
+  void free() {
+    const nb::gil_scoped_release released;
+    allocation_->free();
+  }
+  bool is_freed() const {
+    const nb::gil_scoped_release released;
+    return allocation_->is_freed();
+  }
+  uint32_t pes() const { return pes_; }
+  uint32_t ranks() const { return ranks_; }
+
+ private:
+  std::shared_ptr<Allocation> allocation_;
+  uint32_t pes_ = 0, ranks_ = 0;
+};
+
+nb::dict tables() {
+  nb::list collectives, types, ops, techniques, isas, coherences, statuses;
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, before, after) \
+  collectives.append(nb::make_tuple(#name, code, takes_op != 0, before != 0, after != 0));
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, ctype) types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>));
+  PIDCOMM_TYPES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
+  PIDCOMM_OPS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name) techniques.append(nb::make_tuple(name, code));
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, rank) isas.append(nb::make_tuple(name, code, rank, pidcomm_isa_available(code) != 0));
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name) coherences.append(nb::make_tuple(name, code));
+  PIDCOMM_COHERENCES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, text) statuses.append(nb::make_tuple(#ENUM, code, text));
+  PIDCOMM_STATUSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  nb::dict dict;
+  dict["collectives"] = collectives;
+  dict["types"] = types;
+  dict["ops"] = ops;
+  dict["techniques"] = techniques;
+  dict["isas"] = isas;
+  dict["coherences"] = coherences;
+  dict["statuses"] = statuses;
+  return dict;
+}
+
+std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, bool expand) {
+  const pidcomm_request value = request.value();
+  const pidcomm_options options = options_of(codes);
+  const nb::gil_scoped_release released;
+  std::string json(std::size_t{1} << 12, '\0');
+  for (;;) {
+    std::size_t length = 0;
+    check(pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json.data(), json.size(), &length));
+    const bool is_whole = length < json.size();
+    json.resize(is_whole ? length : length + 1);
+    if (is_whole) return json;
+  }
+}
+
+nb::dict get_machine() {
+  dpuemu_machine_t machine;
+  check_device(dpuemu_get_machine(&machine), "reading the emulated machine", PIDCOMM_ERR_ARGUMENT);
+  nb::dict dict;
+  dict["ranks"] = machine.ranks;
+  dict["channels"] = machine.channels;
+  dict["ranks_per_channel"] = machine.ranks_per_channel;
+  dict["threads"] = machine.threads;
+  dict["hugepages"] = machine.hugepages == 1;
+  dict["flush"] = machine.flush == 1;
+  dict["strict"] = machine.strict == 1;
+  return dict;
+}
+
+void configure_machine(uint32_t ranks, uint32_t channels, uint32_t ranks_per_channel, uint32_t threads, int hugepages, int flush, int strict,
+                       const std::vector<uint32_t> &disabled) {
+  const dpuemu_machine_t machine = {ranks, channels, ranks_per_channel, threads, hugepages, flush, strict};
+  const dpu_error_t error = dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
+  if (error == DPU_ERR_ALLOCATION)
+    throw StatusError(PIDCOMM_ERR_DEVICE, "configuring the emulated machine: free every PE set first; some rank is allocated");
+  check_device(error, "configuring the emulated machine", PIDCOMM_ERR_ARGUMENT);
+}
+
+uint64_t resident_bytes() {
+  uint64_t bytes = 0;
+  check_device(dpuemu_resident_bytes(&bytes), "counting resident bytes");
+  return bytes;
+}
+
+/// Seconds of an ordinary copy of contiguous memory by `threads` threads.
+double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
+  if (destination.size() != source.size() || threads == 0)
+    throw StatusError(PIDCOMM_ERR_ARGUMENT, "a copy needs two arrays of the same size and at least one thread");
+  const nb::gil_scoped_release released;
+  const auto share = [&](uint32_t thread) { return source.size() / threads * thread; };
+  const auto copy = [&](uint32_t thread) {
+    const std::size_t end = thread + 1 == threads ? source.size() : share(thread + 1);
+    std::memcpy(destination.data() + share(thread), source.data() + share(thread), end - share(thread));
+  };
+  const double begin = now_s();
+  {
+    std::vector<std::jthread> others;
+    for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(copy, thread);
+    copy(0);
+  }
+  return now_s() - begin;
+}
+
+void bind_oracle(nb::module_ m) {
+  using verify::Fill;
+  using verify::Problem;
+  nb::class_<Problem>(m, "Problem")
+      .def(
+          "__init__",
+          [](Problem *self, int collective, std::vector<uint32_t> axis_len, std::string mask, uint64_t bytes, int type, int op) {
+            new (self) Problem{collective, std::move(axis_len), std::move(mask), bytes, type, op};
+          },
+          "collective"_a, "axis_len"_a, "mask"_a, "bytes"_a, "type"_a, "op"_a)
+      .def("rows_before", [](const Problem &self) { const auto rows = verify::rows_before(self); return std::tuple(rows.count, rows.row_bytes, rows.at_pes); })
+      .def("rows_after", [](const Problem &self) { const auto rows = verify::rows_after(self); return std::tuple(rows.count, rows.row_bytes, rows.at_pes); })
+      .def(
+          "expected",
+          [](const Problem &self, Bytes before, MutableBytes after) {
+            const nb::gil_scoped_release released;
+            verify::expected(self, {before.data(), before.size()}, {after.data(), after.size()});
+          },
+          "before"_a.noconvert(), "after"_a.noconvert())
+      .def(
+          "check",
+          [](const Problem &self, Bytes before, Bytes got) {
+            verify::Verdict verdict;
+            {
+              const nb::gil_scoped_release released;
+              verdict = verify::check(self, {before.data(), before.size()}, {got.data(), got.size()});
+            }
+            return std::pair(verdict.wrong, verdict.first);
+          },
+          "before"_a.noconvert(), "got"_a.noconvert());
+  m.def(
+      "compare",
+      [](int type, uint64_t row_bytes, Bytes got, Bytes want, bool nan_equal) {
+        verify::Verdict verdict;
+        {
+          const nb::gil_scoped_release released;
+          verdict = verify::compare(type, row_bytes, {got.data(), got.size()}, {want.data(), want.size()}, nan_equal);
+        }
+        return std::pair(verdict.wrong, verdict.first);
+      },
+      "type"_a, "row_bytes"_a, "got"_a.noconvert(), "want"_a.noconvert(), "nan_equal"_a);
+  nb::enum_<Fill>(m, "Fill")
+      .value("distinct", Fill::kDistinct)
+      .value("exact", Fill::kExact)
+      .value("special", Fill::kSpecial)
+      .value("rounding", Fill::kRounding);
+  m.def("fill_for", verify::fill_for, "takes_op"_a, "type"_a, "op"_a);
+  m.def(
+      "fill",
+      [](Fill kind, int type, int op, uint64_t seed, uint64_t row_bytes, MutableBytes rows) {
+        const nb::gil_scoped_release released;
+        verify::fill(kind, type, op, seed, row_bytes, {rows.data(), rows.size()});
+      },
+      "kind"_a, "type"_a, "op"_a, "seed"_a, "row_bytes"_a, "rows"_a.noconvert());
+  m.def("is_defined", verify::is_defined, "op"_a, "type"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);
+  nb::register_exception_translator(translate);
+
+  m.def("version", [] { return std::string(pidcomm_version()); });
+  m.def("tables", tables);
+  m.attr("MRAM_BYTES") = DPUEMU_MRAM_BYTES;
+  m.attr("PES_PER_RANK") = DPUEMU_DPUS_PER_RANK;
+
+  nb::class_<Request>(m, "Request")
+      .def(
+          "__init__",
+          [](Request *self, int collective, std::string dims, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
+            new (self) Request{collective, std::move(dims), bytes, src, dst, type, op};
+          },
+          "collective"_a, "dims"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
+  m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
+
+  nb::class_<Set>(m, "Set")
+      .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a, "profile"_a.none())
+      .def("hypercube", &Set::hypercube, "axis_len"_a)
+      .def("free", &Set::free)
+      .def_prop_ro("is_freed", &Set::is_freed)
+      .def_prop_ro("pes", &Set::pes)
+      .def_prop_ro("ranks", &Set::ranks);
+
+  nb::class_<Cube>(m, "Cube")
+      .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
+      .def("coords", &Cube::coords, "pe"_a)
+      .def("group_of", &Cube::group_of, "dims"_a, "pe"_a)
+      .def("member_of", &Cube::member_of, "dims"_a, "pe"_a)
+      .def("groups", &Cube::groups, "dims"_a)
+      .def("stream_limit", &Cube::stream_limit, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
+      .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
+
+  m.def("get_machine", get_machine);
+  m.def("configure_machine", configure_machine, "ranks"_a, "channels"_a, "ranks_per_channel"_a, "threads"_a, "hugepages"_a, "flush"_a, "strict"_a,
+        "disabled"_a);
+  m.def(
+      "set_transfer",
+      [](uint32_t threads, int flush) {
+        check_device(dpuemu_set_transfer(threads, flush), "changing the transfer settings of the emulated machine", PIDCOMM_ERR_ARGUMENT);
+      },
+      "threads"_a, "flush"_a);
+  m.def("resident_bytes", resident_bytes);
+  m.def("host_copy", host_copy, "destination"_a.noconvert(), "source"_a.noconvert(), "threads"_a);
+
+  bind_oracle(m.def_submodule("oracle", "What the eight collectives mean, written from their definitions; shares no code with the library."));
+}

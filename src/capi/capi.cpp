@@ -1,0 +1,254 @@
+// The C API: every function is a thin call into the library, with errors turned into a status and a sentence.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "hostpass/kernels.h"
+#include "plan/plan.h"
+
+struct pidcomm_hypercube {
+  pidcomm::Executor executor;
+};
+
+namespace {
+
+using namespace pidcomm;
+
+thread_local std::string t_last_error;
+
+/// Runs body and returns its status; exceptions end here.
+template <class Body>
+int guarded(const Body &body) noexcept {
+  try {
+    t_last_error.clear();
+    try {
+      body();
+      return PIDCOMM_OK;
+    } catch (const Error &error) {
+      t_last_error = error.what();
+      return error.status();
+    } catch (const std::bad_alloc &) {
+      t_last_error = "the host is out of memory";
+      return PIDCOMM_ERR_MEMORY;
+    } catch (const std::exception &error) {
+      t_last_error = error.what();
+      return PIDCOMM_ERR_INTERNAL;
+    }
+  } catch (...) {
+    return PIDCOMM_ERR_MEMORY;  // not even the sentence could be stored
+  }
+}
+
+void require(const void *pointer, const char *name) {
+  if (pointer == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
+}
+
+std::vector<uint32_t> lengths_of(uint32_t axes, const uint32_t *axis_len) {
+  require(axis_len, "axis_len");
+  if (axes > kMaxAxes) fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", axes);
+  return {axis_len, axis_len + axes};
+}
+
+void require_pe(const hypercube_manager *manager, uint32_t pe) {
+  require(manager, "manager");
+  const uint32_t pes = manager->executor.cube().pes;
+  if (pe >= pes) fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", manager->executor.cube().to_string(), " has ", pes);
+}
+
+int run(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options *options) {
+  return pidcomm_run(manager, &request, options, nullptr);
+}
+
+}  // namespace
+
+extern "C" {
+
+#define PIDCOMM_STRING(x) PIDCOMM_STRING_(x)
+#define PIDCOMM_STRING_(x) #x
+const char *pidcomm_version(void) {
+  return PIDCOMM_STRING(PIDCOMM_VERSION_MAJOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_MINOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_PATCH);
+}
+
+const char *pidcomm_last_error(void) { return t_last_error.c_str(); }
+
+const char *pidcomm_status_name(int status) { return name_of_status(status); }
+const char *pidcomm_collective_name(int collective) { return name_of_collective(collective); }
+const char *pidcomm_type_name(int type) { return name_of_type(type); }
+const char *pidcomm_op_name(int op) { return name_of_op(op); }
+const char *pidcomm_technique_name(int technique) { return name_of_technique(technique); }
+const char *pidcomm_isa_name(int isa) { return name_of_isa(isa); }
+const char *pidcomm_coherence_name(int coherence) { return name_of_coherence(coherence); }
+int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
+
+int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager) {
+  return guarded([&] {
+    require(manager, "manager");
+    *manager = nullptr;
+    *manager = new pidcomm_hypercube{Executor(set, lengths_of(axes, axis_len))};
+  });
+}
+
+hypercube_manager *init_hypercube_manager(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len) {
+  hypercube_manager *manager = nullptr;
+  pidcomm_hypercube_create(set, axes, axis_len, &manager);
+  return manager;
+}
+
+void pidcomm_hypercube_destroy(hypercube_manager *manager) { delete manager; }
+
+uint32_t pidcomm_pes(const hypercube_manager *manager) { return manager == nullptr ? 0 : manager->executor.cube().pes; }
+
+struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, uint32_t pe) {
+  struct dpu_set_t set = {};
+  guarded([&] {
+    require_pe(manager, pe);
+    set = manager->executor.placement().pe_sets[pe];
+  });
+  return set;
+}
+
+int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coords) {
+  return guarded([&] {
+    require_pe(manager, pe);
+    require(coords, "coords");
+    const Hypercube &cube = manager->executor.cube();
+    for (uint32_t axis = 0; axis < cube.axes.size(); ++axis) coords[axis] = cube.coordinate(pe, axis);
+  });
+}
+
+int pidcomm_group_of(const hypercube_manager *manager, const char *dims, uint32_t pe, uint32_t *group) {
+  return guarded([&] {
+    require_pe(manager, pe);
+    require(group, "group");
+    *group = Grouping::of(manager->executor.cube(), dims).group_of(pe);
+  });
+}
+
+int pidcomm_member_of(const hypercube_manager *manager, const char *dims, uint32_t pe, uint32_t *member) {
+  return guarded([&] {
+    require_pe(manager, pe);
+    require(member, "member");
+    *member = Grouping::of(manager->executor.cube(), dims).member_of(pe);
+  });
+}
+
+int pidcomm_groups(const hypercube_manager *manager, const char *dims, uint32_t *groups, uint32_t *group_pes) {
+  return guarded([&] {
+    require(manager, "manager");
+    require(groups, "groups");
+    require(group_pes, "group_pes");
+    const Grouping grouping = Grouping::of(manager->executor.cube(), dims);
+    *groups = grouping.groups;
+    *group_pes = grouping.group_pes;
+  });
+}
+
+// Writing and reading rows by PE is scatter and gather with every PE a group of its own.
+int pidcomm_write(hypercube_manager *manager, size_t offset, size_t bytes, const void *host) {
+  const std::string dims(manager == nullptr ? 0 : manager->executor.cube().axes.size(), '0');
+  return pidcomm_scatter(manager, dims.c_str(), bytes, host, bytes * pidcomm_pes(manager), offset, 1);
+}
+
+int pidcomm_read(hypercube_manager *manager, size_t offset, size_t bytes, void *host) {
+  const std::string dims(manager == nullptr ? 0 : manager->executor.cube().axes.size(), '0');
+  return pidcomm_gather(manager, dims.c_str(), bytes, offset, host, bytes * pidcomm_pes(manager), 1);
+}
+
+int pidcomm_alltoall_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                        const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+}
+int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+                              const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+}
+int pidcomm_allreduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+                         const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+}
+int pidcomm_allgather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                         const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+}
+int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
+                       const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+}
+int pidcomm_gather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+                      const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, options);
+}
+int pidcomm_reduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
+                      const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, options);
+}
+int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
+                         const pidcomm_options *options) {
+  return run(manager, {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+}
+
+int pidcomm_alltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type) {
+  return pidcomm_alltoall_ex(manager, dims, bytes, src, dst, type, nullptr);
+}
+int pidcomm_reduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op) {
+  return pidcomm_reduce_scatter_ex(manager, dims, bytes, src, dst, type, op, nullptr);
+}
+int pidcomm_allreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op) {
+  return pidcomm_allreduce_ex(manager, dims, bytes, src, dst, type, op, nullptr);
+}
+int pidcomm_allgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type) {
+  return pidcomm_allgather_ex(manager, dims, bytes, src, dst, type, nullptr);
+}
+int pidcomm_scatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type) {
+  return pidcomm_scatter_ex(manager, dims, bytes, host, host_bytes, dst, type, nullptr);
+}
+int pidcomm_gather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type) {
+  return pidcomm_gather_ex(manager, dims, bytes, src, host, host_bytes, type, nullptr);
+}
+int pidcomm_reduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op) {
+  return pidcomm_reduce_ex(manager, dims, bytes, src, host, host_bytes, type, op, nullptr);
+}
+int pidcomm_broadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type) {
+  return pidcomm_broadcast_ex(manager, dims, bytes, host, host_bytes, dst, type, nullptr);
+}
+
+int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+  return guarded([&] {
+    require(manager, "manager");
+    require(request, "request");
+    pidcomm_trace own;
+    manager->executor.run(*request, options, trace == nullptr ? own : *trace);
+  });
+}
+
+int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options, int expand,
+                      char *json, size_t capacity, size_t *length) {
+  return guarded([&] {
+    require(request, "request");
+    require(length, "length");
+    if (capacity != 0) require(json, "json");
+    const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
+    const std::string text = to_json(make_plan(cube, *request, resolve(options, true), 0, false), expand != 0);
+    *length = text.size();
+    if (capacity == 0) return;
+    const std::size_t copied = std::min(text.size(), capacity - 1);
+    std::memcpy(json, text.data(), copied);
+    json[copied] = '\0';
+  });
+}
+
+int pidcomm_stream_limit(hypercube_manager *manager, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
+                         const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
+  return guarded([&] {
+    require(manager, "manager");
+    require(seconds, "seconds");
+    require(bytes_moved, "bytes_moved");
+    *seconds = manager->executor.stream_limit(bytes_read, bytes_written, src, dst, options);
+    *bytes_moved = uint64_t{bytes_read + bytes_written} * kLanes * manager->executor.placement().egs.size();
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,18 @@
+// The rank window on emulated DIMMs.
+#include <dpuemu.h>
+
+#include "door/rank_window.h"
+
+namespace pidcomm {
+
+dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
+  dpuemu_window_t emulated;
+  const dpu_error_t status = dpuemu_window_acquire(rank, &emulated);
+  if (status == DPU_OK)
+    *window = {reinterpret_cast<std::byte *>(emulated.base), emulated.size_bytes, emulated.numa_node, emulated.enabled, true};
+  return status;
+}
+
+void rank_window_release(struct dpu_rank_t *rank) { dpuemu_window_release(rank); }
+
+}  // namespace pidcomm

@@ -1,0 +1,72 @@
+#include "exec/device.h"
+
+#include <dpu_management.h>
+#include <dpu_program.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "error.h"
+#include "exec/placement.h"
+#include "plan/request.h"
+
+namespace pidcomm {
+
+namespace {
+
+std::string describe(dpu_error_t status) {
+  char *text = dpu_error_to_string(status);
+  const std::string copy = text == nullptr ? "unknown error" : text;
+  std::free(text);
+  return copy;
+}
+
+/// "; rank 0 PE 17 (lane 1, bank 2) is in fault", for every faulted PE.
+std::string faults_of(const Placement &placement) {
+  std::ostringstream text;
+  for (std::size_t pe = 0; pe < placement.pe_sets.size(); ++pe) {
+    bool is_done = false, is_faulted = false;
+    if (dpu_status(placement.pe_sets[pe], &is_done, &is_faulted) != DPU_OK || !is_faulted) continue;
+    struct dpu_t *dpu = dpu_from_set(placement.pe_sets[pe]);
+    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << ": PE " << pe << " (lane " << int{dpu_get_slice_id(dpu)} << ", bank "
+         << int{dpu_get_member_id(dpu)} << ") is in fault";
+  }
+  return text.str();
+}
+
+}  // namespace
+
+void check_device(dpu_error_t status, const std::string &doing) {
+  if (status == DPU_OK) return;
+  if (status == DPU_ERR_INVALID_DPU_SET) fail(PIDCOMM_ERR_SET, doing, ": the DPU set is not allocated (was it freed?)");
+  fail(PIDCOMM_ERR_DEVICE, doing, ": ", describe(status));
+}
+
+void wait_for_set(struct dpu_set_t set, const Placement &placement) {
+  const dpu_error_t status = dpu_sync(set);
+  if (status == DPU_OK) return;
+  check_device(status, "waiting for earlier work of the set" + (status == DPU_ERR_INVALID_DPU_SET ? "" : faults_of(placement)));
+}
+
+uint64_t heap_base_of(const Placement &placement) {
+  struct dpu_program_t *program = nullptr;
+  uint64_t base = 0;
+  for (std::size_t pe = 0; pe < placement.pe_sets.size(); ++pe) {
+    struct dpu_program_t *const own = dpu_get_program(dpu_from_set(placement.pe_sets[pe]));
+    if (pe != 0 && own == program) continue;
+    uint64_t own_base = 0;
+    if (own != nullptr) {
+      struct dpu_symbol_t symbol;
+      check_device(dpu_get_symbol(own, DPU_MRAM_HEAP_POINTER_NAME, &symbol), "reading the MRAM heap base");
+      own_base = symbol.address & (kMramBytes - 1);
+    }
+    if (pe != 0 && own_base != base)
+      fail(PIDCOMM_ERR_DEVICE, "the PEs disagree about the MRAM heap base: PE 0 says ", base, ", PE ", pe, " says ", own_base,
+           "; load the same program on every rank of the set");
+    program = own;
+    base = own_base;
+  }
+  return base;
+}
+
+}  // namespace pidcomm

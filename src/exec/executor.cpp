@@ -1,0 +1,224 @@
+#include "exec/executor.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "door/rank_window.h"
+#include "exec/clock.h"
+#include "exec/conventional.h"
+#include "exec/device.h"
+#include "exec/host_pass.h"
+#include "hostpass/address_map.h"
+#include "hostpass/audit.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+/// "; use tile, conventional"
+template <class NameOf>
+std::string choices(const NameOf &name_of, int last) {
+  std::string text;
+  for (int code = 1; code <= last; ++code)
+    if (const char *name = name_of(code)) text += (text.empty() ? "; use " : ", ") + std::string(name);
+  return text;
+}
+
+}  // namespace
+
+Options resolve(const pidcomm_options *options, bool is_coherent) {
+  Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE};
+  if (options != nullptr) {
+    if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
+    if (options->coherence != PIDCOMM_COHERENCE_DEFAULT) resolved.coherence = options->coherence;
+    resolved.isa = options->isa;
+    resolved.threads = options->threads;
+  }
+  if (name_of_technique(resolved.technique) == nullptr)
+    fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown", choices(name_of_technique, 2));
+  if (name_of_coherence(resolved.coherence) == nullptr)
+    fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown", choices(name_of_coherence, 2));
+  if (resolved.coherence == PIDCOMM_COHERENCE_NONE && !is_coherent)
+    fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; the PEs of this set write behind the host's caches");
+  if (resolved.isa == PIDCOMM_ISA_DEFAULT) resolved.isa = best_isa();
+  if (name_of_isa(resolved.isa) == nullptr)
+    fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown", choices(name_of_isa, 5));
+  if (!isa_available(resolved.isa)) fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(resolved.isa));
+  if (resolved.threads < 0 || resolved.threads > kMaxThreads)
+    fail(PIDCOMM_ERR_OPTION, "threads (", resolved.threads, ") must be 1 to ", kMaxThreads, ", or 0 for the default");
+  if (resolved.threads == 0) resolved.threads = std::min(omp_get_max_threads(), kMaxThreads);
+  return resolved;
+}
+
+/// The windows of a set's ranks, held for the life of the object.
+class Executor::Windows {
+ public:
+  explicit Windows(const Placement &placement) : placement_(placement) {
+    try {
+      for (struct dpu_rank_t *rank : placement.ranks) {
+        RankWindow window;
+        check_device(rank_window_acquire(rank, &window), "taking the MRAM of rank " + std::to_string(windows_.size()) + " of the set");
+        windows_.push_back(window);
+      }
+      for (const PlacedEg &eg : placement.egs) eg_base_.push_back(windows_[eg.rank].base + bank_offset(eg.bank));
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  ~Windows() { release(); }
+  Windows(const Windows &) = delete;
+  Windows &operator=(const Windows &) = delete;
+
+  const std::vector<std::byte *> &eg_base() const { return eg_base_; }
+
+ private:
+  void release() {
+    for (std::size_t r = 0; r < windows_.size(); ++r) rank_window_release(placement_.ranks[r]);
+    windows_.clear();
+  }
+  const Placement &placement_;
+  std::vector<RankWindow> windows_;
+  std::vector<std::byte *> eg_base_;
+};
+
+struct Executor::CachedPlan {
+  pidcomm_request request;
+  std::string dims;
+  Options options;
+  uint64_t heap_base;
+  Plan plan;
+
+  bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base) const {
+    return request.collective == other.collective && dims == other.dims && request.bytes == other.bytes && request.src == other.src &&
+           request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
+           (request.host == nullptr) == (other.host == nullptr) && options.technique == other_options.technique &&
+           options.isa == other_options.isa && options.threads == other_options.threads && options.coherence == other_options.coherence &&
+           heap_base == other_base;
+  }
+};
+
+namespace {
+
+/// Whether the memory of the set's PEs is coherent with the host's caches.
+bool is_coherent(const Placement &placement) {
+  RankWindow window;
+  check_device(rank_window_acquire(placement.ranks.front(), &window), "taking the MRAM of rank 0 of the set");
+  rank_window_release(placement.ranks.front());
+  return window.is_coherent;
+}
+
+/// Lines on record that lie in neither window of the plan.
+uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
+  std::unordered_set<const std::byte *> inside;
+  const auto add = [&](uint64_t offset, uint64_t bytes) {
+    for (std::byte *base : eg_base)
+      for (uint64_t word = offset / kWordBytes; word < (offset + bytes) / kWordBytes; ++word) inside.insert(base + word_offset(word));
+  };
+  add(plan.src, plan.in_pe_bytes);
+  add(plan.dst, plan.out_pe_bytes);
+  uint64_t outside = 0;
+  record.each_line([&](const std::byte *line) { outside += !inside.contains(line); });
+  return outside;
+}
+
+}  // namespace
+
+Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
+    : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)) {}
+
+const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
+  constexpr std::size_t kCachedPlans = 16;
+  if (request.dims != nullptr) {
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) { return cached->is_for(request, options, heap_base); });
+    if (found != plans_.end()) {
+      std::rotate(plans_.begin(), found, found + 1);
+      return plans_.front()->plan;
+    }
+  }
+  Plan plan = make_plan(cube_, request, options, heap_base, true);
+  if (plans_.size() == kCachedPlans) plans_.pop_back();
+  plans_.insert(plans_.begin(), std::make_shared<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, std::move(plan)}));
+  return plans_.front()->plan;
+}
+
+void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  trace = {};
+  const Stopwatch total;
+  wait_for_set(set_, placement_);
+  trace.seconds_acquire = total.seconds();
+
+  const Stopwatch planning;
+  const Options resolved = resolve(options, is_coherent(placement_));
+  const Plan &plan = plan_for(request, resolved, heap_base_of(placement_));
+  trace.technique = resolved.technique;
+  trace.threads = resolved.threads;
+  trace.coherence = resolved.coherence;
+  trace.isa = kernels_of(resolved.isa).isa;
+  trace.seconds_plan = planning.seconds();
+  if (plan.bytes == 0) {
+    trace.seconds_total = total.seconds();
+    return;
+  }
+
+  const uint64_t line_bytes = kLanes * placement_.egs.size();
+  trace.mram_bytes_read = plan.in_pe_bytes * line_bytes;
+  trace.mram_bytes_written = plan.out_pe_bytes * line_bytes;
+  if (plan.staged && cube_.pes % kLanes != 0) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
+  trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
+  trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
+  std::byte *const host = static_cast<std::byte *>(request.host);
+  if (resolved.technique == PIDCOMM_TECHNIQUE_CONVENTIONAL) {
+    const Stopwatch pass;
+    run_conventional(plan, set_, placement_, kernels_of(resolved.isa), host, staging_, trace);
+    trace.seconds_pass = pass.seconds();
+  } else {
+    const Stopwatch acquiring;
+    const Windows windows(placement_);
+    trace.seconds_acquire += acquiring.seconds();
+    const Stopwatch pass;
+    run_host_pass(plan, host, windows, trace);
+    trace.seconds_pass = pass.seconds();
+  }
+  trace.seconds_total = total.seconds();
+}
+
+void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
+  const HostPass pass{plan,
+                      kernels_of(plan.options.isa),
+                      windows.eg_base(),
+                      host,
+                      plan.options.threads,
+                      plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE};
+  AuditRecord record;
+  std::optional<AuditScope> scope;
+  if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
+  trace.staging_bytes = plan.tile ? run_tile(pass) : run_staged(pass);
+  if (!scope) return;
+  record.summarise(trace);
+  trace.lines_outside = lines_outside(record, plan, windows.eg_base());
+}
+
+double Executor::stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  wait_for_set(set_, placement_);
+  const Options resolved = resolve(options, is_coherent(placement_));
+  const uint64_t base = heap_base_of(placement_);
+  for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
+    if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes || base + offset + bytes > kMramBytes)
+      fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset, " must be multiples of ", kWordBytes,
+           " and end within the ", kMramBytes, " bytes of MRAM");
+  const Windows windows(placement_);
+  const Stopwatch pass;
+  run_stream(kernels_of(resolved.isa), windows.eg_base(), base + src, bytes_read, base + dst, bytes_written, resolved.threads,
+             resolved.coherence == PIDCOMM_COHERENCE_HARDWARE);
+  return pass.seconds();
+}
+
+}  // namespace pidcomm

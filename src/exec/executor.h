@@ -1,0 +1,49 @@
+// Carries out requests on one DPU set.
+#pragma once
+
+#include <dpu.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/placement.h"
+#include "exec/scratch.h"
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// The options with every default replaced by what it stands for. is_coherent: see RankWindow.
+/// Errors: ERR_OPTION (unknown, not available on this machine, threads outside 0 .. 1024, coherence `none` on DIMMs).
+Options resolve(const pidcomm_options *options, bool is_coherent);
+
+/// A hypercube on a set. Calls are serialised.
+class Executor {
+ public:
+  Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths);
+
+  const Hypercube &cube() const { return cube_; }
+  const Placement &placement() const { return placement_; }
+
+  /// Carries out a request; trace receives what was done. Errors: see pidcomm.h; all but device errors precede any change.
+  void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
+
+  /// See pidcomm_stream_limit. Returns the seconds of the pass.
+  double stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options);
+
+ private:
+  class Windows;
+  const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
+
+  struct dpu_set_t set_;
+  Hypercube cube_;
+  Placement placement_;
+  std::mutex mutex_;
+  struct CachedPlan;
+  std::vector<std::shared_ptr<const CachedPlan>> plans_;  // most recent first
+  Scratch staging_;                                       // of the conventional technique, kept between calls
+};
+
+}  // namespace pidcomm

@@ -1,0 +1,42 @@
+// The host passes: carry out the affine and the staged form of a plan over acquired windows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hostpass/kernels.h"
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// Everything a pass touches. eg_base[e] is the line of MRAM word 0 of entangled group e.
+struct HostPass {
+  const Plan &plan;
+  const Kernels &kernels;
+  const std::vector<std::byte *> &eg_base;
+  std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
+  int threads;
+  bool flushes;     // coherence policy `hardware`
+
+  const Reducer *reducer() const;
+};
+
+/// Carries out plan.tile. Returns the bytes of host memory used for staging, all threads.
+uint64_t run_tile(const HostPass &pass);
+
+/// Carries out plan.staged. Returns likewise.
+uint64_t run_staged(const HostPass &pass);
+
+/// The streaming limit: bytes_read per entangled group and lane from src, bytes_written to dst, in the order that suits memory best.
+void run_stream(const Kernels &kernels, const std::vector<std::byte *> &eg_base, uint64_t src, uint64_t bytes_read, uint64_t dst,
+                uint64_t bytes_written, int threads, bool flushes);
+
+/// A stream of lines of one entangled group at a word: where its next line is and how many words the run still has.
+struct LinePosition {
+  std::byte *line;
+  uint32_t run_words;
+};
+LinePosition position_of(std::byte *eg_base, uint64_t word);
+
+}  // namespace pidcomm

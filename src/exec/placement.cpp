@@ -1,0 +1,91 @@
+#include "exec/placement.h"
+
+#include <dpu_management.h>
+
+#include <array>
+#include <map>
+
+#include "error.h"
+#include "exec/device.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr uint32_t kBanks = 8;
+
+struct RankDpus {
+  struct dpu_rank_t *rank;
+  std::array<std::array<struct dpu_t *, kLanes>, kBanks> dpu;  // null where the set has none
+};
+
+std::vector<RankDpus> dpus_by_rank(struct dpu_set_t set) {
+  std::vector<RankDpus> ranks;
+  std::map<struct dpu_rank_t *, std::size_t> index;
+  struct dpu_set_t dpu_set;
+  DPU_FOREACH(set, dpu_set) {
+    struct dpu_t *dpu = dpu_from_set(dpu_set);
+    const auto [entry, is_new] = index.try_emplace(dpu_get_rank(dpu), ranks.size());
+    if (is_new) ranks.push_back({dpu_get_rank(dpu), {}});
+    ranks[entry->second].dpu[dpu_get_member_id(dpu)][dpu_get_slice_id(dpu)] = dpu;
+  }
+  return ranks;
+}
+
+uint32_t lanes_present(const std::array<struct dpu_t *, kLanes> &bank) {
+  uint32_t lanes = 0;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) lanes |= static_cast<uint32_t>(bank[lane] != nullptr) << lane;
+  return lanes;
+}
+
+/// "; rank 0 lacks lanes 2 5 of bank 3", for every entangled group that is neither whole nor absent.
+std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
+  std::ostringstream text;
+  for (const RankDpus &rank : ranks) {
+    for (uint32_t bank = 0; bank < kBanks; ++bank) {
+      const uint32_t lanes = lanes_present(rank.dpu[bank]);
+      if (lanes == 0xFF) continue;
+      text << "; rank " << dpu_get_rank_id(rank.rank) << " lacks lanes";
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        if ((lanes >> lane & 1) == 0) text << ' ' << lane;
+      text << " of bank " << bank;
+    }
+  }
+  return text.str();
+}
+
+}  // namespace
+
+Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
+  uint32_t set_pes = 0;
+  check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
+  const std::vector<RankDpus> ranks = dpus_by_rank(set);
+  if (cube.pes > set_pes)
+    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs; the set has ", set_pes, incomplete_egs(ranks));
+
+  const std::size_t egs_needed = (cube.pes + kLanes - 1) / kLanes;
+  const uint32_t tail_lanes = cube.pes % kLanes == 0 ? 0xFF : (1u << cube.pes % kLanes) - 1;
+  Placement placement;
+  for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
+  // Whole entangled groups first; the last one may be any that is left with the lanes it needs.
+  const auto place = [&](uint32_t needed_lanes, bool may_be_whole) {
+    for (uint32_t r = 0; r < ranks.size(); ++r) {
+      for (uint32_t bank = 0; bank < kBanks && placement.egs.size() < egs_needed; ++bank) {
+        const uint32_t lanes = lanes_present(ranks[r].dpu[bank]);
+        if ((lanes & needed_lanes) != needed_lanes || (lanes == 0xFF && !may_be_whole)) continue;
+        placement.egs.push_back({r, bank});
+        for (uint32_t lane = 0; lane < kLanes && placement.pe_sets.size() < cube.pes; ++lane)
+          placement.pe_sets.push_back(dpu_set_from_dpu(ranks[r].dpu[bank][lane]));
+      }
+    }
+  };
+  place(0xFF, true);
+  if (placement.egs.size() + 1 == egs_needed) place(tail_lanes, false);
+  if (placement.egs.size() < egs_needed)
+    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes / kLanes, " whole entangled groups",
+         cube.pes % kLanes == 0 ? std::string() : " and one with lanes 0 to " + std::to_string(cube.pes % kLanes - 1), "; the set has ",
+         placement.egs.size(), " that serve", incomplete_egs(ranks));
+  return placement;
+}
+
+}  // namespace pidcomm

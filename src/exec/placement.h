@@ -1,0 +1,30 @@
+// Which PE of a hypercube is which DPU of a set.
+#pragma once
+
+#include <dpu.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "topology/hypercube.h"
+
+namespace pidcomm {
+
+/// An entangled group of the set: a bank of one of its ranks.
+struct PlacedEg {
+  uint32_t rank, bank;  // index into Placement::ranks; 0..7
+};
+
+/// PE p = 8 * e + lane is the DPU of chip `lane` in bank egs[e].bank of ranks[egs[e].rank]. Only the last entangled group may have fewer
+/// than 8 PEs; it then has lanes 0 .. pes % 8 - 1.
+struct Placement {
+  std::vector<struct dpu_rank_t *> ranks;
+  std::vector<PlacedEg> egs;
+  std::vector<struct dpu_set_t> pe_sets;  // by PE
+
+  /// Places the first cube.pes PEs of the set: entangled groups whole in the set, in the order of its ranks, then banks.
+  /// Errors: ERR_SET (not allocated), ERR_SHAPE naming the ranks and lanes that are missing.
+  static Placement of(struct dpu_set_t set, const Hypercube &cube);
+};
+
+}  // namespace pidcomm

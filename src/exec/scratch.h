@@ -1,0 +1,26 @@
+// Host memory for staging: aligned to a line, not initialised.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+namespace pidcomm {
+
+class Scratch {
+ public:
+  Scratch() = default;
+  explicit Scratch(std::size_t bytes) : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
+  std::byte *data() const { return data_.get(); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Delete {
+    void operator()(std::byte *data) const { ::operator delete(data, kAlignment); }
+  };
+  std::size_t bytes_ = 0;
+  std::unique_ptr<std::byte, Delete> data_;
+};
+
+}  // namespace pidcomm

@@ -1,0 +1,180 @@
+// The affine form of a plan: loops, chunks of words, addresses. The passes themselves are in hostpass/.
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "exec/host_pass.h"
+#include "exec/parallel.h"
+#include "exec/scratch.h"
+#include "hostpass/address_map.h"
+
+namespace pidcomm {
+
+LinePosition position_of(std::byte *eg_base, uint64_t word) {
+  return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
+}
+
+const Reducer *HostPass::reducer() const {
+  return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
+}
+
+namespace {
+
+/// Where the streams of one side of an item start, relative to the item.
+struct StreamStart {
+  uint32_t egs;
+  uint64_t bytes;
+};
+
+std::vector<StreamStart> starts_of(const Side &side) {
+  std::vector<StreamStart> starts = {{0, 0}};
+  for (const StreamLoop &loop : side.streams) {
+    std::vector<StreamStart> next;
+    next.reserve(starts.size() * loop.count);
+    for (const StreamStart &start : starts)
+      for (uint32_t i = 0; i < loop.count; ++i) next.push_back({start.egs + i * loop.egs, start.bytes + i * loop.bytes});
+    starts = std::move(next);
+  }
+  return starts;
+}
+
+/// Start of an item: entangled group and byte of each side.
+struct Item {
+  uint32_t in_eg, out_eg;
+  uint64_t in_offset, out_offset;
+};
+
+uint64_t steps_of(const std::vector<Loop> &loops) {
+  uint64_t steps = 1;
+  for (const Loop &loop : loops) steps *= loop.count;
+  return steps;
+}
+
+/// `item` moved to step `index` of a nest (slowest loop first).
+Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+    const uint64_t i = index % loop->count;
+    index /= loop->count;
+    item.in_eg += static_cast<uint32_t>(i) * loop->in_egs;
+    item.out_eg += static_cast<uint32_t>(i) * loop->out_egs;
+    item.in_offset += i * loop->in_bytes;
+    item.out_offset += i * loop->out_bytes;
+  }
+  return item;
+}
+
+/// One thread's state: the pointers of the items in lockstep, and scratch.
+class TileWorker {
+ public:
+  TileWorker(const HostPass &pass, const std::vector<StreamStart> &in_starts, const std::vector<StreamStart> &out_starts)
+      : pass_(pass), tile_(*pass.plan.tile), in_starts_(in_starts), out_starts_(out_starts), scratch_(kScratchBytes) {
+    const uint64_t lockstep = steps_of(tile_.lockstep), tiles = tile_.exchange ? 2 : 1;
+    for (uint64_t i = 0; i < lockstep; ++i) pointers_.emplace_back(in_starts.size() * tiles, out_starts.size() * tiles);
+    for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
+    call_.items = items_.data();
+    call_.item_count = static_cast<uint32_t>(items_.size());
+    call_.lane_mask = tile_.lane_mask;
+    call_.bytewise = pass.plan.bytewise;
+    call_.reducer = pass.reducer();
+    call_.scratch = scratch_.data();
+  }
+
+  /// Words [first, last) of every item of one step of the outer loops.
+  void run(const Item &start, uint64_t first, uint64_t last) {
+    const uint64_t ordered = steps_of(tile_.ordered);
+    for (uint64_t o = 0; o < ordered; ++o) {
+      const Item item = advanced(start, tile_.ordered, tile_.ordered_downwards ? ordered - 1 - o : o);
+      if (tile_.exchange && item.in_eg > item.out_eg) continue;
+      for (uint64_t word = first; word < last;) word += run_chunk(item, word, last);
+    }
+  }
+
+ private:
+  struct Pointers {
+    std::vector<const std::byte *> in;
+    std::vector<std::byte *> out;
+    uint32_t in_count, out_count;
+    Pointers(std::size_t ins, std::size_t outs) : in(ins), out(outs), in_count(0), out_count(0) {}
+  };
+
+  /// Words from `word` on, to where the first stream of the items comes to the end of a run, or `last`. Returns how many.
+  uint32_t run_chunk(const Item &start, uint64_t word, uint64_t last) {
+    uint32_t run_words = static_cast<uint32_t>(std::min<uint64_t>(tile_.words - word, kRunWords));
+    for (std::size_t i = 0; i < pointers_.size(); ++i) point(pointers_[i], advanced(start, tile_.lockstep, i), word, run_words);
+    call_.in_count = pointers_.front().in_count;
+    call_.out_count = pointers_.front().out_count;
+    const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(last - word, run_words));
+    const bool flushes = pass_.flushes && tile_.in.space == Space::mram;
+    const auto kernel = pass_.kernels.pass[static_cast<int>(tile_.pass)];
+    for (call_.word = 0; call_.word < words; call_.word += kStepWords) {
+      call_.words = std::min(kStepWords, words - call_.word);
+      call_.prefetch_end = flushes ? 0 : run_words;
+      if (flushes) flush_in();
+      kernel(call_);
+      if (flushes) flush_in();
+    }
+    return words;
+  }
+
+  void flush_in() {
+    for (const TileItem &item : items_)
+      for (uint32_t s = 0; s < call_.in_count; ++s) pass_.kernels.flush(item.in[s] + kLineStride * call_.word, call_.words);
+    pass_.kernels.fence();
+  }
+
+  void point(Pointers &pointers, const Item &item, uint64_t word, uint32_t &run_words) {
+    pointers.in_count = pointers.out_count = 0;
+    const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg, uint64_t offset, auto &list, uint32_t &count) {
+      for (const StreamStart &start : starts) list[count++] = pointer_to(side, eg + start.egs, offset + start.bytes + word * kWordBytes, run_words);
+    };
+    add(tile_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
+    add(tile_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
+    if (tile_.exchange && item.in_eg != item.out_eg) {  // the twin item reads where this one writes, and the other way round
+      add(tile_.in, in_starts_, item.out_eg, item.out_offset, pointers.in, pointers.in_count);
+      add(tile_.out, out_starts_, item.in_eg, item.in_offset, pointers.out, pointers.out_count);
+    }
+  }
+
+  std::byte *pointer_to(const Side &side, uint32_t eg, uint64_t byte, uint32_t &run_words) const {
+    if (side.space == Space::host) return pass_.host + byte;
+    const LinePosition position = position_of(pass_.eg_base[eg], byte / kWordBytes);
+    run_words = std::min(run_words, position.run_words);
+    return position.line;
+  }
+
+  const HostPass &pass_;
+  const TilePlan &tile_;
+  const std::vector<StreamStart> &in_starts_, &out_starts_;
+  std::vector<Pointers> pointers_;
+  std::vector<TileItem> items_;
+  Scratch scratch_;
+  TileCall call_{};
+};
+
+}  // namespace
+
+uint64_t run_tile(const HostPass &pass) {
+  const TilePlan &tile = *pass.plan.tile;
+  const std::vector<StreamStart> in_starts = starts_of(tile.in), out_starts = starts_of(tile.out);
+  const Item origin = {0, 0, tile.in.offset, tile.out.offset};
+  // Units of work: a step of the outer loops times a piece of the words, enough of them to share evenly.
+  constexpr uint64_t kUnitsPerThread = 16, kPieceWords = 64;
+  const uint64_t outer = steps_of(tile.outer);
+  const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(pass.threads);
+  const uint64_t chunks = (tile.words + kPieceWords - 1) / kPieceWords;
+  const uint64_t pieces = outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
+  run_threads(pass.threads, [&](int thread) {
+    TileWorker worker(pass, in_starts, out_starts);
+    const Range range = share_of(outer * pieces, thread, pass.threads);
+    for (uint64_t unit = range.first; unit < range.last; ++unit) {
+      const uint64_t piece = unit % pieces;
+      const uint64_t first = chunks * piece / pieces * kPieceWords;
+      const uint64_t last = std::min(chunks * (piece + 1) / pieces * kPieceWords, tile.words);
+      worker.run(advanced(origin, tile.outer, unit / pieces), first, last);
+    }
+    pass.kernels.fence();  // non-temporal stores are done before ownership returns
+  });
+  return kScratchBytes * static_cast<uint64_t>(pass.threads);
+}
+
+}  // namespace pidcomm

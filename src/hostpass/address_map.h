@@ -1,0 +1,31 @@
+// Where a word of MRAM lies in the mapped region of its rank.
+//
+// The region interleaves banks and lines; the library needs only where a run starts, for within a run (8 KiB of MRAM of one bank) the
+// lines follow each other at a stride of 128 bytes. MRAM byte m of bank d, m a multiple of 8, with R = m >> 13 the number of its run:
+//   line(d, m) = bank(d) + chunk(R) * 1 MiB + (m mod 8 KiB) * 16
+//   bank(d)    = 256 KiB * (d mod 4) + 64 * (d div 4)
+//   chunk(R)   = R bit 0 stays, bits 8..2 move down by one, bit 1 moves up to bit 8, the rest stays
+// Bit 17 of a region offset is always 0 here: the other half is the control interface, never to be touched, not even by a prefetch.
+// Source: the host driver's map as published for xeon_sp machines; checked in the tests against literal addresses.
+#pragma once
+
+#include <cstdint>
+
+namespace pidcomm {
+
+inline constexpr uint64_t kLineBytes = 64;
+inline constexpr uint64_t kLineStride = 128;
+inline constexpr uint64_t kRunBytes = 8192;
+inline constexpr uint64_t kRunWords = kRunBytes / 8;
+
+/// Offset of bank d (0..7) in the region of its rank.
+constexpr uint64_t bank_offset(uint32_t bank) { return uint64_t{bank % 4} << 18 | uint64_t{bank / 4} << 6; }
+
+/// Offset of the line of word `word` (MRAM byte 8 * word) from its bank_offset.
+constexpr uint64_t word_offset(uint64_t word) {
+  const uint64_t run = word / kRunWords;
+  const uint64_t chunk = (run & ~uint64_t{0x1FE}) | (run >> 1 & 0xFE) | (run & 2) << 7;
+  return (chunk << 20) + word % kRunWords * kLineStride;
+}
+
+}  // namespace pidcomm

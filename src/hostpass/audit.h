@@ -1,0 +1,53 @@
+// The record that the audit instruction set keeps of every line it touches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "pidcomm/pidcomm.h"
+
+namespace pidcomm {
+
+enum class LineEvent { load, store, flush, prefetch };
+
+/// Thread-safe. At most one record is current in the process; an AuditScope makes one so.
+class AuditRecord {
+ public:
+  /// Notes an event on the 64-byte line at `line`.
+  void note(LineEvent event, const std::byte *line);
+
+  /// Fills the line counters of `trace`, except lines_outside.
+  void summarise(pidcomm_trace &trace) const;
+
+  /// Lines touched in any way; calls visit(line) for each.
+  template <class Visit>
+  void each_line(const Visit &visit) const {
+    for (const auto &[line, counts] : lines_) visit(reinterpret_cast<const std::byte *>(line));
+  }
+
+ private:
+  struct Counts {
+    uint64_t loads, stores, flushes, prefetches, loads_unflushed;
+  };
+  std::mutex mutex_;
+  std::unordered_map<uintptr_t, Counts> lines_;
+};
+
+/// The current record; the audit kernels write to it. Null outside an AuditScope.
+AuditRecord *current_audit();
+
+/// Makes `record` the current one until destroyed; scopes of different threads wait for each other.
+class AuditScope {
+ public:
+  explicit AuditScope(AuditRecord &record);
+  ~AuditScope();
+  AuditScope(const AuditScope &) = delete;
+  AuditScope &operator=(const AuditScope &) = delete;
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace pidcomm

@@ -1,0 +1,60 @@
+// Run-time choice of the instruction set.
+#include <string_view>
+
+#include "hostpass/kernels.h"
+
+namespace pidcomm {
+
+#define PIDCOMM_ROW(ENUM, code, name, rank) extern const Kernels kKernels##ENUM;
+PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+
+namespace {
+
+struct IsaRow {
+  int code, rank;
+  const Kernels *kernels;
+};
+
+constexpr IsaRow kRows[] = {
+#define PIDCOMM_ROW(ENUM, code, name, rank) {code, rank, &kKernels##ENUM},
+    PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+
+bool cpu_runs(int isa) {
+  const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  switch (isa) {
+    case PIDCOMM_ISA_SCALAR:
+    case PIDCOMM_ISA_AUDIT:
+      return true;
+    case PIDCOMM_ISA_AVX2:
+      return __builtin_cpu_supports("avx2");
+    case PIDCOMM_ISA_AVX512BW:
+      return has_avx512bw;
+    case PIDCOMM_ISA_AVX512VBMI:
+      return has_avx512bw && __builtin_cpu_supports("avx512vbmi");
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool isa_available(int isa) { return cpu_runs(isa); }
+
+const Kernels &kernels_of(int isa) {
+  for (const IsaRow &row : kRows)
+    if (row.code == isa) return *row.kernels;
+  fail(PIDCOMM_ERR_INTERNAL, "no kernels for ISA code ", isa);
+}
+
+int best_isa() {
+  const IsaRow *best = &kRows[0];
+  for (const IsaRow &row : kRows)
+    if (row.rank > best->rank && cpu_runs(row.code)) best = &row;
+  return best->code;
+}
+
+}  // namespace pidcomm

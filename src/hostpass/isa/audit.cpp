@@ -1,0 +1,35 @@
+// audit: scalar, and every access to a line of the region goes on record.
+#include "hostpass/audit.h"
+#include "hostpass/address_map.h"
+#include "hostpass/kernels.h"
+#include "hostpass/line.h"
+
+namespace pidcomm {
+namespace {
+
+#include "hostpass/isa/scalar_ops.inl"
+
+struct Isa : ScalarOps {
+  static void note(LineEvent event, const std::byte *line) {
+    if (AuditRecord *record = current_audit()) record->note(event, line);
+  }
+  static Line load_line(const std::byte *from) {
+    note(LineEvent::load, from);
+    return *reinterpret_cast<const Line *>(from);
+  }
+  static void store_line(std::byte *to, Line line) {
+    note(LineEvent::store, to);
+    *reinterpret_cast<Line *>(to) = line;
+  }
+  static void stream_words(std::byte *to, Line words) { *reinterpret_cast<Line *>(to) = words; }
+  static void flush_line(const std::byte *line) { note(LineEvent::flush, line); }
+  static void prefetch_line(const std::byte *line) { note(LineEvent::prefetch, line); }
+};
+
+#include "hostpass/passes.inl"
+
+}  // namespace
+
+PIDCOMM_KERNELS(AUDIT, "audit")
+
+}  // namespace pidcomm

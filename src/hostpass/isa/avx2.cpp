@@ -1,0 +1,100 @@
+// avx2: a line is two registers.
+#include <immintrin.h>
+
+#include "hostpass/address_map.h"
+#include "hostpass/kernels.h"
+#include "hostpass/line.h"
+
+namespace pidcomm {
+namespace {
+
+struct Isa {
+  struct Halves {
+    __m256i low, high;
+  };
+  static Halves halves(Line line) {
+    Halves h;
+    __builtin_memcpy(&h, &line, sizeof h);
+    return h;
+  }
+  static Line join(__m256i low, __m256i high) {
+    const Halves h = {low, high};
+    Line line;
+    __builtin_memcpy(&line, &h, sizeof line);
+    return line;
+  }
+  template <int Bit>
+  static __m256i lane_xor() {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(&kLaneXor<Bit>));
+  }
+
+  static Line load_line(const std::byte *from) {
+    const __m256i *const half = reinterpret_cast<const __m256i *>(from);
+    return join(_mm256_load_si256(half), _mm256_load_si256(half + 1));
+  }
+  static void store_line(std::byte *to, Line line) {
+    const Halves h = halves(line);
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(to), h.low);
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(to) + 1, h.high);
+  }
+  static void stream_words(std::byte *to, Line words) { store_line(to, words); }
+  static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
+  static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
+  static void fence() { _mm_mfence(); }
+
+  /// Pairs of beats are interleaved, pairs of pairs joined, and the two quarters of each result put side by side.
+  static Line transpose(Line line) {
+    const __m256i pairs = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+    const __m256i words = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const Halves h = halves(line);
+    const __m256i a = _mm256_shuffle_epi8(h.low, pairs), b = _mm256_shuffle_epi8(h.high, pairs);
+    const __m256i even = _mm256_permute2x128_si256(a, b, 0x20), odd = _mm256_permute2x128_si256(a, b, 0x31);
+    return join(_mm256_permutevar8x32_epi32(_mm256_unpacklo_epi16(even, odd), words),
+                _mm256_permutevar8x32_epi32(_mm256_unpackhi_epi16(even, odd), words));
+  }
+
+  template <int Bit>
+  static void butterfly(Line &a, Line &b) {
+    const __m256i control = lane_xor<Bit>(), high = _mm256_set1_epi64x(static_cast<long long>(lanes_with(Bit)));
+    const Halves x = halves(a), y = halves(b);
+    a = join(_mm256_blendv_epi8(x.low, _mm256_shuffle_epi8(y.low, control), high),
+             _mm256_blendv_epi8(x.high, _mm256_shuffle_epi8(y.high, control), high));
+    b = join(_mm256_blendv_epi8(_mm256_shuffle_epi8(x.low, control), y.low, high),
+             _mm256_blendv_epi8(_mm256_shuffle_epi8(x.high, control), y.high, high));
+  }
+
+  template <int Bit>
+  static Line swap_lanes(Line line) {
+    const Halves h = halves(line);
+    return join(_mm256_shuffle_epi8(h.low, lane_xor<Bit>()), _mm256_shuffle_epi8(h.high, lane_xor<Bit>()));
+  }
+
+  static Line swap_words(Line line, int bit) {
+    const Halves h = halves(line);
+    switch (bit) {
+      case 0:
+        return join(_mm256_permute4x64_epi64(h.low, 0xB1), _mm256_permute4x64_epi64(h.high, 0xB1));
+      case 1:
+        return join(_mm256_permute4x64_epi64(h.low, 0x4E), _mm256_permute4x64_epi64(h.high, 0x4E));
+      default:
+        return join(h.high, h.low);
+    }
+  }
+
+  static __m256i lane_control(uint64_t map) {
+    const long long low = static_cast<long long>(map), high = static_cast<long long>(map + 0x0808080808080808u);
+    return _mm256_setr_epi64x(low, high, low, high);
+  }
+  static Line shuffle_lanes(Line line, __m256i control) {
+    const Halves h = halves(line);
+    return join(_mm256_shuffle_epi8(h.low, control), _mm256_shuffle_epi8(h.high, control));
+  }
+};
+
+#include "hostpass/passes.inl"
+
+}  // namespace
+
+PIDCOMM_KERNELS(AVX2, "avx2")
+
+}  // namespace pidcomm

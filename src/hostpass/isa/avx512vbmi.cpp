@@ -1,0 +1,30 @@
+// avx512vbmi: avx512bw, and a domain transfer in one instruction.
+#include <immintrin.h>
+
+#include "hostpass/address_map.h"
+#include "hostpass/kernels.h"
+#include "hostpass/line.h"
+
+namespace pidcomm {
+namespace {
+
+#include "hostpass/isa/avx512_ops.inl"
+
+/// Byte 8 * i + j of a transposed line is byte 8 * j + i of the line.
+constexpr Table<uint8_t, 64> kTransposed = [] {
+  Table<uint8_t, 64> table{};
+  for (int i = 0; i < 64; ++i) table.entry[i] = static_cast<uint8_t>(i % 8 * 8 + i / 8);
+  return table;
+}();
+
+struct Isa : Avx512Ops {
+  static Line transpose(Line line) { return (Line)_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(line)); }
+};
+
+#include "hostpass/passes.inl"
+
+}  // namespace
+
+PIDCOMM_KERNELS(AVX512VBMI, "avx512vbmi")
+
+}  // namespace pidcomm

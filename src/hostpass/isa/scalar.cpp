@@ -1,0 +1,29 @@
+// scalar: what every x86-64 runs, and the yardstick of the other instruction sets.
+#include <emmintrin.h>
+
+#include "hostpass/address_map.h"
+#include "hostpass/kernels.h"
+#include "hostpass/line.h"
+
+namespace pidcomm {
+namespace {
+
+#include "hostpass/isa/scalar_ops.inl"
+
+struct Isa : ScalarOps {
+  static Line load_line(const std::byte *from) { return *reinterpret_cast<const Line *>(from); }
+  static void store_line(std::byte *to, Line line) {
+    for (int i = 0; i < 8; ++i) _mm_stream_si64(reinterpret_cast<long long *>(to) + i, static_cast<long long>(line[i]));
+  }
+  static void stream_words(std::byte *to, Line words) { store_line(to, words); }
+  static void flush_line(const std::byte *line) { _mm_clflush(line); }
+  static void prefetch_line(const std::byte *line) { __builtin_prefetch(line); }
+};
+
+#include "hostpass/passes.inl"
+
+}  // namespace
+
+PIDCOMM_KERNELS(SCALAR, "scalar")
+
+}  // namespace pidcomm

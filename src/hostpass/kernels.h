@@ -1,0 +1,83 @@
+// The door between the executor and the per-ISA code: one table of functions per instruction set.
+//
+// Pointers to lines are pointers into a rank's region; consecutive words of a stream are kLineStride apart and a call never crosses the
+// end of a run. Nothing here allocates, throws or calls the standard library, so that no code compiled for a wider instruction set can
+// leak into the rest of the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// Words that one call handles at most. A pass goes from bank d to bank d + 4 after as many, so that both lines of a pair are used while
+/// memory has them at hand: with 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
+inline constexpr uint32_t kStepWords = 8;
+
+/// Items that one call handles at most: pairs of banks on both sides.
+inline constexpr uint32_t kMaxItems = 4;
+
+/// Scratch of a call: 8 accumulator lines per word of every item.
+inline constexpr std::size_t kItemScratchBytes = std::size_t{kStepWords} * 8 * 64;
+inline constexpr std::size_t kScratchBytes = kItemScratchBytes * kMaxItems;
+
+struct TileCall;
+struct TileItem;
+
+/// The functions that depend on element type and operator. Lines are in PIM order for byte-wise operators and in host order (word i is
+/// lane i) otherwise.
+struct Reducer {
+  /// acc[j][w] (op)= in[m * blocks + j] word w of the item, for all blocks j, m = 0 .. members-1 ascending.
+  void (*accumulate)(const TileCall &call, const TileItem &item, uint32_t blocks, std::byte *acc);
+  /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
+  void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
+  /// into (op)= from, `bytes` bytes in host order, a multiple of 8; both may be unaligned.
+  void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
+};
+
+/// The streams of one item, at word 0 of the chunk.
+struct TileItem {
+  const std::byte *const *in;  // lines, or host rows for from_host and replicate
+  std::byte *const *out;
+};
+
+/// Words [word, word + words) of some items that differ in their pointers only.
+struct TileCall {
+  const TileItem *items;
+  uint32_t item_count;
+  uint32_t in_count, out_count;  // streams of an item
+  uint32_t word, words;
+  uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
+  uint32_t lane_mask;
+  uint32_t keep_lanes;  // from_host: lanes whose bytes in memory stay as they are
+  bool bytewise;
+  const Reducer *reducer;
+  std::byte *scratch;  // kScratchBytes, aligned to 64
+};
+
+struct Kernels {
+  int isa;
+  const char *name;
+  void (*pass[kPasses])(const TileCall &call);
+  const Reducer *reducers[10];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
+  /// Flushes `words` lines of a stream from the caches.
+  void (*flush)(const std::byte *line, uint32_t words);
+  /// Loads and flushes are ordered before what follows.
+  void (*fence)();
+  /// Copies `words` words of one bank (columns = 1) or of a bank and its neighbour (2): the streaming limit. in or out may be null (stores
+  /// of zero lines, loads only).
+  void (*stream)(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns);
+};
+
+/// The table of an ISA code. Requires: isa_available(isa).
+const Kernels &kernels_of(int isa);
+
+/// True if the code is known and this machine can run it.
+bool isa_available(int isa);
+
+/// The available ISA of the highest rank.
+int best_isa();
+
+}  // namespace pidcomm

@@ -1,0 +1,261 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace pidcomm {
+
+namespace {
+
+constexpr std::array<const CollectiveRule *, 8> kRules = {&kAlltoall, &kReduceScatter, &kAllreduce, &kAllgather,
+                                                          &kScatter,  &kGather,        &kReduce,    &kBroadcast};
+
+uint64_t blocks(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
+
+void check_sizes(const Plan &plan, const CollectiveRule &rule) {
+  const char *name = name_of_collective(plan.collective);
+  if (plan.bytes > kMramBytes)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", plan.bytes, " bytes per PE are more than the ", kMramBytes, " bytes of MRAM that a PE has");
+  const uint64_t unit = rule.bytes_are_blocks ? plan.grouping.group_pes * kWordBytes : kWordBytes;
+  if (plan.bytes % unit != 0) {
+    if (rule.bytes_are_blocks)
+      fail(PIDCOMM_ERR_SIZE, "mask ", plan.mask, " of ", plan.cube.to_string(), " selects ", plan.grouping.group_pes, " PEs; ", name,
+           " needs bytes (", plan.bytes, ") divisible by ", plan.grouping.group_pes, " * ", kWordBytes);
+    fail(PIDCOMM_ERR_SIZE, name, " needs bytes (", plan.bytes, ") divisible by ", kWordBytes);
+  }
+}
+
+void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes, uint64_t heap_base) {
+  if (offset % kWordBytes != 0)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWordBytes);
+  if (offset > kMramBytes || heap_base + offset + size_bytes > kMramBytes)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ", offset, " from heap base ", heap_base,
+         " ends past the ", kMramBytes, " bytes of MRAM");
+}
+
+void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
+  const bool is_disjoint = src + plan.in_pe_bytes <= dst || dst + plan.out_pe_bytes <= src;
+  if (src != dst && !is_disjoint)
+    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [", src, ", ", src + plan.in_pe_bytes, ") and destination [", dst,
+         ", ", dst + plan.out_pe_bytes, ") overlap; they must be disjoint or start at the same offset (in place)");
+}
+
+void check_host(const Plan &plan, const pidcomm_request &request) {
+  const uint64_t needed_bytes = (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
+  const char *name = name_of_collective(plan.collective);
+  if (request.host_bytes != needed_bytes)
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups, " groups with rows of ",
+         plan.in_row_bytes + plan.out_row_bytes, " bytes need ", needed_bytes);
+  if (request.host == nullptr && needed_bytes != 0)
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes, " bytes");
+}
+
+/// Joins neighbouring loops that are one loop in disguise, and drops loops of one step.
+void simplify(std::vector<Loop> &loops) {
+  std::vector<Loop> joined;
+  for (Loop &loop : loops) {
+    if (loop.count == 1) continue;
+    if (!joined.empty()) {
+      Loop &slow = joined.back();
+      const uint64_t n = loop.count;
+      if (slow.name == loop.name && slow.in_egs == loop.in_egs * n && slow.out_egs == loop.out_egs * n && slow.in_bytes == loop.in_bytes * n &&
+          slow.out_bytes == loop.out_bytes * n) {
+        const uint32_t count = slow.count * loop.count;
+        slow = std::move(loop);
+        slow.count = count;
+        continue;
+      }
+    }
+    joined.push_back(std::move(loop));
+  }
+  loops = std::move(joined);
+}
+
+/// The step from bank d to bank d + 4 inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps above it.
+/// below = 0 if the loop has no such step.
+struct PairStep {
+  uint32_t below, above;
+};
+PairStep pair_step(uint32_t count, uint32_t egs) {
+  constexpr uint32_t kPairEgs = 4;
+  const uint32_t below = egs != 0 && kPairEgs % egs == 0 ? kPairEgs / egs : 0;
+  if (below == 0 || count % (2 * below) != 0) return {0, 0};
+  return {below, count / (2 * below)};
+}
+
+/// Moves the pair steps of the outer loops into lockstep.
+void pair_loops(TilePlan &tile) {
+  std::vector<Loop> rest;
+  for (const Loop &loop : tile.outer) {
+    const PairStep pair = pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+    const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
+      return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
+    };
+    if (pair.below == 0) {
+      rest.push_back(loop);
+      continue;
+    }
+    rest.push_back(part("", pair.above, 2 * pair.below));
+    rest.push_back(part("_low", pair.below, 1));
+    tile.lockstep.push_back(part("_pair", 2, pair.below));
+  }
+  tile.outer = std::move(rest);
+}
+
+/// Makes the pair step of the output's members the fastest, so that neighbouring lines are stored one after the other. (The order of the
+/// input's members is that of the reduction, so it stays.)
+void pair_streams(Side &side) {
+  std::vector<StreamLoop> members, pairs, blocks;
+  for (const StreamLoop &loop : side.streams) {
+    const PairStep pair = pair_step(loop.count, loop.egs);
+    if (pair.below == 0) {
+      (loop.egs == 0 ? blocks : members).push_back(loop);
+      continue;
+    }
+    members.push_back({pair.above, 2 * pair.below * loop.egs, 2 * pair.below * loop.bytes});
+    members.push_back({pair.below, loop.egs, loop.bytes});
+    pairs.push_back({2, pair.below * loop.egs, pair.below * loop.bytes});
+  }
+  side.streams = std::move(members);
+  side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
+  side.streams.insert(side.streams.end(), blocks.begin(), blocks.end());
+}
+
+TilePlan make_tile(const Plan &plan, const CollectiveRule &rule, const LaneSplit &split) {
+  TilePlan tile;
+  tile.lane_mask = split.lane_mask;
+  tile.k = split.k;
+  tile.words = plan.block_bytes / kWordBytes;
+  tile.in.space = plan.in.space;
+  tile.out.space = plan.out.space;
+  tile.in.offset = plan.in.space == Space::mram ? plan.src : 0;
+  tile.out.offset = plan.out.space == Space::mram ? plan.dst : 0;
+  rule.tile(plan, split, tile);
+  for (Side *side : {&tile.in, &tile.out})
+    if (side->streams.empty()) side->streams = {{1, 0, 0}};
+  pair_loops(tile);
+  pair_streams(tile.out);
+  for (std::vector<Loop> *loops : {&tile.outer, &tile.ordered, &tile.lockstep}) simplify(*loops);
+  return tile;
+}
+
+StagedPlan make_staged(const Plan &plan) {
+  StagedPlan staged;
+  staged.in = plan.in;
+  staged.out = plan.out;
+  staged.reduces = plan.reduces;
+  staged.block_bytes = plan.block_bytes;
+  staged.src = plan.src;
+  staged.dst = plan.dst;
+  const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
+  std::vector<uint32_t> size(cluster_of.size(), 0);
+  for (uint32_t first : cluster_of) staged.cluster_egs = std::max(staged.cluster_egs, ++size[first]);
+  // A slab row is one block of a PE (or group) for a chunk of words; where PEs are combined, an entangled group is read beside it. Rows
+  // that go straight to or from host buffers need no slab.
+  constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20;
+  constexpr uint64_t kMaxChunkWords = 256;
+  const uint64_t cluster_pes = uint64_t{staged.cluster_egs} * kLanes;
+  const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
+  const uint64_t word_rows = cluster_rows * blocks(plan.in, plan.grouping);
+  uint64_t words = std::clamp<uint64_t>(kSlabTargetBytes / (word_rows * kWordBytes), 1, kMaxChunkWords);
+  if (words >= kLanes) words -= words % kLanes;
+  staged.chunk_words = words;
+  const bool is_direct = !plan.reduces && (plan.in.space == Space::host || plan.out.space == Space::host);
+  staged.slab_bytes = is_direct ? 0 : word_rows * words * kWordBytes;
+  return staged;
+}
+
+}  // namespace
+
+uint32_t Side::stream_count() const {
+  return std::accumulate(streams.begin(), streams.end(), 1u, [](uint32_t n, const StreamLoop &loop) { return n * loop.count; });
+}
+
+const CollectiveRule &rule_of(int collective) {
+  for (const CollectiveRule *rule : kRules)
+    if (rule->code == collective) return *rule;
+  fail(PIDCOMM_ERR_ARGUMENT, "collective code ", collective, " is unknown; use PIDCOMM_ALLTOALL (0) to PIDCOMM_BROADCAST (7)");
+}
+
+Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host) {
+  const CollectiveRule &rule = rule_of(request.collective);
+  Plan plan;
+  plan.collective = rule.code;
+  plan.options = options;
+  plan.cube = cube;
+  plan.grouping = Grouping::of(cube, request.dims);
+  plan.mask = request.dims;
+  plan.type = ElementType::of(request.type);
+  if (rule.reduces) {
+    check_op(request.op, plan.type, request.type);
+    plan.op = request.op;
+    plan.bytewise = is_bytewise(request.op, plan.type);
+  }
+  plan.reduces = rule.reduces;
+  plan.in = rule.in;
+  plan.out = rule.out;
+  plan.bytes = request.bytes;
+  check_sizes(plan, rule);
+  plan.block_bytes = rule.bytes_are_blocks ? plan.bytes / plan.grouping.group_pes : plan.bytes;
+  const uint64_t in_bytes = plan.block_bytes * blocks(rule.in, plan.grouping);
+  const uint64_t out_bytes = plan.block_bytes * blocks(rule.out, plan.grouping);
+  const bool has_source = rule.in.space == Space::mram, has_destination = rule.out.space == Space::mram;
+  (has_source ? plan.in_pe_bytes : plan.in_row_bytes) = in_bytes;
+  (has_destination ? plan.out_pe_bytes : plan.out_row_bytes) = out_bytes;
+  const char *name = name_of_collective(plan.collective);
+  if (has_source) check_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
+  if (has_destination) check_window(name, "destination", request.dst, plan.out_pe_bytes, heap_base);
+  if (has_source && has_destination) check_overlap(plan, request.src, request.dst);
+  if (needs_host && !(has_source && has_destination)) check_host(plan, request);
+  plan.src = has_source ? heap_base + request.src : 0;
+  plan.dst = has_destination ? heap_base + request.dst : 0;
+  if (options.technique == PIDCOMM_TECHNIQUE_TILE) {
+    if (const std::optional<LaneSplit> split = LaneSplit::of(cube, request.dims))
+      plan.tile = make_tile(plan, rule, *split);
+    else
+      plan.staged = make_staged(plan);
+  }
+  return plan;
+}
+
+std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping) {
+  std::vector<uint32_t> parent((cube.pes + kLanes - 1) / kLanes);
+  std::iota(parent.begin(), parent.end(), 0u);
+  const auto root = [&](uint32_t e) {
+    while (parent[e] != e) e = parent[e] = parent[parent[e]];
+    return e;
+  };
+  for (uint32_t pe = 0; pe < cube.pes; ++pe) {
+    const uint32_t a = root(pe / kLanes);
+    const uint32_t b = root(grouping.pe_at(grouping.group_of(pe), 0) / kLanes);
+    parent[std::max(a, b)] = std::min(a, b);
+  }
+  for (uint32_t e = 0; e < parent.size(); ++e) parent[e] = root(e);
+  return parent;
+}
+
+void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
+               uint64_t out_bytes) {
+  for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop)
+    loops.push_back({name, loop->count, in_moves ? loop->eg_stride : 0, out_moves ? loop->eg_stride : 0, in_bytes * loop->index_stride,
+                     out_bytes * loop->index_stride});
+}
+
+void add_streams(Side &side, const std::vector<EgLoop> &egs) {
+  for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop) side.streams.push_back({loop->count, loop->eg_stride, 0});
+}
+
+void add_lane_streams(Side &side, const LaneSplit &split, uint64_t member_bytes, uint64_t group_bytes) {
+  std::vector<StreamLoop> nest;
+  uint64_t member_step = member_bytes, group_step = group_bytes;
+  for (uint32_t bit = 0; bit < 3; ++bit) {
+    uint64_t &step = split.lane_mask >> bit & 1 ? member_step : group_step;
+    nest.push_back({2, 0, step});
+    step *= 2;
+  }
+  side.streams.insert(side.streams.end(), nest.rbegin(), nest.rend());
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,150 @@
+// A plan: what a collective will do, as a value. Immutable once made, printable, of a size that depends on the number of axes only.
+//
+// The `tile` technique on a shape with a lane split is one affine loop nest over items. An item reads some streams of lines (or host
+// rows) and writes some; a stream starts at (entangled group, byte) = start of its side + sum over loops of step * index + its own place
+// in the side's stream nest, and is `words` words long. The pass says what happens between load and store.
+// Every other shape is `staged`: see StagedPlan. The technique `conventional` needs the grouping only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/request.h"
+#include "topology/hypercube.h"
+
+namespace pidcomm {
+
+/// What one item does with its lines.
+///   transpose      2^k lines -> 2^k lines, selected lane bits exchanged with line index bits (alltoall)
+///   spread         1 line -> 2^k lines per destination, each with one selected lane everywhere (allgather)
+///   fold_blocks    members x 2^k lines -> 1 line: accumulate, transpose, combine (reduce_scatter)
+///   fold_lanes     member lines -> 1 line: accumulate, combine over the selected lanes, to every member (allreduce)
+///   fold_to_host   the same, out to the host rows of the groups (reduce)
+///   to_host        lines -> 8 host rows (gather)
+///   from_host      8 host rows -> lines (scatter)
+///   replicate      2^(3-k) host rows -> 1 line, to every member (broadcast)
+#define PIDCOMM_PASSES(X) X(transpose) X(spread) X(fold_blocks) X(fold_lanes) X(fold_to_host) X(to_host) X(from_host) X(replicate)
+enum class Pass {
+#define PIDCOMM_ROW(name) name,
+  PIDCOMM_PASSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+#define PIDCOMM_ROW(name) +1
+inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+
+enum class Space { mram, host };
+
+/// One side of a collective, as its definition has it.
+struct Extent {
+  Space space;
+  bool per_member;  // N blocks, else one
+};
+
+/// A nest of parallel streams of one item: stream (i0, i1, ...) starts egs * i and bytes * i further. Slowest first.
+struct StreamLoop {
+  uint32_t count, egs;
+  uint64_t bytes;
+};
+
+struct Side {
+  Space space = Space::mram;
+  uint64_t offset = 0;  // mram: absolute MRAM byte; host: byte of the buffer
+  std::vector<StreamLoop> streams;
+
+  uint32_t stream_count() const;
+};
+
+/// A loop over items: one step moves the input by (in_egs, in_bytes) and the output by (out_egs, out_bytes).
+struct Loop {
+  std::string name;
+  uint32_t count;
+  uint32_t in_egs, out_egs;
+  uint64_t in_bytes, out_bytes;
+};
+
+/// The affine form. Threads share `outer` x words; each runs `ordered` one after another on its words; `lockstep` loops run inside every
+/// chunk of words, so that the banks d and d+4, whose lines are neighbours, are visited together.
+struct TilePlan {
+  Pass pass{};
+  uint32_t lane_mask = 0, k = 0;
+  std::vector<Loop> outer, ordered, lockstep;  // slowest first
+  Side in, out;
+  uint64_t words = 0;         // of every stream
+  bool exchange = false;         // in-place alltoall: items (a, b) and (b, a) are one
+  bool ordered_downwards = false;  // in-place allgather: item 0 goes last
+};
+
+/// The form for every other shape. Entangled groups that share groups form a cluster; for a chunk of words a thread loads every line of
+/// the cluster once into host order (a slab of rows), combines if the collective reduces, and composes every destination line whole.
+/// Rows are PEs (or groups, if the collective reduces); block `member` of a row if the source has blocks per member, else its only one.
+struct StagedPlan {
+  Extent in, out;
+  bool reduces = false;
+  uint64_t block_bytes = 0;
+  uint64_t src = 0, dst = 0;   // absolute MRAM bytes, where the side is in MRAM
+  uint32_t cluster_egs = 0;    // the largest cluster
+  uint64_t chunk_words = 0;    // words of a block per slab
+  uint64_t slab_bytes = 0;     // per thread
+};
+
+struct Options {
+  int technique, isa, threads, coherence;
+};
+
+struct Plan {
+  int collective = 0, op = 0;
+  ElementType type{};
+  Options options{};
+  Hypercube cube;
+  std::string mask;
+  Grouping grouping;
+  Extent in{}, out{};
+  bool reduces = false, bytewise = false;
+  uint64_t bytes = 0, block_bytes = 0;
+  uint64_t src = 0, dst = 0;             // absolute MRAM bytes
+  uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
+  uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
+  std::optional<TilePlan> tile;          // technique tile, shape with a lane split
+  std::optional<StagedPlan> staged;      // technique tile, any other shape
+};
+
+/// One collective: its definition, and its affine form. One row per file of src/plan/collectives.
+struct CollectiveRule {
+  int code;
+  bool bytes_are_blocks;  // `bytes` is N blocks, else one block
+  Extent in, out;
+  bool reduces;
+  void (*tile)(const Plan &plan, const LaneSplit &split, TilePlan &tile);
+};
+extern const CollectiveRule kAlltoall, kReduceScatter, kAllreduce, kAllgather, kScatter, kGather, kReduce, kBroadcast;
+
+/// Errors: ERR_ARGUMENT if the code is unknown.
+const CollectiveRule &rule_of(int collective);
+
+/// heap_base: MRAM byte that offset 0 of the request stands for. needs_host: false to plan without host buffers.
+/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) for staged shapes.
+Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host);
+
+/// The entangled groups of a shape without a lane split, by connected groups. cluster_of[e] is the first entangled group of e's cluster.
+std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);
+
+/// The plan as JSON; expand lists the items of the affine form.
+std::string to_json(const Plan &plan, bool expand);
+
+// What the collectives build their affine form with.
+
+/// Appends a nest over entangled groups; a step of the counted index moves the sides by in_bytes and out_bytes, and a step in entangled
+/// groups moves those sides that are true.
+void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
+               uint64_t out_bytes);
+
+/// Stream nest over the members' entangled groups.
+void add_streams(Side &side, const std::vector<EgLoop> &egs);
+
+/// Stream nest over the 8 lanes on the host side: a step of the member index is member_bytes, of the group index group_bytes.
+void add_lane_streams(Side &side, const LaneSplit &split, uint64_t member_bytes, uint64_t group_bytes);
+
+}  // namespace pidcomm

@@ -1,0 +1,169 @@
+// A plan as JSON. Values are numbers, and names of our own that need no escaping.
+#include <sstream>
+
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr const char *kPassNames[] = {
+#define PIDCOMM_ROW(name) #name,
+    PIDCOMM_PASSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+
+constexpr const char *kSpaceNames[] = {"mram", "host"};
+
+/// Writes objects and arrays with their commas.
+class JsonWriter {
+ public:
+  void open(const char *key, char bracket) {
+    start(key);
+    text_ << bracket;
+    is_first_ = true;
+  }
+  void close(char bracket) {
+    text_ << bracket;
+    is_first_ = false;
+  }
+  void number(const char *key, uint64_t value) {
+    start(key);
+    text_ << value;
+  }
+  void boolean(const char *key, bool value) {
+    start(key);
+    text_ << (value ? "true" : "false");
+  }
+  void string(const char *key, const std::string &value) {
+    start(key);
+    text_ << '"' << value << '"';
+  }
+  std::string text() const { return text_.str(); }
+
+ private:
+  void start(const char *key) {
+    if (!is_first_) text_ << ", ";
+    is_first_ = false;
+    if (key != nullptr) text_ << '"' << key << "\": ";
+  }
+  std::ostringstream text_;
+  bool is_first_ = true;
+};
+
+void write_loops(JsonWriter &json, const char *key, const std::vector<Loop> &loops) {
+  json.open(key, '[');
+  for (const Loop &loop : loops) {
+    json.open(nullptr, '{');
+    json.string("name", loop.name);
+    json.number("count", loop.count);
+    json.number("in_egs", loop.in_egs);
+    json.number("in_bytes", loop.in_bytes);
+    json.number("out_egs", loop.out_egs);
+    json.number("out_bytes", loop.out_bytes);
+    json.close('}');
+  }
+  json.close(']');
+}
+
+void write_side(JsonWriter &json, const char *key, const Side &side) {
+  json.open(key, '{');
+  json.string("space", kSpaceNames[static_cast<int>(side.space)]);
+  json.number("offset_bytes", side.offset);
+  json.open("streams", '[');
+  for (const StreamLoop &loop : side.streams) {
+    json.open(nullptr, '{');
+    json.number("count", loop.count);
+    json.number("egs", loop.egs);
+    json.number("bytes", loop.bytes);
+    json.close('}');
+  }
+  json.close(']');
+  json.close('}');
+}
+
+/// One step of an expanded plan: where its first streams start.
+struct Step {
+  uint64_t in_eg, in_offset, out_eg, out_offset;
+};
+
+void expand_loops(const std::vector<const Loop *> &loops, std::size_t depth, Step step, JsonWriter &json) {
+  if (depth == loops.size()) {
+    json.open(nullptr, '{');
+    json.number("in_eg", step.in_eg);
+    json.number("in_offset", step.in_offset);
+    json.number("out_eg", step.out_eg);
+    json.number("out_offset", step.out_offset);
+    json.close('}');
+    return;
+  }
+  const Loop &loop = *loops[depth];
+  for (uint32_t i = 0; i < loop.count; ++i) {
+    expand_loops(loops, depth + 1, step, json);
+    step.in_eg += loop.in_egs;
+    step.in_offset += loop.in_bytes;
+    step.out_eg += loop.out_egs;
+    step.out_offset += loop.out_bytes;
+  }
+}
+
+void write_tile(JsonWriter &json, const TilePlan &tile, bool expand) {
+  json.open("tile", '{');
+  json.string("pass", kPassNames[static_cast<int>(tile.pass)]);
+  json.number("lane_mask", tile.lane_mask);
+  json.number("k", tile.k);
+  json.number("words", tile.words);
+  json.boolean("exchange", tile.exchange);
+  json.boolean("ordered_downwards", tile.ordered_downwards);
+  write_loops(json, "outer", tile.outer);
+  write_loops(json, "ordered", tile.ordered);
+  write_loops(json, "lockstep", tile.lockstep);
+  write_side(json, "in", tile.in);
+  write_side(json, "out", tile.out);
+  if (expand) {
+    std::vector<const Loop *> loops;
+    for (const std::vector<Loop> *nest : {&tile.outer, &tile.ordered, &tile.lockstep})
+      for (const Loop &loop : *nest) loops.push_back(&loop);
+    json.open("steps", '[');
+    expand_loops(loops, 0, {0, tile.in.offset, 0, tile.out.offset}, json);
+    json.close(']');
+  }
+  json.close('}');
+}
+
+void write_staged(JsonWriter &json, const StagedPlan &staged) {
+  json.open("staged", '{');
+  json.number("cluster_egs", staged.cluster_egs);
+  json.number("chunk_words", staged.chunk_words);
+  json.number("slab_bytes_per_thread", staged.slab_bytes);
+  json.close('}');
+}
+
+}  // namespace
+
+std::string to_json(const Plan &plan, bool expand) {
+  JsonWriter json;
+  json.open(nullptr, '{');
+  json.string("collective", name_of_collective(plan.collective));
+  json.string("technique", name_of_technique(plan.options.technique));
+  json.string("path", plan.tile ? "tile" : plan.staged ? "general" : "sdk");
+  json.string("shape", plan.cube.to_string());
+  json.string("mask", plan.mask);
+  json.string("dtype", name_of_type(plan.type.code));
+  if (plan.reduces) json.string("op", name_of_op(plan.op));
+  json.number("pes", plan.cube.pes);
+  json.number("groups", plan.grouping.groups);
+  json.number("group_pes", plan.grouping.group_pes);
+  json.number("bytes_per_pe", plan.bytes);
+  json.number("block_bytes", plan.block_bytes);
+  json.number("mram_bytes_read", plan.in_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_written", plan.out_pe_bytes * plan.cube.pes);
+  json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
+  if (plan.reduces) json.string("reduces_in", plan.bytewise ? "pim_order" : "host_order");
+  if (plan.tile) write_tile(json, *plan.tile, expand);
+  if (plan.staged) write_staged(json, *plan.staged);
+  json.close('}');
+  return json.text();
+}
+
+}  // namespace pidcomm

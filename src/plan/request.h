@@ -1,0 +1,44 @@
+// A collective as asked for, with every code checked and every option resolved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "error.h"
+#include "pidcomm/pidcomm.h"
+
+namespace pidcomm {
+
+inline constexpr uint64_t kMramBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kWordBytes = 8;
+
+/// An element type. `signedness` is unknown for the bare sizes 1, 2, 4, 8.
+struct ElementType {
+  enum class Kind { signed_integer, unsigned_integer, floating, bare_integer };
+  Kind kind;
+  uint32_t size_bytes;
+  int code;  // a code of PIDCOMM_TYPES; bare sizes map to the unsigned type of that size
+
+  /// code: a pidcomm_type or 1, 2, 4, 8. Errors: ERR_TYPE.
+  static ElementType of(int code);
+};
+
+/// Kind of an operator (third column of PIDCOMM_OPS).
+enum class OpKind { arith, order, bits };
+
+/// Errors: ERR_OP if op is unknown, bitwise on a float, or min/max on a bare size.
+void check_op(int op, const ElementType &type, int type_code);
+
+/// True if the operator treats every byte by itself, so that it can run on lines in PIM order.
+bool is_bytewise(int op, const ElementType &type);
+
+/// Name of a code, or nullptr.
+const char *name_of_status(int code);
+const char *name_of_collective(int code);
+const char *name_of_type(int code);
+const char *name_of_op(int code);
+const char *name_of_technique(int code);
+const char *name_of_isa(int code);
+const char *name_of_coherence(int code);
+
+}  // namespace pidcomm

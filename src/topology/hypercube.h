@@ -1,0 +1,78 @@
+// Pure integer maths of the hypercube: no memory, no devices.
+//
+// PE p = 8 * e + lane. Axis i has a length and a PE stride (the product of the lengths before it), so its coordinate of p is
+// p / stride % length. Under an axis mask the PEs that agree in the unselected coordinates form a group.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pidcomm {
+
+inline constexpr uint32_t kLanes = 8;
+inline constexpr uint32_t kMaxAxes = 16;
+
+struct Axis {
+  uint32_t length;
+  uint32_t stride_pes;
+};
+
+/// An ordered list of axes that covers PEs 0 .. pes-1 exactly.
+struct Hypercube {
+  std::vector<Axis> axes;
+  uint32_t pes = 0;
+
+  /// Errors: ERR_SHAPE for no axis, more than kMaxAxes, a length of 0, a product of 2^32 or more.
+  static Hypercube of(const std::vector<uint32_t> &lengths);
+
+  uint32_t coordinate(uint32_t pe, uint32_t axis) const { return pe / axes[axis].stride_pes % axes[axis].length; }
+
+  /// "32x32", for sentences.
+  std::string to_string() const;
+};
+
+/// Which PEs talk to each other: the PEs of group g are pe_at(g, 0 .. group_pes-1).
+struct Grouping {
+  struct Digit {
+    uint32_t length, pe_stride, index_stride;
+  };
+  std::vector<Digit> selected, unselected;
+  uint32_t group_pes = 1;
+  uint32_t groups = 1;
+
+  /// mask: one '0' or '1' per axis. Errors: ERR_MASK.
+  static Grouping of(const Hypercube &cube, const char *mask);
+
+  uint32_t member_of(uint32_t pe) const { return index_of(selected, pe); }
+  uint32_t group_of(uint32_t pe) const { return index_of(unselected, pe); }
+  uint32_t pe_at(uint32_t group, uint32_t member) const { return pe_of(unselected, group) + pe_of(selected, member); }
+
+ private:
+  static uint32_t index_of(const std::vector<Digit> &digits, uint32_t pe);
+  static uint32_t pe_of(const std::vector<Digit> &digits, uint32_t index);
+};
+
+/// A loop over entangled groups: `count` steps of `eg_stride`; each step adds `index_stride` to the index that the loop counts.
+struct EgLoop {
+  uint32_t count, eg_stride, index_stride;
+};
+
+/// A grouping split at the lanes. It exists when every axis lies within the lanes, beyond them, or is cut by them without a rest; then
+/// all groups that share an entangled group share the same set of them, and
+///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
+///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
+/// where compress gathers the bits of lane under the mask, lowest first.
+struct LaneSplit {
+  uint32_t lane_mask = 0;          // bit i: lane bit i belongs to a selected axis
+  uint32_t k = 0;                  // number of bits set in lane_mask
+  std::vector<EgLoop> members;     // the entangled groups of one set, fastest first
+  std::vector<EgLoop> sets;        // the first entangled group of every set, fastest first
+  uint32_t member_egs = 1, set_count = 1;
+
+  /// Empty for shapes that the lanes cut with a rest, or whose PE count is no multiple of 8.
+  static std::optional<LaneSplit> of(const Hypercube &cube, const char *mask);
+};
+
+}  // namespace pidcomm

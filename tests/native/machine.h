@@ -1,0 +1,397 @@
+// An emulated machine, a DPU set and a hypercube on it, for tests of the C API from outside.
+//
+// MRAM is written and read through dpu.h alone (dpu_prepare_xfer, dpu_push_xfer), never through the library under test. What a collective
+// must not touch is part of the picture: zones around the windows, windows it only reads, PEs of the set outside the hypercube.
+#pragma once
+
+#include <dpu.h>
+#include <dpu_management.h>
+#include <dpuemu.h>
+#include <pidcomm/pidcomm.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../../verify/fill.h"
+#include "../../verify/oracle.h"
+#include "harness.h"
+
+namespace machine {
+
+using Axes = std::vector<std::uint32_t>;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::size_t kMramBytes = DPUEMU_MRAM_BYTES;
+constexpr std::size_t kGuardBytes = 64;
+
+[[noreturn]] inline void fail(const std::string &what) { throw harness::Failure(what); }
+
+inline void dpu_ok(dpu_error_t error, const char *call) {
+  if (error != DPU_OK) fail(std::string(call) + ": dpu error " + std::to_string(error));
+}
+#define DPU_OK_OR_FAIL(call) ::machine::dpu_ok((call), #call)
+
+/// PIDCOMM_TEST_EFFORT=small cuts grids to about a tenth: for sanitizers.
+inline bool is_small_effort() {
+  const char *effort = std::getenv("PIDCOMM_TEST_EFFORT");
+  return effort != nullptr && std::string(effort) == "small";
+}
+
+/// Runs all cases of a grid, or a scattered tenth of them, and fails at the end with the first few failures: one wrong case does not
+/// hide the pattern of the others.
+class Grid {
+ public:
+  explicit Grid(std::string name) : name_(std::move(name)) {}
+
+  template <class Body>
+  void run(const Body &body) {
+    const std::uint64_t number = cases_++;
+    if (is_small_effort() && verify::mix(number) % 10 != 0) return;
+    ++ran_;
+    try {
+      body();
+    } catch (const std::exception &error) {
+      if (++failures_ <= 5) report_ += std::string("\n    ") + error.what();
+    }
+  }
+
+  void finish() const {
+    if (ran_ == 0) fail(name_ + ": no case ran");
+    if (failures_ != 0) fail(name_ + ": " + std::to_string(failures_) + " of " + std::to_string(ran_) + " cases failed:" + report_);
+  }
+
+ private:
+  std::string name_, report_;
+  std::uint64_t cases_ = 0, ran_ = 0, failures_ = 0;
+};
+
+struct Place {
+  std::uint32_t rank, chip, bank;
+};
+
+/// Replaces the machine by one of `ranks` ranks without the DPUs at `disabled`. No set may be allocated.
+inline void power_up(std::uint32_t ranks, const std::vector<Place> &disabled = {}) {
+  dpuemu_machine_t description{};
+  description.ranks = ranks;
+  description.channels = ranks;
+  description.ranks_per_channel = 1;
+  description.hugepages = 2;  // small windows far apart: do not back them with 2 MiB each
+  std::vector<std::uint32_t> list;
+  for (const Place &place : disabled) list.push_back(place.rank * 64 + place.chip * 8 + place.bank);
+  DPU_OK_OR_FAIL(dpuemu_configure(&description, list.data(), static_cast<std::uint32_t>(list.size())));
+}
+
+/// An allocated DPU set, freed at the end.
+class DpuSet {
+ public:
+  static DpuSet of_ranks(std::uint32_t ranks) {
+    DpuSet set;
+    DPU_OK_OR_FAIL(dpu_alloc_ranks(ranks, nullptr, &set.set_));
+    set.is_allocated_ = true;
+    return set;
+  }
+  static DpuSet of_dpus(std::uint32_t dpus) {
+    DpuSet set;
+    DPU_OK_OR_FAIL(dpu_alloc(dpus, nullptr, &set.set_));
+    set.is_allocated_ = true;
+    return set;
+  }
+  DpuSet(DpuSet &&other) noexcept : set_(other.set_), is_allocated_(other.is_allocated_) { other.is_allocated_ = false; }
+  DpuSet &operator=(DpuSet &&) = delete;
+  ~DpuSet() {
+    if (is_allocated_) dpu_free(set_);
+  }
+  void free() {
+    DPU_OK_OR_FAIL(dpu_free(set_));
+    is_allocated_ = false;
+  }
+  struct dpu_set_t get() const { return set_; }
+  struct dpu_rank_t *rank(std::uint32_t index) const { return set_.list.ranks[index]; }
+
+ private:
+  DpuSet() = default;
+  struct dpu_set_t set_ {};
+  bool is_allocated_ = false;
+};
+
+/// A hypercube on a set that outlives it.
+class Hypercube {
+ public:
+  Hypercube(const DpuSet &set, Axes axis_len) : set_(set.get()), axis_len_(std::move(axis_len)) {
+    const int status = pidcomm_hypercube_create(set_, static_cast<std::uint32_t>(axis_len_.size()), axis_len_.data(), &manager_);
+    if (status != PIDCOMM_OK) fail(std::string("pidcomm_hypercube_create: ") + pidcomm_last_error());
+    struct dpu_set_t dpu;
+    std::uint32_t pe;
+    PIDCOMM_FOREACH_PE(manager_, dpu, pe) dpus_.push_back(dpu);
+    pes_ = dpus_.size();
+    DPU_FOREACH(set_, dpu) {
+      const auto is_same = [&dpu](const struct dpu_set_t &other) { return dpu_from_set(other) == dpu_from_set(dpu); };
+      if (std::none_of(dpus_.begin(), dpus_.begin() + static_cast<std::ptrdiff_t>(pes_), is_same)) dpus_.push_back(dpu);
+    }
+  }
+  Hypercube(const Hypercube &) = delete;
+  Hypercube &operator=(const Hypercube &) = delete;
+  ~Hypercube() { pidcomm_hypercube_destroy(manager_); }
+
+  hypercube_manager *get() const { return manager_; }
+  const Axes &axis_len() const { return axis_len_; }
+  std::size_t pes() const { return pes_; }
+  /// Rows of `write` and `read`: the PEs in PE order, then the set's other enabled DPUs.
+  std::size_t rows() const { return dpus_.size(); }
+  struct dpu_set_t dpu(std::size_t row) const { return dpus_[row]; }
+
+  void write(std::size_t offset, std::size_t row_bytes, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, offset, row_bytes, rows); }
+  Bytes read(std::size_t offset, std::size_t row_bytes) const {
+    Bytes rows(row_bytes * this->rows());
+    transfer(DPU_XFER_FROM_DPU, offset, row_bytes, rows);
+    return rows;
+  }
+
+ private:
+  void transfer(dpu_xfer_t direction, std::size_t offset, std::size_t row_bytes, Bytes &rows) const {
+    if (row_bytes == 0) return;
+    for (std::size_t row = 0; row < dpus_.size(); ++row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpus_[row], rows.data() + row * row_bytes));
+    DPU_OK_OR_FAIL(dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, static_cast<std::uint32_t>(offset), row_bytes,
+                                 DPU_XFER_DEFAULT));
+  }
+
+  struct dpu_set_t set_;
+  Axes axis_len_;
+  hypercube_manager *manager_ = nullptr;
+  std::vector<struct dpu_set_t> dpus_;
+  std::size_t pes_ = 0;
+};
+
+/// A part of the MRAM of all rows of a hypercube.
+struct Segment {
+  std::size_t offset, row_bytes;
+  Bytes rows;
+
+  std::uint8_t *at(std::size_t row, std::size_t mram_offset) { return rows.data() + row * row_bytes + (mram_offset - offset); }
+  bool holds(std::size_t mram_offset, std::size_t bytes) const {
+    return offset <= mram_offset && mram_offset + bytes <= offset + row_bytes;
+  }
+};
+
+/// The MRAM in and around some windows: what is there now, and what should be there later.
+class Picture {
+ public:
+  /// Adds the window and the guard zones on both sides of it; windows close to each other become one segment.
+  void cover(std::size_t offset, std::size_t bytes) {
+    std::size_t begin = offset - std::min(offset, kGuardBytes);
+    std::size_t end = std::min(kMramBytes, offset + bytes + kGuardBytes);
+    std::vector<Segment> rest;
+    for (const Segment &segment : segments_) {
+      if (end < segment.offset || segment.offset + segment.row_bytes < begin) {
+        rest.push_back(segment);
+        continue;
+      }
+      begin = std::min(begin, segment.offset);
+      end = std::max(end, segment.offset + segment.row_bytes);
+    }
+    rest.push_back({begin, end - begin, {}});
+    segments_ = std::move(rest);
+  }
+
+  void poison(const Hypercube &cube, std::uint64_t seed) {
+    for (Segment &segment : segments_) {
+      segment.rows.resize(segment.row_bytes * cube.rows());
+      verify::fill_distinct(seed ^ segment.offset, segment.row_bytes, segment.rows);
+    }
+  }
+
+  /// Rows of a window for the PEs of the hypercube.
+  void put(const Hypercube &cube, std::size_t offset, std::size_t row_bytes, const Bytes &rows) {
+    if (row_bytes == 0) return;
+    Segment &segment = holder(offset, row_bytes);
+    for (std::size_t pe = 0; pe < cube.pes(); ++pe) std::memcpy(segment.at(pe, offset), &rows[pe * row_bytes], row_bytes);
+  }
+  Bytes get(const Hypercube &cube, std::size_t offset, std::size_t row_bytes) {
+    Bytes rows(cube.pes() * row_bytes);
+    if (row_bytes == 0) return rows;
+    Segment &segment = holder(offset, row_bytes);
+    for (std::size_t pe = 0; pe < cube.pes(); ++pe) std::memcpy(&rows[pe * row_bytes], segment.at(pe, offset), row_bytes);
+    return rows;
+  }
+
+  void write(const Hypercube &cube) {
+    for (Segment &segment : segments_) cube.write(segment.offset, segment.row_bytes, segment.rows);
+  }
+  Picture read(const Hypercube &cube) const {
+    Picture now;
+    for (const Segment &segment : segments_)
+      now.segments_.push_back({segment.offset, segment.row_bytes, cube.read(segment.offset, segment.row_bytes)});
+    return now;
+  }
+
+  /// "" or a sentence about the first byte that differs from `want`.
+  std::string difference(const Hypercube &cube, const Picture &want) const {
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      const Segment &mine = segments_[i], &other = want.segments_[i];
+      const auto [a, b] = std::mismatch(mine.rows.begin(), mine.rows.end(), other.rows.begin());
+      if (a == mine.rows.end()) continue;
+      const std::size_t at = static_cast<std::size_t>(a - mine.rows.begin()), row = at / mine.row_bytes;
+      return "MRAM byte " + std::to_string(mine.offset + at % mine.row_bytes) + " of " +
+             (row < cube.pes() ? "PE " + std::to_string(row) : "DPU " + std::to_string(row - cube.pes()) + " outside the hypercube") +
+             " changed from " + std::to_string(*b) + " to " + std::to_string(*a);
+    }
+    return "";
+  }
+
+ private:
+  Segment &holder(std::size_t offset, std::size_t bytes) {
+    for (Segment &segment : segments_)
+      if (segment.holds(offset, bytes)) return segment;
+    fail("the test asks for a window it did not cover");
+  }
+  std::vector<Segment> segments_;
+};
+
+/// One collective with everything that decides its result.
+struct Case {
+  verify::Problem problem;
+  std::size_t src = 0, dst = 0;
+  pidcomm_options options{};
+  verify::Fill fill = verify::Fill::kDistinct;
+  std::uint64_t seed = 1;
+
+  bool takes_op() const {
+    const int c = problem.collective;
+    return c == verify::kREDUCE_SCATTER || c == verify::kALLREDUCE || c == verify::kREDUCE;
+  }
+};
+
+inline std::string name_or_code(const char *name, int code) { return name != nullptr ? name : std::to_string(code); }
+
+inline std::string describe(const Case &c) {
+  std::string text = name_or_code(pidcomm_collective_name(c.problem.collective), c.problem.collective) + " {";
+  for (std::uint32_t len : c.problem.axis_len) text += (text.back() == '{' ? "" : ",") + std::to_string(len);
+  text += "} mask " + c.problem.mask + " bytes " + std::to_string(c.problem.bytes) + " src " + std::to_string(c.src) + " dst " +
+          std::to_string(c.dst) + " type " + name_or_code(pidcomm_type_name(c.problem.type), c.problem.type) + " op " +
+          name_or_code(pidcomm_op_name(c.problem.op), c.problem.op) + " technique " +
+          name_or_code(pidcomm_technique_name(c.options.technique), c.options.technique) + " isa " +
+          name_or_code(pidcomm_isa_name(c.options.isa), c.options.isa) + " threads " + std::to_string(c.options.threads) +
+          " coherence " + name_or_code(pidcomm_coherence_name(c.options.coherence), c.options.coherence) + " fill " +
+          std::to_string(static_cast<int>(c.fill)) + " seed " + std::to_string(c.seed);
+  return text;
+}
+
+/// A host buffer of exactly `bytes` bytes, aligned to the element only, between guards.
+class HostBuffer {
+ public:
+  HostBuffer(std::size_t bytes, std::size_t element_bytes, std::uint64_t seed)
+      : bytes_(bytes), begin_(kGuardBytes + element_bytes * (seed % 8)), memory_(bytes + 3 * kGuardBytes) {
+    verify::fill_distinct(seed, memory_.size(), memory_);
+    before_ = memory_;
+  }
+  std::uint8_t *data() { return memory_.data() + begin_; }
+  std::size_t size() const { return bytes_; }
+  void put(const Bytes &content) {
+    std::copy(content.begin(), content.end(), data());
+    before_ = memory_;
+  }
+  Bytes content() const { return {memory_.data() + begin_, memory_.data() + begin_ + bytes_}; }
+  bool is_unchanged() const { return memory_ == before_; }
+  bool is_unchanged_around() const {
+    return std::equal(memory_.begin(), memory_.begin() + static_cast<std::ptrdiff_t>(begin_), before_.begin()) &&
+           std::equal(memory_.begin() + static_cast<std::ptrdiff_t>(begin_ + bytes_), memory_.end(),
+                      before_.begin() + static_cast<std::ptrdiff_t>(begin_ + bytes_));
+  }
+
+ private:
+  std::size_t bytes_, begin_;
+  Bytes memory_, before_;
+};
+
+inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
+  return {.collective = c.problem.collective,
+          .dims = c.problem.mask.c_str(),
+          .bytes = c.problem.bytes,
+          .src = c.src,
+          .dst = c.dst,
+          .host = host.data(),
+          .host_bytes = host.size(),
+          .type = c.problem.type,
+          .op = c.problem.op};
+}
+
+/// Runs the case on fresh payload and fails unless the result is the expected one and nothing else has changed. Returns the trace.
+inline pidcomm_trace run_case(const Hypercube &cube, const Case &c) {
+  const auto check = [&c](bool is_right, const std::string &what) {
+    if (!is_right) fail(what + " [" + describe(c) + "]");
+  };
+  const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
+  Bytes before(in.bytes());
+  if (c.takes_op())
+    verify::fill(c.fill, c.problem.type, c.problem.op, c.seed, in.row_bytes, before);
+  else
+    verify::fill_distinct(c.seed, in.row_bytes, before);
+
+  Picture mram;
+  if (in.at_pes) mram.cover(c.src, in.row_bytes);
+  if (out.at_pes) mram.cover(c.dst, out.row_bytes);
+  mram.poison(cube, ~c.seed);
+  if (in.at_pes) mram.put(cube, c.src, in.row_bytes, before);
+  mram.write(cube);
+  HostBuffer host(in.at_pes ? (out.at_pes ? 0 : out.bytes()) : in.bytes(), verify::element_bytes(c.problem.type), c.seed);
+  if (!in.at_pes) host.put(before);
+
+  const pidcomm_request request = request_of(c, host);
+  pidcomm_trace trace{};
+  const int status = pidcomm_run(cube.get(), &request, &c.options, &trace);
+  check(status == PIDCOMM_OK, std::string("status ") + name_or_code(pidcomm_status_name(status), status) + ": " + pidcomm_last_error());
+  check(pidcomm_last_error()[0] == 0, "last_error is not empty after success");
+
+  Picture after = mram.read(cube);
+  const Bytes got = out.at_pes ? after.get(cube, c.dst, out.row_bytes) : host.content();
+  const verify::Verdict verdict = verify::check(c.problem, before, got);
+  check(verdict.wrong == 0, std::to_string(verdict.wrong) + " wrong elements, first: " + verdict.first);
+  if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, got);
+  const std::string difference = after.difference(cube, mram);
+  check(difference.empty(), difference);
+  check(out.at_pes ? host.is_unchanged() : host.is_unchanged_around(), "host memory outside the result changed");
+
+  check(trace.technique == (c.options.technique ? c.options.technique : PIDCOMM_TECHNIQUE_TILE), "trace.technique");
+  check(c.options.isa == PIDCOMM_ISA_DEFAULT ? trace.isa != 0 : trace.isa == c.options.isa, "trace.isa " + std::to_string(trace.isa));
+  check(trace.threads >= 1 && (c.options.threads == 0 || trace.threads <= c.options.threads),
+        "trace.threads " + std::to_string(trace.threads));
+  check(trace.coherence == (c.options.coherence ? c.options.coherence : PIDCOMM_COHERENCE_NONE), "trace.coherence");
+  return trace;
+}
+
+/// Every mask of a number of axes: "00", "10", "01", "11".
+inline std::vector<std::string> masks_of(std::size_t axes) {
+  std::vector<std::string> masks;
+  for (std::size_t bits = 0; bits < (std::size_t{1} << axes); ++bits) {
+    std::string mask;
+    for (std::size_t axis = 0; axis < axes; ++axis) mask += bits >> axis & 1 ? '1' : '0';
+    masks.push_back(mask);
+  }
+  return masks;
+}
+
+/// The instruction sets that this machine runs, audit included.
+inline std::vector<int> available_isas() {
+  std::vector<int> isas;
+#define MACHINE_ROW(ENUM, code, ...) \
+  if (pidcomm_isa_available(code)) isas.push_back(code);
+  PIDCOMM_ISAS(MACHINE_ROW)
+#undef MACHINE_ROW
+  return isas;
+}
+
+/// Is the shape one for which the lanes of a group are bits of the PE number (all axes but the last powers of two, whole EGs)?
+inline bool is_fast(const Axes &axis_len) {
+  std::uint64_t pes = axis_len.back();
+  for (std::size_t axis = 0; axis + 1 < axis_len.size(); ++axis) {
+    if ((axis_len[axis] & (axis_len[axis] - 1)) != 0) return false;
+    pes *= axis_len[axis];
+  }
+  return pes % 8 == 0;
+}
+
+}  // namespace machine

@@ -1,0 +1,644 @@
+// Every bad argument of the C API: its status, a sentence with the offending values, and not one byte changed.
+
+#include <cctype>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "machine.h"
+
+namespace {
+
+using machine::Axes;
+using machine::Bytes;
+using machine::DpuSet;
+using machine::Hypercube;
+
+constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kSrc = 4096, kDst = kMiB;
+constexpr std::size_t kHuge = SIZE_MAX - 7;  // a multiple of 8 that overflows any sum
+constexpr int kFirst = PIDCOMM_ALLTOALL, kLast = PIDCOMM_BROADCAST;
+
+/// What is on the machine must be there afterwards.
+class Unchanged {
+ public:
+  Unchanged(const Hypercube &cube, Bytes &host) : cube_(cube), host_(host) {
+    for (std::size_t offset : {std::size_t{0}, kSrc, kDst, machine::kMramBytes - 1024}) mram_.cover(offset, 1024);
+    mram_.poison(cube, 77);
+    mram_.write(cube);
+    verify::fill_distinct(78, host.size(), host);
+    host_before_ = host;
+  }
+  void check() const {
+    CHECK_EQ(mram_.read(cube_).difference(cube_, mram_), "");
+    CHECK(host_ == host_before_);
+  }
+
+ private:
+  const Hypercube &cube_;
+  Bytes &host_;
+  Bytes host_before_;
+  machine::Picture mram_;
+};
+
+/// 64 PEs as 4 x 2 x 8; requests under mask "101": 2 groups of 32 PEs.
+struct Rig {
+  static constexpr const char *kMask = "101";
+  static constexpr std::size_t kBytes = 32 * 8 * 2;
+
+  Rig() : set((machine::power_up(1), DpuSet::of_ranks(1))), cube(set, {4, 2, 8}), host(2 * 32 * kBytes), unchanged(cube, host) {}
+
+  /// A request that is right; tests break one thing.
+  pidcomm_request good(int collective) {
+    pidcomm_request r{};
+    r.collective = collective;
+    r.dims = kMask;
+    r.bytes = kBytes;
+    r.src = kSrc;
+    r.dst = kDst;
+    r.type = PIDCOMM_INT32;
+    r.op = PIDCOMM_SUM;
+    r.host = host.data();
+    r.host_bytes = host_bytes(collective, r.bytes);
+    return r;
+  }
+  static std::size_t host_bytes(int collective, std::size_t bytes) {
+    const bool has_parts = collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER;
+    const bool has_host = has_parts || collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST;
+    return has_host ? 2 * (has_parts ? 32 : 1) * bytes : 0;
+  }
+
+  DpuSet set;
+  Hypercube cube;
+  Bytes host;
+  Unchanged unchanged;
+};
+
+std::string status_text(int status) { return machine::name_or_code(pidcomm_status_name(status), status); }
+
+/// Fails unless `status` is one of `wanted` and the last error is a sentence with all of `words`.
+void check_error(int status, const std::vector<int> &wanted, const std::vector<std::string> &words, const std::string &what) {
+  const std::string sentence = pidcomm_last_error();
+  if (std::find(wanted.begin(), wanted.end(), status) == wanted.end())
+    machine::fail(what + ": got " + status_text(status) + " (" + sentence + "), want " + status_text(wanted[0]));
+  if (sentence.size() < 10) machine::fail(what + ": the last error says nothing: \"" + sentence + "\"");
+  std::string lower;  // PIDCOMM_INT32 also names int32
+  for (char c : sentence) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const std::string &word : words)
+    if (lower.find(word) == std::string::npos) machine::fail(what + ": \"" + word + "\" is missing in \"" + sentence + "\"");
+}
+
+/// One way to break a request.
+struct Breakage {
+  const char *what;
+  std::vector<int> collectives;  ///< empty: all
+  std::vector<int> statuses;     ///< any of these is right
+  std::vector<std::string> words;
+  bool is_bytes_free;            ///< the error stays one with bytes = 0
+  std::function<void(pidcomm_request &, pidcomm_options &)> apply;
+};
+
+/// Runs every breakage on every collective it is for, through pidcomm_run and, where no host buffer decides, through pidcomm_plan_json.
+void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
+  Rig rig;
+  machine::Grid grid("errors");
+  const Axes &axis_len = rig.cube.axis_len();
+  for (const Breakage &breakage : breakages)
+    for (int collective = kFirst; collective <= kLast; ++collective) {
+      const std::vector<int> &chosen = breakage.collectives;
+      if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), collective) == chosen.end()) continue;
+      for (bool is_empty : {false, true}) {
+        if (is_empty && !breakage.is_bytes_free) continue;
+        grid.run([&] {
+          pidcomm_request request = rig.good(collective);
+          pidcomm_options options{};
+          if (is_empty) request.bytes = request.host_bytes = 0;
+          breakage.apply(request, options);
+          const std::string what = std::string(breakage.what) + ", " + pidcomm_collective_name(collective) + (is_empty ? ", no bytes" : "");
+          pidcomm_trace trace{};
+          check_error(pidcomm_run(rig.cube.get(), &request, &options, &trace), breakage.statuses, breakage.words, what);
+          if (has_plan) {
+            std::size_t length = 0;
+            check_error(pidcomm_plan_json(3, axis_len.data(), &request, &options, 0, nullptr, 0, &length), breakage.statuses,
+                        breakage.words, what + ", plan");
+          }
+          rig.unchanged.check();
+        });
+      }
+    }
+  grid.finish();
+}
+
+TEST(GoodRequests_OfTheErrorTablesAreGood) {
+  Rig rig;
+  for (int collective = kFirst; collective <= kLast; ++collective)
+    for (std::size_t bytes : {Rig::kBytes, std::size_t{0}}) {
+      pidcomm_request request = rig.good(collective);
+      request.bytes = bytes;
+      request.host_bytes = Rig::host_bytes(collective, bytes);
+      CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+      CHECK_EQ(std::string(pidcomm_last_error()), "");
+    }
+}
+
+// ---- requests ----------------------------------------------------------------------------------------------------------------------
+
+TEST(Mask_MustBeOneZeroOrOnePerAxis) {
+  const auto mask = [](const char *text) { return [text](pidcomm_request &r, pidcomm_options &) { r.dims = text; }; };
+  check_breakages(
+      {
+          {"mask null", {}, {PIDCOMM_ERR_MASK, PIDCOMM_ERR_ARGUMENT}, {}, true, mask(nullptr)},
+          {"mask empty", {}, {PIDCOMM_ERR_MASK}, {"3"}, true, mask("")},
+          {"mask short", {}, {PIDCOMM_ERR_MASK}, {"10", "3"}, true, mask("10")},
+          {"mask long", {}, {PIDCOMM_ERR_MASK}, {"1010", "3"}, true, mask("1010")},
+          {"mask with a letter", {}, {PIDCOMM_ERR_MASK}, {"1x1"}, true, mask("1x1")},
+          {"mask with a two", {}, {PIDCOMM_ERR_MASK}, {"201"}, true, mask("201")},
+          {"mask with a space", {}, {PIDCOMM_ERR_MASK}, {"1 1"}, true, mask("1 1")},
+      },
+      true);
+}
+
+TEST(Bytes_MustBeBlocksOfAMultipleOf8) {
+  const std::vector<int> blocks = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLGATHER};
+  const std::vector<int> wholes = {PIDCOMM_ALLREDUCE, PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE, PIDCOMM_BROADCAST};
+  const auto bytes = [](std::size_t n) {
+    return [n](pidcomm_request &r, pidcomm_options &) {
+      r.bytes = n;
+      r.host_bytes = Rig::host_bytes(r.collective, n);
+    };
+  };
+  check_breakages(
+      {
+          {"no whole blocks", blocks, {PIDCOMM_ERR_SIZE}, {"520", "32"}, false, bytes(520)},
+          {"blocks of 4 bytes", blocks, {PIDCOMM_ERR_SIZE}, {"128", "32"}, false, bytes(128)},
+          {"blocks of 12 bytes", blocks, {PIDCOMM_ERR_SIZE}, {"384", "32"}, false, bytes(384)},
+          {"one word in 32 blocks", blocks, {PIDCOMM_ERR_SIZE}, {"8", "32"}, false, bytes(8)},
+          {"no whole words", wholes, {PIDCOMM_ERR_SIZE}, {"12"}, false, bytes(12)},
+          {"one byte", {}, {PIDCOMM_ERR_SIZE}, {"1"}, false, bytes(1)},
+      },
+      true);
+}
+
+TEST(Windows_MustBeAlignedInsideMramAndApart) {
+  const std::vector<int> sources = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
+                                    PIDCOMM_ALLGATHER, PIDCOMM_GATHER,        PIDCOMM_REDUCE};
+  const std::vector<int> targets = {PIDCOMM_ALLTOALL,  PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
+                                    PIDCOMM_ALLGATHER, PIDCOMM_SCATTER,        PIDCOMM_BROADCAST};
+  const auto src = [](std::size_t at) { return [at](pidcomm_request &r, pidcomm_options &) { r.src = at; }; };
+  const auto dst = [](std::size_t at) { return [at](pidcomm_request &r, pidcomm_options &) { r.dst = at; }; };
+  const auto both = [](std::size_t s, std::size_t d) {
+    return [s, d](pidcomm_request &r, pidcomm_options &) {
+      r.src = s;
+      r.dst = d;
+    };
+  };
+  const auto bytes = [](std::size_t n) {
+    return [n](pidcomm_request &r, pidcomm_options &) {
+      r.bytes = n;
+      r.host_bytes = Rig::host_bytes(r.collective, n);
+    };
+  };
+  const std::string end = std::to_string(machine::kMramBytes), over = std::to_string(machine::kMramBytes + 8), huge = std::to_string(kHuge);
+  constexpr std::size_t kIn = Rig::kBytes, kBlock = Rig::kBytes / 32;
+  const std::vector<int> window = {PIDCOMM_ERR_WINDOW};
+  // 2^63 bytes: adding an offset, multiplying by 2 (rows) or by 32 (parts) overflows.
+  const std::vector<int> either = {PIDCOMM_ERR_WINDOW, PIDCOMM_ERR_HOST_BUFFER, PIDCOMM_ERR_SIZE};
+  check_breakages(
+      {
+          {"src misaligned", sources, window, {"4100"}, true, src(4100)},
+          {"src off by one", sources, window, {"4097"}, true, src(4097)},
+          {"dst misaligned", targets, window, {std::to_string(kDst + 4)}, true, dst(kDst + 4)},
+          {"src at the end of MRAM", sources, window, {end}, false, src(machine::kMramBytes)},
+          {"dst at the end of MRAM", targets, window, {end}, false, dst(machine::kMramBytes)},
+          {"src behind the end of MRAM", sources, window, {over}, true, src(machine::kMramBytes + 8)},
+          {"dst behind the end of MRAM", targets, window, {over}, true, dst(machine::kMramBytes + 8)},
+          {"src reaches past the end", sources, window, {std::to_string(machine::kMramBytes - 8)}, false, src(machine::kMramBytes - 8)},
+          {"dst reaches past the end", targets, window, {std::to_string(machine::kMramBytes - 8)}, false, dst(machine::kMramBytes - 8)},
+          {"src overflows", sources, window, {huge}, true, src(kHuge)},
+          {"dst overflows", targets, window, {huge}, true, dst(kHuge)},
+          {"bytes larger than MRAM", {}, {PIDCOMM_ERR_WINDOW}, {std::to_string(128 * kMiB)}, false, bytes(128 * kMiB)},
+          {"bytes overflow", {}, either, {}, false, bytes(SIZE_MAX / 256 * 256)},
+          {"bytes overflow when doubled", {}, either, {}, false, bytes(std::size_t{1} << 63)},
+          {"bytes overflow in 32 parts", {}, either, {}, false, bytes(std::size_t{1} << 59)},
+          {"overlap by one word, dst behind", {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE_SCATTER}, window,
+           {std::to_string(kSrc), std::to_string(kSrc + kIn - 8)}, false, both(kSrc, kSrc + kIn - 8)},
+          {"overlap by one word, dst before", {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER}, window,
+           {std::to_string(kSrc), std::to_string(kSrc - kIn + 8)}, false, both(kSrc, kSrc - kIn + 8)},
+          {"shifted by one word", {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER, PIDCOMM_REDUCE_SCATTER}, window,
+           {std::to_string(kSrc)}, false, both(kSrc, kSrc + 8)},
+          {"result in block 1 of the source", {PIDCOMM_REDUCE_SCATTER}, window, {std::to_string(kSrc + kBlock)}, false,
+           both(kSrc, kSrc + kBlock)},
+          {"result reaches into block 0", {PIDCOMM_REDUCE_SCATTER}, window, {std::to_string(kSrc - 8)}, false, both(kSrc, kSrc - 8)},
+          {"contribution in block 1 of the result", {PIDCOMM_ALLGATHER}, window, {std::to_string(kSrc + kBlock)}, false,
+           both(kSrc + kBlock, kSrc)},
+          {"contribution in the last block of the result", {PIDCOMM_ALLGATHER}, window, {std::to_string(kSrc + kIn - kBlock)}, false,
+           both(kSrc + kIn - kBlock, kSrc)},
+      },
+      true);
+}
+
+TEST(Windows_ThatTouchButDoNotOverlapAreAllowed) {
+  Rig rig;
+  for (int collective : {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER}) {
+    const std::size_t in = collective == PIDCOMM_ALLGATHER ? Rig::kBytes / 32 : Rig::kBytes;
+    const std::size_t out = collective == PIDCOMM_REDUCE_SCATTER ? Rig::kBytes / 32 : Rig::kBytes;
+    for (std::size_t dst : {kSrc, kSrc + in, kSrc - out, machine::kMramBytes - out}) {
+      pidcomm_request request = rig.good(collective);
+      request.dst = dst;
+      CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+    }
+    pidcomm_request request = rig.good(collective);
+    request.bytes = 0;  // windows without bytes overlap nothing, also at the end of MRAM
+    request.dst = machine::kMramBytes;
+    CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+  }
+}
+
+TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
+  const std::vector<int> hosts = {PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE, PIDCOMM_BROADCAST};
+  const std::vector<int> status = {PIDCOMM_ERR_HOST_BUFFER};
+  const std::string parts = std::to_string(2 * 32 * Rig::kBytes), row = std::to_string(2 * Rig::kBytes);
+  const auto size = [](std::size_t n) { return [n](pidcomm_request &r, pidcomm_options &) { r.host_bytes = n; }; };
+  const auto off = [](std::ptrdiff_t by) {
+    return [by](pidcomm_request &r, pidcomm_options &) { r.host_bytes += static_cast<std::size_t>(by); };
+  };
+  check_breakages(
+      {
+          {"host null", hosts, status, {}, false, [](pidcomm_request &r, pidcomm_options &) { r.host = nullptr; }},
+          {"host empty", hosts, status, {"0"}, false, size(0)},
+          {"host too small", {PIDCOMM_SCATTER, PIDCOMM_GATHER}, status, {parts, std::to_string(2 * 32 * Rig::kBytes - 1)}, false, off(-1)},
+          {"host too small", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row, std::to_string(2 * Rig::kBytes - 8)}, false, off(-8)},
+          {"host too large", {PIDCOMM_SCATTER, PIDCOMM_GATHER}, status, {parts, std::to_string(2 * 32 * Rig::kBytes + 8)}, false, off(8)},
+          {"host too large", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row}, false, off(1)},
+          {"host size huge", hosts, status, {std::to_string(SIZE_MAX)}, false, size(SIZE_MAX)},
+          {"host not empty for no bytes", hosts, status, {}, false,
+           [](pidcomm_request &r, pidcomm_options &) {
+             r.bytes = 0;
+             r.host_bytes = 8;
+           }},
+      },
+      false);
+}
+
+TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
+  const std::vector<int> reductions = {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE};
+  std::vector<Breakage> breakages;
+  for (int type : {0, 3, 5, 15, 26, 16 + 256, -1, 1 << 30})
+    breakages.push_back({"unknown type", {}, {PIDCOMM_ERR_TYPE}, {std::to_string(type)}, true,
+                         [type](pidcomm_request &r, pidcomm_options &) { r.type = type; }});
+  for (int op : {-1, 7, 256, 1 << 30})
+    breakages.push_back({"unknown operator", reductions, {PIDCOMM_ERR_OP}, {std::to_string(op)}, true,
+                         [op](pidcomm_request &r, pidcomm_options &) { r.op = op; }});
+  for (int type : {1, 2, 4, 8})
+    for (int op : {PIDCOMM_MIN, PIDCOMM_MAX})
+      breakages.push_back({"order of a bare size", reductions, {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE},
+                           {pidcomm_op_name(op), "int" + std::to_string(8 * type)}, true,
+                           [type, op](pidcomm_request &r, pidcomm_options &) {
+                             r.type = type;
+                             r.op = op;
+                           }});
+  for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
+    for (int op : {PIDCOMM_AND, PIDCOMM_OR, PIDCOMM_XOR})
+      breakages.push_back({"bits of a float", reductions, {PIDCOMM_ERR_OP}, {pidcomm_op_name(op), pidcomm_type_name(type)}, true,
+                           [type, op](pidcomm_request &r, pidcomm_options &) {
+                             r.type = type;
+                             r.op = op;
+                           }});
+  check_breakages(breakages, true);
+}
+
+TEST(FieldsThatACollectiveDoesNotUse_AreIgnored) {
+  Rig rig;
+  for (int collective = kFirst; collective <= kLast; ++collective) {
+    pidcomm_request request = rig.good(collective);
+    if (collective != PIDCOMM_REDUCE_SCATTER && collective != PIDCOMM_ALLREDUCE && collective != PIDCOMM_REDUCE) request.op = 99;
+    if (collective == PIDCOMM_GATHER || collective == PIDCOMM_REDUCE) request.dst = 3;
+    if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_BROADCAST) request.src = kHuge + 3;
+    if (Rig::host_bytes(collective, 8) == 0) {
+      request.host = nullptr;
+      request.host_bytes = 13;
+    }
+    CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+  }
+}
+
+TEST(Options_MustBeKnownAndPossibleOnThisMachine) {
+  const std::vector<int> status = {PIDCOMM_ERR_OPTION};
+  std::vector<Breakage> breakages;
+  for (int value : {-1, 99, 1 << 30}) {
+    const std::string text = std::to_string(value);
+    breakages.push_back({"technique", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.technique = value; }});
+    breakages.push_back({"isa", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.isa = value; }});
+    breakages.push_back({"coherence", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.coherence = value; }});
+  }
+  for (int value : {-1, 1025, 1 << 30})
+    breakages.push_back({"threads", {}, status, {std::to_string(value)}, true,
+                         [value](pidcomm_request &, pidcomm_options &o) { o.threads = value; }});
+#define ISA_ROW(ENUM, code, name, rank)       \
+  if (pidcomm_isa_available(code) == 0)       \
+    breakages.push_back({"isa of another machine", {}, status, {name}, true, [](pidcomm_request &, pidcomm_options &o) { o.isa = code; }});
+  PIDCOMM_ISAS(ISA_ROW)
+#undef ISA_ROW
+  check_breakages(breakages, true);
+}
+
+TEST(UnknownCollectivesAndNullArguments_AreRejected) {
+  Rig rig;
+  const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT};
+  pidcomm_request request = rig.good(PIDCOMM_ALLTOALL);
+  for (int collective : {-1, 8, 1 << 30}) {
+    request.collective = collective;
+    check_error(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), argument, {std::to_string(collective)}, "unknown collective");
+  }
+  check_error(pidcomm_run(rig.cube.get(), nullptr, nullptr, nullptr), argument, {}, "null request");
+  request.collective = PIDCOMM_ALLTOALL;
+  check_error(pidcomm_run(nullptr, &request, nullptr, nullptr), argument, {}, "null manager");
+  const struct {
+    const char *name;
+    int status;
+  } calls[] = {
+      {"alltoall", pidcomm_alltoall(nullptr, "101", 512, 0, 4096, 4)},
+      {"reduce_scatter", pidcomm_reduce_scatter(nullptr, "101", 512, 0, 4096, 4, PIDCOMM_SUM)},
+      {"allreduce", pidcomm_allreduce(nullptr, "101", 512, 0, 4096, 4, PIDCOMM_SUM)},
+      {"allgather", pidcomm_allgather(nullptr, "101", 512, 0, 4096, 4)},
+      {"scatter", pidcomm_scatter(nullptr, "101", 512, rig.host.data(), 32768, 0, 4)},
+      {"gather", pidcomm_gather(nullptr, "101", 512, 0, rig.host.data(), 32768, 4)},
+      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, rig.host.data(), 1024, 4, PIDCOMM_SUM)},
+      {"broadcast", pidcomm_broadcast(nullptr, "101", 512, rig.host.data(), 1024, 0, 4)},
+      {"write", pidcomm_write(nullptr, 0, 8, rig.host.data())},
+      {"read", pidcomm_read(nullptr, 0, 8, rig.host.data())},
+  };
+  for (const auto &call : calls) check_error(call.status, argument, {}, std::string("null manager, ") + call.name);
+  rig.unchanged.check();
+}
+
+TEST(NamedFunctions_CheckLikeRequests) {
+  Rig rig;
+  hypercube_manager *m = rig.cube.get();
+  Bytes &host = rig.host;
+  check_error(pidcomm_alltoall(m, "11", 512, 0, 4096, 4), {PIDCOMM_ERR_MASK}, {"11"}, "alltoall");
+  check_error(pidcomm_reduce_scatter(m, "101", 520, 0, 4096, 4, PIDCOMM_SUM), {PIDCOMM_ERR_SIZE}, {"520"}, "reduce_scatter");
+  check_error(pidcomm_allreduce(m, "101", 512, 0, 8, 4, PIDCOMM_SUM), {PIDCOMM_ERR_WINDOW}, {"8"}, "allreduce");
+  check_error(pidcomm_allgather(m, "101", 512, 4, 4096, 4), {PIDCOMM_ERR_WINDOW}, {"4"}, "allgather");
+  check_error(pidcomm_scatter(m, "101", 512, host.data(), 5, 0, 4), {PIDCOMM_ERR_HOST_BUFFER}, {"5"}, "scatter");
+  check_error(pidcomm_gather(m, "101", 512, 0, nullptr, 32768, 4), {PIDCOMM_ERR_HOST_BUFFER}, {}, "gather");
+  check_error(pidcomm_reduce(m, "101", 512, 0, host.data(), 1024, 4, PIDCOMM_MAX), {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE}, {"max"}, "reduce");
+  check_error(pidcomm_broadcast(m, "101", 512, host.data(), 1024, 0, 33), {PIDCOMM_ERR_TYPE}, {"33"}, "broadcast");
+  rig.unchanged.check();
+}
+
+TEST(WriteAndRead_CheckTheirWindowAndBuffer) {
+  Rig rig;
+  const struct {
+    const char *what;
+    std::size_t offset, bytes;
+    bool has_host;
+    std::vector<int> statuses;
+    std::string word;
+  } rows[] = {
+      {"misaligned", 12, 8, true, {PIDCOMM_ERR_WINDOW}, "12"},
+      {"odd size", 8, 12, true, {PIDCOMM_ERR_SIZE, PIDCOMM_ERR_WINDOW}, "12"},
+      {"past the end", machine::kMramBytes - 8, 16, true, {PIDCOMM_ERR_WINDOW}, std::to_string(machine::kMramBytes - 8)},
+      {"offset overflows", kHuge, 8, true, {PIDCOMM_ERR_WINDOW}, std::to_string(kHuge)},
+      {"size overflows", 8, kHuge, true, {PIDCOMM_ERR_WINDOW, PIDCOMM_ERR_SIZE, PIDCOMM_ERR_HOST_BUFFER}, ""},
+      {"no buffer", 8, 8, false, {PIDCOMM_ERR_HOST_BUFFER}, ""},
+      {"misaligned, no bytes", 12, 0, true, {PIDCOMM_ERR_WINDOW}, "12"},
+  };
+  for (const auto &row : rows) {
+    std::uint8_t *host = row.has_host ? rig.host.data() : nullptr;
+    check_error(pidcomm_write(rig.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("write ") + row.what);
+    check_error(pidcomm_read(rig.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("read ") + row.what);
+  }
+  rig.unchanged.check();
+}
+
+TEST(Queries_CheckPeMaskAndPointers) {
+  Rig rig;
+  hypercube_manager *m = rig.cube.get();
+  std::uint32_t a = 77, b = 78, coords[3] = {1, 2, 3};
+  const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT}, mask = {PIDCOMM_ERR_MASK};
+  check_error(pidcomm_coords(m, 64, coords), argument, {"64"}, "coords of PE 64");
+  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of the last PE there could be");
+  check_error(pidcomm_coords(m, 0, nullptr), argument, {}, "coords null");
+  check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without manager");
+  check_error(pidcomm_group_of(m, "101", 64, &a), argument, {"64"}, "group of PE 64");
+  check_error(pidcomm_group_of(m, "1", 0, &a), mask, {"1", "3"}, "group, mask");
+  check_error(pidcomm_group_of(m, "101", 0, nullptr), argument, {}, "group null");
+  check_error(pidcomm_member_of(m, "101", 64, &a), argument, {"64"}, "member of PE 64");
+  check_error(pidcomm_member_of(m, "1?1", 0, &a), mask, {"1?1"}, "member, mask");
+  check_error(pidcomm_member_of(nullptr, "101", 0, &a), argument, {}, "member without manager");
+  check_error(pidcomm_groups(m, "1111", &a, &b), mask, {"1111"}, "groups, mask");
+  check_error(pidcomm_groups(nullptr, "101", &a, &b), argument, {}, "groups without manager");
+  CHECK(a == 77 && b == 78 && coords[0] == 1 && coords[1] == 2 && coords[2] == 3);
+  const struct dpu_set_t none = pidcomm_pe_set(m, 64);
+  CHECK(none.kind == DPU_SET_RANKS && none.list.nr_ranks == 0);
+  CHECK(pidcomm_pe_set(nullptr, 0).list.nr_ranks == 0);
+}
+
+TEST(PlanJson_ChecksShapeAndPointers) {
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLTOALL;
+  request.dims = "10";
+  request.bytes = 64;
+  request.dst = 4096;
+  request.type = PIDCOMM_INT32;
+  const Axes axis_len = {8, 4};
+  std::size_t length = 123;
+  char json[8] = "1234567";
+  const auto plan = [&](std::uint32_t axes, const std::uint32_t *len, const pidcomm_request *r, char *to, std::size_t capacity,
+                        std::size_t *l) { return pidcomm_plan_json(axes, len, r, nullptr, 0, to, capacity, l); };
+  const std::uint32_t zero[] = {8, 0}, large[] = {UINT32_MAX, UINT32_MAX};
+  check_error(plan(0, axis_len.data(), &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"0"}, "no axis");
+  check_error(plan(17, axis_len.data(), &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"17"}, "17 axes");
+  check_error(plan(2, zero, &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"0"}, "length 0");
+  check_error(plan(2, large, &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {}, "overflow");
+  check_error(plan(2, nullptr, &request, json, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
+  check_error(plan(2, axis_len.data(), nullptr, json, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null request");
+  check_error(plan(2, axis_len.data(), &request, nullptr, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null json");
+  check_error(plan(2, axis_len.data(), &request, json, 8, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null length");
+  CHECK_EQ(std::string(json), "1234567");
+}
+
+// ---- hypercubes and sets -------------------------------------------------------------------------------------------------------------
+
+int create(const DpuSet &set, const Axes &axis_len) {
+  hypercube_manager *manager = nullptr;
+  const std::uint32_t none = 0;
+  const std::uint32_t *len = axis_len.empty() ? &none : axis_len.data();
+  const int status = pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &manager);
+  const std::string sentence = pidcomm_last_error();
+  if (status == PIDCOMM_OK) {
+    pidcomm_hypercube_destroy(manager);
+  } else {
+    CHECK(manager == nullptr);
+    CHECK(init_hypercube_manager(set.get(), static_cast<std::uint32_t>(axis_len.size()), len) == nullptr);
+    CHECK_EQ(std::string(pidcomm_last_error()), sentence);
+  }
+  return status;
+}
+
+TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const std::vector<int> shape = {PIDCOMM_ERR_SHAPE};
+  check_error(create(set, {}), shape, {"0"}, "no axis");
+  check_error(create(set, Axes(17, 1)), shape, {"17", "16"}, "17 axes");
+  check_error(create(set, {8, 0}), shape, {"0"}, "length 0");
+  check_error(create(set, {0}), shape, {"0"}, "only length 0");
+  check_error(create(set, {65}), shape, {"65", "64"}, "65 PEs of 64");
+  check_error(create(set, {8, 9}), shape, {"72", "64"}, "72 PEs of 64");
+  check_error(create(set, {65536, 65536}), shape, {"4294967296"}, "product 2^32");
+  check_error(create(set, {65536, 65536, 65536, 65536}), shape, {"axis"}, "product 2^64");
+  check_error(create(set, {UINT32_MAX, UINT32_MAX, UINT32_MAX}), shape, {"axis"}, "product of largest lengths");
+  check_error(create(set, {1u << 31, 2, 0}), shape, {}, "product 2^32 times 0");
+  CHECK_EQ(create(set, {64}), +PIDCOMM_OK);
+  Axes sixteen(16, 1);
+  sixteen[3] = sixteen[15] = 8;
+  CHECK_EQ(create(set, sixteen), +PIDCOMM_OK);
+
+  const std::uint32_t len[] = {8, 8};
+  hypercube_manager *manager = nullptr;
+  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &manager), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
+  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null manager");
+  struct dpu_set_t nothing {};
+  check_error(pidcomm_hypercube_create(nothing, 2, len, &manager), {PIDCOMM_ERR_SET}, {}, "empty set");
+}
+
+TEST(Hypercube_NamesTheRankAndLaneThatDisabledPesCost) {
+  machine::power_up(2, {{1, 3, 2}});
+  const DpuSet set = DpuSet::of_ranks(2);
+  CHECK_EQ(create(set, {8, 15}), +PIDCOMM_OK);
+  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "lane 3"}, "one lane missing");
+  CHECK_EQ(create(set, {123}), +PIDCOMM_OK);  // ends in lanes 0 to 2 of that EG
+  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "lane 3"}, "the missing lane needed last");
+}
+
+TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
+  machine::power_up(1);
+  DpuSet set = DpuSet::of_ranks(1);
+  const struct dpu_set_t copy = set.get();
+  const std::uint32_t len[] = {8, 8};
+  hypercube_manager *manager = nullptr;
+  CHECK_EQ(pidcomm_hypercube_create(copy, 2, len, &manager), +PIDCOMM_OK);
+  set.free();
+  const std::vector<int> status = {PIDCOMM_ERR_SET};
+  Bytes host(64 * 64);
+  const auto check_all = [&](const std::string &when) {
+    check_error(pidcomm_alltoall(manager, "10", 64, 0, 4096, 4), status, {}, "alltoall " + when);
+    check_error(pidcomm_allreduce(manager, "10", 0, 0, 4096, 4, PIDCOMM_SUM), status, {}, "allreduce of no bytes " + when);
+    check_error(pidcomm_scatter(manager, "10", 64, host.data(), host.size(), 0, 4), status, {}, "scatter " + when);
+    check_error(pidcomm_write(manager, 0, 64, host.data()), status, {}, "write " + when);
+    check_error(pidcomm_read(manager, 0, 64, host.data()), status, {}, "read " + when);
+    hypercube_manager *other = nullptr;
+    check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
+    const pidcomm_options conventional = {PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
+    check_error(pidcomm_alltoall_ex(manager, "10", 64, 0, 4096, 4, &conventional), status, {}, "conventional " + when);
+  };
+  check_all("after dpu_free");
+  {
+    const DpuSet next = DpuSet::of_ranks(1);
+    const Hypercube cube(next, {8, 8});
+    const machine::Picture mram = [&] {
+      machine::Picture picture;
+      picture.cover(0, 8192);
+      picture.poison(cube, 1);
+      picture.write(cube);
+      return picture;
+    }();
+    check_all("after the ranks were taken again");
+    CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+  }
+  pidcomm_hypercube_destroy(manager);
+}
+
+// ---- devices -------------------------------------------------------------------------------------------------------------------------
+
+TEST(FaultOfAPe_IsReportedAndNothingMoves) {
+  Rig rig;
+  constexpr std::uint32_t kChip = 3, kBank = 2;  // PE 19
+  struct dpu_rank_t *rank = rig.set.rank(0);
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL})
+    for (int collective = kFirst; collective <= kLast; ++collective)
+      for (std::size_t bytes : {Rig::kBytes, std::size_t{0}}) {
+        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+        DPU_OK_OR_FAIL(dpuemu_end_run(rank, true, kChip * 8 + kBank));
+        pidcomm_request request = rig.good(collective);
+        request.bytes = bytes;
+        request.host_bytes = Rig::host_bytes(collective, bytes);
+        pidcomm_options options{};
+        options.technique = technique;
+        if (bytes != 0)
+          check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0"}, "fault");
+        else
+          pidcomm_run(rig.cube.get(), &request, &options, nullptr);  // no bytes: may or may not look at the device, must not hang
+        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));  // the next run clears the fault
+        DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
+        rig.unchanged.check();
+      }
+  pidcomm_request request = rig.good(PIDCOMM_ALLTOALL);
+  CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+}
+
+TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {
+  Rig rig;
+  struct dpu_rank_t *rank = rig.set.rank(0);
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
+    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+    {
+      const std::jthread ends_the_run([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        dpuemu_end_run(rank, true, 0);
+      });
+      pidcomm_request request = rig.good(PIDCOMM_ALLREDUCE);
+      pidcomm_options options{};
+      options.technique = technique;
+      check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0"}, "fault while waiting");
+    }
+    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+    DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
+    rig.unchanged.check();
+  }
+}
+
+TEST(FaultInASecondRank_IsFoundBeforeTheFirstRankChanges) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16});
+  Bytes host(8);
+  const Unchanged unchanged(cube, host);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), true, 0));
+  check_error(pidcomm_alltoall(cube.get(), "10", 64, kSrc, kDst, 4), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "fault in rank 1");
+  const Bytes rows(128 * 64);
+  check_error(pidcomm_write(cube.get(), kDst, 64, rows.data()), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "write, fault in rank 1");
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), false, 0));
+  unchanged.check();
+}
+
+TEST(FailedCalls_LeaveTheRankFreeForLaunches) {
+  Rig rig;
+  pidcomm_alltoall(rig.cube.get(), "1", 64, 0, 4096, 4);
+  pidcomm_alltoall(rig.cube.get(), "101", 512, 0, 4096, 4);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));  // refused with DPU_ERR_MRAM_BUSY while a window is open
+  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), true, 5));
+  pidcomm_alltoall(rig.cube.get(), "101", 512, 0, 4096, 4);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), false, 0));
+}
+
+TEST(LastError_BelongsToItsThreadAndIsEmptyAfterSuccess) {
+  Rig rig;
+  CHECK(pidcomm_alltoall(rig.cube.get(), "1", 64, 0, 4096, 4) != PIDCOMM_OK);
+  const std::string sentence = pidcomm_last_error();
+  CHECK(!sentence.empty());
+  std::string in_other = "unset";
+  std::thread([&] { in_other = pidcomm_last_error(); }).join();
+  CHECK_EQ(in_other, "");
+  std::thread([&] { pidcomm_alltoall(rig.cube.get(), "1111", 64, 0, 4096, 4); }).join();
+  CHECK_EQ(std::string(pidcomm_last_error()), sentence);
+  CHECK_EQ(pidcomm_alltoall(rig.cube.get(), "101", 512, 0, 4096, 4), +PIDCOMM_OK);
+  CHECK_EQ(std::string(pidcomm_last_error()), "");
+}
+
+}  // namespace

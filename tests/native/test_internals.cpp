@@ -1,0 +1,287 @@
+// The inside of the library: integer maths, plans, and every line primitive of every instruction set, each against a plain definition.
+#include <array>
+#include <bit>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "harness.h"
+#include "hostpass/address_map.h"
+#include "hostpass/kernels.h"
+#include "plan/plan.h"
+#include "topology/hypercube.h"
+
+using namespace pidcomm;
+
+namespace {
+
+const std::vector<std::vector<uint32_t>> kShapes = {{8},       {64},      {7},          {1},       {32, 32},     {4, 6},       {12, 16},
+                                                    {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},      {1, 8, 1, 3},
+                                                    {2, 4, 9}, {40, 3},   {4, 2, 5},    {3, 8},    {2, 2, 6, 5}, {16, 8, 8}};
+
+template <class Visit>
+void each_mask(const Visit &visit) {
+  for (const std::vector<uint32_t> &lengths : kShapes) {
+    const Hypercube cube = Hypercube::of(lengths);
+    for (uint32_t bits = 0; bits < 1u << lengths.size(); ++bits) {
+      std::string mask;
+      for (std::size_t axis = 0; axis < lengths.size(); ++axis) mask += bits >> axis & 1 ? '1' : '0';
+      visit(cube, mask);
+    }
+  }
+}
+
+uint32_t compress(uint32_t lane, uint32_t mask) {
+  uint32_t result = 0, bit = 0;
+  for (uint32_t i = 0; i < 3; ++i)
+    if (mask >> i & 1) result |= (lane >> i & 1) << bit++;
+  return result;
+}
+
+uint32_t walk(const std::vector<EgLoop> &loops, uint32_t index) {
+  uint32_t eg = 0;
+  for (const EgLoop &loop : loops) eg += index / loop.index_stride % loop.count * loop.eg_stride;
+  return eg;
+}
+
+constexpr Options kTile = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE};
+
+Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *mask, uint64_t bytes, uint64_t dst) {
+  pidcomm_request request{};
+  request.collective = collective;
+  request.dims = mask;
+  request.bytes = bytes;
+  request.dst = dst;
+  request.type = PIDCOMM_INT32;
+  return make_plan(Hypercube::of(lengths), request, kTile, 0, false);
+}
+
+using LineBytes = std::array<uint8_t, 64>;
+
+LineBytes transposed(const LineBytes &line) {
+  LineBytes result{};
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) result[8 * i + j] = line[8 * j + i];
+  return result;
+}
+
+std::vector<int> available_isas() {
+  std::vector<int> isas;
+#define PIDCOMM_ROW(ENUM, code, name, rank) \
+  if (isa_available(code)) isas.push_back(code);
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return isas;
+}
+
+/// One word of some streams through a pass, without any executor.
+struct OneWordCall {
+  explicit OneWordCall(std::size_t ins, std::size_t outs) : in_lines(ins), out_lines(outs) {
+    std::mt19937 random(7);
+    for (Storage &line : in_lines)
+      for (uint8_t &byte : line.bytes) byte = static_cast<uint8_t>(random());
+    for (Storage &line : in_lines) in.push_back(reinterpret_cast<std::byte *>(line.bytes.data()));
+    for (Storage &line : out_lines) out.push_back(reinterpret_cast<std::byte *>(line.bytes.data()));
+  }
+  void run(const Kernels &kernels, Pass pass, uint32_t lane_mask) {
+    const TileItem item = {in.data(), out.data()};
+    TileCall call{};
+    call.items = &item;
+    call.item_count = 1;
+    call.in_count = static_cast<uint32_t>(in.size());
+    call.out_count = static_cast<uint32_t>(out.size());
+    call.words = 1;
+    call.lane_mask = lane_mask;
+    call.scratch = reinterpret_cast<std::byte *>(scratch);
+    kernels.pass[static_cast<int>(pass)](call);
+    kernels.fence();
+  }
+  struct alignas(64) Storage {
+    LineBytes bytes{};
+  };
+  std::vector<Storage> in_lines, out_lines;
+  std::vector<const std::byte *> in;
+  std::vector<std::byte *> out;
+  alignas(64) uint8_t scratch[kScratchBytes];
+};
+
+}  // namespace
+
+TEST(AddressMap_AgreesWithLiteralAddresses) {
+  // bank d, MRAM byte -> line offset in the region; worked out by hand from the published bit table:
+  // MRAM bits 3..12 -> region 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25 -> 29..32; bank bits 0,1 -> 18,19, bit 2 -> 6.
+  struct Golden {
+    uint32_t bank;
+    uint64_t mram, line;
+  };
+  constexpr Golden kGolden[] = {
+      {0, 0, 0},
+      {0, 8, 0x80},
+      {0, 8184, 0x1FF80},
+      {0, 8192, 0x100000},
+      {0, 16384, 0x10000000},
+      {0, 32768, 0x200000},
+      {0, uint64_t{1} << 21, 0x8000000},
+      {0, uint64_t{1} << 22, 0x20000000},
+      {0, uint64_t{1} << 25, 0x100000000},
+      {1, 0, 0x40000},
+      {3, 0, 0xC0000},
+      {4, 0, 0x40},
+      {5, 8, 0x400C0},
+      {7, 0, 0xC0040},
+      {7, (uint64_t{64} << 20) - 8, 0x1FFFDFFC0},
+      {2, 0x155550, 0x15495500},
+  };
+  for (const Golden &golden : kGolden) CHECK_EQ(bank_offset(golden.bank) + word_offset(golden.mram / 8), golden.line);
+}
+
+TEST(AddressMap_NeverTouchesTheControlWindowAndMapsWordsToDistinctLines) {
+  std::set<uint64_t> lines;
+  for (uint64_t run = 0; run < kMramBytes / kRunBytes; run += 3) {
+    for (uint32_t bank = 0; bank < 8; ++bank) {
+      for (uint64_t word : {run * kRunWords, run * kRunWords + 511, run * kRunWords + 1023}) {
+        const uint64_t line = bank_offset(bank) + word_offset(word);
+        CHECK_EQ(line >> 17 & 1, 0u);
+        CHECK(line + kLineBytes <= uint64_t{8} << 30);
+        CHECK(lines.insert(line).second);
+      }
+    }
+  }
+}
+
+TEST(Grouping_IsABijectionThatAgreesWithTheCoordinates) {
+  each_mask([](const Hypercube &cube, const std::string &mask) {
+    const Grouping grouping = Grouping::of(cube, mask.c_str());
+    CHECK_EQ(uint64_t{grouping.groups} * grouping.group_pes, cube.pes);
+    for (uint32_t pe = 0; pe < cube.pes; ++pe) {
+      uint32_t member = 0, group = 0, members = 1, groups = 1;
+      for (uint32_t axis = 0; axis < cube.axes.size(); ++axis) {
+        uint32_t &index = mask[axis] == '1' ? member : group, &count = mask[axis] == '1' ? members : groups;
+        index += cube.coordinate(pe, axis) * count;
+        count *= cube.axes[axis].length;
+      }
+      CHECK_EQ(grouping.member_of(pe), member);
+      CHECK_EQ(grouping.group_of(pe), group);
+      CHECK_EQ(grouping.pe_at(group, member), pe);
+    }
+  });
+}
+
+TEST(LaneSplit_GivesMemberAndGroupOfEveryPe) {
+  uint32_t splits = 0;
+  each_mask([&](const Hypercube &cube, const std::string &mask) {
+    const auto split = LaneSplit::of(cube, mask.c_str());
+    if (!split) return;
+    ++splits;
+    const Grouping grouping = Grouping::of(cube, mask.c_str());
+    CHECK_EQ(split->member_egs << split->k, grouping.group_pes);
+    CHECK_EQ(split->set_count << (3 - split->k), grouping.groups);
+    for (uint32_t set = 0; set < split->set_count; ++set) {
+      for (uint32_t m = 0; m < split->member_egs; ++m) {
+        for (uint32_t lane = 0; lane < 8; ++lane) {
+          const uint32_t pe = 8 * (walk(split->sets, set) + walk(split->members, m)) + lane;
+          CHECK_EQ(grouping.member_of(pe), compress(lane, split->lane_mask) + (m << split->k));
+          CHECK_EQ(grouping.group_of(pe), compress(lane, ~split->lane_mask & 7) + (set << (3 - split->k)));
+        }
+      }
+    }
+  });
+  CHECK(splits > 40);
+}
+
+TEST(LaneSplit_ExistsWhenAllAxesButTheLastArePowersOfTwoAndForLanesFullOfOneAxis) {
+  for (const std::vector<uint32_t> &fast : std::vector<std::vector<uint32_t>>{{32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
+    CHECK(LaneSplit::of(Hypercube::of(fast), std::string(fast.size(), '1').c_str()).has_value());
+  for (const std::vector<uint32_t> &general : std::vector<std::vector<uint32_t>>{{12, 16}, {5, 7, 8}, {3, 8}, {7}, {2, 3, 4}})
+    CHECK(!LaneSplit::of(Hypercube::of(general), std::string(general.size(), '1').c_str()).has_value());
+}
+
+TEST(Clusters_AreClosedUnderGroups) {
+  each_mask([](const Hypercube &cube, const std::string &mask) {
+    const Grouping grouping = Grouping::of(cube, mask.c_str());
+    const std::vector<uint32_t> cluster_of = clusters_of(cube, grouping);
+    for (uint32_t pe = 0; pe < cube.pes; ++pe)
+      CHECK_EQ(cluster_of[pe / 8], cluster_of[grouping.pe_at(grouping.group_of(pe), grouping.group_pes - 1) / 8]);
+  });
+}
+
+TEST(Plan_Is32x32AlltoallInThisForm) {
+  const std::string json = to_json(plan_of({32, 32}, PIDCOMM_ALLTOALL, "10", 1 << 20, 1 << 20), false);
+  const char *want =
+      "{\"collective\": \"alltoall\", \"technique\": \"tile\", \"path\": \"tile\", \"shape\": \"32x32\", \"mask\": \"10\", "
+      "\"dtype\": \"int32\", \"pes\": 1024, \"groups\": 32, \"group_pes\": 32, \"bytes_per_pe\": 1048576, \"block_bytes\": 32768, "
+      "\"mram_bytes_read\": 1073741824, \"mram_bytes_written\": 1073741824, \"host_bytes\": 0, "
+      "\"tile\": {\"pass\": \"transpose\", \"lane_mask\": 7, \"k\": 3, \"words\": 4096, \"exchange\": false, \"ordered_downwards\": false, "
+      "\"outer\": [{\"name\": \"set\", \"count\": 16, \"in_egs\": 8, \"in_bytes\": 0, \"out_egs\": 8, \"out_bytes\": 0}, "
+      "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": 1, \"out_bytes\": 0}, "
+      "{\"name\": \"source\", \"count\": 4, \"in_egs\": 1, \"in_bytes\": 0, \"out_egs\": 0, \"out_bytes\": 262144}], \"ordered\": [], "
+      "\"lockstep\": [{\"name\": \"set_pair\", \"count\": 2, \"in_egs\": 4, \"in_bytes\": 0, \"out_egs\": 4, \"out_bytes\": 0}], "
+      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}]}, "
+      "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}]}}}";
+  CHECK_EQ(json, std::string(want));
+}
+
+TEST(Plan_SizeDoesNotDependOnThePes) {
+  const std::size_t small = to_json(plan_of({32, 32}, PIDCOMM_ALLREDUCE, "01", 64, 64), false).size();
+  const std::size_t large = to_json(plan_of({64, 4096}, PIDCOMM_ALLREDUCE, "01", 64, 64), false).size();
+  CHECK(large < small + 200);
+}
+
+TEST(Kernels_TransposeMovesByteOfLaneToLineOfLaneForEveryMaskAndIsa) {
+  for (int isa : available_isas()) {
+    for (uint32_t mask = 0; mask < 8; ++mask) {
+      const uint32_t lines = 1u << std::popcount(mask);
+      OneWordCall call(lines, lines);
+      call.run(kernels_of(isa), Pass::transpose, mask);
+      for (uint32_t i = 0; i < lines; ++i) {
+        for (uint32_t byte = 0; byte < 64; ++byte) {
+          const uint32_t lane = byte % 8;
+          // line i, lane with selected bits j <-> line j, lane with selected bits i
+          const uint32_t j = compress(lane, mask);
+          uint32_t source_lane = lane & ~mask, bit = 0;
+          for (uint32_t b = 0; b < 3; ++b)
+            if (mask >> b & 1) source_lane |= (i >> bit++ & 1) << b;
+          CHECK_EQ(call.out_lines[i].bytes[byte], call.in_lines[j].bytes[byte / 8 * 8 + source_lane]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels_SpreadRepeatsOneSelectedLaneForEveryMaskAndIsa) {
+  for (int isa : available_isas()) {
+    for (uint32_t mask = 0; mask < 8; ++mask) {
+      const uint32_t copies = 1u << std::popcount(mask);
+      OneWordCall call(1, copies);
+      call.run(kernels_of(isa), Pass::spread, mask);
+      for (uint32_t i = 0; i < copies; ++i) {
+        for (uint32_t byte = 0; byte < 64; ++byte) {
+          uint32_t source_lane = byte % 8 & ~mask, bit = 0;
+          for (uint32_t b = 0; b < 3; ++b)
+            if (mask >> b & 1) source_lane |= (i >> bit++ & 1) << b;
+          CHECK_EQ(call.out_lines[i].bytes[byte], call.in_lines[0].bytes[byte / 8 * 8 + source_lane]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels_HostRowsAreTheDomainTransferOfTheLineForEveryIsa) {
+  for (int isa : available_isas()) {
+    OneWordCall to_host(1, 8);
+    to_host.run(kernels_of(isa), Pass::to_host, 0);
+    const LineBytes host_order = transposed(to_host.in_lines[0].bytes);
+    for (uint32_t lane = 0; lane < 8; ++lane) CHECK(std::memcmp(to_host.out[lane], &host_order[8 * lane], 8) == 0);
+    OneWordCall from_host(8, 1);
+    from_host.run(kernels_of(isa), Pass::from_host, 0);
+    for (uint32_t byte = 0; byte < 64; ++byte)
+      CHECK_EQ(from_host.out_lines[0].bytes[byte], from_host.in_lines[byte % 8].bytes[byte / 8]);
+  }
+}
+
+TEST(Kernels_ForcedTableIsTheOneAskedFor) {
+  for (int isa : available_isas()) {
+    CHECK_EQ(kernels_of(isa).isa, isa);
+    CHECK_EQ(std::string(kernels_of(isa).name), std::string(name_of_isa(isa)));
+  }
+}

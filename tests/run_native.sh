@@ -1,0 +1,11 @@
+#!/bin/sh
+# Runs every native test executable of a build folder; fails if one fails. Usage: tests/run_native.sh BUILD_FOLDER
+set -u
+status=0
+for test in "$1"/emulator/dpuemu_tests "$1"/tests/native/test_* "$1"/examples/example_*; do
+  if [ -f "$test" ] && [ -x "$test" ]; then
+    printf '%s: ' "${test#"$1"/}"
+    "$test" || status=1
+  fi
+done
+exit $status

@@ -1,0 +1,158 @@
+#include "fill.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "oracle.h"
+#include "parallel.h"
+
+namespace verify {
+namespace {
+
+/// Hash of one element (or word) of one row. Distinct for distinct (row, index) below 2^32 under one seed.
+std::uint64_t hash(std::uint64_t seed, std::size_t row, std::size_t index) {
+  return mix(mix(seed) ^ (static_cast<std::uint64_t>(row) << 32 | index));
+}
+
+/// Hash of a column: the same for the element `index` of every row.
+std::uint64_t column_hash(std::uint64_t seed, std::size_t index) { return mix(~mix(seed) + index); }
+
+/// Where an element is.
+struct Place {
+  std::uint64_t seed;
+  std::size_t row, rows, index;
+  std::uint64_t random() const { return hash(seed, row, index); }
+  std::uint64_t column() const { return column_hash(seed, index); }
+};
+
+/// Bits that are 1 with probability about 1 / rows, so that an `or` of all rows is neither empty nor full.
+std::uint64_t sparse_bits(const Place &place) {
+  std::uint64_t bits = place.random();
+  for (std::size_t rows = place.rows, salt = 1; rows > 2; rows /= 2, ++salt) bits &= mix(place.random() + salt);
+  return bits;
+}
+
+template <class T>
+T integer(const Place &place, int op) {
+  if (op == kPROD) return static_cast<T>(place.random() | 1);  // odd factors never become 0
+  if (op == kOR) return static_cast<T>(sparse_bits(place));
+  if (op == kAND) return static_cast<T>(~sparse_bits(place));
+  return static_cast<T>(place.random());
+}
+
+/// Sums of up to 8192 such values stay within the 24 bits of a float's significand; products within 96 factors of 2.
+template <class T>
+T exact_float(const Place &place, int op) {
+  const std::uint64_t random = place.random();
+  if (op != kPROD) return static_cast<T>(static_cast<int>(random % 4095) - 2047);
+  const T sign = random & 1 ? T(-1) : T(1);
+  const std::size_t stride = (place.rows + 95) / 96;  // one row in `stride`, other ones in each column, may have a factor that is not +-1
+  if ((place.row + place.column()) % stride != 0) return sign;
+  return sign * (random & 2 ? T(2) : T(0.5));
+}
+
+/// A column has one theme, and within a theme every order of combination gives the same result.
+template <class T>
+T special_float(const Place &place, int op) {
+  using Limits = std::numeric_limits<T>;
+  const T sign = place.random() & 1 ? T(-1) : T(1);
+  const std::uint64_t pick = place.random() >> 8;
+  switch (place.column() % 6) {
+    case 0:  // -0 in every row: the identity of a sum is -0, not +0
+      return T(-0.0);
+    case 1:  // zeros of both signs
+      return sign * T(0);
+    case 2:  // one NaN among finite values
+      return place.row == (place.column() >> 8) % place.rows ? Limits::quiet_NaN() : exact_float<T>(place, op);
+    case 3:  // infinities of one sign, or of both, among finite values
+      return pick % 4 == 0 ? (place.column() & 64 ? T(1) : sign) * Limits::infinity() : exact_float<T>(place, op);
+    case 4:  // denormals; one and +-1 for products
+      if (op == kPROD && place.row != (place.column() >> 8) % place.rows) return sign;
+      return sign * static_cast<T>(1 + pick % 1000) * Limits::denorm_min();
+    default:  // infinities times zeros, or minima and maxima of extremes
+      return pick % 2 ? sign * Limits::infinity() : (op == kSUM ? T(-0.0) : sign * T(0));
+  }
+}
+
+template <class T>
+T rounding_float(const Place &place, int op) {
+  const std::uint64_t random = place.random();
+  const T unit = static_cast<T>(random >> 11) / static_cast<T>(std::uint64_t{1} << 53);  // [0, 1]
+  const int exponent = op == kPROD ? 0 : static_cast<int>(random % 41) - 20;
+  return std::ldexp(T(1) + unit, exponent) * (random & 64 ? T(-1) : T(1)) * (op == kPROD ? T(0.6875) : T(1));
+}
+
+template <class T>
+T element(Fill kind, const Place &place, int op) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (kind == Fill::kSpecial) return special_float<T>(place, op);
+    if (kind == Fill::kRounding) return rounding_float<T>(place, op);
+    return exact_float<T>(place, op);
+  } else {
+    return integer<T>(place, op);
+  }
+}
+
+template <class T>
+void fill_row(Fill kind, int op, Place place, std::uint8_t *row, std::size_t row_bytes) {
+  for (place.index = 0; place.index < row_bytes / sizeof(T); ++place.index) {
+    const T value = element<T>(kind, place, op);
+    std::memcpy(row + place.index * sizeof(T), &value, sizeof(T));
+  }
+}
+
+std::size_t rows_in(std::size_t row_bytes, std::span<const std::uint8_t> rows) {
+  if (rows.empty()) return 0;
+  if (row_bytes == 0 || rows.size() % row_bytes != 0)
+    throw std::invalid_argument("verify: " + std::to_string(rows.size()) + " bytes are no rows of " + std::to_string(row_bytes));
+  return rows.size() / row_bytes;
+}
+
+}  // namespace
+
+Fill fill_for(bool takes_op, int type, int op) {
+  return takes_op && (is_float(type) || op == kPROD || op == kAND || op == kOR) ? Fill::kExact : Fill::kDistinct;
+}
+
+void fill_distinct(std::uint64_t seed, std::size_t row_bytes, std::span<std::uint8_t> rows) {
+  parallel_for(rows_in(row_bytes, rows), rows.size(), [&](std::size_t row) {
+    for (std::size_t at = 0; at < row_bytes; at += 8) {
+      const std::uint64_t word = hash(seed, row, at / 8);
+      std::memcpy(rows.data() + row * row_bytes + at, &word, std::min<std::size_t>(8, row_bytes - at));
+    }
+  });
+}
+
+void fill(Fill kind, int type, int op, std::uint64_t seed, std::size_t row_bytes, std::span<std::uint8_t> rows) {
+  if (kind == Fill::kDistinct) return fill_distinct(seed, row_bytes, rows);
+  if (!is_defined(op, type) || row_bytes % element_bytes(type) != 0)
+    throw std::invalid_argument("verify: no payload of type " + std::to_string(type) + " for operator " + std::to_string(op) +
+                                " in rows of " + std::to_string(row_bytes) + " bytes");
+  const std::size_t count = rows_in(row_bytes, rows);
+  parallel_for(count, rows.size(), [&](std::size_t row) {
+    const Place place{seed, row, count, 0};
+    std::uint8_t *data = rows.data() + row * row_bytes;
+    switch (type) {
+#define VERIFY_ROW(ENUM, code, name, T) \
+  case code:                            \
+    return fill_row<T>(kind, op, place, data, row_bytes);
+      PIDCOMM_TYPES(VERIFY_ROW)
+#undef VERIFY_ROW
+      case 1:
+        return fill_row<std::uint8_t>(kind, op, place, data, row_bytes);
+      case 2:
+        return fill_row<std::uint16_t>(kind, op, place, data, row_bytes);
+      case 4:
+        return fill_row<std::uint32_t>(kind, op, place, data, row_bytes);
+      case 8:
+        return fill_row<std::uint64_t>(kind, op, place, data, row_bytes);
+    }
+  });
+}
+
+}  // namespace verify

@@ -1,0 +1,431 @@
+#include "oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <type_traits>
+
+#include "parallel.h"
+
+namespace verify {
+namespace {
+
+[[noreturn]] void reject(const std::string &why) { throw std::invalid_argument("verify: " + why); }
+
+// ---- tables: collectives, types, operators ----------------------------------------------------------------------------------------
+
+struct CollectiveRow {
+  bool has_op, pes_before, pes_after;
+};
+
+CollectiveRow row_of(int collective) {
+  switch (collective) {
+#define VERIFY_ROW(ENUM, code, name, has_op, before, after) \
+  case code:                                                \
+    return {has_op != 0, before != 0, after != 0};
+    PIDCOMM_COLLECTIVES(VERIFY_ROW)
+#undef VERIFY_ROW
+  }
+  reject("unknown collective " + std::to_string(collective));
+}
+
+/// Calls visit(T{}) with the element type of a code.
+template <class Visit>
+auto with_type(int type, Visit visit) {
+  switch (type) {
+#define VERIFY_ROW(ENUM, code, name, T) \
+  case code:                            \
+    return visit(T{});
+    PIDCOMM_TYPES(VERIFY_ROW)
+#undef VERIFY_ROW
+    case 1:
+      return visit(std::uint8_t{});
+    case 2:
+      return visit(std::uint16_t{});
+    case 4:
+      return visit(std::uint32_t{});
+    case 8:
+      return visit(std::uint64_t{});
+  }
+  reject("unknown type " + std::to_string(type));
+}
+
+enum class Kind { arith, order, bits };
+
+Kind kind_of(int op) {
+  switch (op) {
+#define VERIFY_ROW(ENUM, code, name, kind) \
+  case code:                               \
+    return Kind::kind;
+    PIDCOMM_OPS(VERIFY_ROW)
+#undef VERIFY_ROW
+  }
+  reject("unknown operator " + std::to_string(op));
+}
+
+// ---- what an operator does to two elements ----------------------------------------------------------------------------------------
+
+/// IEEE 754-2019 minimum (`max` false) or maximum: a NaN wins, -0 is below +0.
+template <class T>
+T extreme(T a, T b, bool max) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a != a || b != b) return a != a ? a : b;
+    if (a == b) return std::signbit(a) != max ? a : b;
+  }
+  return (a < b) != max ? a : b;
+}
+
+template <class T, int kOp>
+T apply(T a, T b) {
+  if constexpr (kOp == kMIN || kOp == kMAX) {
+    return extreme(a, b, kOp == kMAX);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    static_assert(kOp == kSUM || kOp == kPROD);
+    return kOp == kSUM ? a + b : a * b;
+  } else {
+    // Unsigned and at least 32 bits wide, where wrapping is defined.
+    using Word = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+    const Word x = static_cast<Word>(a), y = static_cast<Word>(b);
+    if constexpr (kOp == kSUM) return static_cast<T>(x + y);
+    if constexpr (kOp == kPROD) return static_cast<T>(x * y);
+    if constexpr (kOp == kAND) return static_cast<T>(x & y);
+    if constexpr (kOp == kOR) return static_cast<T>(x | y);
+    if constexpr (kOp == kXOR) return static_cast<T>(x ^ y);
+  }
+}
+
+/// left[i] = left[i] op right[i]
+using Combine = void (*)(std::uint8_t *left, const std::uint8_t *right, std::size_t bytes);
+
+template <class T, int kOp>
+void combine(std::uint8_t *__restrict left, const std::uint8_t *__restrict right, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
+    T a, b;
+    std::memcpy(&a, left + i, sizeof(T));
+    std::memcpy(&b, right + i, sizeof(T));
+    a = apply<T, kOp>(a, b);
+    std::memcpy(left + i, &a, sizeof(T));
+  }
+}
+
+Combine combine_of(int op, int type) {
+  if (!is_defined(op, type)) reject("operator " + std::to_string(op) + " is not defined for type " + std::to_string(type));
+  return with_type(type, [op]<class T>(T) -> Combine {
+    switch (op) {
+#define VERIFY_ROW(ENUM, code, name, kind)                                                                   \
+  case code:                                                                                                 \
+    if constexpr (Kind::kind != Kind::bits || std::is_integral_v<T>) return &combine<T, code>; \
+    break;
+      PIDCOMM_OPS(VERIFY_ROW)
+#undef VERIFY_ROW
+    }
+    return nullptr;
+  });
+}
+
+// ---- where output bytes come from -------------------------------------------------------------------------------------------------
+
+/// `size` output bytes are the combination (of one row: the copy) of the bytes at `offset` of these input rows.
+struct Origin {
+  std::span<const std::uint32_t> rows;
+  std::size_t offset;
+  std::size_t size;
+};
+
+/// The definition of the collectives: the origin of the output bytes from position `at` of output row `row` on.
+Origin origin_of(const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) {
+  const std::size_t bytes = problem.bytes;
+  const std::size_t block = bytes / groups.group_pes;
+  switch (problem.collective) {
+    case kALLTOALL: {  // block q of member p -> block p of member q
+      const std::size_t p = at / block, q = groups.member[row];
+      return {groups.members(groups.group[row]).subspan(p, 1), q * block + at % block, block - at % block};
+    }
+    case kREDUCE_SCATTER: {  // member q: block q reduced over all members
+      const std::size_t q = groups.member[row];
+      return {groups.members(groups.group[row]), q * block + at, block - at};
+    }
+    case kALLREDUCE:
+      return {groups.members(groups.group[row]), at, bytes - at};
+    case kALLGATHER: {  // all contributions in member order
+      const std::size_t p = at / block;
+      return {groups.members(groups.group[row]).subspan(p, 1), at % block, block - at % block};
+    }
+    case kSCATTER: {  // member q gets part q of its group's row
+      const std::size_t q = groups.member[row];
+      return {{&groups.group[row], 1}, q * bytes + at, bytes - at};
+    }
+    case kGATHER: {  // output rows are groups; part p comes from member p
+      const std::size_t p = at / bytes;
+      return {groups.members(static_cast<std::uint32_t>(row)).subspan(p, 1), at % bytes, bytes - at % bytes};
+    }
+    case kREDUCE:
+      return {groups.members(static_cast<std::uint32_t>(row)), at, bytes - at};
+    case kBROADCAST:
+      return {{&groups.group[row], 1}, at, bytes - at};
+  }
+  reject("unknown collective " + std::to_string(problem.collective));
+}
+
+/// Reduces the same `size` bytes of many PE rows into `out`, in the documented order.
+void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before, std::size_t row_bytes, Combine op,
+                 std::uint8_t *out) {
+  std::vector<std::vector<std::uint8_t>> lanes;  // one partial result per lane that the group has
+  for (std::uint32_t lane = 0; lane < 8; ++lane) {
+    std::vector<std::uint32_t> pes;
+    for (std::uint32_t pe : origin.rows)
+      if (pe % 8 == lane) pes.push_back(pe);
+    if (pes.empty()) continue;
+    std::sort(pes.begin(), pes.end());  // EGs ascending
+    const auto part = [&](std::uint32_t pe) { return before.data() + pe * row_bytes + origin.offset; };
+    std::vector<std::uint8_t> sum(part(pes[0]), part(pes[0]) + size);
+    for (std::size_t i = 1; i < pes.size(); ++i) op(sum.data(), part(pes[i]), size);
+    lanes.push_back(std::move(sum));
+  }
+  while (lanes.size() > 1) {  // pairwise; an odd lane out (irregular shapes only) waits for the next round
+    std::vector<std::vector<std::uint8_t>> pairs;
+    for (std::size_t i = 0; i < lanes.size(); i += 2) {
+      if (i + 1 < lanes.size()) op(lanes[i].data(), lanes[i + 1].data(), size);
+      pairs.push_back(std::move(lanes[i]));
+    }
+    lanes = std::move(pairs);
+  }
+  std::memcpy(out, lanes[0].data(), size);
+}
+
+/// Calls use(rows, at, part) for parts that together are all output rows: the bytes `part` belong at position `at` of each of `rows`.
+/// Parts are made in parallel. Rows with the same content (all members of an allreduce) are made once.
+template <class Use>
+void for_each_part(const Problem &problem, std::span<const std::uint8_t> before, Use use) {
+  constexpr std::size_t kPartBytes = 4096;
+  const Groups groups = groups_of(problem.axis_len, problem.mask);
+  const Rows in = rows_before(problem), out = rows_after(problem);
+  if (before.size() != in.bytes())
+    reject("the input has " + std::to_string(before.size()) + " bytes, not " + std::to_string(in.bytes()));
+  if (out.bytes() == 0) return;
+  const Combine op = row_of(problem.collective).has_op ? combine_of(problem.op, problem.type) : nullptr;
+  const bool is_shared = problem.collective == kALLREDUCE;
+  std::vector<std::uint32_t> every_row(out.count);
+  for (std::size_t row = 0; row < out.count; ++row) every_row[row] = static_cast<std::uint32_t>(row);
+
+  const std::size_t kinds_of_row = is_shared ? groups.count : out.count;
+  const std::size_t parts = (out.row_bytes + kPartBytes - 1) / kPartBytes;
+  parallel_for(kinds_of_row * parts, in.bytes() + out.bytes(), [&](std::size_t item) {
+    const std::size_t kind = item / parts, begin = item % parts * kPartBytes;
+    const std::size_t size = std::min(kPartBytes, out.row_bytes - begin);
+    const std::span<const std::uint32_t> rows =
+        is_shared ? groups.members(static_cast<std::uint32_t>(kind)) : std::span<const std::uint32_t>(every_row).subspan(kind, 1);
+    alignas(64) std::uint8_t part[kPartBytes];
+    for (std::size_t done = 0; done < size;) {
+      const Origin origin = origin_of(problem, groups, rows[0], begin + done);
+      const std::size_t step = std::min(size - done, origin.size);
+      if (op != nullptr)
+        reduce_rows(origin, step, before, in.row_bytes, op, part + done);
+      else
+        std::memcpy(part + done, before.data() + origin.rows[0] * in.row_bytes + origin.offset, step);
+      done += step;
+    }
+    use(rows, begin, std::span<const std::uint8_t>(part, size));
+  });
+}
+
+// ---- comparison -------------------------------------------------------------------------------------------------------------------
+
+/// Wrong elements so far; the first in (row, byte) order.
+struct Tally {
+  std::uint64_t wrong = 0;
+  std::size_t row = 0, byte = 0;
+  std::uint64_t got = 0, want = 0;
+
+  void merge(const Tally &other) {
+    if (other.wrong == 0) return;
+    const std::uint64_t all = wrong + other.wrong;
+    if (wrong == 0 || other.row < row || (other.row == row && other.byte < byte)) *this = other;
+    wrong = all;
+  }
+};
+
+template <class T>
+bool is_nan(T value) {
+  return value != value;
+}
+
+template <class T>
+void count_wrong(std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want, std::size_t bytes, bool nan_equal,
+                 Tally &tally) {
+  for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
+    if (std::memcmp(got + i, want + i, sizeof(T)) == 0) continue;
+    T g, w;
+    std::memcpy(&g, got + i, sizeof(T));
+    std::memcpy(&w, want + i, sizeof(T));
+    if (nan_equal && is_nan(g) && is_nan(w)) continue;
+    Tally one{.wrong = 1, .row = row, .byte = at + i};
+    std::memcpy(&one.got, &g, sizeof(T));
+    std::memcpy(&one.want, &w, sizeof(T));
+    tally.merge(one);
+  }
+}
+
+/// Adds the wrong elements of `got` at (row, at) to the tally. Equal memory is the rule, so look at that first.
+void count_wrong(int type, std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want, std::size_t bytes,
+                 bool nan_equal, Tally &tally) {
+  if (std::memcmp(got, want, bytes) == 0) return;
+  with_type(type, [&]<class T>(T) { count_wrong<T>(row, at, got, want, bytes, nan_equal, tally); });
+}
+
+std::string value_text(int type, std::uint64_t bits) {
+  return with_type(type, [bits]<class T>(T value) {
+    std::memcpy(&value, &bits, sizeof(T));
+    char text[64];
+    if constexpr (std::is_floating_point_v<T>)
+      std::snprintf(text, sizeof text, "%.17g (0x%llx)", static_cast<double>(value), static_cast<unsigned long long>(bits));
+    else if constexpr (std::is_signed_v<T>)
+      std::snprintf(text, sizeof text, "%lld (0x%llx)", static_cast<long long>(value), static_cast<unsigned long long>(bits));
+    else
+      std::snprintf(text, sizeof text, "%llu (0x%llx)", static_cast<unsigned long long>(value), static_cast<unsigned long long>(bits));
+    return std::string(text);
+  });
+}
+
+Verdict verdict_of(const Tally &tally, int type, const char *row_name) {
+  if (tally.wrong == 0) return {};
+  return {tally.wrong, std::string(row_name) + " " + std::to_string(tally.row) + ", element " +
+                           std::to_string(tally.byte / element_bytes(type)) + " (byte " + std::to_string(tally.byte) + "): got " +
+                           value_text(type, tally.got) + ", want " + value_text(type, tally.want)};
+}
+
+}  // namespace
+
+// ---- hypercube --------------------------------------------------------------------------------------------------------------------
+
+std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_len, std::uint32_t pe) {
+  std::vector<std::uint32_t> coords;
+  for (std::uint32_t len : axis_len) {
+    coords.push_back(pe % len);
+    pe /= len;
+  }
+  return coords;
+}
+
+Groups groups_of(const std::vector<std::uint32_t> &axis_len, const std::string &mask) {
+  if (axis_len.empty() || mask.size() != axis_len.size() || mask.find_first_not_of("01") != std::string::npos)
+    reject("mask \"" + mask + "\" does not fit " + std::to_string(axis_len.size()) + " axes");
+  std::uint64_t selected = 1, unselected = 1;
+  for (std::size_t axis = 0; axis < mask.size(); ++axis) {
+    (mask[axis] == '1' ? selected : unselected) *= axis_len[axis];
+    if (axis_len[axis] == 0 || selected * unselected > std::numeric_limits<std::int32_t>::max()) reject("no such hypercube");
+  }
+  Groups groups;
+  groups.group_pes = static_cast<std::uint32_t>(selected);
+  groups.count = static_cast<std::uint32_t>(unselected);
+  groups.pes = groups.group_pes * groups.count;
+  groups.pe_of.resize(groups.pes);
+  for (std::uint32_t pe = 0; pe < groups.pes; ++pe) {
+    const std::vector<std::uint32_t> coords = coordinates(axis_len, pe);
+    std::uint32_t group = 0, group_stride = 1, member = 0, member_stride = 1;
+    for (std::size_t axis = 0; axis < mask.size(); ++axis) {
+      std::uint32_t &index = mask[axis] == '1' ? member : group;
+      std::uint32_t &stride = mask[axis] == '1' ? member_stride : group_stride;
+      index += coords[axis] * stride;
+      stride *= axis_len[axis];
+    }
+    groups.group.push_back(group);
+    groups.member.push_back(member);
+    groups.pe_of[group * groups.group_pes + member] = pe;
+  }
+  return groups;
+}
+
+namespace {
+
+/// Rows of one side of a collective: how many bytes a PE or a host row has there.
+Rows rows_of(const Problem &problem, bool is_before) {
+  const Groups groups = groups_of(problem.axis_len, problem.mask);
+  const CollectiveRow row = row_of(problem.collective);
+  if (problem.bytes % (groups.group_pes * element_bytes(problem.type)) != 0 &&
+      (problem.collective == kALLTOALL || problem.collective == kREDUCE_SCATTER || problem.collective == kALLGATHER))
+    reject(std::to_string(problem.bytes) + " bytes are no " + std::to_string(groups.group_pes) + " blocks");
+  if (problem.bytes % element_bytes(problem.type) != 0) reject(std::to_string(problem.bytes) + " bytes are no whole elements");
+  if (is_before ? row.pes_before : row.pes_after) {
+    const bool is_block = problem.collective == (is_before ? kALLGATHER : kREDUCE_SCATTER);
+    return {groups.pes, is_block ? problem.bytes / groups.group_pes : problem.bytes, true};
+  }
+  const bool has_parts = problem.collective == kSCATTER || problem.collective == kGATHER;
+  return {groups.count, has_parts ? problem.bytes * groups.group_pes : problem.bytes, false};
+}
+
+}  // namespace
+
+Rows rows_before(const Problem &problem) { return rows_of(problem, true); }
+Rows rows_after(const Problem &problem) { return rows_of(problem, false); }
+
+std::size_t element_bytes(int type) {
+  return with_type(type, []<class T>(T) { return sizeof(T); });
+}
+
+bool is_float(int type) {
+  return with_type(type, []<class T>(T) { return std::is_floating_point_v<T>; });
+}
+
+bool is_defined(int op, int type) {
+  switch (kind_of(op)) {
+    case Kind::arith:
+      return true;
+    case Kind::order:
+      return type >= 16;
+    case Kind::bits:
+      return !is_float(type);
+  }
+  return false;
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------------------------
+
+void expected(const Problem &problem, std::span<const std::uint8_t> before, std::span<std::uint8_t> after) {
+  const Rows out = rows_after(problem);
+  if (after.size() != out.bytes()) reject("the output has " + std::to_string(after.size()) + " bytes, not " + std::to_string(out.bytes()));
+  for_each_part(problem, before, [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
+    for (std::uint32_t row : rows) std::memcpy(after.data() + row * out.row_bytes + at, part.data(), part.size());
+  });
+}
+
+std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::uint8_t> before) {
+  std::vector<std::uint8_t> after(rows_after(problem).bytes());
+  expected(problem, before, after);
+  return after;
+}
+
+Verdict check(const Problem &problem, std::span<const std::uint8_t> before, std::span<const std::uint8_t> got) {
+  const Rows out = rows_after(problem);
+  if (got.size() != out.bytes()) reject("the result has " + std::to_string(got.size()) + " bytes, not " + std::to_string(out.bytes()));
+  const bool nan_equal = row_of(problem.collective).has_op;
+  Tally tally;
+  std::mutex tally_mutex;
+  for_each_part(problem, before, [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
+    Tally mine;
+    for (std::uint32_t row : rows)
+      count_wrong(problem.type, row, at, got.data() + row * out.row_bytes + at, part.data(), part.size(), nan_equal, mine);
+    if (mine.wrong == 0) return;
+    const std::lock_guard lock(tally_mutex);
+    tally.merge(mine);
+  });
+  return verdict_of(tally, problem.type, out.at_pes ? "PE" : "host row");
+}
+
+Verdict compare(int type, std::size_t row_bytes, std::span<const std::uint8_t> got, std::span<const std::uint8_t> want, bool nan_equal,
+                const char *row_name) {
+  if (got.size() != want.size() || (row_bytes == 0 && !got.empty()) || (row_bytes != 0 && got.size() % row_bytes != 0) ||
+      row_bytes % element_bytes(type) != 0)
+    reject("cannot compare " + std::to_string(got.size()) + " with " + std::to_string(want.size()) + " bytes in rows of " +
+           std::to_string(row_bytes));
+  Tally tally;
+  for (std::size_t at = 0; at < got.size(); at += row_bytes)
+    count_wrong(type, at / row_bytes, 0, got.data() + at, want.data() + at, row_bytes, nan_equal, tally);
+  return verdict_of(tally, type, row_name);
+}
+
+}  // namespace verify
