@@ -116,8 +116,8 @@ Combine combine_of(int op, int type) {
   if (!is_defined(op, type)) reject("operator " + std::to_string(op) + " is not defined for type " + std::to_string(type));
   return with_type(type, [op]<class T>(T) -> Combine {
     switch (op) {
-#define VERIFY_ROW(ENUM, code, name, kind)                                                                   \
-  case code:                                                                                                 \
+#define VERIFY_ROW(ENUM, code, name, kind)                                                     \
+  case code:                                                                                   \
     if constexpr (Kind::kind != Kind::bits || std::is_integral_v<T>) return &combine<T, code>; \
     break;
       PIDCOMM_OPS(VERIFY_ROW)
@@ -204,8 +204,7 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
   constexpr std::size_t kPartBytes = 4096;
   const Groups groups = groups_of(problem.axis_len, problem.mask);
   const Rows in = rows_before(problem), out = rows_after(problem);
-  if (before.size() != in.bytes())
-    reject("the input has " + std::to_string(before.size()) + " bytes, not " + std::to_string(in.bytes()));
+  if (before.size() != in.bytes()) reject("the input has " + std::to_string(before.size()) + " bytes, not " + std::to_string(in.bytes()));
   if (out.bytes() == 0) return;
   const Combine op = row_of(problem.collective).has_op ? combine_of(problem.op, problem.type) : nullptr;
   const bool is_shared = problem.collective == kALLREDUCE;

@@ -33,12 +33,12 @@ enum Op : int { PIDCOMM_OPS(VERIFY_ROW) };
 
 /// One collective on one hypercube.
 struct Problem {
-  int collective = 0;                  ///< code of PIDCOMM_COLLECTIVES
-  std::vector<std::uint32_t> axis_len; ///< first axis fastest
-  std::string mask;                    ///< one '0' or '1' per axis
-  std::size_t bytes = 0;               ///< per PE, as in pidcomm.h
-  int type = 0;                        ///< code of PIDCOMM_TYPES, or 1, 2, 4, 8: unsigned word of that many bytes
-  int op = 0;                          ///< code of PIDCOMM_OPS; ignored by collectives that take none
+  int collective = 0;                   ///< code of PIDCOMM_COLLECTIVES
+  std::vector<std::uint32_t> axis_len;  ///< first axis fastest
+  std::string mask;                     ///< one '0' or '1' per axis
+  std::size_t bytes = 0;                ///< per PE, as in pidcomm.h
+  int type = 0;                         ///< code of PIDCOMM_TYPES, or 1, 2, 4, 8: unsigned word of that many bytes
+  int op = 0;                           ///< code of PIDCOMM_OPS; ignored by collectives that take none
 };
 
 /// Coordinates of PE `pe`: pe = x + len_x * (y + len_y * (z + ...)).

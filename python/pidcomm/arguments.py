@@ -25,9 +25,9 @@ _Row = TypeVar("_Row", bound=Choice)
 class Options(TypedDict, total=False):
     """How a collective is carried out; the result does not depend on it.
 
-    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile). isa: a name of ``pidcomm.ISAS`` (default: the best that this
-    machine runs). threads: 1 to 1024 host threads (default: OpenMP's). coherence: a name of ``pidcomm.COHERENCES`` (default:
-    none on emulated DIMMs).
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile). isa: a name of ``pidcomm.ISAS`` (default: the best that
+    this machine runs). threads: 1 to 1024 host threads (default: OpenMP's). coherence: a name of ``pidcomm.COHERENCES``
+    (default: none on emulated DIMMs).
     """
 
     technique: str | None
@@ -57,7 +57,9 @@ def as_mask(mask: object) -> str:
     if not isinstance(mask, str):
         raise ArgumentError(f"the axis mask ({mask!r}) must be a str of '0' and '1', one per axis", "ERR_MASK")
     if strange := set(mask) - {"0", "1"}:
-        raise ArgumentError(f"the axis mask {mask!r} contains {min(strange)!r}; it has one '0' or '1' per axis", "ERR_MASK")
+        raise ArgumentError(
+            f"the axis mask {mask!r} contains {min(strange)!r}; it has one '0' or '1' per axis", "ERR_MASK"
+        )
     return mask
 
 
@@ -90,7 +92,9 @@ def as_type(dtype: DTypeLike) -> Type:
 def option_codes(options: Options) -> _core.OptionCodes:
     """Return the codes of options. Raises TypeError for unknown keywords and ArgumentError for unknown names."""
     if unknown := options.keys() - Options.__annotations__.keys():
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}; the options are {', '.join(Options.__annotations__)}")
+        raise TypeError(
+            f"unexpected keyword argument {min(unknown)!r}; the options are {', '.join(Options.__annotations__)}"
+        )
 
     def code(table: Mapping[str, Choice], kind: str, name: str | None) -> int:
         return 0 if name is None else row_of(table, kind, name, "ERR_OPTION").code
@@ -115,7 +119,9 @@ def input_rows(name: str, values: ArrayLike, rows: int, row_name: str) -> Array:
         raise ArgumentError(f"{name} is no array: {error}", "ERR_HOST_BUFFER") from None
     as_type(array.dtype)
     if array.ndim != 2 or array.shape[0] != rows:
-        raise ArgumentError(f"{name} has shape {array.shape}; it needs ({rows}, n), one row per {row_name}", "ERR_HOST_BUFFER")
+        raise ArgumentError(
+            f"{name} has shape {array.shape}; it needs ({rows}, n), one row per {row_name}", "ERR_HOST_BUFFER"
+        )
     return np.ascontiguousarray(array)
 
 
@@ -130,7 +136,8 @@ def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
         raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}", "ERR_HOST_BUFFER")
     if out.shape != shape or out.dtype != np.dtype(dtype):
         raise ArgumentError(
-            f"out has shape {out.shape} and dtype {out.dtype}; it needs {shape} and {np.dtype(dtype)}", "ERR_HOST_BUFFER"
+            f"out has shape {out.shape} and dtype {out.dtype}; it needs {shape} and {np.dtype(dtype)}",
+            "ERR_HOST_BUFFER",
         )
     if not out.flags.c_contiguous:
         raise ArgumentError("out must be C-contiguous: results are not copied", "ERR_HOST_BUFFER")

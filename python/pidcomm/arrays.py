@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ArrayCollectives:
     """Collectives from array to array, as ``cube.arrays``.
 
-    Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group and n the
-    elements per block, with n * itemsize a multiple of 8. The dtype is that of x. Each call overwrites the MRAM from
-    ``base_offset`` (default 0) on, up to the larger of its two sides, and works there in place. ``out=`` is filled and returned
-    if given. ``**options`` are those of `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the result cross the
-    memory bus once more than in the collective itself. Raises `ArgumentError` before anything moves.
+    Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group and n
+    the elements per block, with n * itemsize a multiple of 8. The dtype is that of x. Each call overwrites the MRAM
+    from ``base_offset`` (default 0) on, up to the larger of its two sides, and works there in place. ``out=`` is filled
+    and returned if given. ``**options`` are those of `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the
+    result cross the memory bus once more than in the collective itself. Raises `ArgumentError` before anything moves.
     """
 
     def __init__(self, cube: Hypercube) -> None:
@@ -38,13 +38,27 @@ class ArrayCollectives:
         return self._round_trip("alltoall", x, mask, None, base_offset, out, options)
 
     def reduce_scatter(
-        self, x: ArrayLike, mask: str, *, op: str = "sum", base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayLike,
+        mask: str,
+        *,
+        op: str = "sum",
+        base_offset: int = 0,
+        out: Array | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, n): at member q block q of x, shape (pes, N * n), reduced over the group."""
         return self._round_trip("reduce_scatter", x, mask, op, base_offset, out, options)
 
     def allreduce(
-        self, x: ArrayLike, mask: str, *, op: str = "sum", base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayLike,
+        mask: str,
+        *,
+        op: str = "sum",
+        base_offset: int = 0,
+        out: Array | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, n): at every member x, shape (pes, n), reduced over the group."""
         return self._round_trip("allreduce", x, mask, op, base_offset, out, options)
@@ -68,7 +82,14 @@ class ArrayCollectives:
         return self._round_trip("gather", x, mask, None, base_offset, out, options)
 
     def reduce(
-        self, x: ArrayLike, mask: str, *, op: str = "sum", base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayLike,
+        mask: str,
+        *,
+        op: str = "sum",
+        base_offset: int = 0,
+        out: Array | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (groups, n): x, shape (pes, n), reduced over every group."""
         return self._round_trip("reduce", x, mask, op, base_offset, out, options)
@@ -84,21 +105,21 @@ class ArrayCollectives:
     ) -> Array:
         cube, row = self._cube, COLLECTIVES[name]
         groups = cube.groups(mask)
-        rows = input_rows("x", x, *((cube.pes, "PE") if row.at_pes_before else (groups.count, "group")))
+        rows = input_rows("x", x, *((cube.pes, "PE") if row.at_pes_before else (groups.groups, "group")))
         blocks = row.blocks_before(groups.group_pes)
         if rows.shape[1] % blocks:
             raise ArgumentError(
-                f"mask {mask} selects {groups.group_pes} PEs; {name} needs x with a number of columns ({rows.shape[1]}) "
-                f"divisible by {blocks}",
+                f"mask {mask} selects {groups.group_pes} PEs; {name} needs x with a number of columns "
+                f"({rows.shape[1]}) divisible by {blocks}",
                 "ERR_SIZE",
             )
         count = rows.shape[1] // blocks
         offset = as_integer("base_offset", base_offset)
         size_bytes = count * row.blocks_per_pe(groups.group_pes) * rows.itemsize
-        where = {"src": offset if row.at_pes_before else 0, "dst": offset if row.at_pes_after else 0}
+        src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
         # Everything is checked before the write, the first step that changes something.
-        plan(name, cube.shape, mask, bytes=size_bytes, **where, dtype=rows.dtype, op=op, **options)
-        shape = (cube.pes if row.at_pes_after else groups.count, count * row.blocks_after(groups.group_pes))
+        plan(name, cube.shape, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **options)
+        shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
         result = output_rows(out, shape, rows.dtype)
         if row.at_pes_before:
             cube.write(rows, offset, **options)
@@ -106,7 +127,8 @@ class ArrayCollectives:
             name,
             mask,
             bytes=size_bytes,
-            **where,
+            src=src,
+            dst=dst,
             dtype=rows.dtype,
             op=op,
             host=None if row.at_pes_before else rows,

@@ -13,19 +13,17 @@ from pidcomm import info
 from pidcomm.arguments import Options
 from pidcomm.hypercube import Hypercube
 from pidcomm.machine import machine
-from pidcomm.measure import SdkCondition, Trial, view_rows
-from pidcomm.oracle import ByteRows, Problem
+from pidcomm.measure import Scratch, SdkCondition, Trial
+from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
-
-SEED = 1
 
 
 @dataclass(frozen=True)
 class Row:
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
-    algbw: the larger side summed over PEs. bus: bytes read and written at the PEs. limit: a streaming pass of the same bytes
-    with the same policy and threads, measured in turn with the collective; None if not measured.
+    algbw: the larger side summed over PEs. bus: bytes read and written at the PEs. limit: a streaming pass of the same
+    bytes with the same policy and threads, measured in turn with the collective; None if not measured.
     """
 
     collective: str
@@ -55,26 +53,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often to run: `warmup` untimed rounds, then `iters` timed ones; each runs every technique and the limit once."""
+    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and the limit in turn."""
 
     iters: int = 10
     warmup: int = 2
     with_limit: bool = True
-
-
-class Scratch:
-    """Hold the host memory of payloads and results, used again by every row."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        """Allocate for the largest of the problems."""
-        self.payload, self.result = (
-            np.zeros(max(rows.count * rows.row_bytes for rows in sides), np.uint8)
-            for sides in ([p.before for p in problems], [p.after for p in problems])
-        )
-
-    def payload_of(self, problem: Problem) -> ByteRows:
-        """Return the payload of a problem, in place of the one before."""
-        return problem.payload(SEED, out=view_rows(self.payload, problem.before))
 
 
 def measure_rows(
@@ -87,9 +70,8 @@ def measure_rows(
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Row]:
     """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
-    payload = scratch.payload_of(problem)
-    trial = Trial(cube, problem)
-    trial.load(payload)
+    trial = Trial(cube, problem, scratch)
+    trial.load()
     variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
     seconds = np.empty((schedule.iters, len(variants)))
     limit_seconds = np.empty(schedule.iters)
@@ -105,8 +87,7 @@ def measure_rows(
     limit_gb_s = limit_bytes / np.median(limit_seconds) / 1e9 if schedule.with_limit else None
     rows = []
     for index, (trace, variant) in enumerate(zip(traces, variants, strict=True)):
-        trial.load(payload)
-        verdict = trial.check(variant, scratch.result)
+        verdict = trial.check(variant)
         times_us = 1e6 * seconds[:, index]
         p50_us = float(np.median(times_us))
         bus_gb_s = (trace.mram_bytes_read + trace.mram_bytes_written) / p50_us / 1e3
@@ -138,7 +119,7 @@ def measure_rows(
 
 
 def speed_ups(rows: Sequence[Row], condition: SdkCondition) -> list[float | None]:
-    """Return for every row of one problem how much quicker it is than `conventional`; None where that would not be fair."""
+    """Return how much quicker each row of one problem is than `conventional`; None where that would not be fair."""
     base = [row.t_p50_us for row in rows if row.technique == "conventional"]
     if not base or not condition.holds:
         return [None for _ in rows]

@@ -27,7 +27,7 @@ EXTRA_PES = 16
 # PEs that the machine of the check does not have: (rank, chip, bank).
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
-# Where the windows start: the heap's start, across a run of 8 KiB, across 1 MiB, and as near the end of MRAM as possible.
+# Where the windows start: the heap's start, across a run of 8 KiB, across 1 MiB, and as near the end of MRAM as can be.
 ORIGINS = (0, 8192 - 40, (1 << 20) - 72, None)
 
 
@@ -53,7 +53,8 @@ class Case:
         place = " in place" if self.src == self.dst else ""
         return (
             f"--seed {self.seed} --case {self.number}: {problem.collective}{op} {problem.dtype} ({self.fill}) "
-            f"{format_shape(problem.shape)} mask {problem.mask}, {problem.bytes} bytes, src {self.src} dst {self.dst}{place}, "
+            f"{format_shape(problem.shape)} mask {problem.mask}, {problem.bytes} bytes, "
+            f"src {self.src} dst {self.dst}{place}, "
             f"{options['technique']} {options['isa']} {options['threads']} threads, coherence {options['coherence']}, "
             f"{'exact set' if self.is_exact_set else 'larger set'}"
         )
@@ -103,7 +104,9 @@ def make_case(seed: int, number: int) -> Case:
     else:
         fill = rng.choice(("distinct", "exact")) if row.takes_op else "distinct"
 
-    in_words, out_words = (rows.row_bytes // WORD_BYTES if rows.at_pes else 0 for rows in (problem.before, problem.after))
+    in_words, out_words = (
+        rows.row_bytes // WORD_BYTES if rows.at_pes else 0 for rows in (problem.before, problem.after)
+    )
     first, gap = rng.randint(1, GUARD_WORDS), rng.choice((0, 0, 1, 7, 100))
     if rng.random() < 0.3:
         src = dst = first
@@ -149,7 +152,7 @@ def _core_path(problem: Problem, options: Options) -> str:
 
 
 class Checker:
-    """The machine that cases run on: some PEs are disabled, and one set is kept for the cases that need no set of their own."""
+    """The machine that cases run on: some PEs are disabled, and cases that need no set of their own share one."""
 
     def __init__(self) -> None:
         self._before = machine()
@@ -200,7 +203,7 @@ def _usable_pes(pe_set: PeSet) -> int:
             pe_set.hypercube(pes)
         except Error:
             continue
-        return pes
+        return int(pes)
     return 0
 
 
@@ -267,7 +270,9 @@ def _audit(case: Case, trace: Trace) -> Iterator[str]:
     if trace.isa != "audit" or problem.bytes == 0 or _core_path(problem, case.options) != "tile":
         return
     egs = problem.pes // 8
-    loads, stores = (egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after))
+    loads, stores = (
+        egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
+    )
     promises = {
         "lines_loaded": loads,
         "distinct_lines_loaded": loads,

@@ -1,11 +1,11 @@
-"""The command line. Exit codes: 0 everything right, 1 a wrong result, 2 a usage error or one that the library reports."""
+"""The command line. Exit codes: 0 all right, 1 a wrong result, 2 a usage error or one that the library reports."""
 
 from __future__ import annotations
 
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,12 +16,12 @@ from typer.core import TyperGroup
 import pidcomm
 from pidcomm import info as information
 from pidcomm.arguments import Options
-from pidcomm.bench import Schedule, Scratch, header, measure_rows, row_line, speed_ups, title_line
+from pidcomm.bench import Schedule, header, measure_rows, row_line, speed_ups, title_line
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.explain import explain
-from pidcomm.measure import make_transfers_alike, measure_sdk, require_memory
+from pidcomm.measure import Scratch, make_transfers_alike, measure_sdk, require_memory
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape, format_size, parse_names, parse_shape, parse_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
@@ -71,7 +71,7 @@ MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 p
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
 OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
-IsaOption = Annotated[Optional[str], typer.Option("--isa", help="Instruction set (default: the best available).")]
+IsaOption = Annotated[str | None, typer.Option("--isa", help="Instruction set (default: the best available).")]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
 
 
@@ -121,7 +121,9 @@ def demo(
         size_bytes = _affordable(pes.pes, size_bytes)
         it = Demo(pes, lengths, mask, size_bytes)
         condition = it.condition()
-        table = Table(title=f"{pes.pes} PEs as {format_shape(lengths)}, mask {mask}, int32, {format_size(size_bytes)} per PE")
+        table = Table(
+            title=f"{pes.pes} PEs as {format_shape(lengths)}, mask {mask}, int32, {format_size(size_bytes)} per PE"
+        )
         table.add_column("collective")
         for technique in TECHNIQUES:
             table.add_column(f"{technique} ms", justify="right")
@@ -174,7 +176,9 @@ def plan(
     op: OpOption = "sum",
     technique: Annotated[str, typer.Option("--technique", help="Technique: " + ", ".join(TECHNIQUES) + ".")] = "tile",
     src: Annotated[str, typer.Option("--src", help="MRAM offset of the source.")] = "0",
-    dst: Annotated[Optional[str], typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")] = None,
+    dst: Annotated[
+        str | None, typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
 ) -> None:
@@ -203,12 +207,13 @@ def plan(
 def check(
     cases: Annotated[int, typer.Option("--cases", min=0, help="Number of random cases.")] = 500,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed; equal seeds give equal cases.")] = 1,
-    case: Annotated[Optional[int], typer.Option("--case", min=0, help="Run this case of the seed only.")] = None,
+    case: Annotated[int | None, typer.Option("--case", min=0, help="Run this case of the seed only.")] = None,
 ) -> None:
     """Compare random collectives with the oracle: every element, and every byte around them.
 
-    Covers shapes (also general ones and partial entangled groups, on a machine with disabled PEs), masks, types, operators,
-    sizes, offsets, in place, techniques, instruction sets (with the line counts of audit), threads and coherence policies.
+    Covers shapes (also general ones and partial entangled groups, on a machine with disabled PEs), masks, types,
+    operators, sizes, offsets, in place, techniques, instruction sets (with the line counts of audit), threads and
+    coherence policies.
 
     Examples:  pidcomm check --cases 2000   |   pidcomm check --seed 7 --case 123
     """
@@ -228,7 +233,7 @@ def check(
 
 @app.command()
 def bench(
-    collectives: Annotated[Optional[list[str]], typer.Argument(help="Collectives, or all (default).")] = None,
+    collectives: Annotated[list[str] | None, typer.Argument(help="Collectives, or all (default).")] = None,
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
@@ -237,22 +242,31 @@ def bench(
     technique: Annotated[str, typer.Option("--technique", help="Techniques, separated by commas, or all.")] = "all",
     threads: ThreadsOption = 0,
     isa: IsaOption = None,
-    coherence: Annotated[Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")] = Coherence.none,
+    coherence: Annotated[
+        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+    ] = Coherence.none,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
-    limit: Annotated[bool, typer.Option("--limit/--no-limit", help="Measure the streaming limit beside every row.")] = True,
+    limit: Annotated[
+        bool, typer.Option("--limit/--no-limit", help="Measure the streaming limit beside every row.")
+    ] = True,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
-    json_file: Annotated[Optional[Path], typer.Option("--json", help="Write the rows to this file, too, as JSON lines.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the rows to this file, too, as JSON lines.")
+    ] = None,
 ) -> None:
     """Time collectives beside the streaming limit, and check every row; a wrong one fails.
 
-    Columns: times in us; algbw, larger side summed over PEs / t_p50; bus, bytes read and written at the PEs / t_p50; limit%,
-    bus in percent of a streaming pass over the same bytes; wrong, elements. 1 GB = 1e9 bytes.
+    Columns: times in us; algbw, larger side summed over PEs / t_p50; bus, bytes read and written at the PEs / t_p50;
+    limit%, bus in percent of a streaming pass over the same bytes; wrong, elements. 1 GB = 1e9 bytes.
 
-    Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json rows.jsonl
+    Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
+    rows.jsonl
     """
     lengths, size_bytes = parse_shape(shape), parse_size(size)
-    names = parse_names("all" if collectives in (None, [], ["all"]) else ",".join(collectives or ()), COLLECTIVES, "collective")
+    names = parse_names(
+        "all" if collectives in (None, [], ["all"]) else ",".join(collectives or ()), COLLECTIVES, "collective"
+    )
     techniques = parse_names(technique, TECHNIQUES, "technique")
     pidcomm.machine(hugepages=hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "isa": isa, "threads": threads or pidcomm.machine().threads}
@@ -266,17 +280,19 @@ def bench(
     with pidcomm.allocate(pes=_pes(lengths)) as pes:
         cube = pes.hypercube(*lengths)
         make_transfers_alike(options)
-        condition = measure_sdk(cube, size_bytes, options)
+        scratch = Scratch(problems)
+        condition = measure_sdk(cube, size_bytes, options, scratch)
         for line in header(options, condition):
             typer.echo(f"# {line}")
         typer.echo(title_line())
         lines = []
-        scratch = Scratch(problems)
         with _progress() as progress:
             task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
             for problem in problems:
                 progress.update(task, description=problem.collective)
-                rows = measure_rows(cube, problem, techniques, options, schedule, scratch, lambda: progress.advance(task))
+                rows = measure_rows(
+                    cube, problem, techniques, options, schedule, scratch, lambda: progress.advance(task)
+                )
                 for row, gain in zip(rows, speed_ups(rows, condition), strict=True):
                     typer.echo(row_line(row, gain))
                     lines.append(json.dumps(row.as_json()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pidcomm.arguments import Options
-from pidcomm.bench import Row, Schedule, Scratch, measure_rows, speed_ups
+from pidcomm.bench import Row, Schedule, measure_rows, speed_ups
 from pidcomm.hypercube import Hypercube
 from pidcomm.machine import PeSet
-from pidcomm.measure import SdkCondition, make_transfers_alike, measure_sdk
+from pidcomm.measure import Scratch, SdkCondition, make_transfers_alike, measure_sdk
 from pidcomm.oracle import Problem
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
@@ -31,7 +31,7 @@ class Demo:
         """Return whether comparing with the emulated SDK is fair."""
         options: Options = {"coherence": "none"}
         make_transfers_alike(options)
-        return measure_sdk(self.cube, self._size_bytes, options, rounds=3)
+        return measure_sdk(self.cube, self._size_bytes, options, self._scratch, rounds=3)
 
     def rows(self, condition: SdkCondition) -> Iterator[tuple[Problem, list[Row], list[float | None]]]:
         """Yield for every collective its rows, one per technique, and their speed-ups."""

@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pidcomm import _core
-from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_mask, as_shape, as_type, input_rows, option_codes, output_rows
+from pidcomm.arguments import (
+    MAX_COUNT,
+    Array,
+    as_bytes,
+    as_integer,
+    as_mask,
+    as_shape,
+    as_type,
+    input_rows,
+    option_codes,
+    output_rows,
+)
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError
 from pidcomm.plan import make_request, plan
@@ -23,27 +34,28 @@ if TYPE_CHECKING:
 
 
 class Groups(NamedTuple):
-    """How an axis mask divides the PEs: `count` groups of `group_pes` PEs (N)."""
+    """How an axis mask divides the PEs: `groups` groups of `group_pes` PEs (N)."""
 
-    count: int
+    groups: int
     group_pes: int
 
 
 class Hypercube:
     """PEs numbered x + len_x * (y + len_y * (z + ...)), with the collectives among them. Made by `PeSet.hypercube`.
 
-    An axis mask such as ``"10"`` has one character per axis, the first for x: PEs that agree in all unselected coordinates form
-    a group. A PE's member index counts its selected coordinates, the first selected axis fastest; groups count the unselected
-    ones the same way. ``bytes`` is per PE: what each PE holds before alltoall, reduce_scatter, allreduce, reduce and gather, and
-    after allgather, scatter and broadcast. Blocks (bytes, or bytes / N where a row has N blocks) are multiples of 8 bytes.
+    An axis mask such as ``"10"`` has one character per axis, the first for x: PEs that agree in all unselected
+    coordinates form a group. A PE's member index counts its selected coordinates, the first selected axis fastest;
+    groups count the unselected ones the same way. ``bytes`` is per PE: what each PE holds before alltoall,
+    reduce_scatter, allreduce, reduce and gather, and after allgather, scatter and broadcast. Blocks (bytes, or bytes /
+    N where a row has N blocks) are multiples of 8 bytes.
 
-    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8; equal ones mean in place, and other
-    overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; movement does not depend on it. ``op`` is one of ``pidcomm.OPS``.
-    Host arrays have one row per group; they are not copied if they are C-contiguous. ``**options`` are technique=, isa=,
-    threads=, coherence=, see `pidcomm.Options`.
+    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8; equal ones mean in place,
+    and other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; movement does not depend on it. ``op`` is one
+    of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous. ``**options``
+    are technique=, isa=, threads=, coherence=, see `pidcomm.Options`.
 
-    Every method raises `ArgumentError` before anything moves if an argument breaks a rule, and `Error` if the set is freed or
-    a device fails. Calls release the GIL; those on one hypercube are serialised.
+    Every method raises `ArgumentError` before anything moves if an argument breaks a rule, and `Error` if the set is
+    freed or a device fails. Calls release the GIL; those on one hypercube are serialised.
     """
 
     def __init__(self, pe_set: PeSet, core_set: _core.Set, lengths: tuple[int, ...]) -> None:
@@ -116,7 +128,14 @@ class Hypercube:
     # ---- the eight collectives
 
     def alltoall(
-        self, mask: str, *, bytes: int, src: int = 0, dst: int = 0, dtype: DTypeLike = np.uint8, **options: Unpack[Options]
+        self,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        **options: Unpack[Options],
     ) -> Trace:
         """Move block q of member p to block p of member q.
 
@@ -161,7 +180,14 @@ class Hypercube:
         return self.carry_out("allreduce", mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options)[0]
 
     def allgather(
-        self, mask: str, *, bytes: int, src: int = 0, dst: int = 0, dtype: DTypeLike = np.uint8, **options: Unpack[Options]
+        self,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        **options: Unpack[Options],
     ) -> Trace:
         """Leave at every member the contributions of all, in member order.
 
@@ -271,7 +297,7 @@ class Hypercube:
         groups = self.groups(mask)
         host_in = host_out = None
         if not row.at_pes_before:
-            host_in = input_rows("host", () if host is None else host, groups.count, "group")
+            host_in = input_rows("host", () if host is None else host, groups.groups, "group")
             dtype = host_in.dtype
             if bytes is None:
                 bytes = _bytes_per_pe(host_in, row.blocks_before(groups.group_pes))
@@ -279,7 +305,7 @@ class Hypercube:
         if not row.at_pes_after:
             _core.plan_json(list(self._shape), request, codes, False)  # raises before memory is asked for
             row_bytes = (bytes or 0) * row.blocks_after(groups.group_pes)
-            host_out = output_rows(out, (groups.count, row_bytes // np.dtype(dtype).itemsize), dtype)
+            host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
         trace = self._core.run(
             request,
             None if host_in is None else as_bytes(host_in),
@@ -290,7 +316,15 @@ class Hypercube:
         return self.last_trace, host_out
 
     def _to_host(
-        self, name: str, mask: str, size_bytes: int, src: int, dtype: DTypeLike, op: str | None, out: Array | None, options: Options
+        self,
+        name: str,
+        mask: str,
+        size_bytes: int,
+        src: int,
+        dtype: DTypeLike,
+        op: str | None,
+        out: Array | None,
+        options: Options,
     ) -> Array:
         size_bytes = as_integer("bytes", size_bytes)
         _, filled = self.carry_out(name, mask, bytes=size_bytes, src=src, dtype=dtype, op=op, out=out, options=options)
@@ -299,7 +333,9 @@ class Hypercube:
 
 
 def _bytes_per_pe(rows: Array, blocks: int) -> int:
-    row_bytes = rows.shape[1] * rows.itemsize
+    row_bytes = int(rows.shape[1]) * rows.itemsize
     if row_bytes % blocks:
-        raise ArgumentError(f"rows of {row_bytes} bytes cannot be divided among the {blocks} members of a group", "ERR_SIZE")
+        raise ArgumentError(
+            f"rows of {row_bytes} bytes cannot be divided among the {blocks} members of a group", "ERR_SIZE"
+        )
     return row_bytes // blocks

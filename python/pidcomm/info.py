@@ -45,9 +45,8 @@ def cpus() -> int:
 def geometry() -> str:
     """Return the emulated machine in words."""
     it = machine()
-    return (
-        f"{it.ranks} ranks in {it.channels} channels, {it.ranks * pidcomm.PES_PER_RANK} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
-    )
+    pes = it.ranks * pidcomm.PES_PER_RANK
+    return f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
 
 
 def report() -> list[tuple[str, str]]:
@@ -60,7 +59,10 @@ def report() -> list[tuple[str, str]]:
         ("default ISA", DEFAULT_ISA),
         ("default threads", os.environ.get("OMP_NUM_THREADS") or str(cpus())),
         ("emulated machine", geometry()),
-        ("emulated SDK", f"{it.threads} threads, flushes {'on' if it.flush else 'off'}, strict {'on' if it.strict else 'off'}"),
+        (
+            "emulated SDK",
+            f"{it.threads} threads, flushes {'on' if it.flush else 'off'}, strict {'on' if it.strict else 'off'}",
+        ),
         ("huge pages", "on" if it.hugepages else "off"),
         ("collectives", ", ".join(COLLECTIVES)),
         ("types", ", ".join(TYPES)),

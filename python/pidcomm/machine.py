@@ -22,8 +22,8 @@ BANKS = 8
 class Machine:
     """Describe the emulated machine: 64 PEs per rank, 64 MiB of MRAM per PE.
 
-    threads, flush: of the emulated SDK's own transfers. hugepages: whether MRAM is backed by transparent huge pages. strict:
-    whether the pages of a rank that its PEs own are inaccessible to the host.
+    threads, flush: of the emulated SDK's own transfers. hugepages: whether MRAM is backed by transparent huge pages.
+    strict: whether the pages of a rank that its PEs own are inaccessible to the host.
     """
 
     ranks: int
@@ -48,20 +48,18 @@ def machine(
 ) -> Machine:
     """Replace the emulated machine, and return it; without arguments only return it.
 
-    What is None takes its default (or that of the DPUEMU_ environment variables), whatever it was before. ``disabled`` lists
-    PEs that do not work as (rank, chip, bank).
+    What is None takes its default (or that of the DPUEMU_ environment variables), whatever it was before. ``disabled``
+    lists PEs that do not work as (rank, chip, bank).
 
-    Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM is backed when it
-    is first used.
+    Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM is backed
+    when it is first used.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
     switches = (hugepages, flush, strict)
     if disabled is not None or any(value is not None for value in (*counts.values(), *switches)):
-        _core.configure_machine(
-            *(0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()),
-            *(0 if value is None else 1 if value else 2 for value in switches),
-            disabled=[_pe_number(pe) for pe in disabled or ()],
-        )
+        fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
+        fields += [_switch(value) for value in switches]
+        _core.configure_machine(fields, [_pe_number(pe) for pe in disabled or ()])
     return Machine(**_core.get_machine())
 
 
@@ -72,7 +70,12 @@ def set_transfer(*, threads: int | None = None, flush: bool | None = None) -> No
     Raises ArgumentError for a number of threads out of range.
     """
     number = 0 if threads is None else as_integer("threads", threads, 1, MAX_COUNT)
-    _core.set_transfer(number, 0 if flush is None else 1 if flush else 2)
+    _core.set_transfer(number, _switch(flush))
+
+
+def _switch(value: bool | None) -> int:
+    """Return a switch as dpuemu.h has it: 0 default, 1 on, 2 off."""
+    return 0 if value is None else 1 if value else 2
 
 
 def _pe_number(position: tuple[int, int, int]) -> int:
@@ -142,8 +145,8 @@ def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str |
 
     profile: a list "key=value,key=value" for the UPMEM SDK. Whole ranks are taken: a set of 8 PEs occupies one.
 
-    Raises ArgumentError for 0, both numbers or a malformed profile, Error if there are not enough. MRAM is backed by memory
-    when it is first used, up to 64 MiB per PE.
+    Raises ArgumentError for 0, both numbers or a malformed profile, Error if there are not enough. MRAM is backed by
+    memory when it is first used, up to 64 MiB per PE.
     """
     if pes is not None and ranks is not None:
         raise ArgumentError(f"give pes ({pes}) or ranks ({ranks}), not both")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,33 +19,63 @@ from pidcomm.trace import Trace
 
 SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with what is checked
 POISON = 0xA5
+SEED = 1
 SDK_SHARE = 0.40  # of the streaming limit, which the emulated SDK must reach both ways for a speed-up to be fair
+
+
+class Scratch:
+    """Hold the host memory of payloads and results, used again by every problem: fresh memory is slow."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Allocate, and touch, for the largest of the problems."""
+        size = max(rows.count * rows.row_bytes for problem in problems for rows in (problem.before, problem.after))
+        self._payload, self._result = (np.full(size, POISON, np.uint8) for _ in range(2))
+        self._holds: tuple[object, ...] | None = None
+
+    def payload(self, problem: Problem) -> ByteRows:
+        """Return the payload of a problem, in place of the one before."""
+        rows = _view(self._payload, problem.before)
+        if (key := problem.payload_key(SEED)) != self._holds:
+            self._holds = key
+            problem.payload(SEED, out=rows)
+        return rows
+
+    def result(self, problem: Problem) -> ByteRows:
+        """Return memory for the result of a problem."""
+        return _view(self._result, problem.after)
+
+    def buffers(self, rows: int, row_bytes: int) -> tuple[ByteRows, ByteRows]:
+        """Return all the memory as two arrays of rows."""
+        self._holds = None
+        shape = Rows(rows, row_bytes, at_pes=True)
+        return _view(self._payload, shape), _view(self._result, shape)
+
+
+def _view(memory: ByteRows, rows: Rows) -> ByteRows:
+    return memory[: rows.count * rows.row_bytes].reshape(rows.shape)
 
 
 class Trial:
     """A problem on a cube, its input window at offset 0 and its output window behind the input."""
 
-    def __init__(self, cube: Hypercube, problem: Problem) -> None:
+    def __init__(self, cube: Hypercube, problem: Problem, scratch: Scratch) -> None:
         self.cube = cube
         self.problem = problem
+        self._payload = scratch.payload(problem)
+        self._result = scratch.result(problem)
         self.input_bytes, self.output_bytes = (
             rows.row_bytes if rows.at_pes else 0 for rows in (problem.before, problem.after)
         )
         self.dst = self.input_bytes
-        self._host_out: ByteRows | None = None if problem.after.at_pes else np.empty(problem.after.shape, np.uint8)
-        self._payload: ByteRows | None = None
 
-    def load(self, payload: ByteRows) -> None:
+    def load(self) -> None:
         """Put the input where the collective finds it."""
-        self._payload = payload
         if self.problem.before.at_pes:
-            self.cube.write(payload, **SDK)
+            self.cube.write(self._payload, **SDK)
 
     def run(self, options: Options) -> Trace:
         """Carry out the collective; seconds_total of the trace is its time."""
         problem = self.problem
-        host_in = None if problem.before.at_pes else self._payload
-        # Host rows as bytes of the problem's type: only the type decides how they are reduced.
         trace, _ = self.cube.carry_out(
             problem.collective,
             problem.mask,
@@ -53,17 +84,16 @@ class Trial:
             dst=self.dst if problem.after.at_pes else 0,
             dtype=problem.dtype,
             op=problem.op,
-            host=None if host_in is None else host_in.view(problem.dtype),
-            out=None if self._host_out is None else self._host_out.view(problem.dtype),
+            host=None if problem.before.at_pes else self._payload.view(problem.dtype),
+            out=None if problem.after.at_pes else self._result.view(problem.dtype),
             options=options,
         )
         return trace
 
-    def check(self, options: Options, scratch: ByteRows | None = None) -> Verdict:
-        """Poison the output, run, read the output back and compare every element with the oracle."""
-        assert self._payload is not None
-        after = self.problem.after
-        got = self._host_out if self._host_out is not None else view_rows(scratch, after)
+    def check(self, options: Options) -> Verdict:
+        """Load, poison the output, run, read the output back and compare every element with the oracle."""
+        after, got = self.problem.after, self._result
+        self.load()
         got.fill(POISON)
         if after.at_pes:
             self.cube.write(got, self.dst, **SDK)
@@ -81,13 +111,6 @@ class Trial:
     def larger_side_bytes(self) -> int:
         """Bytes of the larger side, summed over PEs (or host rows)."""
         return max(rows.count * rows.row_bytes for rows in (self.problem.before, self.problem.after))
-
-
-def view_rows(scratch: ByteRows | None, rows: Rows) -> ByteRows:
-    """Return the start of a flat array of bytes as rows, or a new array."""
-    if scratch is None:
-        return np.empty(rows.shape, np.uint8)
-    return scratch[: rows.count * rows.row_bytes].reshape(rows.shape)
 
 
 @dataclass(frozen=True)
@@ -110,21 +133,22 @@ class SdkCondition:
         verdict = "so" if self.holds else "so NOT"
         return [
             f"limit: streaming copy {self.limit_gb_s:.2f} GB/s read + written, "
-            f"{100 * self.limit_gb_s / self.contiguous_gb_s:.0f}% of an ordinary contiguous copy ({self.contiguous_gb_s:.2f} GB/s)",
-            f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to and {self.from_pes_gb_s:.2f} GB/s from the PEs "
+            f"{100 * self.limit_gb_s / self.contiguous_gb_s:.0f}% of an ordinary "
+            f"contiguous copy ({self.contiguous_gb_s:.2f} GB/s)",
+            f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to, {self.from_pes_gb_s:.2f} GB/s from the PEs "
             f"({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; at least {100 * SDK_SHARE:.0f}% wanted), "
             f"{verdict} fair to compare with conventional",
         ]
 
 
-def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, rounds: int = 5) -> SdkCondition:
+def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scratch, rounds: int = 5) -> SdkCondition:
     """Time the emulated SDK's transfers, the streaming copy and an ordinary copy of `size_bytes` per PE, interleaved.
 
-    Overwrites the first 2 * size_bytes of MRAM; needs twice pes * size_bytes of host memory.
+    Overwrites the first 2 * size_bytes of MRAM, and the scratch.
     """
     threads = options.get("threads") or machine().threads
     options = {key: value for key, value in options.items() if key != "technique"}  # type: ignore[assignment]
-    rows, copy = (np.zeros((cube.pes, size_bytes), np.uint8) for _ in range(2))
+    rows, copy = scratch.buffers(cube.pes, size_bytes)
     seconds: list[tuple[float, ...]] = []
     for _ in range(rounds + 1):
         seconds.append(
@@ -165,5 +189,3 @@ def require_memory(pes: int, size_bytes: int) -> None:
             f"{format_size(size_bytes)} for each of {pes} PEs need about {format_size(needed)} of memory; "
             f"{format_size(available)} are available"
         )
-
-

@@ -1,4 +1,4 @@
-"""The oracle: what the collectives mean, computed from their definitions, and payloads that make every misroute visible."""
+"""The oracle: what the collectives mean, from their definitions, and payloads that make every misroute visible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Verdict(NamedTuple):
     first: str
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """`count` rows of `row_bytes` bytes, of PEs or of groups."""
 
     count: int
@@ -59,38 +60,49 @@ class Problem:
         return int(np.prod(self.shape, dtype=np.uint64))
 
     @cached_property
-    def _core(self) -> _core.oracle.Problem:
+    def _native(self) -> _core.oracle.Problem:
         op_code = OPS[self.op].code if self.row.takes_op else 0
         return _core.oracle.Problem(self.row.code, self.shape, self.mask, self.bytes, TYPES[self.dtype].code, op_code)
 
     @cached_property
     def before(self) -> Rows:
         """Rows that go in."""
-        return Rows(*self._core.rows_before())
+        return Rows(*self._native.rows_before())
 
     @cached_property
     def after(self) -> Rows:
         """Rows that come out."""
-        return Rows(*self._core.rows_after())
+        return Rows(*self._native.rows_after())
+
+    def _fill(self, kind: str | None) -> _core.oracle.Fill:
+        if kind is not None:
+            fill: _core.oracle.Fill = getattr(_core.oracle.Fill, kind)
+            return fill
+        return _core.oracle.fill_for(self.row.takes_op, TYPES[self.dtype].code, OPS[self.op].code)
+
+    def payload_key(self, seed: int, kind: str | None = None) -> tuple[object, ...]:
+        """Return a value that is equal for problems with equal payloads."""
+        fill = self._fill(kind)
+        depends_on_type = fill != _core.oracle.Fill.distinct
+        return seed, fill, self.before.shape, (self.dtype, self.op) if depends_on_type else None
 
     def payload(self, seed: int, kind: str | None = None, out: ByteRows | None = None) -> ByteRows:
         """Return (or fill `out` with) the rows that go in; the kind of fill defaults to the one that shows most."""
         rows = np.empty(self.before.shape, np.uint8) if out is None else out
-        type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
-        fill = _core.oracle.fill_for(self.row.takes_op, type_code, op_code) if kind is None else getattr(_core.oracle.Fill, kind)
         if rows.size:
-            _core.oracle.fill(fill, type_code, op_code, seed, rows.shape[1], as_bytes(rows))
+            type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
+            _core.oracle.fill(self._fill(kind), type_code, op_code, seed, rows.shape[1], as_bytes(rows))
         return rows
 
     def expected(self, before: ByteRows) -> ByteRows:
         """Return the rows that must come out."""
         after = np.empty(self.after.shape, np.uint8)
-        self._core.expected(as_bytes(before), as_bytes(after))
+        self._native.expected(as_bytes(before), as_bytes(after))
         return after
 
     def check(self, before: ByteRows, got: ByteRows) -> Verdict:
         """Compare the rows that came out, every element, with those that must."""
-        return Verdict(*self._core.check(as_bytes(before), as_bytes(got)))
+        return Verdict(*self._native.check(as_bytes(before), as_bytes(got)))
 
 
 def distinct_bytes(seed: int, rows: int, row_bytes: int) -> ByteRows:

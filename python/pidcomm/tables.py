@@ -81,7 +81,7 @@ _PER_MEMBER = {
 }
 
 _rows = _core.tables()
-COLLECTIVES = {row[0]: Collective(*row, *_PER_MEMBER[row[0]]) for row in _rows["collectives"]}
+COLLECTIVES = {row[0]: Collective(*(*row, *_PER_MEMBER[row[0]])) for row in _rows["collectives"]}
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
 TECHNIQUES = {row[0]: Choice(*row) for row in _rows["techniques"]}

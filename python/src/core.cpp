@@ -5,6 +5,7 @@
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -16,6 +17,7 @@
 #include <verify/oracle.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -377,9 +379,11 @@ nb::dict get_machine() {
   return dict;
 }
 
-void configure_machine(uint32_t ranks, uint32_t channels, uint32_t ranks_per_channel, uint32_t threads, int hugepages, int flush, int strict,
-                       const std::vector<uint32_t> &disabled) {
-  const dpuemu_machine_t machine = {ranks, channels, ranks_per_channel, threads, hugepages, flush, strict};
+/// fields: those of dpuemu_machine_t, in its order.
+void configure_machine(const std::array<uint32_t, 7> &fields, const std::vector<uint32_t> &disabled) {
+  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict] = fields;
+  const dpuemu_machine_t machine = {ranks, channels, ranks_per_channel, threads, static_cast<int>(hugepages), static_cast<int>(flush),
+                                    static_cast<int>(strict)};
   const dpu_error_t error = dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
   if (error == DPU_ERR_ALLOCATION)
     throw StatusError(PIDCOMM_ERR_DEVICE, "configuring the emulated machine: free every PE set first; some rank is allocated");
@@ -506,8 +510,7 @@ NB_MODULE(_core, m) {
       .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
 
   m.def("get_machine", get_machine);
-  m.def("configure_machine", configure_machine, "ranks"_a, "channels"_a, "ranks_per_channel"_a, "threads"_a, "hugepages"_a, "flush"_a, "strict"_a,
-        "disabled"_a);
+  m.def("configure_machine", configure_machine, "fields"_a, "disabled"_a);
   m.def(
       "set_transfer",
       [](uint32_t threads, int flush) {

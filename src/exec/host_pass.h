@@ -32,6 +32,12 @@ uint64_t run_staged(const HostPass &pass);
 void run_stream(const Kernels &kernels, const std::vector<std::byte *> &eg_base, uint64_t src, uint64_t bytes_read, uint64_t dst,
                 uint64_t bytes_written, int threads, bool flushes);
 
+/// Whether the host rows that a plan writes are too large to be worth keeping in the caches.
+bool streams_rows(const Plan &plan);
+
+/// Words (1 to 8) from `row` to the next multiple of a line, or 8 if words do not end there.
+uint32_t words_to_line(const void *row);
+
 /// A stream of lines of one entangled group at a word: where its next line is and how many words the run still has.
 struct LinePosition {
   std::byte *line;

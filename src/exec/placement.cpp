@@ -38,17 +38,17 @@ uint32_t lanes_present(const std::array<struct dpu_t *, kLanes> &bank) {
   return lanes;
 }
 
-/// "; rank 0 lacks lanes 2 5 of bank 3", for every entangled group that is neither whole nor absent.
+/// "; rank 0 bank 3 lacks lane 2, lane 5", for every entangled group that is not whole.
 std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   std::ostringstream text;
   for (const RankDpus &rank : ranks) {
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
       const uint32_t lanes = lanes_present(rank.dpu[bank]);
       if (lanes == 0xFF) continue;
-      text << "; rank " << dpu_get_rank_id(rank.rank) << " lacks lanes";
-      for (uint32_t lane = 0; lane < kLanes; ++lane)
-        if ((lanes >> lane & 1) == 0) text << ' ' << lane;
-      text << " of bank " << bank;
+      text << "; rank " << dpu_get_rank_id(rank.rank) << " bank " << bank << " lacks";
+      if (lanes == 0) text << " every lane";
+      for (uint32_t lane = 0, listed = 0; lane < kLanes && lanes != 0; ++lane)
+        if ((lanes >> lane & 1) == 0) text << (listed++ == 0 ? " lane " : ", lane ") << lane;
     }
   }
   return text.str();
@@ -60,9 +60,6 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
   const std::vector<RankDpus> ranks = dpus_by_rank(set);
-  if (cube.pes > set_pes)
-    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs; the set has ", set_pes, incomplete_egs(ranks));
-
   const std::size_t egs_needed = (cube.pes + kLanes - 1) / kLanes;
   const uint32_t tail_lanes = cube.pes % kLanes == 0 ? 0xFF : (1u << cube.pes % kLanes) - 1;
   Placement placement;
@@ -80,11 +77,12 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
     }
   };
   place(0xFF, true);
-  if (placement.egs.size() + 1 == egs_needed) place(tail_lanes, false);
+  const std::size_t whole_egs = placement.egs.size();
+  if (whole_egs + 1 == egs_needed) place(tail_lanes, false);
   if (placement.egs.size() < egs_needed)
-    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes / kLanes, " whole entangled groups",
-         cube.pes % kLanes == 0 ? std::string() : " and one with lanes 0 to " + std::to_string(cube.pes % kLanes - 1), "; the set has ",
-         placement.egs.size(), " that serve", incomplete_egs(ranks));
+    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs in whole entangled groups",
+         cube.pes % kLanes == 0 ? std::string() : " but for the last, which needs lanes 0 to " + std::to_string(cube.pes % kLanes - 1),
+         "; the set has ", set_pes, " PEs, ", whole_egs * kLanes, " of them in whole entangled groups", incomplete_egs(ranks));
   return placement;
 }
 

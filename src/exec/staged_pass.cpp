@@ -71,6 +71,7 @@ class StagedWorker {
         places_(places),
         in_blocks_(staged_.in.per_member ? plan_.grouping.group_pes : 1),
         out_blocks_(staged_.out.per_member ? plan_.grouping.group_pes : 1),
+        scratch_(kScratchBytes),
         slab_(staged_.slab_bytes),
         incoming_(plan_.reduces ? kLanes * staged_.chunk_words * kWordBytes : 0) {}
 
@@ -118,6 +119,7 @@ class StagedWorker {
       const TileItem item = {&in, out.data()};
       TileCall call{};
       call.prefetch_end = pass_.flushes ? 0 : run_words;
+      call.streams_rows = streams_rows(plan_) && !plan_.reduces;
       if (pass_.flushes) flush(line, words);
       step_through(Pass::to_host, item, words, call);
       if (pass_.flushes) flush(line, words);
@@ -149,6 +151,7 @@ class StagedWorker {
         if (pointer != nullptr) pointer += done * kWordBytes;
       const TileItem item = {in.data(), &line};
       TileCall call{};
+      call.out_count = 1;
       call.keep_lanes = keep_lanes;
       if (flushes) flush(line, words);
       step_through(Pass::from_host, item, words, call);
@@ -178,9 +181,12 @@ class StagedWorker {
   /// Runs a pass between lines of one entangled group and its 8 rows.
   void step_through(Pass which, const TileItem &item, uint32_t words, TileCall call) const {
     call.items = &item;
+    call.scratch = scratch_.data();
     call.item_count = 1;
-    for (call.word = 0; call.word < words; call.word += kStepWords) {
-      call.words = std::min(kStepWords, words - call.word);
+    const void *const row = which == Pass::to_host ? static_cast<const void *>(item.out[0]) : item.in[0];
+    uint32_t step = words_to_line(row);
+    for (call.word = 0; call.word < words; call.word += call.words, step = kStepWords) {
+      call.words = std::min(step, words - call.word);
       pass_.kernels.pass[static_cast<int>(which)](call);
     }
   }
@@ -195,7 +201,7 @@ class StagedWorker {
   const StagedPlan &staged_;
   const Places &places_;
   const uint32_t in_blocks_, out_blocks_;
-  Scratch slab_, incoming_;
+  Scratch scratch_, slab_, incoming_;
   uint64_t word_ = 0, words_ = 0;
 };
 

@@ -18,6 +18,16 @@ const Reducer *HostPass::reducer() const {
   return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
 }
 
+bool streams_rows(const Plan &plan) {
+  constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
+  return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
+}
+
+uint32_t words_to_line(const void *row) {
+  const uint64_t past_bytes = reinterpret_cast<uintptr_t>(row) % kLineBytes;
+  return past_bytes % kWordBytes == 0 ? static_cast<uint32_t>((kLineBytes - past_bytes) / kWordBytes) : kStepWords;
+}
+
 namespace {
 
 /// Where the streams of one side of an item start, relative to the item.
@@ -76,6 +86,7 @@ class TileWorker {
     call_.lane_mask = tile_.lane_mask;
     call_.bytewise = pass.plan.bytewise;
     call_.reducer = pass.reducer();
+    call_.streams_rows = streams_rows(pass.plan);
     call_.scratch = scratch_.data();
   }
 
@@ -106,14 +117,23 @@ class TileWorker {
     const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(last - word, run_words));
     const bool flushes = pass_.flushes && tile_.in.space == Space::mram;
     const auto kernel = pass_.kernels.pass[static_cast<int>(tile_.pass)];
-    for (call_.word = 0; call_.word < words; call_.word += kStepWords) {
-      call_.words = std::min(kStepWords, words - call_.word);
+    uint32_t step = first_step_words();
+    for (call_.word = 0; call_.word < words; call_.word += call_.words, step = kStepWords) {
+      call_.words = std::min(step, words - call_.word);
       call_.prefetch_end = flushes ? 0 : run_words;
       if (flushes) flush_in();
       kernel(call_);
       if (flushes) flush_in();
     }
     return words;
+  }
+
+  /// Words of the first step of a chunk, such that the later ones meet host rows at a multiple of a line.
+  uint32_t first_step_words() const {
+    const void *row = tile_.in.space == Space::host    ? static_cast<const void *>(items_[0].in[0])
+                      : tile_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
+                                                       : nullptr;
+    return row == nullptr ? kStepWords : words_to_line(row);
   }
 
   void flush_in() {

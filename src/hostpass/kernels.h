@@ -39,7 +39,7 @@ struct Reducer {
 
 /// The streams of one item, at word 0 of the chunk.
 struct TileItem {
-  const std::byte *const *in;  // lines, or host rows for from_host and replicate
+  const std::byte *const *in;  // lines, or host rows for from_host
   std::byte *const *out;
 };
 
@@ -51,8 +51,9 @@ struct TileCall {
   uint32_t word, words;
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
   uint32_t lane_mask;
-  uint32_t keep_lanes;  // from_host: lanes whose bytes in memory stay as they are
+  uint32_t keep_lanes;  // from_host with one stream to store: lanes whose bytes in memory stay as they are
   bool bytewise;
+  bool streams_rows;  // to_host: rows are stored past the caches where they are aligned
   const Reducer *reducer;
   std::byte *scratch;  // kScratchBytes, aligned to 64
 };

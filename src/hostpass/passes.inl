@@ -363,6 +363,9 @@ void pass_fold_to_host(const TileCall &call) {
 
 // ---- host rows ----
 
+/// Bytes by which loads of host rows run after prefetches. Past the end of a row this touches nothing that can fault.
+constexpr uint64_t kRowPrefetchBytes = 512;
+
 bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
 
 void pass_to_host(const TileCall &call) {
@@ -375,7 +378,7 @@ void pass_to_host(const TileCall &call) {
       for (uint32_t lane = 0; lane < 8; ++lane) {
         if (item.out[lane] == nullptr) continue;
         std::byte *const to = host_word(call, item.out[lane], 0);
-        if (is_aligned(to))
+        if (call.streams_rows && is_aligned(to))
           Isa::stream_words(to, Isa::transpose(tile[lane]));
         else
           store_words(to, Isa::transpose(tile[lane]));
@@ -390,41 +393,41 @@ void pass_to_host(const TileCall &call) {
   }
 }
 
-void pass_from_host(const TileCall &call) {
-  uint64_t keep_beat = 0;  // bytes of a beat to keep
-  for (uint32_t lane = 0; lane < 8; ++lane)
-    if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
-  const Line keep = Line{} + keep_beat;
-  for (uint32_t i = 0; i < call.item_count; ++i) {
-    const TileItem &item = call.items[i];
-    const auto put = [&](uint32_t w, Line line) {
-      if (keep_beat != 0) line = (line & ~keep) | (Isa::load_line(item.out[0] + kLineStride * (call.word + w)) & keep);
-      put_line(call, item.out[0], w, line);
-    };
-    if (call.words == kStepWords) {
-      Line tile[kMaxTileLines];
+/// Words of 8 host rows become lines in PIM order, in `lines`.
+void lines_from_rows(const TileCall &call, const TileItem &item, Line *lines) {
+  if (call.words == kStepWords) {
+    for (uint32_t lane = 0; lane < 8; ++lane) {
+      lines[lane] = Line{};
+      if (item.in[lane] == nullptr) continue;
+      const std::byte *const from = host_word(call, item.in[lane], 0);
+      __builtin_prefetch(from + kRowPrefetchBytes);
+      lines[lane] = Isa::transpose(load_words(from));
+    }
+    transpose_tile<7>(lines);
+  } else {
+    for (uint32_t w = 0; w < call.words; ++w) {
+      Line line{};
       for (uint32_t lane = 0; lane < 8; ++lane)
-        tile[lane] = item.in[lane] != nullptr ? Isa::transpose(load_words(host_word(call, item.in[lane], 0))) : Line{};
-      transpose_tile<7>(tile);
-      for (uint32_t w = 0; w < kStepWords; ++w) put(w, tile[w]);
-    } else {
-      for (uint32_t w = 0; w < call.words; ++w) {
-        Line line{};
-        for (uint32_t lane = 0; lane < 8; ++lane)
-          if (item.in[lane] != nullptr) line[lane] = load_word(host_word(call, item.in[lane], w));
-        put(w, Isa::transpose(line));
-      }
+        if (item.in[lane] != nullptr) line[lane] = load_word(host_word(call, item.in[lane], w));
+      lines[w] = Isa::transpose(line);
     }
   }
 }
 
-void pass_replicate(const TileCall &call) {
+/// Puts the bytes of the lanes to keep, as they are in memory, into the lines that will be stored there.
+void keep_bytes(const TileCall &call, const std::byte *stream, Line *lines) {
+  uint64_t keep_beat = 0;
+  for (uint32_t lane = 0; lane < 8; ++lane)
+    if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
+  const Line keep = Line{} + keep_beat;
+  for (uint32_t w = 0; w < call.words; ++w)
+    lines[w] = (lines[w] & ~keep) | (Isa::load_line(stream + kLineStride * (call.word + w)) & keep);
+}
+
+void pass_from_host(const TileCall &call) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
-    for (uint32_t w = 0; w < call.words; ++w) {
-      Line line{};
-      for (uint32_t lane = 0; lane < 8; ++lane) line[lane] = load_word(host_word(call, call.items[i].in[extract_bits(lane, ~call.lane_mask & 7)], w));
-      lines_of(call, i)[w] = Isa::transpose(line);
-    }
+    lines_from_rows(call, call.items[i], lines_of(call, i));
+    if (call.keep_lanes != 0) keep_bytes(call, call.items[i].out[0], lines_of(call, i));
   }
   put_everywhere(call);
 }

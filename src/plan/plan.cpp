@@ -85,15 +85,17 @@ PairStep pair_step(uint32_t count, uint32_t egs) {
   return {below, count / (2 * below)};
 }
 
-/// Moves the pair steps of the outer loops into lockstep.
+/// Moves the pair steps of the outer loops into lockstep. A step of the input alone stays where it is when every item is stored to all
+/// members: the output is then the larger part by far, and has its own pairs.
 void pair_loops(TilePlan &tile) {
+  const bool stores_to_members = std::any_of(tile.out.streams.begin(), tile.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
   std::vector<Loop> rest;
   for (const Loop &loop : tile.outer) {
     const PairStep pair = pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
       return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
     };
-    if (pair.below == 0) {
+    if (pair.below == 0 || (loop.out_egs == 0 && stores_to_members)) {
       rest.push_back(loop);
       continue;
     }
@@ -108,15 +110,18 @@ void pair_loops(TilePlan &tile) {
 /// input's members is that of the reduction, so it stays.)
 void pair_streams(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
+  const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {
+    if (loop.count > 1) streams.push_back(loop);
+  };
   for (const StreamLoop &loop : side.streams) {
     const PairStep pair = pair_step(loop.count, loop.egs);
     if (pair.below == 0) {
-      (loop.egs == 0 ? blocks : members).push_back(loop);
+      add(loop.egs == 0 ? blocks : members, loop);
       continue;
     }
-    members.push_back({pair.above, 2 * pair.below * loop.egs, 2 * pair.below * loop.bytes});
-    members.push_back({pair.below, loop.egs, loop.bytes});
-    pairs.push_back({2, pair.below * loop.egs, pair.below * loop.bytes});
+    add(members, {pair.above, 2 * pair.below * loop.egs, 2 * pair.below * loop.bytes});
+    add(members, {pair.below, loop.egs, loop.bytes});
+    add(pairs, {2, pair.below * loop.egs, pair.below * loop.bytes});
   }
   side.streams = std::move(members);
   side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
@@ -133,8 +138,6 @@ TilePlan make_tile(const Plan &plan, const CollectiveRule &rule, const LaneSplit
   tile.in.offset = plan.in.space == Space::mram ? plan.src : 0;
   tile.out.offset = plan.out.space == Space::mram ? plan.dst : 0;
   rule.tile(plan, split, tile);
-  for (Side *side : {&tile.in, &tile.out})
-    if (side->streams.empty()) side->streams = {{1, 0, 0}};
   pair_loops(tile);
   pair_streams(tile.out);
   for (std::vector<Loop> *loops : {&tile.outer, &tile.ordered, &tile.lockstep}) simplify(*loops);

@@ -23,9 +23,8 @@ namespace pidcomm {
 ///   fold_lanes     member lines -> 1 line: accumulate, combine over the selected lanes, to every member (allreduce)
 ///   fold_to_host   the same, out to the host rows of the groups (reduce)
 ///   to_host        lines -> 8 host rows (gather)
-///   from_host      8 host rows -> lines (scatter)
-///   replicate      2^(3-k) host rows -> 1 line, to every member (broadcast)
-#define PIDCOMM_PASSES(X) X(transpose) X(spread) X(fold_blocks) X(fold_lanes) X(fold_to_host) X(to_host) X(from_host) X(replicate)
+///   from_host      8 host rows -> lines (scatter; broadcast, where lanes of a group share a row and lines go to every member)
+#define PIDCOMM_PASSES(X) X(transpose) X(spread) X(fold_blocks) X(fold_lanes) X(fold_to_host) X(to_host) X(from_host)
 enum class Pass {
 #define PIDCOMM_ROW(name) name,
   PIDCOMM_PASSES(PIDCOMM_ROW)

@@ -114,7 +114,7 @@ class DpuSet {
 
  private:
   DpuSet() = default;
-  struct dpu_set_t set_ {};
+  struct dpu_set_t set_{};
   bool is_allocated_ = false;
 };
 
@@ -155,8 +155,8 @@ class Hypercube {
   void transfer(dpu_xfer_t direction, std::size_t offset, std::size_t row_bytes, Bytes &rows) const {
     if (row_bytes == 0) return;
     for (std::size_t row = 0; row < dpus_.size(); ++row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpus_[row], rows.data() + row * row_bytes));
-    DPU_OK_OR_FAIL(dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, static_cast<std::uint32_t>(offset), row_bytes,
-                                 DPU_XFER_DEFAULT));
+    DPU_OK_OR_FAIL(
+        dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, static_cast<std::uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT));
   }
 
   struct dpu_set_t set_;
@@ -269,13 +269,16 @@ inline std::string name_or_code(const char *name, int code) { return name != nul
 
 inline std::string describe(const Case &c) {
   std::string text = name_or_code(pidcomm_collective_name(c.problem.collective), c.problem.collective) + " {";
-  for (std::uint32_t len : c.problem.axis_len) text += (text.back() == '{' ? "" : ",") + std::to_string(len);
+  for (std::uint32_t len : c.problem.axis_len) {
+    if (text.back() != '{') text += ',';
+    text += std::to_string(len);
+  }
   text += "} mask " + c.problem.mask + " bytes " + std::to_string(c.problem.bytes) + " src " + std::to_string(c.src) + " dst " +
           std::to_string(c.dst) + " type " + name_or_code(pidcomm_type_name(c.problem.type), c.problem.type) + " op " +
           name_or_code(pidcomm_op_name(c.problem.op), c.problem.op) + " technique " +
           name_or_code(pidcomm_technique_name(c.options.technique), c.options.technique) + " isa " +
-          name_or_code(pidcomm_isa_name(c.options.isa), c.options.isa) + " threads " + std::to_string(c.options.threads) +
-          " coherence " + name_or_code(pidcomm_coherence_name(c.options.coherence), c.options.coherence) + " fill " +
+          name_or_code(pidcomm_isa_name(c.options.isa), c.options.isa) + " threads " + std::to_string(c.options.threads) + " coherence " +
+          name_or_code(pidcomm_coherence_name(c.options.coherence), c.options.coherence) + " fill " +
           std::to_string(static_cast<int>(c.fill)) + " seed " + std::to_string(c.seed);
   return text;
 }

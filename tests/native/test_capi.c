@@ -1,12 +1,10 @@
 /* The call of the paper, from C11: reduce_scatter along y of a hypercube of 4 x 4 x 8 PEs, checked by loops written out here. */
+#include <dpu.h>
 #include <inttypes.h>
+#include <pidcomm/pidcomm.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <dpu.h>
-
-#include <pidcomm/pidcomm.h>
 
 enum { X = 4, Y = 4, Z = 8, PES = X * Y * Z, BYTES = 8192, WORDS = BYTES / 4, BLOCK_WORDS = WORDS / Y, DST = 65536 };
 

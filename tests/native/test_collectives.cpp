@@ -21,8 +21,8 @@ using machine::Hypercube;
 using verify::Fill;
 
 /// Shapes for which `tile` transposes lanes in registers; between them every number and position of selected lane bits.
-const std::vector<Axes> kFastShapes = {{8, 4},  {4, 8},    {2, 4, 4}, {2, 2, 2, 4}, {16, 3}, {4, 6},
-                                       {8, 5},  {1, 8, 4}, {64},      {24},         {2, 1, 12}, {2, 2, 6}};
+const std::vector<Axes> kFastShapes = {{8, 4}, {4, 8},    {2, 4, 4}, {2, 2, 2, 4}, {16, 3},    {4, 6},
+                                       {8, 5}, {1, 8, 4}, {64},      {24},         {2, 1, 12}, {2, 2, 6}};
 /// Shapes that take the general path, some with a partial last EG.
 const std::vector<Axes> kGeneralShapes = {{3, 5}, {5, 7}, {12, 4}, {3, 8}, {6, 4}, {7}, {5, 3, 2}, {10, 10}, {12, 16}, {1}, {2, 3, 1}};
 
@@ -166,8 +166,7 @@ TEST(Tile_LoadsEverySourceLineOnceAndStoresEveryDestinationLineOnce) {
 }
 
 TEST(Tile_TouchesNoLineOutsideTheWindowsWithoutFlushesEither) {
-  run_grid("tile, audit, no flushes", {{8, 4}, {4, 6}, {2, 4, 4}}, {PIDCOMM_ISA_AUDIT}, {PIDCOMM_TECHNIQUE_TILE},
-           {PIDCOMM_COHERENCE_NONE});
+  run_grid("tile, audit, no flushes", {{8, 4}, {4, 6}, {2, 4, 4}}, {PIDCOMM_ISA_AUDIT}, {PIDCOMM_TECHNIQUE_TILE}, {PIDCOMM_COHERENCE_NONE});
 }
 
 TEST(Conventional_IsRightForEveryCollectiveMaskLaneSplitAndInPlace) {
@@ -214,9 +213,9 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
     std::string mask;
   };
   const std::vector<Shape> shapes = {
-      {{8, 4}, "10"},  {{8, 4}, "01"},  {{8, 4}, "11"},      {{4, 8}, "01"},      {{2, 4, 4}, "101"}, {{2, 4, 4}, "010"},
-      {{2, 2, 2, 4}, "1011"}, {{2, 2, 2, 4}, "0100"}, {{16, 3}, "10"}, {{4, 6}, "01"}, {{64}, "1"}, {{8, 5}, "00"},
-      {{32, 4}, "10"}, {{3, 5}, "01"},  {{12, 4}, "11"},     {{6, 4}, "10"},      {{5, 3, 2}, "101"},
+      {{8, 4}, "10"},         {{8, 4}, "01"},         {{8, 4}, "11"},  {{4, 8}, "01"}, {{2, 4, 4}, "101"}, {{2, 4, 4}, "010"},
+      {{2, 2, 2, 4}, "1011"}, {{2, 2, 2, 4}, "0100"}, {{16, 3}, "10"}, {{4, 6}, "01"}, {{64}, "1"},        {{8, 5}, "00"},
+      {{32, 4}, "10"},        {{3, 5}, "01"},         {{12, 4}, "11"}, {{6, 4}, "10"}, {{5, 3, 2}, "101"},
   };
   // Sizes: blocks of so many words, or (from 1000 on) as many blocks as make at least so many bytes per PE.
   const std::vector<std::size_t> sizes = {0, 1, 3, 8, 13, 63, 8200, 16384 + 24, 5 * 8192};
@@ -374,10 +373,10 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
   place(c, 0, false);
   const pidcomm_trace trace = machine::run_case(cube, c);
   int best_isa = 0, best_rank = 0;
-#define ISA_ROW(ENUM, code, name, rank)                     \
+#define ISA_ROW(ENUM, code, name, rank)                       \
   if (rank > best_rank && pidcomm_isa_available(code) != 0) { \
-    best_rank = rank;                                       \
-    best_isa = code;                                        \
+    best_rank = rank;                                         \
+    best_isa = code;                                          \
   }
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
@@ -398,8 +397,8 @@ TEST(Tile_StagesTheSameMemoryWhateverTheSize) {
       std::set<std::uint64_t> staging_bytes;
       for (std::size_t blocks : {64, 640, 1280}) {
         const std::uint32_t group_pes = verify::groups_of(axis_len, "11").group_pes;
-        Case c = make_case(collective, axis_len, "11", bytes_for_blocks(collective, group_pes, 8 * blocks),
-                           {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+        Case c =
+            make_case(collective, axis_len, "11", bytes_for_blocks(collective, group_pes, 8 * blocks), {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
         place(c, 0, false);
         c.options.threads = 2;
         staging_bytes.insert(machine::run_case(cube, c).staging_bytes);
@@ -467,7 +466,8 @@ TEST(SetsOfAnyNumberOfDpus_WorkWithTheirWholeEgs) {
   const struct {
     std::uint32_t dpus;
     Axes axis_len;
-  } rows[] = {{96, {8, 12}}, {96, {4, 2, 12}}, {72, {8, 9}}, {8, {2, 4}}, {16, {4, 4}}, {20, {4, 5}}, {20, {20}}, {12, {3, 4}}, {4, {2, 2}}, {1, {1}}};
+  } rows[] = {{96, {8, 12}}, {96, {4, 2, 12}}, {72, {8, 9}}, {8, {2, 4}}, {16, {4, 4}},
+              {20, {4, 5}},  {20, {20}},       {12, {3, 4}}, {4, {2, 2}}, {1, {1}}};
   for (const auto &row : rows) {
     const DpuSet set = DpuSet::of_dpus(row.dpus);
     run_some(set, row.axis_len, grid);
@@ -601,8 +601,8 @@ TEST(NamedFunctionsAndTheirExForms_AreTheRequestsTheyName) {
       else
         host = before;
       mram.write(cube);
-      const pidcomm_request request = {collective,     c.problem.mask.c_str(), c.problem.bytes, c.src, c.dst, host.data(), host.size(),
-                                       c.problem.type, c.problem.op};
+      const pidcomm_request request = {collective,  c.problem.mask.c_str(), c.problem.bytes, c.src, c.dst, host.data(),
+                                       host.size(), c.problem.type,         c.problem.op};
       CHECK_EQ(call_by_name(cube.get(), request, options), +PIDCOMM_OK);
       const Bytes want = verify::expected(c.problem, before);
       if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, want);
@@ -633,8 +633,8 @@ TEST(Names_AreThoseOfTheTables) {
 #undef ISA_ROW
 #undef COHERENCE_ROW
   std::set<std::string> statuses;
-#define STATUS_ROW(ENUM, code, ...)                 \
-  CHECK(pidcomm_status_name(code) != nullptr);      \
+#define STATUS_ROW(ENUM, code, ...)            \
+  CHECK(pidcomm_status_name(code) != nullptr); \
   CHECK(statuses.insert(pidcomm_status_name(code)).second);
   PIDCOMM_STATUSES(STATUS_ROW)
 #undef STATUS_ROW
@@ -708,8 +708,7 @@ TEST(CallsOnOneManager_AreSerialised) {
     for (int round = 0; round < 20; ++round)
       CHECK_EQ(pidcomm_alltoall(cube.get(), "01", problem.bytes, src, src + kStep / 2, PIDCOMM_INT32), +PIDCOMM_OK);
   });
-  for (std::size_t i = 0; i < 4; ++i)
-    CHECK_EQ(verify::check(problem, before, cube.read(i * kStep + kStep / 2, problem.bytes)).first, "");
+  for (std::size_t i = 0; i < 4; ++i) CHECK_EQ(verify::check(problem, before, cube.read(i * kStep + kStep / 2, problem.bytes)).first, "");
 }
 
 TEST(Collective_WaitsForEarlierAsynchronousTransfersOfItsRanks) {
@@ -717,7 +716,7 @@ TEST(Collective_WaitsForEarlierAsynchronousTransfersOfItsRanks) {
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
   const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (machine::is_small_effort() ? 1024 : 16384),
-                                PIDCOMM_INT32, 0};
+                                PIDCOMM_INT32,    0};
   Bytes before(verify::rows_before(problem).bytes());
   verify::fill_distinct(2, problem.bytes, before);
   for (std::size_t pe = 0; pe < 64; ++pe) DPU_OK_OR_FAIL(dpu_prepare_xfer(cube.dpu(pe), &before[pe * problem.bytes]));

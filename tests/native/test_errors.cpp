@@ -94,7 +94,7 @@ struct Breakage {
   std::vector<int> collectives;  ///< empty: all
   std::vector<int> statuses;     ///< any of these is right
   std::vector<std::string> words;
-  bool is_bytes_free;            ///< the error stays one with bytes = 0
+  bool is_bytes_free;  ///< the error stays one with bytes = 0
   std::function<void(pidcomm_request &, pidcomm_options &)> apply;
 };
 
@@ -180,8 +180,8 @@ TEST(Bytes_MustBeBlocksOfAMultipleOf8) {
 }
 
 TEST(Windows_MustBeAlignedInsideMramAndApart) {
-  const std::vector<int> sources = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
-                                    PIDCOMM_ALLGATHER, PIDCOMM_GATHER,        PIDCOMM_REDUCE};
+  const std::vector<int> sources = {PIDCOMM_ALLTOALL,  PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
+                                    PIDCOMM_ALLGATHER, PIDCOMM_GATHER,         PIDCOMM_REDUCE};
   const std::vector<int> targets = {PIDCOMM_ALLTOALL,  PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
                                     PIDCOMM_ALLGATHER, PIDCOMM_SCATTER,        PIDCOMM_BROADCAST};
   const auto src = [](std::size_t at) { return [at](pidcomm_request &r, pidcomm_options &) { r.src = at; }; };
@@ -220,18 +220,42 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
           {"bytes overflow", {}, either, {}, false, bytes(SIZE_MAX / 256 * 256)},
           {"bytes overflow when doubled", {}, either, {}, false, bytes(std::size_t{1} << 63)},
           {"bytes overflow in 32 parts", {}, either, {}, false, bytes(std::size_t{1} << 59)},
-          {"overlap by one word, dst behind", {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE_SCATTER}, window,
-           {std::to_string(kSrc), std::to_string(kSrc + kIn - 8)}, false, both(kSrc, kSrc + kIn - 8)},
-          {"overlap by one word, dst before", {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER}, window,
-           {std::to_string(kSrc), std::to_string(kSrc - kIn + 8)}, false, both(kSrc, kSrc - kIn + 8)},
-          {"shifted by one word", {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER, PIDCOMM_REDUCE_SCATTER}, window,
-           {std::to_string(kSrc)}, false, both(kSrc, kSrc + 8)},
-          {"result in block 1 of the source", {PIDCOMM_REDUCE_SCATTER}, window, {std::to_string(kSrc + kBlock)}, false,
+          {"overlap by one word, dst behind",
+           {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE_SCATTER},
+           window,
+           {std::to_string(kSrc), std::to_string(kSrc + kIn - 8)},
+           false,
+           both(kSrc, kSrc + kIn - 8)},
+          {"overlap by one word, dst before",
+           {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER},
+           window,
+           {std::to_string(kSrc), std::to_string(kSrc - kIn + 8)},
+           false,
+           both(kSrc, kSrc - kIn + 8)},
+          {"shifted by one word",
+           {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER, PIDCOMM_REDUCE_SCATTER},
+           window,
+           {std::to_string(kSrc)},
+           false,
+           both(kSrc, kSrc + 8)},
+          {"result in block 1 of the source",
+           {PIDCOMM_REDUCE_SCATTER},
+           window,
+           {std::to_string(kSrc + kBlock)},
+           false,
            both(kSrc, kSrc + kBlock)},
           {"result reaches into block 0", {PIDCOMM_REDUCE_SCATTER}, window, {std::to_string(kSrc - 8)}, false, both(kSrc, kSrc - 8)},
-          {"contribution in block 1 of the result", {PIDCOMM_ALLGATHER}, window, {std::to_string(kSrc + kBlock)}, false,
+          {"contribution in block 1 of the result",
+           {PIDCOMM_ALLGATHER},
+           window,
+           {std::to_string(kSrc + kBlock)},
+           false,
            both(kSrc + kBlock, kSrc)},
-          {"contribution in the last block of the result", {PIDCOMM_ALLGATHER}, window, {std::to_string(kSrc + kIn - kBlock)}, false,
+          {"contribution in the last block of the result",
+           {PIDCOMM_ALLGATHER},
+           window,
+           {std::to_string(kSrc + kIn - kBlock)},
+           false,
            both(kSrc + kIn - kBlock, kSrc)},
       },
       true);
@@ -271,7 +295,11 @@ TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
           {"host too large", {PIDCOMM_SCATTER, PIDCOMM_GATHER}, status, {parts, std::to_string(2 * 32 * Rig::kBytes + 8)}, false, off(8)},
           {"host too large", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row}, false, off(1)},
           {"host size huge", hosts, status, {std::to_string(SIZE_MAX)}, false, size(SIZE_MAX)},
-          {"host not empty for no bytes", hosts, status, {}, false,
+          {"host not empty for no bytes",
+           hosts,
+           status,
+           {},
+           false,
            [](pidcomm_request &r, pidcomm_options &) {
              r.bytes = 0;
              r.host_bytes = 8;
@@ -284,22 +312,33 @@ TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
   const std::vector<int> reductions = {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE};
   std::vector<Breakage> breakages;
   for (int type : {0, 3, 5, 15, 26, 16 + 256, -1, 1 << 30})
-    breakages.push_back({"unknown type", {}, {PIDCOMM_ERR_TYPE}, {std::to_string(type)}, true,
-                         [type](pidcomm_request &r, pidcomm_options &) { r.type = type; }});
+    breakages.push_back(
+        {"unknown type", {}, {PIDCOMM_ERR_TYPE}, {std::to_string(type)}, true, [type](pidcomm_request &r, pidcomm_options &) {
+           r.type = type;
+         }});
   for (int op : {-1, 7, 256, 1 << 30})
-    breakages.push_back({"unknown operator", reductions, {PIDCOMM_ERR_OP}, {std::to_string(op)}, true,
-                         [op](pidcomm_request &r, pidcomm_options &) { r.op = op; }});
+    breakages.push_back(
+        {"unknown operator", reductions, {PIDCOMM_ERR_OP}, {std::to_string(op)}, true, [op](pidcomm_request &r, pidcomm_options &) {
+           r.op = op;
+         }});
   for (int type : {1, 2, 4, 8})
     for (int op : {PIDCOMM_MIN, PIDCOMM_MAX})
-      breakages.push_back({"order of a bare size", reductions, {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE},
-                           {pidcomm_op_name(op), "int" + std::to_string(8 * type)}, true,
+      breakages.push_back({"order of a bare size",
+                           reductions,
+                           {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE},
+                           {pidcomm_op_name(op), "int" + std::to_string(8 * type)},
+                           true,
                            [type, op](pidcomm_request &r, pidcomm_options &) {
                              r.type = type;
                              r.op = op;
                            }});
   for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
     for (int op : {PIDCOMM_AND, PIDCOMM_OR, PIDCOMM_XOR})
-      breakages.push_back({"bits of a float", reductions, {PIDCOMM_ERR_OP}, {pidcomm_op_name(op), pidcomm_type_name(type)}, true,
+      breakages.push_back({"bits of a float",
+                           reductions,
+                           {PIDCOMM_ERR_OP},
+                           {pidcomm_op_name(op), pidcomm_type_name(type)},
+                           true,
                            [type, op](pidcomm_request &r, pidcomm_options &) {
                              r.type = type;
                              r.op = op;
@@ -332,10 +371,10 @@ TEST(Options_MustBeKnownAndPossibleOnThisMachine) {
     breakages.push_back({"coherence", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.coherence = value; }});
   }
   for (int value : {-1, 1025, 1 << 30})
-    breakages.push_back({"threads", {}, status, {std::to_string(value)}, true,
-                         [value](pidcomm_request &, pidcomm_options &o) { o.threads = value; }});
-#define ISA_ROW(ENUM, code, name, rank)       \
-  if (pidcomm_isa_available(code) == 0)       \
+    breakages.push_back(
+        {"threads", {}, status, {std::to_string(value)}, true, [value](pidcomm_request &, pidcomm_options &o) { o.threads = value; }});
+#define ISA_ROW(ENUM, code, name, rank) \
+  if (pidcomm_isa_available(code) == 0) \
     breakages.push_back({"isa of another machine", {}, status, {name}, true, [](pidcomm_request &, pidcomm_options &o) { o.isa = code; }});
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
@@ -500,7 +539,7 @@ TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
   hypercube_manager *manager = nullptr;
   check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &manager), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
   check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null manager");
-  struct dpu_set_t nothing {};
+  struct dpu_set_t nothing{};
   check_error(pidcomm_hypercube_create(nothing, 2, len, &manager), {PIDCOMM_ERR_SET}, {}, "empty set");
 }
 
@@ -571,7 +610,7 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
           check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0"}, "fault");
         else
           pidcomm_run(rig.cube.get(), &request, &options, nullptr);  // no bytes: may or may not look at the device, must not hang
-        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));  // the next run clears the fault
+        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                      // the next run clears the fault
         DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
         rig.unchanged.check();
       }

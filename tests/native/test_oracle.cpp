@@ -149,9 +149,9 @@ TEST(Gather_IsTheInverseOfScatter) {
 }
 
 TEST(Reduce_GivesOneHostRowPerGroup) {
-  CHECK_EQ(text(result<int>({verify::kREDUCE, {2, 3}, "01", 8, verify::kINT32, verify::kMIN},
-                            {0, 1, 10, 11, -20, 21, 30, 31, 40, -41, 50, 51})),
-           "-20 -41 10 11 ");
+  CHECK_EQ(
+      text(result<int>({verify::kREDUCE, {2, 3}, "01", 8, verify::kINT32, verify::kMIN}, {0, 1, 10, 11, -20, 21, 30, 31, 40, -41, 50, 51})),
+      "-20 -41 10 11 ");
 }
 
 TEST(Broadcast_GivesEveryMemberItsGroupsRow) {
@@ -341,8 +341,8 @@ TEST(Check_FindsEveryCorruptedByteThatExpectedAndCompareFind) {
     got[row_bytes + 2] ^= 1;
     got[got.size() - 1] ^= 0x80;
     const verify::Verdict all = verify::check(problem, before, got);
-    const verify::Verdict one = verify::compare(problem.type, row_bytes, got, want, true,
-                                                verify::rows_after(problem).at_pes ? "PE" : "host row");
+    const verify::Verdict one =
+        verify::compare(problem.type, row_bytes, got, want, true, verify::rows_after(problem).at_pes ? "PE" : "host row");
     CHECK_EQ(all.wrong, 3u);
     CHECK_EQ(one.wrong, 3u);
     CHECK_EQ(all.first, one.first);
@@ -360,14 +360,14 @@ TEST(LargePayloads_GiveTheSameBytesOnAllCpus) {
 }
 
 TEST(MeaninglessProblems_AreRejected) {
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));      // mask too short
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));     // not a mask
-  CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));       // no PE
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "11", 28, verify::kINT32}, 168));     // no 6 blocks
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, 3}, 144));                  // no type
-  CHECK(is_rejected({8, {2, 3}, "10", 24, verify::kINT32}, 144));                     // no collective
-  CHECK(is_rejected({verify::kREDUCE, {2, 3}, "10", 24, verify::kINT32, 7}, 144));    // no operator
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, verify::kINT32}, 143));     // not the input
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));    // mask too short
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));   // not a mask
+  CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));     // no PE
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "11", 28, verify::kINT32}, 168));   // no 6 blocks
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, 3}, 144));                // no type
+  CHECK(is_rejected({8, {2, 3}, "10", 24, verify::kINT32}, 144));                   // no collective
+  CHECK(is_rejected({verify::kREDUCE, {2, 3}, "10", 24, verify::kINT32, 7}, 144));  // no operator
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, verify::kINT32}, 143));   // not the input
 }
 
 // ---- fills ------------------------------------------------------------------------------------------------------------------------
