@@ -7,9 +7,15 @@
 namespace pidcomm {
 namespace {
 
-/// A line as a value: 8 words of 64 bits. In PIM order byte `lane` of word r is byte r of that lane's word; in host order word `lane` is
-/// the lane's word.
-typedef uint64_t Line __attribute__((vector_size(64)));
+/// A line as a value, in registers of PartBytes bytes: 8 words of 64 bits. In PIM order byte `lane` of word r is byte r of that lane's word;
+/// in host order word `lane` is the lane's word.
+template <int PartBytes>
+struct LineOf {
+  static constexpr int kPartBytes = PartBytes;
+  static constexpr int kParts = 64 / PartBytes;
+  typedef uint64_t Part __attribute__((vector_size(PartBytes)));
+  Part part[kParts];
+};
 
 template <class T, int N>
 struct Table {

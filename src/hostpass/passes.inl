@@ -1,5 +1,5 @@
 // The passes, written once over an instruction set's line primitives. Included by each src/hostpass/isa/*.cpp inside an anonymous
-// namespace, after its `struct Isa`, which provides (all static, inline):
+// namespace, after its type `Line` (a LineOf) and its `struct Isa`, which provides (all static, inline):
 //   Line load_line(const std::byte *)            one line of the region
 //   void store_line(std::byte *, Line)           one line of the region, whole, non-temporal
 //   void stream_words(std::byte *, Line)         64 aligned bytes of a host row, non-temporal
@@ -14,12 +14,17 @@
 
 constexpr int kMaxTileLines = 8;
 
+/// A line of zeros.
+constexpr Line kZeroLine = {};
+
 Line load_words(const std::byte *from) {
   Line line;
-  __builtin_memcpy(&line, from, sizeof line);
+  for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(&line.part[i], from + i * Line::kPartBytes, Line::kPartBytes);
   return line;
 }
-void store_words(std::byte *to, Line line) { __builtin_memcpy(to, &line, sizeof line); }
+void store_words(std::byte *to, Line line) {
+  for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(to + i * Line::kPartBytes, &line.part[i], Line::kPartBytes);
+}
 
 uint64_t load_word(const std::byte *from) {
   uint64_t word;
@@ -27,6 +32,8 @@ uint64_t load_word(const std::byte *from) {
   return word;
 }
 void store_word(std::byte *to, uint64_t word) { __builtin_memcpy(to, &word, sizeof word); }
+
+std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 
 /// Words by which loads run after prefetches.
 constexpr uint32_t kPrefetchWords = 2 * kStepWords;
@@ -129,11 +136,6 @@ void pass_spread(const TileCall &call) {
 
 // ---- reductions: element types and operators ----
 
-template <class T>
-struct LineOf {
-  typedef T Vector __attribute__((vector_size(64)));
-};
-
 /// What an operator does to two vectors of elements.
 template <int Op>
 struct Operator;
@@ -181,7 +183,8 @@ V extreme(V a, V b) {
   using Element = __typeof__(a[0] + 0);
   if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
     // Where a == b only the sign of a zero can differ: or keeps a -0, and drops it.
-    const auto zeros = IsMin ? ((Line)a | (Line)b) : ((Line)a & (Line)b);
+    typedef Line::Part Bits;
+    const Bits zeros = IsMin ? ((Bits)a | (Bits)b) : ((Bits)a & (Bits)b);
     result = a == b ? (V)zeros : result;
     result = (a != a) | (b != b) ? a + b : result;
   }
@@ -226,8 +229,10 @@ struct Unsigned<int64_t> {
 
 template <class T, int Op>
 Line combine_lines(Line a, Line b) {
-  typedef typename LineOf<T>::Vector V;
-  return (Line)Operator<Op>::apply((V)a, (V)b);
+  typedef T Elements __attribute__((vector_size(Line::kPartBytes)));
+  Line result;
+  for (int i = 0; i < Line::kParts; ++i) result.part[i] = (Line::Part)Operator<Op>::apply((Elements)a.part[i], (Elements)b.part[i]);
+  return result;
 }
 
 template <class T, int Op, bool Bytewise>
@@ -270,7 +275,7 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
   std::size_t i = 0;
   for (; i + sizeof(Line) <= bytes; i += sizeof(Line)) store_words(into + i, combine_lines<T, Op>(load_words(into + i), load_words(from + i)));
   if (i == bytes) return;
-  Line a{}, b{};
+  Line a = kZeroLine, b = kZeroLine;
   __builtin_memcpy(&a, into + i, bytes - i);
   __builtin_memcpy(&b, from + i, bytes - i);
   a = combine_lines<T, Op>(a, b);
@@ -322,7 +327,7 @@ void finish_blocks(const TileCall &call) {
         for (int i = 0; i < kLines; ++i) tile[i] = Isa::transpose(tile[i]);
       for (int step = 1; step < kLines; step *= 2)
         for (int i = 0; i < kLines; i += 2 * step)
-          call.reducer->combine(reinterpret_cast<std::byte *>(&tile[i]), reinterpret_cast<const std::byte *>(&tile[i + step]), sizeof(Line));
+          call.reducer->combine(bytes_of(&tile[i]), bytes_of(&tile[i + step]), sizeof(Line));
       acc[w] = call.bytewise ? tile[0] : Isa::transpose(tile[0]);
     }
   }
@@ -330,7 +335,7 @@ void finish_blocks(const TileCall &call) {
 
 void pass_fold_blocks(const TileCall &call) {
   for (uint32_t i = 0; i < call.item_count; ++i)
-    call.reducer->accumulate(call, call.items[i], 1u << count_bits(call.lane_mask), reinterpret_cast<std::byte *>(lines_of(call, i)));
+    call.reducer->accumulate(call, call.items[i], 1u << count_bits(call.lane_mask), bytes_of(lines_of(call, i)));
   PIDCOMM_BY_LANE_MASK(finish_blocks, call);
   put_everywhere(call);
 }
@@ -339,8 +344,8 @@ void pass_fold_blocks(const TileCall &call) {
 void fold_items(const TileCall &call, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const lines = lines_of(call, i);
-    call.reducer->accumulate(call, call.items[i], 1, reinterpret_cast<std::byte *>(lines));
-    call.reducer->fold_lanes(reinterpret_cast<std::byte *>(lines), call.words, call.lane_mask);
+    call.reducer->accumulate(call, call.items[i], 1, bytes_of(lines));
+    call.reducer->fold_lanes(bytes_of(lines), call.words, call.lane_mask);
     if (call.bytewise != to_pim_order)
       for (uint32_t w = 0; w < call.words; ++w) lines[w] = Isa::transpose(lines[w]);
   }
@@ -356,7 +361,7 @@ void pass_fold_to_host(const TileCall &call) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     for (uint32_t o = 0; o < call.out_count; ++o) {
       const uint32_t lane = deposit_bits(o, ~call.lane_mask & 7);
-      for (uint32_t w = 0; w < call.words; ++w) store_word(host_word(call, call.items[i].out[o], w), lines_of(call, i)[w][lane]);
+      for (uint32_t w = 0; w < call.words; ++w) store_word(host_word(call, call.items[i].out[o], w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
     }
   }
 }
@@ -385,9 +390,9 @@ void pass_to_host(const TileCall &call) {
       }
     } else {
       for (uint32_t w = 0; w < call.words; ++w) {
-        const Line line = Isa::transpose(next_line(call, item.in[0], w));
+        Line line = Isa::transpose(next_line(call, item.in[0], w));
         for (uint32_t lane = 0; lane < 8; ++lane)
-          if (item.out[lane] != nullptr) store_word(host_word(call, item.out[lane], w), line[lane]);
+          if (item.out[lane] != nullptr) store_word(host_word(call, item.out[lane], w), load_word(bytes_of(&line) + 8 * lane));
       }
     }
   }
@@ -396,19 +401,21 @@ void pass_to_host(const TileCall &call) {
 /// Words of 8 host rows become lines in PIM order, in `lines`.
 void lines_from_rows(const TileCall &call, const TileItem &item, Line *lines) {
   if (call.words == kStepWords) {
+    Line tile[kMaxTileLines];
     for (uint32_t lane = 0; lane < 8; ++lane) {
-      lines[lane] = Line{};
+      tile[lane] = kZeroLine;
       if (item.in[lane] == nullptr) continue;
       const std::byte *const from = host_word(call, item.in[lane], 0);
       __builtin_prefetch(from + kRowPrefetchBytes);
-      lines[lane] = Isa::transpose(load_words(from));
+      tile[lane] = Isa::transpose(load_words(from));
     }
-    transpose_tile<7>(lines);
+    transpose_tile<7>(tile);
+    for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = tile[w];
   } else {
     for (uint32_t w = 0; w < call.words; ++w) {
-      Line line{};
+      Line line = kZeroLine;
       for (uint32_t lane = 0; lane < 8; ++lane)
-        if (item.in[lane] != nullptr) line[lane] = load_word(host_word(call, item.in[lane], w));
+        if (item.in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(call, item.in[lane], w)));
       lines[w] = Isa::transpose(line);
     }
   }
@@ -419,9 +426,10 @@ void keep_bytes(const TileCall &call, const std::byte *stream, Line *lines) {
   uint64_t keep_beat = 0;
   for (uint32_t lane = 0; lane < 8; ++lane)
     if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
-  const Line keep = Line{} + keep_beat;
-  for (uint32_t w = 0; w < call.words; ++w)
-    lines[w] = (lines[w] & ~keep) | (Isa::load_line(stream + kLineStride * (call.word + w)) & keep);
+  for (uint32_t w = 0; w < call.words; ++w) {
+    const Line old = Isa::load_line(stream + kLineStride * (call.word + w));
+    for (int i = 0; i < Line::kParts; ++i) lines[w].part[i] = (lines[w].part[i] & ~keep_beat) | (old.part[i] & keep_beat);
+  }
 }
 
 void pass_from_host(const TileCall &call) {
@@ -439,15 +447,15 @@ void flush_lines(const std::byte *line, uint32_t words) {
 }
 
 void stream_lines(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns) {
-  Line sink{};
+  Line sink = kZeroLine;
   for (uint32_t w = 0; w < words; ++w) {
     for (uint32_t column = 0; column < columns; ++column) {
       const uint64_t at = kLineStride * w + kLineBytes * column;
-      const Line line = in != nullptr ? Isa::load_line(in + at) : Line{};
+      const Line line = in != nullptr ? Isa::load_line(in + at) : kZeroLine;
       if (out != nullptr)
         Isa::store_line(out + at, line);
       else
-        sink |= line;
+        sink = combine_lines<uint64_t, PIDCOMM_OR>(sink, line);
     }
   }
   __asm__ volatile("" : : "m"(sink));  // the loads happen

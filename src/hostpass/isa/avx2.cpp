@@ -8,21 +8,14 @@
 namespace pidcomm {
 namespace {
 
+typedef LineOf<32> Line;
+
 struct Isa {
   struct Halves {
     __m256i low, high;
   };
-  static Halves halves(Line line) {
-    Halves h;
-    __builtin_memcpy(&h, &line, sizeof h);
-    return h;
-  }
-  static Line join(__m256i low, __m256i high) {
-    const Halves h = {low, high};
-    Line line;
-    __builtin_memcpy(&line, &h, sizeof line);
-    return line;
-  }
+  static Halves halves(Line line) { return {(__m256i)line.part[0], (__m256i)line.part[1]}; }
+  static Line join(__m256i low, __m256i high) { return {{(Line::Part)low, (Line::Part)high}}; }
   template <int Bit>
   static __m256i lane_xor() {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(&kLaneXor<Bit>));

@@ -1,9 +1,12 @@
 // Line primitives of AVX-512BW: a line is one register. `transpose` comes from the derived struct.
-struct Avx512Ops {
-  static __m512i reg(Line line) { return (__m512i)line; }
+typedef LineOf<64> Line;
 
-  static Line load_line(const std::byte *from) { return (Line)_mm512_load_si512(from); }
-  static void store_line(std::byte *to, Line line) { _mm512_stream_si512(reinterpret_cast<__m512i *>(to), reg(line)); }
+struct Avx512Ops {
+  static __m512i reg(Line x) { return (__m512i)x.part[0]; }
+  static Line line(__m512i reg) { return {{(Line::Part)reg}}; }
+
+  static Line load_line(const std::byte *from) { return line(_mm512_load_si512(from)); }
+  static void store_line(std::byte *to, Line x) { _mm512_stream_si512(reinterpret_cast<__m512i *>(to), reg(x)); }
   static void stream_words(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
   static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
@@ -13,25 +16,25 @@ struct Avx512Ops {
   static void butterfly(Line &a, Line &b) {
     const __m512i control = _mm512_loadu_si512(&kLaneXor<Bit>);
     const __m512i old_a = reg(a);
-    a = (Line)_mm512_mask_shuffle_epi8(old_a, high_lanes<Bit>(), reg(b), control);
-    b = (Line)_mm512_mask_shuffle_epi8(reg(b), ~high_lanes<Bit>(), old_a, control);
+    a = line(_mm512_mask_shuffle_epi8(old_a, high_lanes<Bit>(), reg(b), control));
+    b = line(_mm512_mask_shuffle_epi8(reg(b), ~high_lanes<Bit>(), old_a, control));
   }
 
   template <int Bit>
-  static Line swap_lanes(Line line) {
-    return (Line)_mm512_shuffle_epi8(reg(line), _mm512_loadu_si512(&kLaneXor<Bit>));
+  static Line swap_lanes(Line x) {
+    return line(_mm512_shuffle_epi8(reg(x), _mm512_loadu_si512(&kLaneXor<Bit>)));
   }
 
-  static Line swap_words(Line line, int bit) {
+  static Line swap_words(Line x, int bit) {
     const __m512i identity = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-    return (Line)_mm512_permutexvar_epi64(_mm512_xor_si512(identity, _mm512_set1_epi64(1 << bit)), reg(line));
+    return line(_mm512_permutexvar_epi64(_mm512_xor_si512(identity, _mm512_set1_epi64(1 << bit)), reg(x)));
   }
 
   static __m512i lane_control(uint64_t map) {
     const long long low = static_cast<long long>(map), high = static_cast<long long>(map + 0x0808080808080808u);
     return _mm512_setr_epi64(low, high, low, high, low, high, low, high);
   }
-  static Line shuffle_lanes(Line line, __m512i control) { return (Line)_mm512_shuffle_epi8(reg(line), control); }
+  static Line shuffle_lanes(Line x, __m512i control) { return line(_mm512_shuffle_epi8(reg(x), control)); }
 
  private:
   /// Bytes of a line whose lane has the bit set, one mask bit per byte.

@@ -18,7 +18,7 @@ constexpr Table<uint8_t, 64> kTransposed = [] {
 }();
 
 struct Isa : Avx512Ops {
-  static Line transpose(Line line) { return (Line)_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(line)); }
+  static Line transpose(Line x) { return line(_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(x))); }
 };
 
 #include "hostpass/passes.inl"

@@ -1,4 +1,6 @@
 // Line primitives in plain 64-bit arithmetic, but for memory access: struct Isa derives from ScalarOps and adds it.
+typedef LineOf<16> Line;  // baseline x86-64 has registers of 16 bytes
+
 struct ScalarOps {
   static void fence() { __builtin_ia32_mfence(); }
 
@@ -25,29 +27,36 @@ struct ScalarOps {
   static void butterfly(Line &a, Line &b) {
     constexpr uint64_t kHigh = lanes_with(Bit);
     constexpr int kShift = 8 << Bit;
-    const Line new_a = (a & ~kHigh) | (b << kShift & kHigh);
-    b = (b & kHigh) | (a >> kShift & ~kHigh);
-    a = new_a;
+    for (int i = 0; i < Line::kParts; ++i) {
+      const Line::Part old_a = a.part[i];
+      a.part[i] = (old_a & ~kHigh) | (b.part[i] << kShift & kHigh);
+      b.part[i] = (b.part[i] & kHigh) | (old_a >> kShift & ~kHigh);
+    }
   }
 
   template <int Bit>
   static Line swap_lanes(Line line) {
     constexpr uint64_t kHigh = lanes_with(Bit);
     constexpr int kShift = 8 << Bit;
-    return (line << kShift & kHigh) | (line >> kShift & ~kHigh);
+    for (Line::Part &part : line.part) part = (part << kShift & kHigh) | (part >> kShift & ~kHigh);
+    return line;
   }
 
   static Line swap_words(Line line, int bit) {
-    Line swapped;
-    for (int i = 0; i < 8; ++i) swapped[i] = line[i ^ 1 << bit];
-    return swapped;
+    uint64_t word[8];
+    __builtin_memcpy(word, &line, sizeof word);
+    uint64_t swapped[8];
+    for (int i = 0; i < 8; ++i) swapped[i] = word[i ^ 1 << bit];
+    __builtin_memcpy(&line, swapped, sizeof swapped);
+    return line;
   }
 
   static uint64_t lane_control(uint64_t map) { return map; }
 
   static Line shuffle_lanes(Line line, uint64_t map) {
-    Line shuffled{};
-    for (int lane = 0; lane < 8; ++lane) shuffled |= (line >> 8 * (map >> 8 * lane & 7) & 0xFF) << 8 * lane;
+    Line shuffled = {};
+    for (int lane = 0; lane < 8; ++lane)
+      for (int i = 0; i < Line::kParts; ++i) shuffled.part[i] |= (line.part[i] >> 8 * (map >> 8 * lane & 7) & 0xFF) << 8 * lane;
     return shuffled;
   }
 };
