@@ -183,14 +183,13 @@ class Checker:
         if not case.is_exact_set:
             return self._failure_on(self._pool, self._pool_pes, case)
         with allocate(pes=case.problem.pes) as own:
-            return self._failure_on(own, case.problem.pes, case) if _usable_pes(own) >= case.problem.pes else None
+            return self._failure_on(own, case.problem.pes, case)
 
     def _failure_on(self, pe_set: PeSet, usable_pes: int, case: Case) -> str | None:
-        problem = case.problem
-        rounded_pes = -(-problem.pes // 8) * 8
-        around = pe_set.hypercube(min(usable_pes, rounded_pes + EXTRA_PES))
-        cube = pe_set.hypercube(*problem.shape)
+        rounded_pes = -(-case.problem.pes // 8) * 8
         try:
+            around = pe_set.hypercube(min(usable_pes, rounded_pes + EXTRA_PES))
+            cube = pe_set.hypercube(*case.problem.shape)
             return "; ".join(_run(cube, around, case)) or None
         except (Error, ValueError) as error:
             return f"{type(error).__name__}: {error}"

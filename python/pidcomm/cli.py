@@ -23,7 +23,7 @@ from pidcomm.errors import Error
 from pidcomm.explain import explain
 from pidcomm.measure import Scratch, make_transfers_alike, measure_sdk, require_memory
 from pidcomm.oracle import Problem
-from pidcomm.sizes import format_shape, format_size, parse_names, parse_shape, parse_size
+from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size, parse_shape, parse_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 WRONG_RESULT, USAGE_ERROR = 1, 2
@@ -116,7 +116,7 @@ def demo(
 
     Examples:  pidcomm demo   |   pidcomm demo --shape 8x8x4 --mask 110 --bytes 64KiB
     """
-    lengths, size_bytes = parse_shape(shape), parse_size(size)
+    lengths, size_bytes = parse_shape(shape), parse_positive_size(size)
     with pidcomm.allocate(pes=_pes(lengths)) as pes:
         size_bytes = _affordable(pes.pes, size_bytes)
         it = Demo(pes, lengths, mask, size_bytes)
@@ -263,12 +263,12 @@ def bench(
     Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
     rows.jsonl
     """
-    lengths, size_bytes = parse_shape(shape), parse_size(size)
+    lengths, size_bytes = parse_shape(shape), parse_positive_size(size)
     names = parse_names(
         "all" if collectives in (None, [], ["all"]) else ",".join(collectives or ()), COLLECTIVES, "collective"
     )
     techniques = parse_names(technique, TECHNIQUES, "technique")
-    pidcomm.machine(hugepages=hugepages is Switch.on)
+    _use_hugepages(hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "isa": isa, "threads": threads or pidcomm.machine().threads}
     for name in names:
         arguments: Any = {"dst": size_bytes, "dtype": dtype, "op": op}
@@ -303,6 +303,10 @@ def bench(
         except OSError as error:
             raise Error(f"cannot write {json_file}: {error.strerror}") from None
     _exit_if_wrong(wrong)
+
+
+def _use_hugepages(are_wanted: bool) -> None:
+    pidcomm.machine(hugepages=are_wanted)
 
 
 def main() -> None:

@@ -65,7 +65,6 @@ class Hypercube:
         self._core = core_set.hypercube(list(self._shape))
         self._pes = int(np.prod(self._shape, dtype=np.uint64))
         self._no_axis = "0" * len(self._shape)
-        self.arrays = ArrayCollectives(self)
         self.last_trace: Trace | None = None
 
     @property
@@ -77,6 +76,11 @@ class Hypercube:
     def pes(self) -> int:
         """Number of PEs."""
         return self._pes
+
+    @property
+    def arrays(self) -> ArrayCollectives:
+        """The collectives from array to array."""
+        return ArrayCollectives(self)
 
     @property
     def pe_set(self) -> PeSet:

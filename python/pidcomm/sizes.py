@@ -25,6 +25,13 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
+def parse_positive_size(text: str) -> int:
+    """Return a number of bytes, at least 1. Raises ArgumentError."""
+    if (size := parse_size(text)) == 0:
+        raise ArgumentError("there is nothing to time in 0 bytes per PE")
+    return size
+
+
 def parse_shape(text: str) -> tuple[int, ...]:
     """Return axis lengths: "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")

@@ -1,5 +1,5 @@
-// pidcomm._core: the C APIs of pidcomm and dpuemu and the oracle, as they are, for Python. No policy: names, defaults, shapes and dtypes are
-// the business of the package around it.
+// pidcomm._core: the C APIs of pidcomm and dpuemu and the oracle, as they are, for Python. No policy: names, defaults, shapes and dtypes
+// are the business of the package around it.
 //
 // Memory comes as one-dimensional contiguous arrays of bytes. Nothing that waits or moves bytes holds the interpreter's lock.
 #include <dpuemu.h>
@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -138,7 +139,8 @@ nb::dict dict_of(const pidcomm_trace &trace) {
   return dict;
 }
 
-/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing waits for them, and ends the managers first.
+/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing turns new ones away, waits for the others, and
+/// ends the managers first.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
@@ -152,18 +154,14 @@ class Allocation {
   Allocation &operator=(const Allocation &) = delete;
 
   void free() {
+    if (is_freed_.exchange(true)) return;
     const std::unique_lock lock(mutex_);
-    if (is_freed_) return;
     for (hypercube_manager *manager : managers_) pidcomm_hypercube_destroy(manager);
     managers_.clear();
-    is_freed_ = true;
     check_device(dpu_free(set_), "freeing the PE set");
   }
 
-  bool is_freed() const {
-    const std::shared_lock lock(mutex_);
-    return is_freed_;
-  }
+  bool is_freed() const { return is_freed_; }
 
   hypercube_manager *add(const std::vector<uint32_t> &lengths) {
     const std::unique_lock lock(mutex_);
@@ -198,7 +196,7 @@ class Allocation {
   struct dpu_set_t set_;
   mutable std::shared_mutex mutex_;
   std::vector<hypercube_manager *> managers_;
-  bool is_freed_ = false;
+  std::atomic<bool> is_freed_ = false;
 };
 
 class Cube {
@@ -259,8 +257,8 @@ class Cube {
       uint32_t pe;
       PIDCOMM_FOREACH_PE(manager_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
       const double begin = now_s();
-      check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(offset),
-                                 row_bytes, DPU_XFER_DEFAULT),
+      check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME,
+                                 static_cast<uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT),
                    "dpu_push_xfer");
       return now_s() - begin;
     });
@@ -304,10 +302,7 @@ class Set {
     const nb::gil_scoped_release released;
     allocation_->free();
   }
-  bool is_freed() const {
-    const nb::gil_scoped_release released;
-    return allocation_->is_freed();
-  }
+  bool is_freed() const { return allocation_->is_freed(); }
   uint32_t pes() const { return pes_; }
   uint32_t ranks() const { return ranks_; }
 
@@ -358,7 +353,8 @@ std::string plan_json(const std::vector<uint32_t> &lengths, const Request &reque
   std::string json(std::size_t{1} << 12, '\0');
   for (;;) {
     std::size_t length = 0;
-    check(pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json.data(), json.size(), &length));
+    check(pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json.data(),
+                            json.size(), &length));
     const bool is_whole = length < json.size();
     json.resize(is_whole ? length : length + 1);
     if (is_whole) return json;
@@ -382,9 +378,10 @@ nb::dict get_machine() {
 /// fields: those of dpuemu_machine_t, in its order.
 void configure_machine(const std::array<uint32_t, 7> &fields, const std::vector<uint32_t> &disabled) {
   const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict] = fields;
-  const dpuemu_machine_t machine = {ranks, channels, ranks_per_channel, threads, static_cast<int>(hugepages), static_cast<int>(flush),
-                                    static_cast<int>(strict)};
-  const dpu_error_t error = dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
+  const dpuemu_machine_t machine = {
+      ranks, channels, ranks_per_channel, threads, static_cast<int>(hugepages), static_cast<int>(flush), static_cast<int>(strict)};
+  const dpu_error_t error =
+      dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
   if (error == DPU_ERR_ALLOCATION)
     throw StatusError(PIDCOMM_ERR_DEVICE, "configuring the emulated machine: free every PE set first; some rank is allocated");
   check_device(error, "configuring the emulated machine", PIDCOMM_ERR_ARGUMENT);
@@ -425,8 +422,16 @@ void bind_oracle(nb::module_ m) {
             new (self) Problem{collective, std::move(axis_len), std::move(mask), bytes, type, op};
           },
           "collective"_a, "axis_len"_a, "mask"_a, "bytes"_a, "type"_a, "op"_a)
-      .def("rows_before", [](const Problem &self) { const auto rows = verify::rows_before(self); return std::tuple(rows.count, rows.row_bytes, rows.at_pes); })
-      .def("rows_after", [](const Problem &self) { const auto rows = verify::rows_after(self); return std::tuple(rows.count, rows.row_bytes, rows.at_pes); })
+      .def("rows_before",
+           [](const Problem &self) {
+             const auto rows = verify::rows_before(self);
+             return std::tuple(rows.count, rows.row_bytes, rows.at_pes);
+           })
+      .def("rows_after",
+           [](const Problem &self) {
+             const auto rows = verify::rows_after(self);
+             return std::tuple(rows.count, rows.row_bytes, rows.at_pes);
+           })
       .def(
           "expected",
           [](const Problem &self, Bytes before, MutableBytes after) {
@@ -520,5 +525,6 @@ NB_MODULE(_core, m) {
   m.def("resident_bytes", resident_bytes);
   m.def("host_copy", host_copy, "destination"_a.noconvert(), "source"_a.noconvert(), "threads"_a);
 
-  bind_oracle(m.def_submodule("oracle", "What the eight collectives mean, written from their definitions; shares no code with the library."));
+  bind_oracle(
+      m.def_submodule("oracle", "What the eight collectives mean, written from their definitions; shares no code with the library."));
 }

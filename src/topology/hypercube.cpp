@@ -27,7 +27,10 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
 
 std::string Hypercube::to_string() const {
   std::string text;
-  for (const Axis &axis : axes) text += (text.empty() ? "" : "x") + std::to_string(axis.length);
+  for (const Axis &axis : axes) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(axis.length);
+  }
   return text;
 }
 

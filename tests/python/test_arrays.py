@@ -1,0 +1,135 @@
+"""Arrays of every kind, in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from definitions import payload
+
+ROWS = np.arange(64 * 4, dtype=np.int32).reshape(64, 4)
+
+
+def memory_view(x: Any) -> Any:
+    return memoryview(x.copy())
+
+
+def read_only(x: Any) -> Any:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "C": lambda x: x.copy(),
+    "Fortran": np.asfortranarray,
+    "strided": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "reversed": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "read-only": read_only,
+    "memoryview": memory_view,
+    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape),
+    "list": lambda x: x.astype(np.int64).tolist(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_array_can_be_written(cube: pidcomm.Hypercube, kind: str) -> None:
+    x = KINDS[kind](ROWS)
+    cube.write(x)
+    dtype = np.asarray(x).dtype
+    np.testing.assert_array_equal(cube.read(4, dtype), ROWS)
+    host = KINDS[kind](ROWS[:8])
+    cube.broadcast("10", host=host)
+    np.testing.assert_array_equal(cube.read(4, dtype), np.repeat(ROWS[:8], 8, axis=0))
+
+
+@pytest.mark.parametrize("dtype", pidcomm.TYPES)
+def test_every_type_survives_a_round_trip(cube: pidcomm.Hypercube, dtype: str) -> None:
+    x = payload("gather", (8, 8), "10", dtype, block_bytes=40)
+    cube.write(x)
+    read = cube.read(x.shape[1], dtype)
+    assert read.dtype == x.dtype
+    np.testing.assert_array_equal(read, x)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bool", "complex64", "object", "S8", "datetime64[s]", ">i4", "longdouble"]
+)
+def test_other_types_are_errors(cube: pidcomm.Hypercube, dtype: str) -> None:
+    x = np.zeros((64, 8), dtype)
+    for call in (
+        lambda: cube.write(x),
+        lambda: cube.arrays.alltoall(x, "10"),
+        lambda: cube.read(8, dtype),
+        lambda: cube.alltoall("10", bytes=64, dtype=dtype),
+    ):
+        with pytest.raises(pidcomm.ArgumentError, match="dtype") as caught:
+            call()
+        assert caught.value.status == "ERR_TYPE"
+
+
+def test_contiguous_arrays_are_not_copied(cube: pidcomm.Hypercube) -> None:
+    out = np.empty((8, 32), np.int32)
+    cube.write(ROWS)
+    assert cube.gather("10", bytes=16, dtype=np.int32, out=out) is out
+    np.testing.assert_array_equal(out.reshape(64, 4), ROWS)
+    filled = np.empty((64, 4), np.int32)
+    assert cube.read(4, np.int32, out=filled) is filled
+    assert cube.arrays.allreduce(ROWS, "10", out=filled) is filled
+    np.testing.assert_array_equal(filled[:8], np.tile(ROWS[:8].sum(0, dtype=np.int32), (8, 1)))
+    summed = np.empty((8, 4), np.int32)
+    assert cube.arrays.reduce(ROWS, "10", out=summed) is summed
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (read_only(np.zeros((8, 32), np.int32)), "read-only"),
+        (np.zeros((8, 31), np.int32), r"shape \(8, 31\).*needs \(8, 32\)"),
+        (np.zeros((8, 32), np.int64), "dtype int64.*needs.*int32"),
+        (np.zeros((8, 64), np.int32)[:, ::2], "C-contiguous"),
+        ([[0] * 32] * 8, "NumPy array, not list"),
+    ],
+)
+def test_outputs_that_cannot_be_filled_are_errors(cube: pidcomm.Hypercube, out: Any, message: str) -> None:
+    before = np.copy(out)
+    calls: list[Callable[[], Any]] = [
+        lambda: cube.gather("10", bytes=16, dtype=np.int32, out=out),
+        lambda: cube.arrays.gather(ROWS, "10", out=out),
+    ]
+    for call in calls:
+        with pytest.raises(pidcomm.ArgumentError, match=message):
+            call()
+    np.testing.assert_array_equal(out, before)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros((63, 4), np.int32), r"\(63, 4\).*needs \(64, n\), one row per PE"),
+        (np.zeros(64, np.int32), r"\(64,\).*needs \(64, n\)"),
+        (np.zeros((64, 2, 2), np.int32), r"\(64, 2, 2\)"),
+        (np.int32(3), r"\(\)"),
+        ([[1, 2], [3]], "x is no array"),
+        ("rows", "dtype"),
+        (None, "dtype"),
+    ],
+)
+def test_inputs_of_another_shape_are_errors(cube: pidcomm.Hypercube, x: Any, message: str) -> None:
+    for call in (lambda: cube.write(x), lambda: cube.arrays.allreduce(x, "10")):
+        with pytest.raises(pidcomm.ArgumentError, match=message):
+            call()
+
+
+def test_host_arrays_have_one_row_per_group(cube: pidcomm.Hypercube) -> None:
+    with pytest.raises(pidcomm.ArgumentError, match=r"host has shape \(64, 4\).*needs \(8, n\), one row per group"):
+        cube.scatter("10", host=ROWS)
+    with pytest.raises(pidcomm.ArgumentError, match="rows of 36 bytes cannot be divided among the 8 members"):
+        cube.scatter("10", host=np.zeros((8, 9), np.int32))
+    with pytest.raises(pidcomm.ArgumentError, match="the host buffer has 128 bytes"):
+        cube.broadcast("10", host=np.zeros((8, 4), np.int32), bytes=24)
+    with pytest.raises(pidcomm.ArgumentError, match=r"number of columns \(9\) divisible by 8"):
+        cube.arrays.alltoall(np.zeros((64, 9), np.int64), "10")

@@ -1,0 +1,273 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pidcomm
+import pytest
+from pidcomm import bench as benchmark
+from pidcomm import check as checking
+from pidcomm.cli import app
+from pidcomm.sizes import parse_shape, parse_size
+from typer.testing import CliRunner
+
+GOLDEN = Path(__file__).parent / "golden"
+KEYS = [
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_min_us", "t_p50_us", "t_p99_us"),
+    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "wrong", "source", "coherence", "threads", "isa"),
+]
+
+
+def run(*arguments: str) -> Any:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_help_has_examples_and_exit_codes() -> None:
+    runner = CliRunner()
+    text = runner.invoke(app, ["--help"]).output
+    assert "Exit codes: 0" in text
+    for command in ("info", "demo", "plan", "check", "bench"):
+        assert command in text
+        assert "pidcomm " + command in runner.invoke(app, [command, "--help"]).output
+
+
+def test_info_lists_what_there_is() -> None:
+    result = run("info")
+    assert result.returncode == 0
+    for name in (pidcomm.__version__, pidcomm.DEFAULT_ISA, *pidcomm.COLLECTIVES, *pidcomm.TYPES, *pidcomm.TECHNIQUES):
+        assert name in result.stdout
+
+
+@pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_general"])
+def test_plan_json_is_the_golden_one(name: str) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.output) == golden["plan"]
+
+
+def test_plan_in_words_has_a_line_per_loop() -> None:
+    arguments = ["plan", "alltoall", "--shape", "32x32", "--mask", "10", "--bytes", "1MiB"]
+    words = CliRunner().invoke(app, arguments).output
+    loops = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)["tile"]
+    for kind in ("outer", "ordered", "lockstep"):
+        assert words.count(f"  {kind} ") == len(loops[kind])
+    assert "32 groups of 32 PEs" in words
+    expanded = CliRunner().invoke(app, [*arguments, "--expand"]).output
+    steps = 1
+    for kind in ("outer", "ordered", "lockstep"):
+        for loop in loops[kind]:
+            steps *= loop["count"]
+    assert expanded.count("  step ") == steps
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["allreduce", "--shape", "6x4"],
+        ["reduce_scatter", "--technique", "conventional"],
+        ["scatter", "--mask", "01", "--dtype", "int8"],
+        ["broadcast"],
+        ["reduce", "--op", "xor"],
+        ["allgather", "--dst", "0"],
+    ],
+)
+def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, ["plan", *arguments, "--bytes", "12KiB"])
+    assert result.exit_code == 0, result.output
+    assert len(result.output.splitlines()) >= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "alltoall", "--bytes", "100"], "divisible by 32 * 8"),
+        (["plan", "alltonone"], "collective 'alltonone' is unknown"),
+        (["plan", "alltoall", "--bytes", "1XB"], "size '1XB'"),
+        (["plan", "alltoall", "--shape", "8y8"], "shape '8y8'"),
+        (["bench", "nothing"], "collective 'nothing' is unknown"),
+        (["bench", "--technique", "magic"], "technique 'magic' is unknown"),
+        (["bench", "reduce", "--dtype", "float32", "--op", "xor"], "xor"),
+        (["bench", "--isa", "neon"], "ISA 'neon'"),
+        (["bench", "--shape", "4096", "--mask", "1", "--bytes", "32KiB"], "allocating 4096 PEs"),
+        (["demo", "--mask", "101"], "mask"),
+        (["bench", "--bytes", "0"], "nothing to time"),
+        (["check", "--cases", "many"], "'--cases'"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.returncode == 2, result
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_demo_checks_everything() -> None:
+    result = run("demo", "--shape", "8x8", "--bytes", "8KiB")
+    assert result.returncode == 0, result
+    for name in pidcomm.COLLECTIVES:
+        assert name in result.stdout
+    assert "0 wrong" in result.stdout
+
+
+def test_check_passes() -> None:
+    result = run("check", "--cases", "50", "--seed", "3")
+    assert result.returncode == 0, result
+    assert result.stdout.splitlines()[-1] == "50 passed, 0 failed"
+
+
+def test_cases_are_reproducible_and_differ() -> None:
+    texts = [str(checking.make_case(5, number)) for number in range(200)]
+    assert texts == [str(checking.make_case(5, number)) for number in range(200)]
+    assert len(set(texts)) == 200
+    for names in (
+        pidcomm.COLLECTIVES,
+        pidcomm.TYPES,
+        pidcomm.OPS,
+        pidcomm.TECHNIQUES,
+        ["audit", "in place", "exact set"],
+    ):
+        assert all(any(name in text for text in texts) for name in names)
+
+
+# Ways in which a library could be wrong: (what the checker is led to see, what it has to say).
+def _sabotage(name: str) -> Any:
+    original = pidcomm.Hypercube.carry_out
+
+    def carry_out(self: pidcomm.Hypercube, collective: str, mask: str, **keywords: Any) -> Any:
+        is_transfer = keywords["options"].get("technique") == "conventional"
+        if not is_transfer and name == "wrong operator" and keywords.get("op") == "sum":
+            keywords["op"] = "prod"
+        if not is_transfer and name == "wrong mask":
+            mask = mask[::-1]
+        if not is_transfer and name == "writes past the end" and collective == "alltoall":
+            keywords["bytes"] += 8 * self.groups(mask).group_pes
+        if not is_transfer and name == "does nothing":
+            keywords["bytes"] = 0
+            keywords["out"], keywords["host"] = None, None if keywords["host"] is None else keywords["host"][:, :0]
+        return original(self, collective, mask, **keywords)
+
+    return carry_out
+
+
+@pytest.mark.parametrize("name", ["wrong operator", "wrong mask", "writes past the end", "does nothing"])
+def test_check_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "Checker", _CheckerOfThisMachine)
+    monkeypatch.setattr(pidcomm.Hypercube, "carry_out", _sabotage(name))
+    with _CheckerOfThisMachine() as checker:
+        failures = [checker.failure(checking.make_case(1, number)) for number in range(150)]
+    assert sum(failure is not None for failure in failures) >= 3
+
+
+class _CheckerOfThisMachine(checking.Checker):
+    """The checker on the machine as it is: other tests hold PEs of it."""
+
+    def __enter__(self) -> checking.Checker:
+        self._pool = pidcomm.allocate(ranks=checking.POOL_RANKS)
+        self._pool_pes = checking._usable_pes(self._pool)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.free()
+
+
+def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    command = "bench all --shape 8x8 --bytes 64KiB --iters 2 --warmup 1 --coherence hardware --threads 2"
+    result = run(*command.split(), "--json", str(path))
+    assert result.returncode == 0, result
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(row["collective"], row["technique"]) for row in rows] == [
+        (name, technique) for name in pidcomm.COLLECTIVES for technique in pidcomm.TECHNIQUES
+    ]
+    for row in rows:
+        assert list(row) == KEYS
+        assert row["wrong"] == 0
+        assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
+        assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
+        assert row["limit_pct"] == pytest.approx(100 * row["bus_gb_s"] / row["limit_gb_s"])
+        assert (row["op"] is None) == (not pidcomm.COLLECTIVES[row["collective"]].takes_op)
+    lines = result.stdout.splitlines()
+    comments = [line for line in lines if line.startswith("#")]
+    text = "\n".join(comments)
+    for word in (
+        pidcomm.__version__,
+        "commit",
+        "CPU",
+        "ISA",
+        "threads 2",
+        "policy hardware",
+        "geometry",
+        "huge pages",
+        "dpu_push_xfer",
+    ):
+        assert word in text
+    assert len(lines) == len(comments) + 1 + len(rows)
+
+
+def test_bench_without_limit_and_small_pages(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    command = "bench allreduce --shape 8x3 --bytes 4KiB --dtype float32 --op max --technique tile"
+    options = "--iters 1 --warmup 0 --no-limit --hugepages off"
+    result = run(*command.split(), *options.split(), "--json", str(path))
+    assert result.returncode == 0, result
+    assert "huge pages off" in result.stdout
+    (row,) = map(json.loads, path.read_text().splitlines())
+    assert row["limit_gb_s"] is row["limit_pct"] is None
+    assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
+
+
+def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong_row(*_: Any, **__: Any) -> list[benchmark.Row]:
+        fields = dict.fromkeys(KEYS, 1)
+        return [benchmark.Row(**{**fields, "technique": "tile", "collective": "alltoall"})]  # type: ignore[arg-type]
+
+    def invoke(*arguments: str) -> Any:
+        return CliRunner().invoke(app, list(arguments))
+
+    monkeypatch.setattr("pidcomm.cli.measure_rows", wrong_row)
+    monkeypatch.setattr("pidcomm.demo.measure_rows", wrong_row)
+    monkeypatch.setattr("pidcomm.cli._use_hugepages", lambda _: None)
+    assert invoke("bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile").exit_code == 1
+    assert invoke("demo", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
+
+
+def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pidcomm.measure import Scratch, Trial
+    from pidcomm.oracle import Problem
+
+    problem = Problem("allreduce", (8, 8), "10", 64, "int32")
+    trial = Trial(pes.hypercube(8, 8), problem, Scratch([problem]))
+    assert trial.check({"technique": "tile"}).wrong == 0
+    monkeypatch.setattr(Trial, "run", lambda self, options: None)
+    assert trial.check({"technique": "tile"}).wrong == 64 * 16
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4096", 4096), ("64KiB", 65536), ("1MiB", 1 << 20), ("1e6", 10**6), ("1.5 KiB", 1536), ("2kb", 2000)],
+)
+def test_sizes_have_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.3", "1 2", "KiB", "1e", "٣"])
+def test_other_sizes_are_errors(text: str) -> None:
+    with pytest.raises(pidcomm.ArgumentError, match="size"):
+        parse_size(text)
+
+
+def test_shapes() -> None:
+    assert parse_shape("32x32") == (32, 32)
+    assert parse_shape("7") == (7,)
+    for text in ("", "8x", "8,8", "-8x1"):
+        with pytest.raises(pidcomm.ArgumentError, match="shape"):
+            parse_shape(text)
