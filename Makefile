@@ -20,7 +20,7 @@ $(VENV)/tools: pyproject.toml Makefile
 	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || { echo 'pidcomm needs the C headers of $(PYTHON) (on Debian: python3-dev).'; exit 1; }
 	@c++ --version >/dev/null && cc --version >/dev/null || { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.2'
+	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
 	touch $@
 
 install: $(VENV)/tools
@@ -44,7 +44,7 @@ test-sanitizers: $(VENV)/tools
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
 
 test-python: install
-	$(BIN)/python -m pytest -q tests/python
+	$(BIN)/python -m pytest tests/python
 
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
@@ -56,7 +56,7 @@ lint: $(VENV)/tools
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/ruff check python tests
 	$(BIN)/ruff format --check python tests
-	$(BIN)/mypy python/pidcomm
+	$(BIN)/mypy
 
 clean:
 	rm -rf build $(VENV)

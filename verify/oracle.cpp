@@ -24,8 +24,8 @@ struct CollectiveRow {
 
 CollectiveRow row_of(int collective) {
   switch (collective) {
-#define VERIFY_ROW(ENUM, code, name, has_op, before, after) \
-  case code:                                                \
+#define VERIFY_ROW(ENUM, code, name, has_op, before, after, ...) \
+  case code:                                                     \
     return {has_op != 0, before != 0, after != 0};
     PIDCOMM_COLLECTIVES(VERIFY_ROW)
 #undef VERIFY_ROW

@@ -5,16 +5,17 @@
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
-/* X(ENUM, code, name, takes an operator, data at the PEs before, data at the PEs after) */
-#define PIDCOMM_COLLECTIVES(X)                     \
-  X(ALLTOALL, 0, alltoall, 0, 1, 1)                \
-  X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1)    \
-  X(ALLREDUCE, 2, allreduce, 1, 1, 1)              \
-  X(ALLGATHER, 3, allgather, 0, 1, 1)              \
-  X(SCATTER, 4, scatter, 0, 0, 1)                  \
-  X(GATHER, 5, gather, 0, 1, 0)                    \
-  X(REDUCE, 6, reduce, 1, 1, 0)                    \
-  X(BROADCAST, 7, broadcast, 0, 0, 1)
+/* X(ENUM, code, name, takes an operator, input at the PEs (else in host rows), output at the PEs, input has N blocks (else one), output has
+ * N blocks). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. */
+#define PIDCOMM_COLLECTIVES(X) \
+  X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1)             \
+  X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0) \
+  X(ALLREDUCE, 2, allreduce, 1, 1, 1, 0, 0)           \
+  X(ALLGATHER, 3, allgather, 0, 1, 1, 0, 1)           \
+  X(SCATTER, 4, scatter, 0, 0, 1, 1, 0)               \
+  X(GATHER, 5, gather, 0, 1, 0, 0, 1)                 \
+  X(REDUCE, 6, reduce, 1, 1, 0, 0, 0)                 \
+  X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0)
 
 /* X(ENUM, code, name, C type). Codes start at 16: 1, 2, 4 and 8 mean "an integer word of that many bytes". */
 #define PIDCOMM_TYPES(X)           \

@@ -22,8 +22,9 @@ from pidcomm.sizes import format_shape
 class Row:
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
-    algbw: the larger side summed over PEs. bus: bytes read and written at the PEs. limit: a streaming pass of the same
-    bytes with the same policy and threads, measured in turn with the collective; None if not measured.
+    algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM, host rows and staging. limit: a
+    streaming pass that reads and writes as many bytes as the collective's two sides have, with the same policy and
+    threads, measured in turn with the collective; None if not measured. limit_pct: bus against that limit.
     """
 
     collective: str
@@ -90,7 +91,7 @@ def measure_rows(
         verdict = trial.check(variant)
         times_us = 1e6 * seconds[:, index]
         p50_us = float(np.median(times_us))
-        bus_gb_s = (trace.mram_bytes_read + trace.mram_bytes_written) / p50_us / 1e3
+        bus_gb_s = trace.bus_bytes / p50_us / 1e3
         rows.append(
             Row(
                 collective=problem.collective,

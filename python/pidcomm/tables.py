@@ -69,19 +69,8 @@ class Isa(Choice):
     is_available: bool
 
 
-_PER_MEMBER = {
-    "alltoall": (True, True),
-    "reduce_scatter": (True, False),
-    "allreduce": (False, False),
-    "allgather": (False, True),
-    "scatter": (True, False),
-    "gather": (False, True),
-    "reduce": (False, False),
-    "broadcast": (False, False),
-}
-
 _rows = _core.tables()
-COLLECTIVES = {row[0]: Collective(*(*row, *_PER_MEMBER[row[0]])) for row in _rows["collectives"]}
+COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
 TECHNIQUES = {row[0]: Choice(*row) for row in _rows["techniques"]}

@@ -38,3 +38,8 @@ class Trace:
     distinct_lines_stored: int
     lines_outside: int
     loads_unflushed: int
+
+    @property
+    def bus_bytes(self) -> int:
+        """Return the bytes that crossed the memory bus: MRAM, host rows and staging, read and written."""
+        return self.mram_bytes_read + self.mram_bytes_written + self.host_bytes_read + self.host_bytes_written

@@ -68,8 +68,8 @@ struct Kernels {
   /// Loads and flushes are ordered before what follows.
   void (*fence)();
   /// Copies `words` words of one bank (columns = 1) or of a bank and its neighbour (2): the streaming limit. in or out may be null (stores
-  /// of zero lines, loads only).
-  void (*stream)(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns);
+  /// of zero lines, loads only). Lines of `in` before prefetch_end may be fetched ahead.
+  void (*stream)(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns, uint32_t prefetch_end);
 };
 
 /// The table of an ISA code. Requires: isa_available(isa).

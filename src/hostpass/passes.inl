@@ -36,7 +36,7 @@ void store_word(std::byte *to, uint64_t word) { __builtin_memcpy(to, &word, size
 std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 
 /// Words by which loads run after prefetches.
-constexpr uint32_t kPrefetchWords = 2 * kStepWords;
+constexpr uint32_t kPrefetchWords = kStepWords;
 
 /// Line `w` of the call in a stream, and a prefetch of a later one.
 Line next_line(const TileCall &call, const std::byte *stream, uint32_t w) {
@@ -446,11 +446,13 @@ void flush_lines(const std::byte *line, uint32_t words) {
   for (uint32_t w = 0; w < words; ++w) Isa::flush_line(line + kLineStride * w);
 }
 
-void stream_lines(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns) {
+void stream_lines(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns, uint32_t prefetch_end) {
+  constexpr uint32_t kStreamPrefetchWords = 32;
   Line sink = kZeroLine;
   for (uint32_t w = 0; w < words; ++w) {
     for (uint32_t column = 0; column < columns; ++column) {
       const uint64_t at = kLineStride * w + kLineBytes * column;
+      if (in != nullptr && w + kStreamPrefetchWords < prefetch_end) Isa::prefetch_line(in + at + kLineStride * kStreamPrefetchWords);
       const Line line = in != nullptr ? Isa::load_line(in + at) : kZeroLine;
       if (out != nullptr)
         Isa::store_line(out + at, line);

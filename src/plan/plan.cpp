@@ -1,7 +1,6 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
@@ -9,8 +8,14 @@ namespace pidcomm {
 
 namespace {
 
-constexpr std::array<const CollectiveRule *, 8> kRules = {&kAlltoall, &kReduceScatter, &kAllreduce, &kAllgather,
-                                                          &kScatter,  &kGather,        &kReduce,    &kBroadcast};
+constexpr Extent extent_of(bool at_pes, bool per_member) { return {at_pes ? Space::mram : Space::host, per_member}; }
+
+constexpr CollectiveRule kRules[] = {
+#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after) \
+  {code, has_op != 0, extent_of(pes_before, blocks_before), extent_of(pes_after, blocks_after), tile_##name},
+    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
 
 uint64_t blocks(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
 
@@ -18,9 +23,9 @@ void check_sizes(const Plan &plan, const CollectiveRule &rule) {
   const char *name = name_of_collective(plan.collective);
   if (plan.bytes > kMramBytes)
     fail(PIDCOMM_ERR_WINDOW, name, ": ", plan.bytes, " bytes per PE are more than the ", kMramBytes, " bytes of MRAM that a PE has");
-  const uint64_t unit = rule.bytes_are_blocks ? plan.grouping.group_pes * kWordBytes : kWordBytes;
+  const uint64_t unit = rule.bytes_are_blocks() ? plan.grouping.group_pes * kWordBytes : kWordBytes;
   if (plan.bytes % unit != 0) {
-    if (rule.bytes_are_blocks)
+    if (rule.bytes_are_blocks())
       fail(PIDCOMM_ERR_SIZE, "mask ", plan.mask, " of ", plan.cube.to_string(), " selects ", plan.grouping.group_pes, " PEs; ", name,
            " needs bytes (", plan.bytes, ") divisible by ", plan.grouping.group_pes, " * ", kWordBytes);
     fail(PIDCOMM_ERR_SIZE, name, " needs bytes (", plan.bytes, ") divisible by ", kWordBytes);
@@ -177,8 +182,8 @@ uint32_t Side::stream_count() const {
 }
 
 const CollectiveRule &rule_of(int collective) {
-  for (const CollectiveRule *rule : kRules)
-    if (rule->code == collective) return *rule;
+  for (const CollectiveRule &rule : kRules)
+    if (rule.code == collective) return rule;
   fail(PIDCOMM_ERR_ARGUMENT, "collective code ", collective, " is unknown; use PIDCOMM_ALLTOALL (0) to PIDCOMM_BROADCAST (7)");
 }
 
@@ -201,7 +206,7 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.out = rule.out;
   plan.bytes = request.bytes;
   check_sizes(plan, rule);
-  plan.block_bytes = rule.bytes_are_blocks ? plan.bytes / plan.grouping.group_pes : plan.bytes;
+  plan.block_bytes = rule.bytes_are_blocks() ? plan.bytes / plan.grouping.group_pes : plan.bytes;
   const uint64_t in_bytes = plan.block_bytes * blocks(rule.in, plan.grouping);
   const uint64_t out_bytes = plan.block_bytes * blocks(rule.out, plan.grouping);
   const bool has_source = rule.in.space == Space::mram, has_destination = rule.out.space == Space::mram;

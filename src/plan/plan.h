@@ -110,15 +110,23 @@ struct Plan {
   std::optional<StagedPlan> staged;      // technique tile, any other shape
 };
 
-/// One collective: its definition, and its affine form. One row per file of src/plan/collectives.
+/// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
 struct CollectiveRule {
   int code;
-  bool bytes_are_blocks;  // `bytes` is N blocks, else one block
-  Extent in, out;
   bool reduces;
+  Extent in, out;
   void (*tile)(const Plan &plan, const LaneSplit &split, TilePlan &tile);
+
+  /// `bytes` is N blocks, else one block.
+  bool bytes_are_blocks() const {
+    return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member);
+  }
 };
-extern const CollectiveRule kAlltoall, kReduceScatter, kAllreduce, kAllgather, kScatter, kGather, kReduce, kBroadcast;
+
+/// The affine form of each collective: pass, loops and streams. One file of src/plan/collectives each.
+#define PIDCOMM_ROW(ENUM, code, name, ...) void tile_##name(const Plan &plan, const LaneSplit &split, TilePlan &tile);
+PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
 
 /// Errors: ERR_ARGUMENT if the code is unknown.
 const CollectiveRule &rule_of(int collective);

@@ -7,14 +7,13 @@
 
 namespace pidcomm {
 
-const CollectiveRule kAllgather = {
-    PIDCOMM_ALLGATHER, true, {Space::mram, false}, {Space::mram, true}, false, [](const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-      tile.pass = Pass::spread;
-      tile.ordered_downwards = plan.src == plan.dst;
-      add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
-      add_loops(tile.ordered_downwards ? tile.ordered : tile.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
-      add_streams(tile.out, split.members);
-      tile.out.streams.push_back({1u << split.k, 0, plan.block_bytes});
-    }};
+void tile_allgather(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
+  tile.pass = Pass::spread;
+  tile.ordered_downwards = plan.src == plan.dst;
+  add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
+  add_loops(tile.ordered_downwards ? tile.ordered : tile.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
+  add_streams(tile.out, split.members);
+  tile.out.streams.push_back({1u << split.k, 0, plan.block_bytes});
+}
 
 }  // namespace pidcomm

@@ -6,12 +6,11 @@
 
 namespace pidcomm {
 
-const CollectiveRule kAllreduce = {
-    PIDCOMM_ALLREDUCE, false, {Space::mram, false}, {Space::mram, false}, true, [](const Plan &, const LaneSplit &split, TilePlan &tile) {
-      tile.pass = Pass::fold_lanes;
-      add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
-      add_streams(tile.in, split.members);
-      add_streams(tile.out, split.members);
-    }};
+void tile_allreduce(const Plan &, const LaneSplit &split, TilePlan &tile) {
+  tile.pass = Pass::fold_lanes;
+  add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
+  add_streams(tile.in, split.members);
+  add_streams(tile.out, split.members);
+}
 
 }  // namespace pidcomm

@@ -3,12 +3,11 @@
 
 namespace pidcomm {
 
-const CollectiveRule kReduce = {
-    PIDCOMM_REDUCE, false, {Space::mram, false}, {Space::host, false}, true, [](const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-      tile.pass = Pass::fold_to_host;
-      add_loops(tile.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
-      add_streams(tile.in, split.members);
-      tile.out.streams = {{8u >> split.k, 0, plan.out_row_bytes}};
-    }};
+void tile_reduce(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
+  tile.pass = Pass::fold_to_host;
+  add_loops(tile.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
+  add_streams(tile.in, split.members);
+  tile.out.streams = {{8u >> split.k, 0, plan.out_row_bytes}};
+}
 
 }  // namespace pidcomm

@@ -7,14 +7,12 @@
 
 namespace pidcomm {
 
-const CollectiveRule kReduceScatter = {
-    PIDCOMM_REDUCE_SCATTER, true, {Space::mram, true}, {Space::mram, false}, true,
-    [](const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-      tile.pass = Pass::fold_blocks;
-      add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
-      add_loops(plan.src == plan.dst ? tile.ordered : tile.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
-      add_streams(tile.in, split.members);
-      tile.in.streams.push_back({1u << split.k, 0, plan.block_bytes});
-    }};
+void tile_reduce_scatter(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
+  tile.pass = Pass::fold_blocks;
+  add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
+  add_loops(plan.src == plan.dst ? tile.ordered : tile.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
+  add_streams(tile.in, split.members);
+  tile.in.streams.push_back({1u << split.k, 0, plan.block_bytes});
+}
 
 }  // namespace pidcomm

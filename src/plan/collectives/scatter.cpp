@@ -6,12 +6,11 @@
 
 namespace pidcomm {
 
-const CollectiveRule kScatter = {
-    PIDCOMM_SCATTER, false, {Space::host, true}, {Space::mram, false}, false, [](const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-      tile.pass = Pass::from_host;
-      add_loops(tile.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
-      add_loops(tile.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
-      add_lane_streams(tile.in, split, plan.block_bytes, plan.in_row_bytes);
-    }};
+void tile_scatter(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
+  tile.pass = Pass::from_host;
+  add_loops(tile.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
+  add_loops(tile.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
+  add_lane_streams(tile.in, split, plan.block_bytes, plan.in_row_bytes);
+}
 
 }  // namespace pidcomm
