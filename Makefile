@@ -48,12 +48,12 @@ test-python: install
 
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
-	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' | xargs $(BIN)/clang-format -i
+	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
 	$(BIN)/ruff format python tests
 
 lint: $(VENV)/tools
 	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
-	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' | xargs $(BIN)/clang-format --dry-run --Werror
+	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/ruff check python tests
 	$(BIN)/ruff format --check python tests
 	$(BIN)/mypy

@@ -135,9 +135,9 @@ dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault) {
     if (status != DPU_OK) return status;
     *done = true;
     *fault = false;
-    for (Rank *rank : set.ranks()) {
-      *done = *done && rank->is_idle();
-      *fault = *fault || rank->is_faulted();
+    for (size_t i = 0; i < set.ranks().size(); ++i) {
+      *done = *done && set.ranks()[i]->is_idle();
+      *fault = *fault || set.ranks()[i]->is_faulted(set.members(i));
     }
     return DPU_OK;
   });

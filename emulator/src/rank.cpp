@@ -83,9 +83,9 @@ bool Rank::is_idle() {
   return is_idle_locked();
 }
 
-bool Rank::is_faulted() {
+bool Rank::is_faulted(uint64_t members) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return faulted_ != 0;
+  return (faulted_ & members) != 0;
 }
 
 bool Rank::has_open_window() {

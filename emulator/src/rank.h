@@ -51,7 +51,8 @@ class Rank {
   dpu_error_t end_run(uint64_t faulted);
 
   bool is_idle();
-  bool is_faulted();
+  /// True if any of the DPUs of the bit set (by dpu_index) is in fault.
+  bool is_faulted(uint64_t members = ~UINT64_C(0));
   bool has_open_window();
 
   /// Waits for queued jobs, running PEs and callbacks in flight.

@@ -34,10 +34,9 @@
 #define PIDCOMM_PIDCOMM_H
 
 #include <dpu.h>
+#include <pidcomm/tables.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <pidcomm/tables.h>
 
 #if defined(__GNUC__)
 #define PIDCOMM_API __attribute__((visibility("default")))
@@ -74,11 +73,13 @@ typedef enum pidcomm_coherence { PIDCOMM_COHERENCE_DEFAULT = 0, PIDCOMM_COHERENC
 typedef struct pidcomm_hypercube hypercube_manager;
 
 /* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products of
- * `conventional` may associate differently). */
+ * `conventional` may associate differently). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
+ * that the caller has prepared for DPUs of the set are forgotten, and the transfers use the threads and flushes of the SDK, not those
+ * given here. */
 typedef struct pidcomm_options {
   int technique;         /* pidcomm_technique; default: tile */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
-  int threads;           /* 1 to 1024 host threads; default 0: OpenMP's (OMP_NUM_THREADS, else all CPUs) */
+  int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else all CPUs */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
   size_t scratch_offset; /* reserved for techniques that need scratch MRAM; unused by tile and conventional */
 } pidcomm_options;
@@ -86,10 +87,10 @@ typedef struct pidcomm_options {
 /* One collective as a value. `host` is the input row array of scatter and broadcast, the output of gather and reduce. Fields that a
  * collective does not use are ignored. */
 typedef struct pidcomm_request {
-  int collective;    /* pidcomm_collective */
-  const char *dims;  /* axis mask */
-  size_t bytes;      /* per PE, see above */
-  size_t src, dst;   /* MRAM offsets from the heap base */
+  int collective;   /* pidcomm_collective */
+  const char *dims; /* axis mask */
+  size_t bytes;     /* per PE, see above */
+  size_t src, dst;  /* MRAM offsets from the heap base */
   void *host;
   size_t host_bytes; /* size of the host buffer: exactly groups * row */
   int type;          /* pidcomm_type, or 1, 2, 4, 8 */
@@ -98,11 +99,11 @@ typedef struct pidcomm_request {
 
 /* What a collective did. Counters of lines are filled by the audit ISA only (0 otherwise). */
 typedef struct pidcomm_trace {
-  int technique, isa, threads, coherence; /* as carried out */
-  double seconds_total;                   /* the whole call */
-  double seconds_plan;                    /* checks and planning */
-  double seconds_acquire;                 /* waiting for the ranks and taking ownership */
-  double seconds_pass;                    /* the host pass (conventional: the three phases below) */
+  int technique, isa, threads, coherence;                /* as carried out */
+  double seconds_total;                                  /* the whole call */
+  double seconds_plan;                                   /* checks and planning */
+  double seconds_acquire;                                /* waiting for the ranks and taking ownership */
+  double seconds_pass;                                   /* the host pass (conventional: the three phases below) */
   double seconds_from_pes, seconds_host, seconds_to_pes; /* conventional: transfers and host work */
   uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
   uint64_t host_bytes_read, host_bytes_written;          /* host rows; conventional: also its staging buffers */
@@ -110,7 +111,7 @@ typedef struct pidcomm_trace {
   uint64_t lines_loaded, lines_stored, lines_flushed, lines_prefetched;
   uint64_t max_loads_of_a_line, max_stores_of_a_line;
   uint64_t distinct_lines_loaded, distinct_lines_stored;
-  uint64_t lines_outside;  /* loads, stores, flushes or prefetches outside the request's windows */
+  uint64_t lines_outside;   /* loads, stores, flushes or prefetches outside the request's windows */
   uint64_t loads_unflushed; /* loads of a line not flushed since ownership was taken */
 } pidcomm_trace;
 
@@ -135,7 +136,8 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the manager in *manager.
  * PEs are numbered p = 8 * e + lane; e counts the entangled groups (the 8 PEs of equal bank number in one rank; a PE's lane is its chip
  * number) in the order of the set's ranks, then banks. This is NOT the order of DPU_FOREACH (chip * 8 + bank): see PIDCOMM_FOREACH_PE.
- * Entangled groups with a disabled PE are not used, except as the last, partial one of a shape whose PE count is no multiple of 8.
+ * Entangled groups with a disabled PE are not used, except as the last, partial one of a shape whose PE count is no multiple of 8, which
+ * needs lanes 0 to pes % 8 - 1.
  * Errors: ERR_SHAPE (no axis, more than 16 axes, a length of 0, more PEs than the whole entangled groups of the set hold), ERR_SET,
  * ERR_ARGUMENT (manager or axis_len null), ERR_DEVICE, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager);
@@ -173,14 +175,16 @@ PIDCOMM_API int pidcomm_read(hypercube_manager *manager, size_t offset, size_t b
 /* The eight collectives. `type` is a pidcomm_type; a bare 1, 2, 4 or 8 means an integer word of that many bytes and is accepted for
  * movement and for sum, prod, and, or, xor. NOTE: floats need their code (PIDCOMM_FLOAT32), sizeof(float) would add them as integers.
  * Errors, all found before any byte moves: ERR_MASK, ERR_SIZE (the block is no multiple of 8), ERR_WINDOW, ERR_HOST_BUFFER, ERR_TYPE,
- * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT; ERR_DEVICE if a PE is in fault or ranks disagree about the heap base. */
+ * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY (with the audit ISA alone, later too); ERR_DEVICE if a PE of the set is in fault
+ * (the sentence names rank, lane, bank and PE) or PEs disagree about the heap base. A call waits for earlier asynchronous work of the
+ * whole set. */
 PIDCOMM_API int pidcomm_alltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type);
 PIDCOMM_API int pidcomm_reduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                                        int op);
 PIDCOMM_API int pidcomm_allreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op);
 PIDCOMM_API int pidcomm_allgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type);
-PIDCOMM_API int pidcomm_scatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
-                                size_t dst, int type);
+PIDCOMM_API int pidcomm_scatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+                                int type);
 PIDCOMM_API int pidcomm_gather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
                                int type);
 PIDCOMM_API int pidcomm_reduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
@@ -193,8 +197,8 @@ PIDCOMM_API int pidcomm_alltoall_ex(hypercube_manager *manager, const char *dims
                                     const pidcomm_options *options);
 PIDCOMM_API int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                                           int op, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_allreduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
-                                     int op, const pidcomm_options *options);
+PIDCOMM_API int pidcomm_allreduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+                                     const pidcomm_options *options);
 PIDCOMM_API int pidcomm_allgather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                                      const pidcomm_options *options);
 PIDCOMM_API int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
@@ -211,16 +215,17 @@ PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *r
                             pidcomm_trace *trace);
 
 /* The plan of a request as JSON, without any device: what pidcomm_run would do on PEs arranged as axis_len. `expand` != 0 lists the
- * steps too. Writes at most `capacity` bytes including the final 0 to `json` (may be NULL if capacity is 0) and the full length without
- * it to *length. Errors: those of the request (host buffers are not needed), ERR_SHAPE, ERR_ARGUMENT. */
+ * steps too (of the fast path; the general path has none to list). Writes at most `capacity` bytes including the final 0 to `json` (may be
+ * NULL if capacity is 0) and the full length without it to *length. Errors: those of the request (host buffers are not needed), ERR_SHAPE,
+ * ERR_ARGUMENT. */
 PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
                                   int expand, char *json, size_t capacity, size_t *length);
 
 /* Times the streaming limit, for comparison with a collective: every PE's window of `bytes_read` bytes at src is loaded and its window of
  * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order that suits
- * memory best, with the threads, ISA and coherence policy that a collective would use. Overwrites the destination window. *seconds
- * receives the time of one pass, *bytes_moved the bytes read plus written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE,
- * ERR_ARGUMENT. */
+ * memory best, with the threads, ISA and coherence policy that a collective would use. Overwrites the destination window of the PEs
+ * in whole entangled groups. *seconds receives the time of one pass, *bytes_moved the bytes read plus written. Errors: ERR_WINDOW,
+ * ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
 PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
                                      const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
 

@@ -42,9 +42,7 @@ class DpuSet {
   ~DpuSet() { dpu_free(set_); }
   DpuSet(const DpuSet &) = delete;
   DpuSet &operator=(const DpuSet &) = delete;
-  struct dpu_set_t get() const {
-    return set_;
-  }
+  struct dpu_set_t get() const { return set_; }
 
  private:
   struct dpu_set_t set_ = {};
@@ -74,7 +72,8 @@ class Hypercube {
     return trace;
   }
 
-  pidcomm_trace alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, const pidcomm_options &options = {}) {
+  pidcomm_trace alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type,
+                         const pidcomm_options &options = {}) {
     return run({PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
   }
   pidcomm_trace reduce_scatter(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
@@ -85,7 +84,8 @@ class Hypercube {
                           const pidcomm_options &options = {}) {
     return run({PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, options);
   }
-  pidcomm_trace allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, const pidcomm_options &options = {}) {
+  pidcomm_trace allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type,
+                          const pidcomm_options &options = {}) {
     return run({PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
   }
   pidcomm_trace scatter(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,

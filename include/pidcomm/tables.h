@@ -7,7 +7,7 @@
 
 /* X(ENUM, code, name, takes an operator, input at the PEs (else in host rows), output at the PEs, input has N blocks (else one), output has
  * N blocks). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. */
-#define PIDCOMM_COLLECTIVES(X) \
+#define PIDCOMM_COLLECTIVES(X)                        \
   X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1)             \
   X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0) \
   X(ALLREDUCE, 2, allreduce, 1, 1, 1, 0, 0)           \
@@ -18,62 +18,62 @@
   X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0)
 
 /* X(ENUM, code, name, C type). Codes start at 16: 1, 2, 4 and 8 mean "an integer word of that many bytes". */
-#define PIDCOMM_TYPES(X)           \
-  X(INT8, 16, int8, int8_t)        \
-  X(UINT8, 17, uint8, uint8_t)     \
-  X(INT16, 18, int16, int16_t)     \
-  X(UINT16, 19, uint16, uint16_t)  \
-  X(INT32, 20, int32, int32_t)     \
-  X(UINT32, 21, uint32, uint32_t)  \
-  X(INT64, 22, int64, int64_t)     \
-  X(UINT64, 23, uint64, uint64_t)  \
-  X(FLOAT32, 24, float32, float)   \
+#define PIDCOMM_TYPES(X)          \
+  X(INT8, 16, int8, int8_t)       \
+  X(UINT8, 17, uint8, uint8_t)    \
+  X(INT16, 18, int16, int16_t)    \
+  X(UINT16, 19, uint16, uint16_t) \
+  X(INT32, 20, int32, int32_t)    \
+  X(UINT32, 21, uint32, uint32_t) \
+  X(INT64, 22, int64, int64_t)    \
+  X(UINT64, 23, uint64, uint64_t) \
+  X(FLOAT32, 24, float32, float)  \
   X(FLOAT64, 25, float64, double)
 
 /* X(ENUM, code, name, kind): `arith` wraps for integers and works for floats, `order` needs to know the sign of the type,
  * `bits` is for integers only. `or` and `and` are words of C++, so code that expands this table pastes the ENUM. */
-#define PIDCOMM_OPS(X)  \
-  X(SUM, 0, "sum", arith) \
+#define PIDCOMM_OPS(X)      \
+  X(SUM, 0, "sum", arith)   \
   X(PROD, 1, "prod", arith) \
-  X(MIN, 2, "min", order) \
-  X(MAX, 3, "max", order) \
-  X(AND, 4, "and", bits) \
-  X(OR, 5, "or", bits)   \
+  X(MIN, 2, "min", order)   \
+  X(MAX, 3, "max", order)   \
+  X(AND, 4, "and", bits)    \
+  X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
 /* X(ENUM, code, name). Code 0 of an option always means "the library chooses". */
-#define PIDCOMM_TECHNIQUES(X)         \
-  X(TILE, 1, "tile")                  \
+#define PIDCOMM_TECHNIQUES(X) \
+  X(TILE, 1, "tile")          \
   X(CONVENTIONAL, 2, "conventional")
 
 /* X(ENUM, code, name, rank): the highest rank the machine can run is the default; rank 0 is never chosen by itself. */
-#define PIDCOMM_ISAS(X)               \
-  X(SCALAR, 1, "scalar", 1)           \
-  X(AUDIT, 2, "audit", 0)             \
-  X(AVX2, 3, "avx2", 2)               \
-  X(AVX512BW, 4, "avx512bw", 3)       \
+#define PIDCOMM_ISAS(X)         \
+  X(SCALAR, 1, "scalar", 1)     \
+  X(AUDIT, 2, "audit", 0)       \
+  X(AVX2, 3, "avx2", 2)         \
+  X(AVX512BW, 4, "avx512bw", 3) \
   X(AVX512VBMI, 5, "avx512vbmi", 4)
 
 /* X(ENUM, code, name) */
-#define PIDCOMM_COHERENCES(X)  \
-  X(NONE, 1, "none")           \
+#define PIDCOMM_COHERENCES(X) \
+  X(NONE, 1, "none")          \
   X(HARDWARE, 2, "hardware")
 
 /* X(ENUM, code, what it means). The sentence with the offending values is pidcomm_last_error(). */
-#define PIDCOMM_STATUSES(X)                                                                        \
-  X(OK, 0, "success")                                                                              \
-  X(ERR_SHAPE, 1, "the axis lengths are not a hypercube that the set's enabled PEs can form")      \
-  X(ERR_MASK, 2, "the axis mask is not one '0' or '1' per axis")                                   \
-  X(ERR_SIZE, 3, "a size breaks the collective's divisibility rule")                               \
-  X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another")      \
-  X(ERR_HOST_BUFFER, 5, "a host buffer is missing or not of the size the collective needs")        \
-  X(ERR_TYPE, 6, "the element type code is unknown")                                               \
-  X(ERR_OP, 7, "the operator is unknown or not defined for the element type")                      \
-  X(ERR_OPTION, 8, "an option has an unknown value or one that this machine cannot run")           \
-  X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                             \
-  X(ERR_SET, 10, "the DPU set is not allocated (freed?)")                                          \
-  X(ERR_DEVICE, 11, "the device reported an error")                                                \
-  X(ERR_MEMORY, 12, "the host is out of memory")                                                   \
+#define PIDCOMM_STATUSES(X)                                                                   \
+  X(OK, 0, "success")                                                                         \
+  X(ERR_SHAPE, 1, "the axis lengths are not a hypercube that the set's enabled PEs can form") \
+  X(ERR_MASK, 2, "the axis mask is not one '0' or '1' per axis")                              \
+  X(ERR_SIZE, 3, "a size breaks the collective's divisibility rule")                          \
+  X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another") \
+  X(ERR_HOST_BUFFER, 5, "a host buffer is missing or not of the size the collective needs")   \
+  X(ERR_TYPE, 6, "the element type code is unknown")                                          \
+  X(ERR_OP, 7, "the operator is unknown or not defined for the element type")                 \
+  X(ERR_OPTION, 8, "an option has an unknown value or one that this machine cannot run")      \
+  X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                        \
+  X(ERR_SET, 10, "the DPU set is not allocated (freed?)")                                     \
+  X(ERR_DEVICE, 11, "the device reported an error")                                           \
+  X(ERR_MEMORY, 12, "the host is out of memory")                                              \
   X(ERR_INTERNAL, 13, "a rule of the library's own was broken; please report it")
 
 #endif /* PIDCOMM_TABLES_H */

@@ -26,8 +26,8 @@ class Options(TypedDict, total=False):
     """How a collective is carried out; the result does not depend on it.
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile). isa: a name of ``pidcomm.ISAS`` (default: the best that
-    this machine runs). threads: 1 to 1024 host threads (default: OpenMP's). coherence: a name of ``pidcomm.COHERENCES``
-    (default: none on emulated DIMMs).
+    this machine runs). threads: 1 to 1024 host threads (default: OMP_NUM_THREADS if set, else all CPUs). coherence: a
+    name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs).
     """
 
     technique: str | None

@@ -72,7 +72,7 @@ class Trial:
         self.dst = problem.bytes
 
     def load(self) -> None:
-        """Put the input where the collective finds it. From the host, only the memory for the limit's input is touched."""
+        """Put the input where the collective finds it; if that is the host, touch the memory of the limit's input."""
         if self.problem.before.at_pes:
             self.cube.write(self._payload, **SDK)
         else:
@@ -146,8 +146,8 @@ class SdkCondition:
             f"{100 * self.limit_gb_s / self.contiguous_gb_s:.0f}% of an ordinary "
             f"contiguous copy ({self.contiguous_gb_s:.2f} GB/s)",
             f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to, {self.from_pes_gb_s:.2f} GB/s from the PEs, "
-            f"read + written ({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; at least {100 * SDK_SHARE:.0f}% wanted), "
-            f"{verdict} fair to compare with conventional",
+            f"read + written ({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; "
+            f"at least {100 * SDK_SHARE:.0f}% wanted), {verdict} fair to compare with conventional",
         ]
 
 

@@ -314,8 +314,7 @@ class Set {
 nb::dict tables() {
   nb::list collectives, types, ops, techniques, isas, coherences, statuses;
 #define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after) \
-  collectives.append(                                                                             \
-      nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0));
+  collectives.append(nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, ctype) types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>));

@@ -55,8 +55,17 @@ std::vector<uint32_t> lengths_of(uint32_t axes, const uint32_t *axis_len) {
 void require_pe(const hypercube_manager *manager, uint32_t pe) {
   require(manager, "manager");
   const uint32_t pes = manager->executor.cube().pes;
-  if (pe >= pes) fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", manager->executor.cube().to_string(), " has ", pes);
+  if (pe >= pes)
+    fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", manager->executor.cube().to_string(), " has ", pes);
 }
+
+/// The axis mask that selects no axis.
+struct NoAxis {
+  char mask[kMaxAxes + 1] = {};
+  explicit NoAxis(const hypercube_manager *manager) {
+    if (manager != nullptr) std::memset(mask, '0', manager->executor.cube().axes.size());
+  }
+};
 
 int run(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options *options) {
   return pidcomm_run(manager, &request, options, nullptr);
@@ -148,13 +157,11 @@ int pidcomm_groups(const hypercube_manager *manager, const char *dims, uint32_t 
 
 // Writing and reading rows by PE is scatter and gather with every PE a group of its own.
 int pidcomm_write(hypercube_manager *manager, size_t offset, size_t bytes, const void *host) {
-  const std::string dims(manager == nullptr ? 0 : manager->executor.cube().axes.size(), '0');
-  return pidcomm_scatter(manager, dims.c_str(), bytes, host, bytes * pidcomm_pes(manager), offset, 1);
+  return pidcomm_scatter(manager, NoAxis(manager).mask, bytes, host, bytes * pidcomm_pes(manager), offset, 1);
 }
 
 int pidcomm_read(hypercube_manager *manager, size_t offset, size_t bytes, void *host) {
-  const std::string dims(manager == nullptr ? 0 : manager->executor.cube().axes.size(), '0');
-  return pidcomm_gather(manager, dims.c_str(), bytes, offset, host, bytes * pidcomm_pes(manager), 1);
+  return pidcomm_gather(manager, NoAxis(manager).mask, bytes, offset, host, bytes * pidcomm_pes(manager), 1);
 }
 
 int pidcomm_alltoall_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
@@ -173,20 +180,20 @@ int pidcomm_allgather_ex(hypercube_manager *manager, const char *dims, size_t by
                          const pidcomm_options *options) {
   return run(manager, {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
 }
-int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
-                       const pidcomm_options *options) {
+int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+                       int type, const pidcomm_options *options) {
   return run(manager, {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
 }
 int pidcomm_gather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                       const pidcomm_options *options) {
   return run(manager, {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, options);
 }
-int pidcomm_reduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
-                      const pidcomm_options *options) {
+int pidcomm_reduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+                      int op, const pidcomm_options *options) {
   return run(manager, {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, options);
 }
-int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
-                         const pidcomm_options *options) {
+int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+                         int type, const pidcomm_options *options) {
   return run(manager, {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
 }
 
@@ -208,18 +215,21 @@ int pidcomm_scatter(hypercube_manager *manager, const char *dims, size_t bytes, 
 int pidcomm_gather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type) {
   return pidcomm_gather_ex(manager, dims, bytes, src, host, host_bytes, type, nullptr);
 }
-int pidcomm_reduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op) {
+int pidcomm_reduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+                   int op) {
   return pidcomm_reduce_ex(manager, dims, bytes, src, host, host_bytes, type, op, nullptr);
 }
-int pidcomm_broadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type) {
+int pidcomm_broadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+                      int type) {
   return pidcomm_broadcast_ex(manager, dims, bytes, host, host_bytes, dst, type, nullptr);
 }
 
 int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
   return guarded([&] {
+    pidcomm_trace own;
+    if (trace != nullptr) *trace = {};
     require(manager, "manager");
     require(request, "request");
-    pidcomm_trace own;
     manager->executor.run(*request, options, trace == nullptr ? own : *trace);
   });
 }
@@ -247,7 +257,7 @@ int pidcomm_stream_limit(hypercube_manager *manager, size_t bytes_read, size_t b
     require(seconds, "seconds");
     require(bytes_moved, "bytes_moved");
     *seconds = manager->executor.stream_limit(bytes_read, bytes_written, src, dst, options);
-    *bytes_moved = uint64_t{bytes_read + bytes_written} * kLanes * manager->executor.placement().egs.size();
+    *bytes_moved = uint64_t{bytes_read + bytes_written} * (manager->executor.cube().pes / kLanes * kLanes);
   });
 }
 

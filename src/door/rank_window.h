@@ -12,9 +12,6 @@ namespace pidcomm {
 /// A rank's region as the host sees it while it owns the rank's MRAM.
 struct RankWindow {
   std::byte *base = nullptr;
-  uint64_t size_bytes = 0;
-  int numa_node = -1;
-  uint64_t enabled = 0;      // bit 8 * bank + lane
   bool is_coherent = false;  // the PEs' stores go through the host's caches (emulated DIMMs)
 };
 

@@ -8,8 +8,7 @@ namespace pidcomm {
 dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
   dpuemu_window_t emulated;
   const dpu_error_t status = dpuemu_window_acquire(rank, &emulated);
-  if (status == DPU_OK)
-    *window = {reinterpret_cast<std::byte *>(emulated.base), emulated.size_bytes, emulated.numa_node, emulated.enabled, true};
+  if (status == DPU_OK) *window = {reinterpret_cast<std::byte *>(emulated.base), true};
   return status;
 }
 

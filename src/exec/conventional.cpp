@@ -1,7 +1,10 @@
 #include "exec/conventional.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
+#include <mutex>
 
 #include "exec/clock.h"
 #include "exec/device.h"
@@ -21,11 +24,34 @@ struct Rows {
   uint64_t in_bytes, out_bytes;
 };
 
+/// The SDK keeps one prepared buffer per DPU: hypercubes on one set take turns, and nobody's buffers are left behind.
+class PreparedTransfer {
+ public:
+  explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement) : set_(set), turn_(mutex_of(placement.ranks.front())) {
+    clear();
+  }
+  ~PreparedTransfer() { clear(); }
+  PreparedTransfer(const PreparedTransfer &) = delete;
+  PreparedTransfer &operator=(const PreparedTransfer &) = delete;
+
+ private:
+  static std::mutex &mutex_of(const struct dpu_rank_t *rank) {
+    static std::array<std::mutex, 64> mutexes;
+    return mutexes[std::hash<const void *>()(rank) / 64 % mutexes.size()];
+  }
+  void clear() { dpu_prepare_xfer(set_, nullptr); }
+  struct dpu_set_t set_;
+  std::lock_guard<std::mutex> turn_;
+};
+
 /// Moves `bytes` bytes between every PE's window and its row.
 template <class RowOf>
-void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, uint64_t mram_offset, uint64_t bytes, const RowOf &row_of) {
-  for (uint32_t pe = 0; pe < placement.pe_sets.size(); ++pe) check_device(dpu_prepare_xfer(placement.pe_sets[pe], row_of(pe)), "preparing a transfer");
-  const struct dpu_symbol_t mram = {0x08000000u, static_cast<uint32_t>(kMramBytes)};
+void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, uint64_t mram_offset, uint64_t bytes,
+              const RowOf &row_of) {
+  const PreparedTransfer prepared(set, placement);
+  for (uint32_t pe = 0; pe < placement.pe_sets.size(); ++pe)
+    check_device(dpu_prepare_xfer(placement.pe_sets[pe], row_of(pe)), "preparing a transfer");
+  const struct dpu_symbol_t mram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
   check_device(dpu_push_xfer_symbol(set, direction, mram, static_cast<uint32_t>(mram_offset), bytes, DPU_XFER_DEFAULT),
                direction == DPU_XFER_FROM_DPU ? "reading from the PEs" : "writing to the PEs");
 }
@@ -33,7 +59,10 @@ void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &place
 class HostWork {
  public:
   HostWork(const Plan &plan, const Kernels &kernels, const Rows &rows)
-      : plan_(plan), grouping_(plan.grouping), reducer_(plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr), rows_(rows) {}
+      : plan_(plan),
+        grouping_(plan.grouping),
+        reducer_(plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr),
+        rows_(rows) {}
 
   void run() const {
     if (plan_.reduces)
@@ -101,7 +130,7 @@ void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &p
     }
     rows.in = staging.data();
     rows.out = to_host ? host : staging.data() + in_bytes;
-    trace.staging_bytes = staging.size();
+    trace.staging_bytes = in_bytes + out_bytes;
     trace.host_bytes_written += in_bytes + (to_host ? 0 : out_bytes);
     trace.host_bytes_read += in_bytes + (to_host ? 0 : out_bytes);
   }

@@ -21,15 +21,19 @@ std::string describe(dpu_error_t status) {
   return copy;
 }
 
-/// "; rank 0 PE 17 (lane 1, bank 2) is in fault", for every faulted PE.
-std::string faults_of(const Placement &placement) {
+/// "; rank 0 lane 1 bank 2 (PE 17) is in fault", for every faulted PE of the set; those outside the hypercube have no number.
+std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   std::ostringstream text;
-  for (std::size_t pe = 0; pe < placement.pe_sets.size(); ++pe) {
+  struct dpu_set_t dpu_set;
+  DPU_FOREACH(set, dpu_set) {
     bool is_done = false, is_faulted = false;
-    if (dpu_status(placement.pe_sets[pe], &is_done, &is_faulted) != DPU_OK || !is_faulted) continue;
-    struct dpu_t *dpu = dpu_from_set(placement.pe_sets[pe]);
-    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << ": PE " << pe << " (lane " << int{dpu_get_slice_id(dpu)} << ", bank "
-         << int{dpu_get_member_id(dpu)} << ") is in fault";
+    if (dpu_status(dpu_set, &is_done, &is_faulted) != DPU_OK || !is_faulted) continue;
+    struct dpu_t *const dpu = dpu_from_set(dpu_set);
+    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " lane " << int{dpu_get_slice_id(dpu)} << " bank "
+         << int{dpu_get_member_id(dpu)};
+    for (std::size_t pe = 0; pe < placement.pe_sets.size(); ++pe)
+      if (dpu_from_set(placement.pe_sets[pe]) == dpu) text << " (PE " << pe << ")";
+    text << " is in fault";
   }
   return text.str();
 }
@@ -45,7 +49,7 @@ void check_device(dpu_error_t status, const std::string &doing) {
 void wait_for_set(struct dpu_set_t set, const Placement &placement) {
   const dpu_error_t status = dpu_sync(set);
   if (status == DPU_OK) return;
-  check_device(status, "waiting for earlier work of the set" + (status == DPU_ERR_INVALID_DPU_SET ? "" : faults_of(placement)));
+  check_device(status, "waiting for earlier work of the set" + (status == DPU_ERR_INVALID_DPU_SET ? "" : faults_of(set, placement)));
 }
 
 uint64_t heap_base_of(const Placement &placement) {
@@ -58,7 +62,7 @@ uint64_t heap_base_of(const Placement &placement) {
     if (own != nullptr) {
       struct dpu_symbol_t symbol;
       check_device(dpu_get_symbol(own, DPU_MRAM_HEAP_POINTER_NAME, &symbol), "reading the MRAM heap base");
-      own_base = symbol.address & (kMramBytes - 1);
+      own_base = symbol.address - kMramAddress;
     }
     if (pe != 0 && own_base != base)
       fail(PIDCOMM_ERR_DEVICE, "the PEs disagree about the MRAM heap base: PE 0 says ", base, ", PE ", pe, " says ", own_base,

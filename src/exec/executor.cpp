@@ -1,9 +1,9 @@
 #include "exec/executor.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
+#include <thread>
 #include <unordered_set>
 
 #include "door/rank_window.h"
@@ -20,13 +20,19 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 
-/// "; use tile, conventional"
-template <class NameOf>
-std::string choices(const NameOf &name_of, int last) {
-  std::string text;
-  for (int code = 1; code <= last; ++code)
-    if (const char *name = name_of(code)) text += (text.empty() ? "; use " : ", ") + std::string(name);
-  return text;
+// "; use one of tile (1), conventional (2)", and so on.
+#define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
+constexpr const char *kTechniqueChoices = "; use one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
+constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
+constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+
+/// Threads of a call that does not say: OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs this process may use.
+int default_threads() {
+  const char *text = std::getenv("OMP_NUM_THREADS");
+  const int wanted = text == nullptr ? 0 : std::atoi(text);
+  const int cpus = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(wanted > 0 ? wanted : cpus, 1, kMaxThreads);
 }
 
 }  // namespace
@@ -40,18 +46,17 @@ Options resolve(const pidcomm_options *options, bool is_coherent) {
     resolved.threads = options->threads;
   }
   if (name_of_technique(resolved.technique) == nullptr)
-    fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown", choices(name_of_technique, 2));
+    fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown", kTechniqueChoices);
   if (name_of_coherence(resolved.coherence) == nullptr)
-    fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown", choices(name_of_coherence, 2));
+    fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown", kCoherenceChoices);
   if (resolved.coherence == PIDCOMM_COHERENCE_NONE && !is_coherent)
     fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; the PEs of this set write behind the host's caches");
   if (resolved.isa == PIDCOMM_ISA_DEFAULT) resolved.isa = best_isa();
-  if (name_of_isa(resolved.isa) == nullptr)
-    fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown", choices(name_of_isa, 5));
+  if (name_of_isa(resolved.isa) == nullptr) fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown", kIsaChoices);
   if (!isa_available(resolved.isa)) fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(resolved.isa));
   if (resolved.threads < 0 || resolved.threads > kMaxThreads)
     fail(PIDCOMM_ERR_OPTION, "threads (", resolved.threads, ") must be 1 to ", kMaxThreads, ", or 0 for the default");
-  if (resolved.threads == 0) resolved.threads = std::min(omp_get_max_threads(), kMaxThreads);
+  if (resolved.threads == 0) resolved.threads = default_threads();
   return resolved;
 }
 
@@ -59,6 +64,7 @@ Options resolve(const pidcomm_options *options, bool is_coherent) {
 class Executor::Windows {
  public:
   explicit Windows(const Placement &placement) : placement_(placement) {
+    windows_.reserve(placement.ranks.size());  // an acquired window is always recorded
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
         RankWindow window;
@@ -131,11 +137,13 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
     : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)) {}
+Executor::~Executor() = default;
 
 const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
   if (request.dims != nullptr) {
-    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) { return cached->is_for(request, options, heap_base); });
+    const auto found =
+        std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) { return cached->is_for(request, options, heap_base); });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
       return plans_.front()->plan;
@@ -143,7 +151,7 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   }
   Plan plan = make_plan(cube_, request, options, heap_base, true);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::make_shared<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, std::move(plan)}));
+  plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, std::move(plan)}));
   return plans_.front()->plan;
 }
 
@@ -190,12 +198,8 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
 }
 
 void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
-  const HostPass pass{plan,
-                      kernels_of(plan.options.isa),
-                      windows.eg_base(),
-                      host,
-                      plan.options.threads,
-                      plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE};
+  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(),
+                      host, plan.options.threads,         plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE};
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
@@ -211,12 +215,18 @@ double Executor::stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint6
   const Options resolved = resolve(options, is_coherent(placement_));
   const uint64_t base = heap_base_of(placement_);
   for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
-    if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes || base + offset + bytes > kMramBytes)
+    if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes ||
+        base + offset + bytes > kMramBytes)
       fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset, " must be multiples of ", kWordBytes,
            " and end within the ", kMramBytes, " bytes of MRAM");
   const Windows windows(placement_);
+  std::vector<std::byte *> whole_egs = windows.eg_base();
+  whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes that are not ours
+  AuditRecord record;
+  std::optional<AuditScope> scope;
+  if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   const Stopwatch pass;
-  run_stream(kernels_of(resolved.isa), windows.eg_base(), base + src, bytes_read, base + dst, bytes_written, resolved.threads,
+  run_stream(kernels_of(resolved.isa), whole_egs, base + src, bytes_read, base + dst, bytes_written, resolved.threads,
              resolved.coherence == PIDCOMM_COHERENCE_HARDWARE);
   return pass.seconds();
 }

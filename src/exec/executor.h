@@ -22,6 +22,7 @@ Options resolve(const pidcomm_options *options, bool is_coherent);
 class Executor {
  public:
   Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths);
+  ~Executor();
 
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
@@ -42,7 +43,7 @@ class Executor {
   Placement placement_;
   std::mutex mutex_;
   struct CachedPlan;
-  std::vector<std::shared_ptr<const CachedPlan>> plans_;  // most recent first
+  std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
   Scratch staging_;                                       // of the conventional technique, kept between calls
 };
 

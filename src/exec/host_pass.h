@@ -17,7 +17,7 @@ struct HostPass {
   const std::vector<std::byte *> &eg_base;
   std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
   int threads;
-  bool flushes;     // coherence policy `hardware`
+  bool flushes;  // coherence policy `hardware`
 
   const Reducer *reducer() const;
 };

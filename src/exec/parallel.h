@@ -1,40 +1,33 @@
-// Runs a function on n threads and waits. OpenMP's pool, or plain threads where the thread sanitizer must see the joins.
+// Runs a function on n threads and waits.
+//
+// Not OpenMP: its runtime ends the process when it cannot start a thread, and hangs in a child after fork.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
-#include <thread>
-#include <vector>
-
-#if !defined(__SANITIZE_THREAD__)
-#include <omp.h>
-#endif
 
 namespace pidcomm {
 
-/// Calls body(thread) for thread = 0 .. threads-1, each exactly once, possibly at the same time. The first exception is thrown again here.
+/// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled ones, and returns when all are done.
+/// Tasks may run one after another on fewer threads if the system has no more to give. Callers do not wait for each other. Never throws;
+/// task must not throw.
+void run_on_pool(int count, const std::function<void(int)> &task);
+
+/// The same for any body; the first exception that a call throws is thrown again here.
 template <class Body>
 void run_threads(int threads, const Body &body) {
   std::exception_ptr error;
   std::mutex error_mutex;
-  const auto guarded = [&](int thread) {
+  run_on_pool(threads, [&](int thread) {
     try {
       body(thread);
     } catch (...) {
       const std::lock_guard<std::mutex> lock(error_mutex);
       if (!error) error = std::current_exception();
     }
-  };
-#if defined(__SANITIZE_THREAD__)
-  std::vector<std::thread> team;
-  for (int thread = 1; thread < threads; ++thread) team.emplace_back(guarded, thread);
-  guarded(0);
-  for (std::thread &member : team) member.join();
-#else
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) guarded(thread);
-#endif
+  });
   if (error) std::rethrow_exception(error);
 }
 
@@ -43,8 +36,8 @@ struct Range {
   uint64_t first, last;
 };
 inline Range share_of(uint64_t count, int thread, int threads) {
-  const auto at = [&](int t) { return count / static_cast<uint64_t>(threads) * static_cast<uint64_t>(t) +
-                                      count % static_cast<uint64_t>(threads) * static_cast<uint64_t>(t) / static_cast<uint64_t>(threads); };
+  const uint64_t parts = static_cast<uint64_t>(threads);
+  const auto at = [&](int t) { return count / parts * static_cast<uint64_t>(t) + count % parts * static_cast<uint64_t>(t) / parts; };
   return {at(thread), at(thread + 1)};
 }
 

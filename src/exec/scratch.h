@@ -10,7 +10,8 @@ namespace pidcomm {
 class Scratch {
  public:
   Scratch() = default;
-  explicit Scratch(std::size_t bytes) : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
+  explicit Scratch(std::size_t bytes)
+      : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
   std::byte *data() const { return data_.get(); }
   std::size_t size() const { return bytes_; }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
@@ -69,8 +70,8 @@ class StagedWorker {
         plan_(pass.plan),
         staged_(*pass.plan.staged),
         places_(places),
-        in_blocks_(staged_.in.per_member ? plan_.grouping.group_pes : 1),
-        out_blocks_(staged_.out.per_member ? plan_.grouping.group_pes : 1),
+        in_blocks_(plan_.in.per_member ? plan_.grouping.group_pes : 1),
+        out_blocks_(plan_.out.per_member ? plan_.grouping.group_pes : 1),
         scratch_(kScratchBytes),
         slab_(staged_.slab_bytes),
         incoming_(plan_.reduces ? kLanes * staged_.chunk_words * kWordBytes : 0) {}
@@ -79,10 +80,10 @@ class StagedWorker {
   void run(const Cluster &cluster, uint64_t word, uint64_t words) {
     word_ = word;
     words_ = words;
-    if (staged_.in.space == Space::mram)
+    if (plan_.in.space == Space::mram)
       for (uint32_t eg : cluster.egs)
         for (uint32_t block = 0; block < in_blocks_; ++block) load(eg, block);
-    if (staged_.out.space == Space::mram)
+    if (plan_.out.space == Space::mram)
       for (uint32_t eg : cluster.egs)
         for (uint32_t block = 0; block < out_blocks_; ++block) store(eg, block);
     else if (plan_.reduces)
@@ -109,9 +110,9 @@ class StagedWorker {
       if (plan_.reduces && p.member != 0)
         to[lane] = incoming_.data() + lane * staged_.chunk_words * kWordBytes;
       else
-        to[lane] = staged_.out.space == Space::host && !plan_.reduces ? host_row(p, staged_.out, plan_.out_row_bytes) : row(p.row, block);
+        to[lane] = plan_.out.space == Space::host && !plan_.reduces ? host_row(p, plan_.out, plan_.out_row_bytes) : row(p.row, block);
     }
-    each_run(eg, staged_.src, block, [&](std::byte *line, uint32_t words, uint32_t run_words, uint64_t done) {
+    each_run(eg, plan_.src, block, [&](std::byte *line, uint32_t words, uint32_t run_words, uint64_t done) {
       const std::byte *in = line;
       std::array<std::byte *, kLanes> out = to;
       for (std::byte *&pointer : out)
@@ -136,8 +137,8 @@ class StagedWorker {
     std::array<const std::byte *, kLanes> from{};
     for (uint32_t lane = 0; lane < lanes_of(eg); ++lane) {
       const Place &p = place(eg, lane);
-      if (staged_.in.space == Space::host)
-        from[lane] = host_row(p, staged_.in, plan_.in_row_bytes);
+      if (plan_.in.space == Space::host)
+        from[lane] = host_row(p, plan_.in, plan_.in_row_bytes);
       else if (plan_.reduces)
         from[lane] = row(p.row, in_blocks_ > 1 ? p.member : 0);
       else
@@ -145,7 +146,7 @@ class StagedWorker {
     }
     const uint32_t keep_lanes = 0xFFu << lanes_of(eg) & 0xFFu;
     const bool flushes = pass_.flushes && keep_lanes != 0;
-    each_run(eg, staged_.dst, block, [&](std::byte *line, uint32_t words, uint32_t, uint64_t done) {
+    each_run(eg, plan_.dst, block, [&](std::byte *line, uint32_t words, uint32_t, uint64_t done) {
       std::array<const std::byte *, kLanes> in = from;
       for (const std::byte *&pointer : in)
         if (pointer != nullptr) pointer += done * kWordBytes;
@@ -162,7 +163,7 @@ class StagedWorker {
   void give_to_host(uint32_t eg) {
     for (uint32_t lane = 0; lane < lanes_of(eg); ++lane) {
       const Place &p = place(eg, lane);
-      if (p.member == 0) std::memcpy(host_row(p, staged_.out, plan_.out_row_bytes), row(p.row, 0), words_ * kWordBytes);
+      if (p.member == 0) std::memcpy(host_row(p, plan_.out, plan_.out_row_bytes), row(p.row, 0), words_ * kWordBytes);
     }
   }
 
@@ -212,16 +213,21 @@ uint64_t run_staged(const HostPass &pass) {
   const Places places = places_of(pass.plan, staged.slab_bytes != 0);
   const uint64_t block_words = pass.plan.block_bytes / kWordBytes;
   const uint64_t chunks = (block_words + staged.chunk_words - 1) / staged.chunk_words;
-  run_threads(pass.threads, [&](int thread) {
-    StagedWorker worker(pass, places);
-    const Range range = share_of(places.clusters.size() * chunks, thread, pass.threads);
+  // Everything that can fail to be allocated exists before the first byte moves.
+  const uint64_t units = places.clusters.size() * chunks;
+  const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
+  std::vector<std::unique_ptr<StagedWorker>> workers;
+  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<StagedWorker>(pass, places));
+  run_threads(threads, [&](int thread) {
+    StagedWorker &worker = *workers[static_cast<std::size_t>(thread)];
+    const Range range = share_of(units, thread, threads);
     for (uint64_t unit = range.first; unit < range.last; ++unit) {
       const uint64_t word = unit % chunks * staged.chunk_words;
       worker.run(places.clusters[unit / chunks], word, std::min(staged.chunk_words, block_words - word));
     }
     pass.kernels.fence();
   });
-  return staged.slab_bytes * static_cast<uint64_t>(pass.threads);
+  return (staged.slab_bytes + kScratchBytes) * workers.size();
 }
 
 }  // namespace pidcomm

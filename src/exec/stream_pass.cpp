@@ -76,7 +76,8 @@ std::vector<Column> columns_of(std::vector<std::byte *> bases) {
   std::sort(bases.begin(), bases.end());
   std::vector<Column> columns;
   for (std::byte *base : bases) {
-    const bool is_neighbour = !columns.empty() && columns.back().columns == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
+    const bool is_neighbour =
+        !columns.empty() && columns.back().columns == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
     if (is_neighbour)
       columns.back().columns = 2;
     else

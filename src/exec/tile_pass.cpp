@@ -14,9 +14,7 @@ LinePosition position_of(std::byte *eg_base, uint64_t word) {
   return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
 }
 
-const Reducer *HostPass::reducer() const {
-  return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
-}
+const Reducer *HostPass::reducer() const { return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr; }
 
 bool streams_rows(const Plan &plan) {
   constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
@@ -144,8 +142,10 @@ class TileWorker {
 
   void point(Pointers &pointers, const Item &item, uint64_t word, uint32_t &run_words) {
     pointers.in_count = pointers.out_count = 0;
-    const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg, uint64_t offset, auto &list, uint32_t &count) {
-      for (const StreamStart &start : starts) list[count++] = pointer_to(side, eg + start.egs, offset + start.bytes + word * kWordBytes, run_words);
+    const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg, uint64_t offset, auto &list,
+                         uint32_t &count) {
+      for (const StreamStart &start : starts)
+        list[count++] = pointer_to(side, eg + start.egs, offset + start.bytes + word * kWordBytes, run_words);
     };
     add(tile_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
     add(tile_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
@@ -183,9 +183,13 @@ uint64_t run_tile(const HostPass &pass) {
   const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(pass.threads);
   const uint64_t chunks = (tile.words + kPieceWords - 1) / kPieceWords;
   const uint64_t pieces = outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
-  run_threads(pass.threads, [&](int thread) {
-    TileWorker worker(pass, in_starts, out_starts);
-    const Range range = share_of(outer * pieces, thread, pass.threads);
+  // Everything that can fail to be allocated exists before the first byte moves.
+  const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
+  std::vector<std::unique_ptr<TileWorker>> workers;
+  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<TileWorker>(pass, in_starts, out_starts));
+  run_threads(threads, [&](int thread) {
+    TileWorker &worker = *workers[static_cast<std::size_t>(thread)];
+    const Range range = share_of(outer * pieces, thread, threads);
     for (uint64_t unit = range.first; unit < range.last; ++unit) {
       const uint64_t piece = unit % pieces;
       const uint64_t first = chunks * piece / pieces * kPieceWords;
@@ -194,7 +198,7 @@ uint64_t run_tile(const HostPass &pass) {
     }
     pass.kernels.fence();  // non-temporal stores are done before ownership returns
   });
-  return kScratchBytes * static_cast<uint64_t>(pass.threads);
+  return kScratchBytes * workers.size();
 }
 
 }  // namespace pidcomm

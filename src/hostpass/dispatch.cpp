@@ -23,14 +23,14 @@ constexpr IsaRow kRows[] = {
 };
 
 bool cpu_runs(int isa) {
-  const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                            __builtin_cpu_supports("avx512vl");
   switch (isa) {
     case PIDCOMM_ISA_SCALAR:
     case PIDCOMM_ISA_AUDIT:
       return true;
     case PIDCOMM_ISA_AVX2:
-      return __builtin_cpu_supports("avx2");
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt");
     case PIDCOMM_ISA_AVX512BW:
       return has_avx512bw;
     case PIDCOMM_ISA_AVX512VBMI:

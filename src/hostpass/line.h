@@ -7,8 +7,8 @@
 namespace pidcomm {
 namespace {
 
-/// A line as a value, in registers of PartBytes bytes: 8 words of 64 bits. In PIM order byte `lane` of word r is byte r of that lane's word;
-/// in host order word `lane` is the lane's word.
+/// A line as a value, in registers of PartBytes bytes: 8 words of 64 bits. In PIM order byte `lane` of word r is byte r of that lane's
+/// word; in host order word `lane` is the lane's word.
 template <int PartBytes>
 struct LineOf {
   static constexpr int kPartBytes = PartBytes;

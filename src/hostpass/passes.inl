@@ -45,7 +45,9 @@ Line next_line(const TileCall &call, const std::byte *stream, uint32_t w) {
   return Isa::load_line(stream + kLineStride * word);
 }
 
-void put_line(const TileCall &call, std::byte *stream, uint32_t w, Line line) { Isa::store_line(stream + kLineStride * (call.word + w), line); }
+void put_line(const TileCall &call, std::byte *stream, uint32_t w, Line line) {
+  Isa::store_line(stream + kLineStride * (call.word + w), line);
+}
 
 /// Word `w` of the call in a host row.
 template <class Pointer>
@@ -97,12 +99,12 @@ void transpose_items(const TileCall &call) {
 }
 
 /// Calls the instance of a template for the lane mask: one jump per chunk.
-#define PIDCOMM_BY_LANE_MASK(function, ...)                                                                             \
-  do {                                                                                                                  \
-    using Function = decltype(&function<0>);                                                                            \
-    static constexpr Function kByMask[8] = {function<0>, function<1>, function<2>, function<3>,                         \
-                                            function<4>, function<5>, function<6>, function<7>};                        \
-    kByMask[call.lane_mask](__VA_ARGS__);                                                                               \
+#define PIDCOMM_BY_LANE_MASK(function, ...)                                                      \
+  do {                                                                                           \
+    using Function = decltype(&function<0>);                                                     \
+    static constexpr Function kByMask[8] = {function<0>, function<1>, function<2>, function<3>,  \
+                                            function<4>, function<5>, function<6>, function<7>}; \
+    kByMask[call.lane_mask](__VA_ARGS__);                                                        \
   } while (false)
 
 void pass_transpose(const TileCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
@@ -130,7 +132,8 @@ void pass_spread(const TileCall &call) {
     uint64_t map = 0;
     for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
     const auto control = Isa::lane_control(map);
-    for (uint32_t o = copy; o < call.out_count; o += copies) put_stream(call, o, [&](Line line) { return Isa::shuffle_lanes(line, control); });
+    for (uint32_t o = copy; o < call.out_count; o += copies)
+      put_stream(call, o, [&](Line line) { return Isa::shuffle_lanes(line, control); });
   }
 }
 
@@ -273,7 +276,8 @@ void fold_lanes(std::byte *lines, uint32_t words, uint32_t lane_mask) {
 template <class T, int Op>
 void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
   std::size_t i = 0;
-  for (; i + sizeof(Line) <= bytes; i += sizeof(Line)) store_words(into + i, combine_lines<T, Op>(load_words(into + i), load_words(from + i)));
+  for (; i + sizeof(Line) <= bytes; i += sizeof(Line))
+    store_words(into + i, combine_lines<T, Op>(load_words(into + i), load_words(from + i)));
   if (i == bytes) return;
   Line a = kZeroLine, b = kZeroLine;
   __builtin_memcpy(&a, into + i, bytes - i);
@@ -326,8 +330,7 @@ void finish_blocks(const TileCall &call) {
       if (Mask != 0 && !call.bytewise)
         for (int i = 0; i < kLines; ++i) tile[i] = Isa::transpose(tile[i]);
       for (int step = 1; step < kLines; step *= 2)
-        for (int i = 0; i < kLines; i += 2 * step)
-          call.reducer->combine(bytes_of(&tile[i]), bytes_of(&tile[i + step]), sizeof(Line));
+        for (int i = 0; i < kLines; i += 2 * step) call.reducer->combine(bytes_of(&tile[i]), bytes_of(&tile[i + step]), sizeof(Line));
       acc[w] = call.bytewise ? tile[0] : Isa::transpose(tile[0]);
     }
   }
@@ -361,7 +364,8 @@ void pass_fold_to_host(const TileCall &call) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     for (uint32_t o = 0; o < call.out_count; ++o) {
       const uint32_t lane = deposit_bits(o, ~call.lane_mask & 7);
-      for (uint32_t w = 0; w < call.words; ++w) store_word(host_word(call, call.items[i].out[o], w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
+      for (uint32_t w = 0; w < call.words; ++w)
+        store_word(host_word(call, call.items[i].out[o], w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
     }
   }
 }
@@ -464,14 +468,10 @@ void stream_lines(const std::byte *in, std::byte *out, uint32_t words, uint32_t 
 }
 
 /// The table of this instruction set.
-#define PIDCOMM_KERNELS(ENUM, isa_name)                                                                     \
-  extern const Kernels kKernels##ENUM;                                                                      \
-  const Kernels kKernels##ENUM = {PIDCOMM_ISA_##ENUM,                                                       \
-                                  isa_name,                                                                 \
-                                  {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)},                                     \
-                                  {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)},                                     \
-                                  flush_lines,                                                              \
-                                  Isa::fence,                                                               \
-                                  stream_lines};
+#define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                           \
+  extern const Kernels kKernels##ENUM;                                                                                            \
+  const Kernels kKernels##ENUM = {                                                                                                \
+      PIDCOMM_ISA_##ENUM, isa_name,    {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)}, flush_lines, \
+      Isa::fence,         stream_lines};
 #define PIDCOMM_PASS_ENTRY(name) pass_##name,
 #define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype) kReducerRow<ctype>,

@@ -33,8 +33,7 @@ void check_sizes(const Plan &plan, const CollectiveRule &rule) {
 }
 
 void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes, uint64_t heap_base) {
-  if (offset % kWordBytes != 0)
-    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWordBytes);
+  if (offset % kWordBytes != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWordBytes);
   if (offset > kMramBytes || heap_base + offset + size_bytes > kMramBytes)
     fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ", offset, " from heap base ", heap_base,
          " ends past the ", kMramBytes, " bytes of MRAM");
@@ -43,16 +42,16 @@ void check_window(const char *name, const char *side, uint64_t offset, uint64_t 
 void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
   const bool is_disjoint = src + plan.in_pe_bytes <= dst || dst + plan.out_pe_bytes <= src;
   if (src != dst && !is_disjoint)
-    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [", src, ", ", src + plan.in_pe_bytes, ") and destination [", dst,
-         ", ", dst + plan.out_pe_bytes, ") overlap; they must be disjoint or start at the same offset (in place)");
+    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [", src, ", ", src + plan.in_pe_bytes, ") and destination [",
+         dst, ", ", dst + plan.out_pe_bytes, ") overlap; they must be disjoint or start at the same offset (in place)");
 }
 
 void check_host(const Plan &plan, const pidcomm_request &request) {
   const uint64_t needed_bytes = (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
   const char *name = name_of_collective(plan.collective);
   if (request.host_bytes != needed_bytes)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups, " groups with rows of ",
-         plan.in_row_bytes + plan.out_row_bytes, " bytes need ", needed_bytes);
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups,
+         " groups with rows of ", plan.in_row_bytes + plan.out_row_bytes, " bytes need ", needed_bytes);
   if (request.host == nullptr && needed_bytes != 0)
     fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes, " bytes");
 }
@@ -65,8 +64,8 @@ void simplify(std::vector<Loop> &loops) {
     if (!joined.empty()) {
       Loop &slow = joined.back();
       const uint64_t n = loop.count;
-      if (slow.name == loop.name && slow.in_egs == loop.in_egs * n && slow.out_egs == loop.out_egs * n && slow.in_bytes == loop.in_bytes * n &&
-          slow.out_bytes == loop.out_bytes * n) {
+      if (slow.name == loop.name && slow.in_egs == loop.in_egs * n && slow.out_egs == loop.out_egs * n &&
+          slow.in_bytes == loop.in_bytes * n && slow.out_bytes == loop.out_bytes * n) {
         const uint32_t count = slow.count * loop.count;
         slow = std::move(loop);
         slow.count = count;
@@ -93,7 +92,8 @@ PairStep pair_step(uint32_t count, uint32_t egs) {
 /// Moves the pair steps of the outer loops into lockstep. A step of the input alone stays where it is when every item is stored to all
 /// members: the output is then the larger part by far, and has its own pairs.
 void pair_loops(TilePlan &tile) {
-  const bool stores_to_members = std::any_of(tile.out.streams.begin(), tile.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
+  const bool stores_to_members =
+      std::any_of(tile.out.streams.begin(), tile.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
   std::vector<Loop> rest;
   for (const Loop &loop : tile.outer) {
     const PairStep pair = pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
@@ -151,12 +151,6 @@ TilePlan make_tile(const Plan &plan, const CollectiveRule &rule, const LaneSplit
 
 StagedPlan make_staged(const Plan &plan) {
   StagedPlan staged;
-  staged.in = plan.in;
-  staged.out = plan.out;
-  staged.reduces = plan.reduces;
-  staged.block_bytes = plan.block_bytes;
-  staged.src = plan.src;
-  staged.dst = plan.dst;
   const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
   std::vector<uint32_t> size(cluster_of.size(), 0);
   for (uint32_t first : cluster_of) staged.cluster_egs = std::max(staged.cluster_egs, ++size[first]);
@@ -169,6 +163,7 @@ StagedPlan make_staged(const Plan &plan) {
   const uint64_t word_rows = cluster_rows * blocks(plan.in, plan.grouping);
   uint64_t words = std::clamp<uint64_t>(kSlabTargetBytes / (word_rows * kWordBytes), 1, kMaxChunkWords);
   if (words >= kLanes) words -= words % kLanes;
+  words = std::min(words, std::max<uint64_t>(plan.block_bytes / kWordBytes, 1));
   staged.chunk_words = words;
   const bool is_direct = !plan.reduces && (plan.in.space == Space::host || plan.out.space == Space::host);
   staged.slab_bytes = is_direct ? 0 : word_rows * words * kWordBytes;
@@ -176,10 +171,6 @@ StagedPlan make_staged(const Plan &plan) {
 }
 
 }  // namespace
-
-uint32_t Side::stream_count() const {
-  return std::accumulate(streams.begin(), streams.end(), 1u, [](uint32_t n, const StreamLoop &loop) { return n * loop.count; });
-}
 
 const CollectiveRule &rule_of(int collective) {
   for (const CollectiveRule &rule : kRules)

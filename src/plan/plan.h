@@ -52,8 +52,6 @@ struct Side {
   Space space = Space::mram;
   uint64_t offset = 0;  // mram: absolute MRAM byte; host: byte of the buffer
   std::vector<StreamLoop> streams;
-
-  uint32_t stream_count() const;
 };
 
 /// A loop over items: one step moves the input by (in_egs, in_bytes) and the output by (out_egs, out_bytes).
@@ -71,8 +69,8 @@ struct TilePlan {
   uint32_t lane_mask = 0, k = 0;
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
   Side in, out;
-  uint64_t words = 0;         // of every stream
-  bool exchange = false;         // in-place alltoall: items (a, b) and (b, a) are one
+  uint64_t words = 0;              // of every stream
+  bool exchange = false;           // in-place alltoall: items (a, b) and (b, a) are one
   bool ordered_downwards = false;  // in-place allgather: item 0 goes last
 };
 
@@ -80,13 +78,9 @@ struct TilePlan {
 /// the cluster once into host order (a slab of rows), combines if the collective reduces, and composes every destination line whole.
 /// Rows are PEs (or groups, if the collective reduces); block `member` of a row if the source has blocks per member, else its only one.
 struct StagedPlan {
-  Extent in, out;
-  bool reduces = false;
-  uint64_t block_bytes = 0;
-  uint64_t src = 0, dst = 0;   // absolute MRAM bytes, where the side is in MRAM
-  uint32_t cluster_egs = 0;    // the largest cluster
-  uint64_t chunk_words = 0;    // words of a block per slab
-  uint64_t slab_bytes = 0;     // per thread
+  uint32_t cluster_egs = 0;  // the largest cluster
+  uint64_t chunk_words = 0;  // words of a block per slab
+  uint64_t slab_bytes = 0;   // per thread
 };
 
 struct Options {
@@ -103,11 +97,11 @@ struct Plan {
   Extent in{}, out{};
   bool reduces = false, bytewise = false;
   uint64_t bytes = 0, block_bytes = 0;
-  uint64_t src = 0, dst = 0;             // absolute MRAM bytes
+  uint64_t src = 0, dst = 0;                     // absolute MRAM bytes
   uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
   uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
-  std::optional<TilePlan> tile;          // technique tile, shape with a lane split
-  std::optional<StagedPlan> staged;      // technique tile, any other shape
+  std::optional<TilePlan> tile;                  // technique tile, shape with a lane split
+  std::optional<StagedPlan> staged;              // technique tile, any other shape
 };
 
 /// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
@@ -118,9 +112,7 @@ struct CollectiveRule {
   void (*tile)(const Plan &plan, const LaneSplit &split, TilePlan &tile);
 
   /// `bytes` is N blocks, else one block.
-  bool bytes_are_blocks() const {
-    return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member);
-  }
+  bool bytes_are_blocks() const { return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member); }
 };
 
 /// The affine form of each collective: pass, loops and streams. One file of src/plan/collectives each.

@@ -87,8 +87,15 @@ struct Step {
   uint64_t in_eg, in_offset, out_eg, out_offset;
 };
 
-void expand_loops(const std::vector<const Loop *> &loops, std::size_t depth, Step step, JsonWriter &json) {
+struct ExpandedLoop {
+  Loop loop;
+  bool goes_down;
+};
+
+/// The steps in the order in which a thread does them. In an exchange a step stands for its twin too.
+void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth, Step step, JsonWriter &json) {
   if (depth == loops.size()) {
+    if (exchange && step.in_eg > step.out_eg) return;
     json.open(nullptr, '{');
     json.number("in_eg", step.in_eg);
     json.number("in_offset", step.in_offset);
@@ -97,13 +104,13 @@ void expand_loops(const std::vector<const Loop *> &loops, std::size_t depth, Ste
     json.close('}');
     return;
   }
-  const Loop &loop = *loops[depth];
+  const Loop &loop = loops[depth].loop;
   for (uint32_t i = 0; i < loop.count; ++i) {
-    expand_loops(loops, depth + 1, step, json);
-    step.in_eg += loop.in_egs;
-    step.in_offset += loop.in_bytes;
-    step.out_eg += loop.out_egs;
-    step.out_offset += loop.out_bytes;
+    const uint64_t at = loops[depth].goes_down ? loop.count - 1 - i : i;
+    expand_loops(loops, exchange, depth + 1,
+                 {step.in_eg + at * loop.in_egs, step.in_offset + at * loop.in_bytes, step.out_eg + at * loop.out_egs,
+                  step.out_offset + at * loop.out_bytes},
+                 json);
   }
 }
 
@@ -121,11 +128,11 @@ void write_tile(JsonWriter &json, const TilePlan &tile, bool expand) {
   write_side(json, "in", tile.in);
   write_side(json, "out", tile.out);
   if (expand) {
-    std::vector<const Loop *> loops;
+    std::vector<ExpandedLoop> loops;
     for (const std::vector<Loop> *nest : {&tile.outer, &tile.ordered, &tile.lockstep})
-      for (const Loop &loop : *nest) loops.push_back(&loop);
+      for (const Loop &loop : *nest) loops.push_back({loop, nest == &tile.ordered && tile.ordered_downwards});
     json.open("steps", '[');
-    expand_loops(loops, 0, {0, tile.in.offset, 0, tile.out.offset}, json);
+    expand_loops(loops, tile.exchange, 0, {0, tile.in.offset, 0, tile.out.offset}, json);
     json.close(']');
   }
   json.close('}');

@@ -33,10 +33,9 @@ PIDCOMM_NAMES(name_of_coherence, PIDCOMM_COHERENCES, PIDCOMM_CASE_STRING)
 ElementType ElementType::of(int code) {
   using Kind = ElementType::Kind;
   switch (code) {
-#define PIDCOMM_ROW(ENUM, row_code, name, ctype)                                                                                  \
-  case row_code:                                                                                                                  \
-    return {std::is_floating_point_v<ctype> ? Kind::floating                                                                      \
-                                            : (std::is_signed_v<ctype> ? Kind::signed_integer : Kind::unsigned_integer),          \
+#define PIDCOMM_ROW(ENUM, row_code, name, ctype)                                                                                          \
+  case row_code:                                                                                                                          \
+    return {std::is_floating_point_v<ctype> ? Kind::floating : (std::is_signed_v<ctype> ? Kind::signed_integer : Kind::unsigned_integer), \
             sizeof(ctype), row_code};
     PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -49,7 +48,8 @@ ElementType ElementType::of(int code) {
     case 8:
       return {Kind::bare_integer, 8, PIDCOMM_UINT64};
     default:
-      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is unknown; use PIDCOMM_INT8 (16) to PIDCOMM_FLOAT64 (25), or 1, 2, 4, 8 for integer words");
+      fail(PIDCOMM_ERR_TYPE, "type code ", code,
+           " is unknown; use PIDCOMM_INT8 (16) to PIDCOMM_FLOAT64 (25), or 1, 2, 4, 8 for integer words");
   }
 }
 

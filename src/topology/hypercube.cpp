@@ -3,11 +3,23 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "error.h"
 
 namespace pidcomm {
+
+namespace {
+
+std::string shape_text(const std::vector<uint32_t> &lengths) {
+  std::string text;
+  for (uint32_t length : lengths) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(length);
+  }
+  return text;
+}
+
+}  // namespace
 
 Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
   if (lengths.empty() || lengths.size() > kMaxAxes)
@@ -18,26 +30,26 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
     if (lengths[i] == 0) fail(PIDCOMM_ERR_SHAPE, "axis ", i, " has length 0; every axis needs at least 1");
     cube.axes.push_back({lengths[i], static_cast<uint32_t>(pes)});
     pes *= lengths[i];
-    if (pes > std::numeric_limits<uint32_t>::max())
-      fail(PIDCOMM_ERR_SHAPE, "the product of the axis lengths up to axis ", i, " (", pes, ") is beyond any machine");
+    if (pes > kMaxPes)
+      fail(PIDCOMM_ERR_SHAPE, "the axis lengths ", shape_text(lengths), " make ", pes, " PEs or more; no more than ", kMaxPes,
+           " are possible");
+    no more than ", kMaxPes, " are possible ");
   }
   cube.pes = static_cast<uint32_t>(pes);
   return cube;
 }
 
 std::string Hypercube::to_string() const {
-  std::string text;
-  for (const Axis &axis : axes) {
-    if (!text.empty()) text += 'x';
-    text += std::to_string(axis.length);
-  }
-  return text;
+  std::vector<uint32_t> lengths;
+  for (const Axis &axis : axes) lengths.push_back(axis.length);
+  return shape_text(lengths);
 }
 
 namespace {
 
 void check_mask(const Hypercube &cube, const char *mask) {
-  if (mask == nullptr) fail(PIDCOMM_ERR_MASK, "the axis mask is null; shape ", cube.to_string(), " needs ", cube.axes.size(), " characters");
+  if (mask == nullptr)
+    fail(PIDCOMM_ERR_MASK, "the axis mask is null; shape ", cube.to_string(), " needs ", cube.axes.size(), " characters");
   const std::size_t length = std::strlen(mask);
   if (length != cube.axes.size() || std::strspn(mask, "01") != length)
     fail(PIDCOMM_ERR_MASK, "axis mask \"", mask, "\" must be ", cube.axes.size(), " characters '0' or '1', one per axis of ",

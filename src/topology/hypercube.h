@@ -13,6 +13,7 @@ namespace pidcomm {
 
 inline constexpr uint32_t kLanes = 8;
 inline constexpr uint32_t kMaxAxes = 16;
+inline constexpr uint64_t kMaxPes = uint64_t{1} << 20;  // 400 times the largest machine; keeps all PE arithmetic far from overflow
 
 struct Axis {
   uint32_t length;
@@ -24,7 +25,7 @@ struct Hypercube {
   std::vector<Axis> axes;
   uint32_t pes = 0;
 
-  /// Errors: ERR_SHAPE for no axis, more than kMaxAxes, a length of 0, a product of 2^32 or more.
+  /// Errors: ERR_SHAPE for no axis, more than kMaxAxes, a length of 0, a product beyond kMaxPes.
   static Hypercube of(const std::vector<uint32_t> &lengths);
 
   uint32_t coordinate(uint32_t pe, uint32_t axis) const { return pe / axes[axis].stride_pes % axes[axis].length; }
@@ -65,10 +66,10 @@ struct EgLoop {
 ///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
 /// where compress gathers the bits of lane under the mask, lowest first.
 struct LaneSplit {
-  uint32_t lane_mask = 0;          // bit i: lane bit i belongs to a selected axis
-  uint32_t k = 0;                  // number of bits set in lane_mask
-  std::vector<EgLoop> members;     // the entangled groups of one set, fastest first
-  std::vector<EgLoop> sets;        // the first entangled group of every set, fastest first
+  uint32_t lane_mask = 0;       // bit i: lane bit i belongs to a selected axis
+  uint32_t k = 0;               // number of bits set in lane_mask
+  std::vector<EgLoop> members;  // the entangled groups of one set, fastest first
+  std::vector<EgLoop> sets;     // the first entangled group of every set, fastest first
   uint32_t member_egs = 1, set_count = 1;
 
   /// Empty for shapes that the lanes cut with a rest, or whose PE count is no multiple of 8.

@@ -69,21 +69,20 @@ inline int run_all(int argc, char **argv) {
 
 }  // namespace harness
 
-#define TEST(name)                                           \
-  static void test_##name();                                 \
+#define TEST(name)                                                \
+  static void test_##name();                                      \
   static harness::Registrar registrar_##name(#name, test_##name); \
   static void test_##name()
 
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                             \
+  do {                                                               \
     if (!(condition)) harness::fail(__FILE__, __LINE__, #condition); \
   } while (0)
 
-#define CHECK_EQ(got, want)                                                                                           \
-  do {                                                                                                                \
-    const auto &got_ = (got);                                                                                         \
-    const auto &want_ = (want);                                                                                       \
-    if (!(got_ == want_))                                                                                             \
-      harness::fail(__FILE__, __LINE__,                                                                               \
-                    std::string(#got " == " #want ": got ") + harness::show(got_) + ", want " + harness::show(want_)); \
+#define CHECK_EQ(got, want)                                                                                                                \
+  do {                                                                                                                                     \
+    const auto &got_ = (got);                                                                                                              \
+    const auto &want_ = (want);                                                                                                            \
+    if (!(got_ == want_))                                                                                                                  \
+      harness::fail(__FILE__, __LINE__, std::string(#got " == " #want ": got ") + harness::show(got_) + ", want " + harness::show(want_)); \
   } while (0)

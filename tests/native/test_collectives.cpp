@@ -388,14 +388,14 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
   CHECK(trace.seconds_total >= trace.seconds_pass);
 }
 
-TEST(Tile_StagesTheSameMemoryWhateverTheSize) {
+TEST(Tile_StagesNoMoreMemoryForMoreBytes) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   for (const Axes &axis_len : {Axes{8, 8}, Axes{4, 6}, Axes{3, 5}, Axes{12, 4}}) {
     const Hypercube cube(set, axis_len);
     for (int collective : kCollectives) {
       std::set<std::uint64_t> staging_bytes;
-      for (std::size_t blocks : {64, 640, 1280}) {
+      for (std::size_t blocks : {512, 1024, 2048}) {  // enough for both threads to have work
         const std::uint32_t group_pes = verify::groups_of(axis_len, "11").group_pes;
         Case c =
             make_case(collective, axis_len, "11", bytes_for_blocks(collective, group_pes, 8 * blocks), {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
@@ -862,17 +862,37 @@ TEST(PlanJson_HasASizeThatDoesNotGrowWithBytes) {
   CHECK(small < 16384);
 }
 
-TEST(StreamLimit_TimesACopyAndSaysHowManyBytesItMoved) {
+TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
-  const Hypercube cube(set, {8, 8});
+  const Hypercube cube(set, {60});  // 7 whole entangled groups, and one with 4 PEs that the limit leaves alone
+  constexpr std::size_t kSrc = 8192 - 24, kDst = (1 << 20) + 40, kBytes = 3 * 8192 + 8, kGuard = 64;
+  Bytes input(60 * kBytes), guarded(60 * (kBytes + 2 * kGuard)), output(guarded.size());
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::uint8_t>(verify::mix(i));
+  for (std::size_t i = 0; i < guarded.size(); ++i) guarded[i] = static_cast<std::uint8_t>(verify::mix(~i));
   for (int coherence : kBothPolicies) {
-    const pidcomm_options options = {0, 0, 2, coherence, 0};
-    double seconds = 0;
-    std::uint64_t bytes_moved = 0;
-    CHECK_EQ(pidcomm_stream_limit(cube.get(), 65536, 65536, 0, 1 << 20, &options, &seconds, &bytes_moved), +PIDCOMM_OK);
-    CHECK(seconds > 0);
-    CHECK_EQ(bytes_moved, 2u * 64 * 65536);
+    for (int threads : {1, 2, 7}) {
+      for (std::size_t bytes_read : {kBytes, kBytes / 16 * 8, std::size_t{0}}) {
+        CHECK_EQ(pidcomm_write(cube.get(), kSrc, kBytes, input.data()), +PIDCOMM_OK);
+        CHECK_EQ(pidcomm_write(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, guarded.data()), +PIDCOMM_OK);
+        const pidcomm_options options = {0, 0, threads, coherence, 0};
+        double seconds = 0;
+        std::uint64_t bytes_moved = 0;
+        CHECK_EQ(pidcomm_stream_limit(cube.get(), bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved), +PIDCOMM_OK);
+        CHECK(seconds > 0);
+        CHECK_EQ(bytes_moved, 56u * (bytes_read + kBytes));
+        CHECK_EQ(pidcomm_read(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, output.data()), +PIDCOMM_OK);
+        for (std::size_t pe = 0; pe < 60; ++pe) {
+          const std::size_t row = pe * (kBytes + 2 * kGuard);
+          for (std::size_t i = 0; i < kBytes + 2 * kGuard; ++i) {
+            const bool is_inside = i >= kGuard && i < kGuard + kBytes && pe < 56;
+            const std::uint8_t copied = bytes_read == kBytes ? input[pe * kBytes + i - kGuard] : 0;
+            if (output[row + i] != (is_inside ? copied : guarded[row + i]))
+              machine::fail("PE " + std::to_string(pe) + " byte " + std::to_string(i));
+          }
+        }
+      }
+    }
   }
 }
 

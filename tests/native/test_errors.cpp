@@ -607,7 +607,8 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
         pidcomm_options options{};
         options.technique = technique;
         if (bytes != 0)
-          check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0"}, "fault");
+          check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
+                      {"rank 0", "lane 3", "bank 2", "(pe 19) is"}, "fault");
         else
           pidcomm_run(rig.cube.get(), &request, &options, nullptr);  // no bytes: may or may not look at the device, must not hang
         DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                      // the next run clears the fault
@@ -631,7 +632,8 @@ TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {
       pidcomm_request request = rig.good(PIDCOMM_ALLREDUCE);
       pidcomm_options options{};
       options.technique = technique;
-      check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0"}, "fault while waiting");
+      check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0", "(pe 0) is"},
+                  "fault while waiting");
     }
     DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
     DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));

@@ -15,8 +15,8 @@ using namespace pidcomm;
 
 namespace {
 
-const std::vector<std::vector<uint32_t>> kShapes = {{8},       {64},      {7},          {1},       {32, 32},     {4, 6},       {12, 16},
-                                                    {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},      {1, 8, 1, 3},
+const std::vector<std::vector<uint32_t>> kShapes = {{8},       {64},      {7},          {1},       {32, 32},     {4, 6},    {12, 16},
+                                                    {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},   {1, 8, 1, 3},
                                                     {2, 4, 9}, {40, 3},   {4, 2, 5},    {3, 8},    {2, 2, 6, 5}, {16, 8, 8}};
 
 template <class Visit>
@@ -190,7 +190,8 @@ TEST(LaneSplit_GivesMemberAndGroupOfEveryPe) {
 }
 
 TEST(LaneSplit_ExistsWhenAllAxesButTheLastArePowersOfTwoAndForLanesFullOfOneAxis) {
-  for (const std::vector<uint32_t> &fast : std::vector<std::vector<uint32_t>>{{32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
+  for (const std::vector<uint32_t> &fast :
+       std::vector<std::vector<uint32_t>>{{32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
     CHECK(LaneSplit::of(Hypercube::of(fast), std::string(fast.size(), '1').c_str()).has_value());
   for (const std::vector<uint32_t> &general : std::vector<std::vector<uint32_t>>{{12, 16}, {5, 7, 8}, {3, 8}, {7}, {2, 3, 4}})
     CHECK(!LaneSplit::of(Hypercube::of(general), std::string(general.size(), '1').c_str()).has_value());
@@ -274,8 +275,7 @@ TEST(Kernels_HostRowsAreTheDomainTransferOfTheLineForEveryIsa) {
     for (uint32_t lane = 0; lane < 8; ++lane) CHECK(std::memcmp(to_host.out[lane], &host_order[8 * lane], 8) == 0);
     OneWordCall from_host(8, 1);
     from_host.run(kernels_of(isa), Pass::from_host, 0);
-    for (uint32_t byte = 0; byte < 64; ++byte)
-      CHECK_EQ(from_host.out_lines[0].bytes[byte], from_host.in_lines[byte % 8].bytes[byte / 8]);
+    for (uint32_t byte = 0; byte < 64; ++byte) CHECK_EQ(from_host.out_lines[0].bytes[byte], from_host.in_lines[byte % 8].bytes[byte / 8]);
   }
 }
 

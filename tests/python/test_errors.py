@@ -92,7 +92,7 @@ def test_argument_error_names_the_rule_and_nothing_moves(cube: pidcomm.Hypercube
         ((0, 8), "length 0"),
         ((-8,), r"axis length \(-8\)"),
         ((2**32,), r"axis length \(4294967296\)"),
-        ((2**31, 2**31, 2**31), "4611686018427387904"),
+        ((2**31, 2**31, 2**31), "2147483648x2147483648x2147483648"),
         ((16, 16), "256|16x16"),
         ((8.0,), "must be an integer"),
         ((1,) * 17, "17"),

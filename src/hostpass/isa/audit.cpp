@@ -1,5 +1,6 @@
 // audit: scalar, and every access to a line of the region goes on record.
 #include "hostpass/audit.h"
+
 #include "hostpass/address_map.h"
 #include "hostpass/kernels.h"
 #include "hostpass/line.h"

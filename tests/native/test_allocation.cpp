@@ -1,0 +1,115 @@
+// Every allocation that a call makes fails once: the call says so, has changed nothing, and leaves nothing behind.
+#include <dpuemu.h>
+#include <pidcomm/pidcomm.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "harness.h"
+
+namespace {
+
+std::atomic<long> g_until_failure{-1};  // allocations that still succeed; negative: all do
+
+void *allocate(std::size_t bytes, std::size_t alignment) {
+  if (g_until_failure.load() >= 0 && g_until_failure.fetch_sub(1) == 0) throw std::bad_alloc();
+  void *memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+constexpr std::uint32_t kPes = 128, kRowBytes = 512;
+
+struct Rig {
+  struct dpu_set_t set = {};
+  hypercube_manager *manager = nullptr;
+
+  explicit Rig(const std::vector<std::uint32_t> &axis_len) {
+    CHECK_EQ(dpu_alloc(kPes, nullptr, &set), DPU_OK);
+    CHECK_EQ(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &manager), +PIDCOMM_OK);
+  }
+  ~Rig() {
+    pidcomm_hypercube_destroy(manager);
+    dpu_free(set);
+  }
+  std::vector<std::uint8_t> mram() const {
+    std::vector<std::uint8_t> rows(pidcomm_pes(manager) * 2 * kRowBytes);
+    CHECK_EQ(pidcomm_read(manager, 0, 2 * kRowBytes, rows.data()), +PIDCOMM_OK);
+    return rows;
+  }
+};
+
+/// Runs a request with its 1st, 2nd, ... allocation failing until one run needs no more. Returns how many failed.
+int fail_every_allocation(const Rig &rig, const pidcomm_request &request, const pidcomm_options &options, std::vector<std::uint8_t> &host) {
+  for (int failures = 0;; ++failures) {
+    CHECK(failures < 10000);
+    const std::vector<std::uint8_t> mram_before = rig.mram(), host_before = host;
+    pidcomm_trace trace;
+    g_until_failure = failures;
+    const int status = pidcomm_run(rig.manager, &request, &options, &trace);
+    const bool has_failed = g_until_failure.exchange(-1) < 0;
+    if (status == PIDCOMM_OK && !has_failed) return failures;
+    if (status == PIDCOMM_OK) continue;  // done without what it could not get
+    CHECK(status == PIDCOMM_ERR_MEMORY || status == PIDCOMM_ERR_DEVICE);
+    CHECK(rig.mram() == mram_before);
+    CHECK(host == host_before);
+  }
+}
+
+}  // namespace
+
+void *operator new(std::size_t bytes) { return allocate(bytes, 16); }
+void *operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<std::size_t>(alignment)); }
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
+  for (const std::vector<std::uint32_t> &axis_len : std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
+    for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
+      const Rig rig(axis_len);
+      const std::uint32_t pes = pidcomm_pes(rig.manager);
+      std::vector<std::uint8_t> rows(pes * 2 * kRowBytes), host;
+      for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
+      CHECK_EQ(pidcomm_write(rig.manager, 0, 2 * kRowBytes, rows.data()), +PIDCOMM_OK);
+
+      std::uint32_t groups = 0, group_pes = 0;
+      CHECK_EQ(pidcomm_groups(rig.manager, "10", &groups, &group_pes), +PIDCOMM_OK);
+      pidcomm_request request{};
+      request.collective = collective;
+      request.dims = "10";
+      request.bytes = 8 * group_pes * 4;
+      request.dst = kRowBytes;
+      request.type = PIDCOMM_INT32;
+      if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER) host.resize(pes * request.bytes, 7);
+      if (collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST) host.resize(groups * request.bytes, 7);
+      request.host = host.data();
+      request.host_bytes = host.size();
+
+      const pidcomm_options tile = {PIDCOMM_TECHNIQUE_TILE, 0, 3, 0, 0};
+      CHECK(fail_every_allocation(rig, request, tile, host) > 3);
+      CHECK_EQ(dpu_free(rig.set), DPU_OK);  // no window is left open
+    }
+  }
+}
+
+TEST(Hypercube_ThatCannotBeAllocatedIsAnErrorAndNotACrash) {
+  struct dpu_set_t set;
+  CHECK_EQ(dpu_alloc(kPes, nullptr, &set), DPU_OK);
+  const std::uint32_t axis_len[] = {8, 16};
+  for (int failures = 0;; ++failures) {
+    hypercube_manager *manager = nullptr;
+    g_until_failure = failures;
+    const int status = pidcomm_hypercube_create(set, 2, axis_len, &manager);
+    g_until_failure = -1;
+    pidcomm_hypercube_destroy(manager);
+    if (status == PIDCOMM_OK) break;
+    CHECK(status == PIDCOMM_ERR_MEMORY || status == PIDCOMM_ERR_DEVICE);
+    CHECK(manager == nullptr);
+  }
+  CHECK_EQ(dpu_free(set), DPU_OK);
+}
