@@ -33,7 +33,6 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
     if (pes > kMaxPes)
       fail(PIDCOMM_ERR_SHAPE, "the axis lengths ", shape_text(lengths), " make ", pes, " PEs or more; no more than ", kMaxPes,
            " are possible");
-    no more than ", kMaxPes, " are possible ");
   }
   cube.pes = static_cast<uint32_t>(pes);
   return cube;
