@@ -13,52 +13,78 @@ namespace pidcomm {
 
 namespace {
 
-/// Entangled groups that share groups of PEs, and where each of their PEs is in its group.
+/// Where a PE is in its group, and in the slab.
 struct Place {
   uint32_t group, member;
-  uint32_t row;  // of the slab: the PE's index in its cluster, or its group's if the collective reduces
+  uint32_t row;   // the PE's index in its cluster, or its group's if the collective reduces
+  bool is_first;  // of its group, in the order of the couples
 };
-struct Cluster {
-  std::vector<uint32_t> egs;
+
+/// One entangled group, or two whose lines are neighbours and which are therefore visited in step.
+struct Couple {
+  std::array<uint32_t, 2> egs;
+  uint32_t count;
 };
 
 struct Places {
   std::vector<Place> of_pe;
-  std::vector<uint32_t> row_of;  // [group * N + member]
-  std::vector<Cluster> clusters;
+  std::vector<uint32_t> row_of;               // [group * N + member]
+  std::vector<std::vector<Couple>> clusters;  // entangled groups that share groups of PEs; if nothing is shared, one couple each
 };
 
-Places places_of(const Plan &plan, bool by_cluster) {
+/// Couples in the order of the first of each. A partial entangled group stays alone, as only there lanes are kept.
+std::vector<Couple> couples_of(const HostPass &pass, const std::vector<uint32_t> &cluster_of) {
+  const uint32_t egs = static_cast<uint32_t>(cluster_of.size());
+  const auto are_neighbours = [&](uint32_t a, uint32_t b) {
+    return cluster_of[a] == cluster_of[b] && (b + 1) * kLanes <= pass.plan.cube.pes &&
+           pass.eg_base[b] - pass.eg_base[a] == static_cast<std::ptrdiff_t>(kLineBytes);
+  };
+  std::vector<Couple> couples;
+  std::vector<bool> is_taken(egs, false);
+  for (uint32_t a = 0; a < egs; ++a) {
+    if (is_taken[a]) continue;
+    couples.push_back({{a, a}, 1});
+    for (uint32_t b = a + 1; b < std::min(a + 8, egs) && couples.back().count == 1; ++b) {
+      if (is_taken[b] || !are_neighbours(a, b)) continue;
+      couples.back() = {{a, b}, 2};
+      is_taken[b] = true;
+    }
+  }
+  return couples;
+}
+
+Places places_of(const HostPass &pass) {
+  const Plan &plan = pass.plan;
+  const bool uses_slab = plan.staged->slab_bytes != 0;
+  const uint32_t egs = (plan.cube.pes + kLanes - 1) / kLanes;
+  const std::vector<uint32_t> cluster_of = uses_slab ? clusters_of(plan.cube, plan.grouping) : std::vector<uint32_t>(egs, 0);
   Places places;
+  std::vector<std::size_t> cluster_index(egs);
+  for (const Couple &couple : couples_of(pass, cluster_of)) {
+    const uint32_t first = cluster_of[couple.egs[0]];
+    if (!uses_slab || couple.egs[0] == first) {
+      cluster_index[first] = places.clusters.size();
+      places.clusters.emplace_back();
+    }
+    places.clusters[cluster_index[first]].push_back(couple);
+  }
   places.of_pe.resize(plan.cube.pes);
   places.row_of.resize(plan.cube.pes);
-  const uint32_t egs = (plan.cube.pes + kLanes - 1) / kLanes;
-  std::vector<uint32_t> cluster_index(egs);
-  if (by_cluster) {
-    const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
-    for (uint32_t e = 0; e < egs; ++e) {
-      if (cluster_of[e] == e) {
-        cluster_index[e] = static_cast<uint32_t>(places.clusters.size());
-        places.clusters.emplace_back();
+  constexpr uint32_t kNoRow = ~0u;
+  std::vector<uint32_t> row_of_group(plan.grouping.groups, kNoRow);
+  for (const std::vector<Couple> &cluster : places.clusters) {
+    uint32_t next_row = 0;
+    for (const Couple &couple : cluster) {
+      for (uint32_t i = 0; i < couple.count; ++i) {
+        for (uint32_t pe = couple.egs[i] * kLanes; pe < std::min(plan.cube.pes, (couple.egs[i] + 1) * kLanes); ++pe) {
+          const uint32_t group = plan.grouping.group_of(pe), member = plan.grouping.member_of(pe);
+          const bool is_first = row_of_group[group] == kNoRow;
+          if (is_first || !plan.reduces) row_of_group[group] = next_row++;
+          places.of_pe[pe] = {group, member, row_of_group[group], is_first};
+          places.row_of[group * plan.grouping.group_pes + member] = row_of_group[group];
+        }
       }
-      cluster_index[e] = cluster_index[cluster_of[e]];
-      places.clusters[cluster_index[e]].egs.push_back(e);
     }
-  } else {
-    for (uint32_t e = 0; e < egs; ++e) places.clusters.push_back({{e}});
-  }
-  std::vector<uint32_t> next_row(places.clusters.size(), 0);
-  std::vector<uint32_t> row_of_group(plan.grouping.groups);
-  for (uint32_t pe = 0; pe < plan.cube.pes; ++pe) {
-    Place &place = places.of_pe[pe];
-    place.group = plan.grouping.group_of(pe);
-    place.member = plan.grouping.member_of(pe);
-    uint32_t &next = next_row[cluster_index[pe / kLanes]];
-    if (!plan.reduces)
-      place.row = next++;
-    else  // member 0 has the lowest number of its group, so the row exists when the others come
-      place.row = place.member == 0 ? row_of_group[place.group] = next++ : row_of_group[place.group];
-    places.row_of[place.group * plan.grouping.group_pes + place.member] = place.row;
   }
   return places;
 }
@@ -74,117 +100,127 @@ class StagedWorker {
         out_blocks_(plan_.out.per_member ? plan_.grouping.group_pes : 1),
         scratch_(kScratchBytes),
         slab_(staged_.slab_bytes),
-        incoming_(plan_.reduces ? kLanes * staged_.chunk_words * kWordBytes : 0) {}
+        incoming_(plan_.reduces ? 2 * kLanes * staged_.chunk_words * kWordBytes : 0) {}
 
   /// Words [word, word + words) of every block of the cluster.
-  void run(const Cluster &cluster, uint64_t word, uint64_t words) {
+  void run(const std::vector<Couple> &cluster, uint64_t word, uint64_t words) {
     word_ = word;
     words_ = words;
     if (plan_.in.space == Space::mram)
-      for (uint32_t eg : cluster.egs)
-        for (uint32_t block = 0; block < in_blocks_; ++block) load(eg, block);
+      for (const Couple &couple : cluster)
+        for (uint32_t block = 0; block < in_blocks_; ++block) load(couple, block);
     if (plan_.out.space == Space::mram)
-      for (uint32_t eg : cluster.egs)
-        for (uint32_t block = 0; block < out_blocks_; ++block) store(eg, block);
+      for (const Couple &couple : cluster)
+        for (uint32_t block = 0; block < out_blocks_; ++block) store(couple, block);
     else if (plan_.reduces)
-      for (uint32_t eg : cluster.egs) give_to_host(eg);
+      for (const Couple &couple : cluster) each_pe(couple, [this](uint32_t, uint32_t, const Place &place) { give_to_host(place); });
   }
 
+  /// Bytes of host memory that the worker holds.
+  uint64_t staging_bytes() const { return scratch_.size() + slab_.size() + incoming_.size(); }
+
  private:
+  /// Host-order rows of a couple, by entangled group and lane; null where there is no PE.
+  template <class Pointer>
+  using Rows = std::array<std::array<Pointer, kLanes>, 2>;
+
+  /// visit(index in the couple, lane, place) for every PE.
+  template <class Visit>
+  void each_pe(const Couple &couple, const Visit &visit) const {
+    for (uint32_t i = 0; i < couple.count; ++i)
+      for (uint32_t lane = 0; lane < lanes_of(couple.egs[i]); ++lane) visit(i, lane, places_.of_pe[couple.egs[i] * kLanes + lane]);
+  }
+
   uint32_t lanes_of(uint32_t eg) const { return std::min(kLanes, plan_.cube.pes - eg * kLanes); }
-  const Place &place(uint32_t eg, uint32_t lane) const { return places_.of_pe[eg * kLanes + lane]; }
   std::byte *row(uint32_t row, uint32_t block) const {
     return slab_.data() + (uint64_t{row} * in_blocks_ + block) * staged_.chunk_words * kWordBytes;
   }
-  uint64_t chunk_offset() const { return word_ * kWordBytes; }
 
   /// Host row address of a PE: its part of the group's row, or the row if all members share it.
   std::byte *host_row(const Place &place, const Extent &extent, uint64_t row_bytes) const {
-    return pass_.host + place.group * row_bytes + (extent.per_member ? place.member * plan_.block_bytes : 0) + chunk_offset();
+    return pass_.host + place.group * row_bytes + (extent.per_member ? place.member * plan_.block_bytes : 0) + word_ * kWordBytes;
   }
 
-  void load(uint32_t eg, uint32_t block) {
-    std::array<std::byte *, kLanes> to{};
-    for (uint32_t lane = 0; lane < lanes_of(eg); ++lane) {
-      const Place &p = place(eg, lane);
-      if (plan_.reduces && p.member != 0)
-        to[lane] = incoming_.data() + lane * staged_.chunk_words * kWordBytes;
+  void load(const Couple &couple, uint32_t block) {
+    Rows<std::byte *> to{};
+    each_pe(couple, [&](uint32_t i, uint32_t lane, const Place &place) {
+      if (plan_.reduces && !place.is_first)
+        to[i][lane] = incoming_.data() + (i * kLanes + lane) * staged_.chunk_words * kWordBytes;
       else
-        to[lane] = plan_.out.space == Space::host && !plan_.reduces ? host_row(p, plan_.out, plan_.out_row_bytes) : row(p.row, block);
-    }
-    each_run(eg, plan_.src, block, [&](std::byte *line, uint32_t words, uint32_t run_words, uint64_t done) {
-      const std::byte *in = line;
-      std::array<std::byte *, kLanes> out = to;
-      for (std::byte *&pointer : out)
-        if (pointer != nullptr) pointer += done * kWordBytes;
-      const TileItem item = {&in, out.data()};
-      TileCall call{};
+        to[i][lane] =
+            plan_.out.space == Space::host && !plan_.reduces ? host_row(place, plan_.out, plan_.out_row_bytes) : row(place.row, block);
+    });
+    TileCall call{};
+    call.streams_rows = streams_rows(plan_) && !plan_.reduces;
+    each_run(couple, plan_.src, block, [&](const std::array<std::byte *, 2> &lines, uint32_t words, uint32_t run_words, uint64_t done) {
+      const std::array<const std::byte *, 2> in = {lines[0], lines[1]};
+      const Rows<std::byte *> out = moved(to, done);
+      const std::array<TileItem, 2> items = {{{&in[0], out[0].data()}, {&in[1], out[1].data()}}};
       call.prefetch_end = pass_.flushes ? 0 : run_words;
-      call.streams_rows = streams_rows(plan_) && !plan_.reduces;
-      if (pass_.flushes) flush(line, words);
-      step_through(Pass::to_host, item, words, call);
-      if (pass_.flushes) flush(line, words);
+      if (pass_.flushes) flush(couple, lines, words);
+      step_through(Pass::to_host, couple, items, out[0][0], words, call);
+      if (pass_.flushes) flush(couple, lines, words);
     });
     if (!plan_.reduces) return;
     const Reducer *reducer = pass_.reducer();
-    for (uint32_t lane = 0; lane < lanes_of(eg); ++lane) {
-      const Place &p = place(eg, lane);
-      if (p.member != 0) reducer->combine(row(p.row, block), to[lane], words_ * kWordBytes);
-    }
-  }
-
-  void store(uint32_t eg, uint32_t block) {
-    std::array<const std::byte *, kLanes> from{};
-    for (uint32_t lane = 0; lane < lanes_of(eg); ++lane) {
-      const Place &p = place(eg, lane);
-      if (plan_.in.space == Space::host)
-        from[lane] = host_row(p, plan_.in, plan_.in_row_bytes);
-      else if (plan_.reduces)
-        from[lane] = row(p.row, in_blocks_ > 1 ? p.member : 0);
-      else
-        from[lane] = row(places_.row_of[p.group * plan_.grouping.group_pes + block], in_blocks_ > 1 ? p.member : 0);
-    }
-    const uint32_t keep_lanes = 0xFFu << lanes_of(eg) & 0xFFu;
-    const bool flushes = pass_.flushes && keep_lanes != 0;
-    each_run(eg, plan_.dst, block, [&](std::byte *line, uint32_t words, uint32_t, uint64_t done) {
-      std::array<const std::byte *, kLanes> in = from;
-      for (const std::byte *&pointer : in)
-        if (pointer != nullptr) pointer += done * kWordBytes;
-      const TileItem item = {in.data(), &line};
-      TileCall call{};
-      call.out_count = 1;
-      call.keep_lanes = keep_lanes;
-      if (flushes) flush(line, words);
-      step_through(Pass::from_host, item, words, call);
-      if (flushes) flush(line, words);
+    each_pe(couple, [&](uint32_t i, uint32_t lane, const Place &place) {
+      if (!place.is_first) reducer->combine(row(place.row, block), to[i][lane], words_ * kWordBytes);
     });
   }
 
-  void give_to_host(uint32_t eg) {
-    for (uint32_t lane = 0; lane < lanes_of(eg); ++lane) {
-      const Place &p = place(eg, lane);
-      if (p.member == 0) std::memcpy(host_row(p, plan_.out, plan_.out_row_bytes), row(p.row, 0), words_ * kWordBytes);
-    }
+  void store(const Couple &couple, uint32_t block) {
+    Rows<const std::byte *> from{};
+    each_pe(couple, [&](uint32_t i, uint32_t lane, const Place &place) {
+      if (plan_.in.space == Space::host)
+        from[i][lane] = host_row(place, plan_.in, plan_.in_row_bytes);
+      else
+        from[i][lane] = row(plan_.reduces ? place.row : places_.row_of[place.group * plan_.grouping.group_pes + block],
+                            in_blocks_ > 1 ? place.member : 0);
+    });
+    TileCall call{};
+    call.out_count = 1;
+    call.keep_lanes = 0xFFu << lanes_of(couple.egs[0]) & 0xFFu;
+    const bool flushes = pass_.flushes && call.keep_lanes != 0;
+    each_run(couple, plan_.dst, block, [&](const std::array<std::byte *, 2> &lines, uint32_t words, uint32_t, uint64_t done) {
+      const Rows<const std::byte *> in = moved(from, done);
+      const std::array<TileItem, 2> items = {{{in[0].data(), &lines[0]}, {in[1].data(), &lines[1]}}};
+      if (flushes) flush(couple, lines, words);
+      step_through(Pass::from_host, couple, items, in[0][0], words, call);
+      if (flushes) flush(couple, lines, words);
+    });
   }
 
-  /// Visits the lines of the chunk in a block's stream, run by run.
+  void give_to_host(const Place &place) {
+    if (place.is_first) std::memcpy(host_row(place, plan_.out, plan_.out_row_bytes), row(place.row, 0), words_ * kWordBytes);
+  }
+
+  template <class Pointer>
+  static Rows<Pointer> moved(Rows<Pointer> rows, uint64_t words) {
+    for (auto &lanes : rows)
+      for (Pointer &pointer : lanes)
+        if (pointer != nullptr) pointer += words * kWordBytes;
+    return rows;
+  }
+
+  /// Visits the lines of the chunk in a block's streams, run by run.
   template <class Visit>
-  void each_run(uint32_t eg, uint64_t window, uint32_t block, const Visit &visit) const {
+  void each_run(const Couple &couple, uint64_t window, uint32_t block, const Visit &visit) const {
     for (uint64_t done = 0; done < words_;) {
       const uint64_t left = plan_.block_bytes / kWordBytes - word_ - done;
-      const LinePosition at = position_of(pass_.eg_base[eg], (window + block * plan_.block_bytes) / kWordBytes + word_ + done);
-      const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(at.run_words, words_ - done));
-      visit(at.line, words, static_cast<uint32_t>(std::min<uint64_t>(at.run_words, left)), done);
+      const uint64_t word = (window + block * plan_.block_bytes) / kWordBytes + word_ + done;
+      const LinePosition first = position_of(pass_.eg_base[couple.egs[0]], word), second = position_of(pass_.eg_base[couple.egs[1]], word);
+      const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(first.run_words, words_ - done));
+      visit({first.line, second.line}, words, static_cast<uint32_t>(std::min<uint64_t>(first.run_words, left)), done);
       done += words;
     }
   }
 
-  /// Runs a pass between lines of one entangled group and its 8 rows.
-  void step_through(Pass which, const TileItem &item, uint32_t words, TileCall call) const {
-    call.items = &item;
+  /// Runs a pass between the lines of a couple and its rows, the first of which is `row`.
+  void step_through(Pass which, const Couple &couple, const std::array<TileItem, 2> &items, const void *row, uint32_t words,
+                    TileCall call) const {
+    call.items = items.data();
+    call.item_count = couple.count;
     call.scratch = scratch_.data();
-    call.item_count = 1;
-    const void *const row = which == Pass::to_host ? static_cast<const void *>(item.out[0]) : item.in[0];
     uint32_t step = words_to_line(row);
     for (call.word = 0; call.word < words; call.word += call.words, step = kStepWords) {
       call.words = std::min(step, words - call.word);
@@ -192,8 +228,8 @@ class StagedWorker {
     }
   }
 
-  void flush(std::byte *line, uint32_t words) const {
-    pass_.kernels.flush(line, words);
+  void flush(const Couple &couple, const std::array<std::byte *, 2> &lines, uint32_t words) const {
+    for (uint32_t i = 0; i < couple.count; ++i) pass_.kernels.flush(lines[i], words);
     pass_.kernels.fence();
   }
 
@@ -210,7 +246,7 @@ class StagedWorker {
 
 uint64_t run_staged(const HostPass &pass) {
   const StagedPlan &staged = *pass.plan.staged;
-  const Places places = places_of(pass.plan, staged.slab_bytes != 0);
+  const Places places = places_of(pass);
   const uint64_t block_words = pass.plan.block_bytes / kWordBytes;
   const uint64_t chunks = (block_words + staged.chunk_words - 1) / staged.chunk_words;
   // Everything that can fail to be allocated exists before the first byte moves.
@@ -227,7 +263,7 @@ uint64_t run_staged(const HostPass &pass) {
     }
     pass.kernels.fence();
   });
-  return (staged.slab_bytes + kScratchBytes) * workers.size();
+  return workers.front()->staging_bytes() * workers.size();
 }
 
 }  // namespace pidcomm

@@ -46,16 +46,5 @@ static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   return result;
 }
 
-/// The bits of `value` under `mask`, gathered to the low end.
-static inline uint32_t extract_bits(uint32_t value, uint32_t mask) {
-  uint32_t result = 0;
-  for (uint32_t bit = 1; mask != 0; bit <<= 1) {
-    const uint32_t lowest = mask & -mask;
-    if (value & lowest) result |= bit;
-    mask ^= lowest;
-  }
-  return result;
-}
-
 }  // namespace
 }  // namespace pidcomm

@@ -156,13 +156,15 @@ StagedPlan make_staged(const Plan &plan) {
   for (uint32_t first : cluster_of) staged.cluster_egs = std::max(staged.cluster_egs, ++size[first]);
   // A slab row is one block of a PE (or group) for a chunk of words; where PEs are combined, an entangled group is read beside it. Rows
   // that go straight to or from host buffers need no slab.
-  constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20;
+  constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20, kSlabMaxBytes = uint64_t{64} << 20;
   constexpr uint64_t kMaxChunkWords = 256;
   const uint64_t cluster_pes = uint64_t{staged.cluster_egs} * kLanes;
   const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
   const uint64_t word_rows = cluster_rows * blocks(plan.in, plan.grouping);
-  uint64_t words = std::clamp<uint64_t>(kSlabTargetBytes / (word_rows * kWordBytes), 1, kMaxChunkWords);
-  if (words >= kLanes) words -= words % kLanes;
+  // A slab that stays in a core's cache, but not less than the 8 words that passes handle at once, unless that takes too much memory.
+  const uint64_t word_bytes = word_rows * kWordBytes;
+  uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
+  if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);
   words = std::min(words, std::max<uint64_t>(plan.block_bytes / kWordBytes, 1));
   staged.chunk_words = words;
   const bool is_direct = !plan.reduces && (plan.in.space == Space::host || plan.out.space == Space::host);
