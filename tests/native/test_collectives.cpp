@@ -886,9 +886,8 @@ TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
           const std::size_t row = pe * (kBytes + 2 * kGuard);
           for (std::size_t i = 0; i < kBytes + 2 * kGuard; ++i) {
             const bool is_inside = i >= kGuard && i < kGuard + kBytes && pe < 56;
-            const std::uint8_t copied = bytes_read == kBytes ? input[pe * kBytes + i - kGuard] : 0;
-            if (output[row + i] != (is_inside ? copied : guarded[row + i]))
-              machine::fail("PE " + std::to_string(pe) + " byte " + std::to_string(i));
+            const std::uint8_t want = !is_inside ? guarded[row + i] : bytes_read == kBytes ? input[pe * kBytes + i - kGuard] : 0;
+            if (output[row + i] != want) machine::fail("PE " + std::to_string(pe) + " byte " + std::to_string(i));
           }
         }
       }
