@@ -29,8 +29,8 @@ struct TileItem;
 /// The functions that depend on element type and operator. Lines are in PIM order for byte-wise operators and in host order (word i is
 /// lane i) otherwise.
 struct Reducer {
-  /// acc[j][w] (op)= in[m * blocks + j] word w of the item, for all blocks j, m = 0 .. members-1 ascending.
-  void (*accumulate)(const TileCall &call, const TileItem &item, uint32_t blocks, std::byte *acc);
+  /// For every item, acc[j][w] (op)= in[m * blocks + j] word w, for all blocks j, m ascending; acc is the item's scratch.
+  void (*accumulate)(const TileCall &call, uint32_t blocks);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
   void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
   /// into (op)= from, `bytes` bytes in host order, a multiple of 8; both may be unaligned.

@@ -78,24 +78,28 @@ void transpose_tile(Line *tile) {
 
 /// Tiles == 2: the in-place exchange; both tiles are loaded before either is stored.
 template <int Mask, int Tiles>
-void transpose_words(const TileCall &call, const TileItem &item) {
+void transpose_words(const TileCall &call) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   for (uint32_t w = 0; w < call.words; ++w) {
-    Line tile[Tiles][kLines];
-    for (int t = 0; t < Tiles; ++t)
-      for (int i = 0; i < kLines; ++i) tile[t][i] = next_line(call, item.in[t * kLines + i], w);
-    for (int t = 0; t < Tiles; ++t) {
-      transpose_tile<Mask>(tile[t]);
-      for (int i = 0; i < kLines; ++i) put_line(call, item.out[t * kLines + i], w, tile[t][i]);
+    for (uint32_t item = 0; item < call.item_count; ++item) {
+      const TileItem &streams = call.items[item];
+      Line tile[Tiles][kLines];
+      for (int t = 0; t < Tiles; ++t)
+        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line(call, streams.in[t * kLines + i], w);
+      for (int t = 0; t < Tiles; ++t) {
+        transpose_tile<Mask>(tile[t]);
+        for (int i = 0; i < kLines; ++i) put_line(call, streams.out[t * kLines + i], w, tile[t][i]);
+      }
     }
   }
 }
 
 template <int Mask>
 void transpose_items(const TileCall &call) {
-  constexpr uint32_t kLines = 1 << __builtin_popcount(Mask);
-  const auto words = call.in_count == kLines ? transpose_words<Mask, 1> : transpose_words<Mask, 2>;
-  for (uint32_t i = 0; i < call.item_count; ++i) words(call, call.items[i]);
+  if (call.in_count == 1u << __builtin_popcount(Mask))
+    transpose_words<Mask, 1>(call);
+  else
+    transpose_words<Mask, 2>(call);
 }
 
 /// Calls the instance of a template for the lane mask: one jump per chunk.
@@ -115,8 +119,8 @@ Line *lines_of(const TileCall &call, uint32_t item) { return reinterpret_cast<Li
 /// Stores word w of every item's lines to its stream o: neighbouring banks one after the other.
 template <class LineAt>
 void put_stream(const TileCall &call, uint32_t o, const LineAt &line_at) {
-  for (uint32_t i = 0; i < call.item_count; ++i)
-    for (uint32_t w = 0; w < call.words; ++w) put_line(call, call.items[i].out[o], w, line_at(lines_of(call, i)[w]));
+  for (uint32_t w = 0; w < call.words; ++w)
+    for (uint32_t i = 0; i < call.item_count; ++i) put_line(call, call.items[i].out[o], w, line_at(lines_of(call, i)[w]));
 }
 
 void put_everywhere(const TileCall &call) {
@@ -239,16 +243,15 @@ Line combine_lines(Line a, Line b) {
 }
 
 template <class T, int Op, bool Bytewise>
-void accumulate(const TileCall &call, const TileItem &item, uint32_t blocks, std::byte *acc) {
-  const uint32_t members = call.in_count / blocks;
-  for (uint32_t m = 0; m < members; ++m) {
-    for (uint32_t j = 0; j < blocks; ++j) {
-      Line *const sum = reinterpret_cast<Line *>(acc) + j * call.words;
-      const std::byte *const stream = item.in[m * blocks + j];
+void accumulate(const TileCall &call, uint32_t blocks) {
+  for (uint32_t stream = 0; stream < call.in_count; ++stream) {
+    const bool is_first = stream < blocks;
+    for (uint32_t i = 0; i < call.item_count; ++i) {  // neighbouring banks one after the other
+      Line *const sum = lines_of(call, i) + stream % blocks * call.words;
       for (uint32_t w = 0; w < call.words; ++w) {
-        Line line = next_line(call, stream, w);
+        Line line = next_line(call, call.items[i].in[stream], w);
         if constexpr (!Bytewise) line = Isa::transpose(line);
-        sum[w] = m == 0 ? line : combine_lines<T, Op>(sum[w], line);
+        sum[w] = is_first ? line : combine_lines<T, Op>(sum[w], line);
       }
     }
   }
@@ -337,17 +340,16 @@ void finish_blocks(const TileCall &call) {
 }
 
 void pass_fold_blocks(const TileCall &call) {
-  for (uint32_t i = 0; i < call.item_count; ++i)
-    call.reducer->accumulate(call, call.items[i], 1u << count_bits(call.lane_mask), bytes_of(lines_of(call, i)));
+  call.reducer->accumulate(call, 1u << count_bits(call.lane_mask));
   PIDCOMM_BY_LANE_MASK(finish_blocks, call);
   put_everywhere(call);
 }
 
 /// Reduces every item's streams and lanes; the lines end in PIM order or in host order.
 void fold_items(const TileCall &call, bool to_pim_order) {
+  call.reducer->accumulate(call, 1);
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const lines = lines_of(call, i);
-    call.reducer->accumulate(call, call.items[i], 1, bytes_of(lines));
     call.reducer->fold_lanes(bytes_of(lines), call.words, call.lane_mask);
     if (call.bytewise != to_pim_order)
       for (uint32_t w = 0; w < call.words; ++w) lines[w] = Isa::transpose(lines[w]);
