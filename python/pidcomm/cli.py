@@ -273,12 +273,12 @@ def bench(
     for name in names:
         arguments: Any = {"dst": size_bytes, "dtype": dtype, "op": op}
         pidcomm.plan(name, lengths, mask, bytes=size_bytes, **arguments, **options)
-    require_memory(_pes(lengths), size_bytes)
     problems = [Problem(name, lengths, mask, size_bytes, dtype, op) for name in names]
     schedule = Schedule(iters, warmup, limit)
     wrong = 0
     with pidcomm.allocate(pes=_pes(lengths)) as pes:
         cube = pes.hypercube(*lengths)
+        require_memory(cube.pes, size_bytes)
         make_transfers_alike(options)
         scratch = Scratch(problems)
         condition = measure_sdk(cube, size_bytes, options, scratch)
