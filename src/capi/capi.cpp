@@ -241,7 +241,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
     require(length, "length");
     if (capacity != 0) require(json, "json");
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    const std::string text = to_json(make_plan(cube, *request, resolve(options, true), 0, false), expand != 0);
+    const std::string text = to_json(make_plan(cube, *request, resolve(options), 0, false), expand != 0);
     *length = text.size();
     if (capacity == 0) return;
     const std::size_t copied = std::min(text.size(), capacity - 1);

@@ -12,8 +12,10 @@ namespace pidcomm {
 /// A rank's region as the host sees it while it owns the rank's MRAM.
 struct RankWindow {
   std::byte *base = nullptr;
-  bool is_coherent = false;  // the PEs' stores go through the host's caches (emulated DIMMs)
 };
+
+/// Whether the PEs' stores go through the host's caches: true for emulated DIMMs, false for real ones.
+bool rank_windows_are_coherent();
 
 /// Waits for running PEs of the rank and earlier asynchronous work, and makes the host the owner of the rank's MRAM.
 dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window);

@@ -8,9 +8,11 @@ namespace pidcomm {
 dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
   dpuemu_window_t emulated;
   const dpu_error_t status = dpuemu_window_acquire(rank, &emulated);
-  if (status == DPU_OK) *window = {reinterpret_cast<std::byte *>(emulated.base), true};
+  if (status == DPU_OK) window->base = reinterpret_cast<std::byte *>(emulated.base);
   return status;
 }
+
+bool rank_windows_are_coherent() { return true; }
 
 void rank_window_release(struct dpu_rank_t *rank) { dpuemu_window_release(rank); }
 

@@ -59,10 +59,7 @@ void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &place
 class HostWork {
  public:
   HostWork(const Plan &plan, const Kernels &kernels, const Rows &rows)
-      : plan_(plan),
-        grouping_(plan.grouping),
-        reducer_(plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr),
-        rows_(rows) {}
+      : plan_(plan), grouping_(plan.grouping), reducer_(reducer_of(kernels, plan)), rows_(rows) {}
 
   void run() const {
     if (plan_.reduces)

@@ -37,7 +37,8 @@ int default_threads() {
 
 }  // namespace
 
-Options resolve(const pidcomm_options *options, bool is_coherent) {
+Options resolve(const pidcomm_options *options) {
+  const bool is_coherent = rank_windows_are_coherent();
   Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE};
   if (options != nullptr) {
     if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
@@ -111,14 +112,6 @@ struct Executor::CachedPlan {
 
 namespace {
 
-/// Whether the memory of the set's PEs is coherent with the host's caches.
-bool is_coherent(const Placement &placement) {
-  RankWindow window;
-  check_device(rank_window_acquire(placement.ranks.front(), &window), "taking the MRAM of rank 0 of the set");
-  rank_window_release(placement.ranks.front());
-  return window.is_coherent;
-}
-
 /// Lines on record that lie in neither window of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
   std::unordered_set<const std::byte *> inside;
@@ -163,7 +156,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   trace.seconds_acquire = total.seconds();
 
   const Stopwatch planning;
-  const Options resolved = resolve(options, is_coherent(placement_));
+  const Options resolved = resolve(options);
   const Plan &plan = plan_for(request, resolved, heap_base_of(placement_));
   trace.technique = resolved.technique;
   trace.threads = resolved.threads;
@@ -212,7 +205,7 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
 double Executor::stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options) {
   const std::lock_guard<std::mutex> lock(mutex_);
   wait_for_set(set_, placement_);
-  const Options resolved = resolve(options, is_coherent(placement_));
+  const Options resolved = resolve(options);
   const uint64_t base = heap_base_of(placement_);
   for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
     if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes ||

@@ -14,9 +14,9 @@
 
 namespace pidcomm {
 
-/// The options with every default replaced by what it stands for. is_coherent: see RankWindow.
+/// The options with every default replaced by what it stands for.
 /// Errors: ERR_OPTION (unknown, not available on this machine, threads outside 0 .. 1024, coherence `none` on DIMMs).
-Options resolve(const pidcomm_options *options, bool is_coherent);
+Options resolve(const pidcomm_options *options);
 
 /// A hypercube on a set. Calls are serialised.
 class Executor {

@@ -18,8 +18,6 @@ struct HostPass {
   std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
   int threads;
   bool flushes;  // coherence policy `hardware`
-
-  const Reducer *reducer() const;
 };
 
 /// Carries out plan.tile. Returns the bytes of host memory used for staging, all threads.

@@ -162,7 +162,7 @@ class StagedWorker {
       if (pass_.flushes) flush(couple, lines, words);
     });
     if (!plan_.reduces) return;
-    const Reducer *reducer = pass_.reducer();
+    const Reducer *reducer = reducer_of(pass_.kernels, plan_);
     each_pe(couple, [&](uint32_t i, uint32_t lane, const Place &place) {
       if (!place.is_first) reducer->combine(row(place.row, block), to[i][lane], words_ * kWordBytes);
     });

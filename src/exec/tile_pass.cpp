@@ -1,7 +1,6 @@
 // The affine form of a plan: loops, chunks of words, addresses. The passes themselves are in hostpass/.
 #include <algorithm>
 #include <memory>
-#include <new>
 
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
@@ -9,22 +8,6 @@
 #include "hostpass/address_map.h"
 
 namespace pidcomm {
-
-LinePosition position_of(std::byte *eg_base, uint64_t word) {
-  return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
-}
-
-const Reducer *HostPass::reducer() const { return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr; }
-
-bool streams_rows(const Plan &plan) {
-  constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
-  return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
-}
-
-uint32_t words_to_line(const void *row) {
-  const uint64_t past_bytes = reinterpret_cast<uintptr_t>(row) % kLineBytes;
-  return past_bytes % kWordBytes == 0 ? static_cast<uint32_t>((kLineBytes - past_bytes) / kWordBytes) : kStepWords;
-}
 
 namespace {
 
@@ -83,7 +66,7 @@ class TileWorker {
     call_.item_count = static_cast<uint32_t>(items_.size());
     call_.lane_mask = tile_.lane_mask;
     call_.bytewise = pass.plan.bytewise;
-    call_.reducer = pass.reducer();
+    call_.reducer = reducer_of(pass.kernels, pass.plan);
     call_.streams_rows = streams_rows(pass.plan);
     call_.scratch = scratch_.data();
   }
@@ -115,10 +98,10 @@ class TileWorker {
     const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(last - word, run_words));
     const bool flushes = pass_.flushes && tile_.in.space == Space::mram;
     const auto kernel = pass_.kernels.pass[static_cast<int>(tile_.pass)];
+    call_.prefetch_end = flushes ? 0 : run_words;
     uint32_t step = first_step_words();
     for (call_.word = 0; call_.word < words; call_.word += call_.words, step = kStepWords) {
       call_.words = std::min(step, words - call_.word);
-      call_.prefetch_end = flushes ? 0 : run_words;
       if (flushes) flush_in();
       kernel(call_);
       if (flushes) flush_in();

@@ -22,7 +22,9 @@ constexpr IsaRow kRows[] = {
 #undef PIDCOMM_ROW
 };
 
-bool cpu_runs(int isa) {
+}  // namespace
+
+bool isa_available(int isa) {
   const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                             __builtin_cpu_supports("avx512vl");
   switch (isa) {
@@ -40,9 +42,9 @@ bool cpu_runs(int isa) {
   }
 }
 
-}  // namespace
-
-bool isa_available(int isa) { return cpu_runs(isa); }
+const Reducer *reducer_of(const Kernels &kernels, const Plan &plan) {
+  return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
+}
 
 const Kernels &kernels_of(int isa) {
   for (const IsaRow &row : kRows)
@@ -53,7 +55,7 @@ const Kernels &kernels_of(int isa) {
 int best_isa() {
   const IsaRow *best = &kRows[0];
   for (const IsaRow &row : kRows)
-    if (row.rank > best->rank && cpu_runs(row.code)) best = &row;
+    if (row.rank > best->rank && isa_available(row.code)) best = &row;
   return best->code;
 }
 

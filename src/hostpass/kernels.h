@@ -72,6 +72,9 @@ struct Kernels {
   void (*stream)(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns, uint32_t prefetch_end);
 };
 
+/// The functions for a plan's element type and operator; null if it does not reduce.
+const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
+
 /// The table of an ISA code. Requires: isa_available(isa).
 const Kernels &kernels_of(int isa);
 

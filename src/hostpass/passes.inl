@@ -102,7 +102,7 @@ void transpose_items(const TileCall &call) {
     transpose_words<Mask, 2>(call);
 }
 
-/// Calls the instance of a template for the lane mask: one jump per chunk.
+/// Calls the instance of a template for the lane mask: one jump per call.
 #define PIDCOMM_BY_LANE_MASK(function, ...)                                                      \
   do {                                                                                           \
     using Function = decltype(&function<0>);                                                     \
