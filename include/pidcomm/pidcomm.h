@@ -67,6 +67,9 @@ typedef enum pidcomm_isa { PIDCOMM_ISA_DEFAULT = 0, PIDCOMM_ISAS(PIDCOMM_ROW) } 
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_COHERENCE_##ENUM = code,
 typedef enum pidcomm_coherence { PIDCOMM_COHERENCE_DEFAULT = 0, PIDCOMM_COHERENCES(PIDCOMM_ROW) } pidcomm_coherence;
 #undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_STREAM_##ENUM = code,
+typedef enum pidcomm_stream { PIDCOMM_STREAMS(PIDCOMM_ROW) } pidcomm_stream;
+#undef PIDCOMM_ROW
 
 /* A DPU set arranged as a hypercube. It borrows the set: destroy it before dpu_free. (The emulator detects a freed set; on the SDK using
  * one is undefined.) */
@@ -121,7 +124,7 @@ PIDCOMM_API const char *pidcomm_version(void);
 /* The sentence of the last error on this thread; "" if the last call succeeded. Valid until the next call on this thread. */
 PIDCOMM_API const char *pidcomm_last_error(void);
 
-/* Names of codes as in tables.h ("alltoall", "int32", "sum", "tile", "avx512bw", "hardware"); NULL if the code is unknown. */
+/* Names of codes as in tables.h ("alltoall", "int32", "sum", "tile", "avx512bw", "hardware", "streams8"); NULL if the code is unknown. */
 PIDCOMM_API const char *pidcomm_status_name(int status);
 PIDCOMM_API const char *pidcomm_collective_name(int collective);
 PIDCOMM_API const char *pidcomm_type_name(int type);
@@ -129,6 +132,7 @@ PIDCOMM_API const char *pidcomm_op_name(int op);
 PIDCOMM_API const char *pidcomm_technique_name(int technique);
 PIDCOMM_API const char *pidcomm_isa_name(int isa);
 PIDCOMM_API const char *pidcomm_coherence_name(int coherence);
+PIDCOMM_API const char *pidcomm_stream_name(int stream);
 
 /* 1 if this machine can run the instruction set, else 0 (also for unknown codes). */
 PIDCOMM_API int pidcomm_isa_available(int isa);
@@ -222,12 +226,12 @@ PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const
                                   int expand, char *json, size_t capacity, size_t *length);
 
 /* Times the streaming limit, for comparison with a collective: every PE's window of `bytes_read` bytes at src is loaded and its window of
- * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order that suits
- * memory best, with the threads, ISA and coherence policy that a collective would use. Overwrites the destination window of the PEs
- * in whole entangled groups. *seconds receives the time of one pass, *bytes_moved the bytes read plus written. Errors: ERR_WINDOW,
- * ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
-                                     const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
+ * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order `stream` (a
+ * pidcomm_stream), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
+ * machine: try them all. Overwrites the destination window of the PEs in whole entangled groups. *seconds receives the time of one pass,
+ * *bytes_moved the bytes read plus written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
+PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src,
+                                     size_t dst, const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
 
 #ifdef __cplusplus
 }

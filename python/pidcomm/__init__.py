@@ -18,7 +18,7 @@ from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Groups, Hypercube
 from pidcomm.machine import Machine, PeSet, allocate, machine, resident_bytes, set_transfer
 from pidcomm.plan import plan
-from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, TECHNIQUES, TYPES
+from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, STREAMS, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
 
 __version__ = _version()
@@ -32,6 +32,7 @@ __all__ = [
     "OPS",
     "PES_PER_RANK",
     "STATUSES",
+    "STREAMS",
     "TECHNIQUES",
     "TYPES",
     "ArgumentError",

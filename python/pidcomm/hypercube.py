@@ -19,11 +19,12 @@ from pidcomm.arguments import (
     input_rows,
     option_codes,
     output_rows,
+    row_of,
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError
 from pidcomm.plan import make_request, plan
-from pidcomm.tables import COLLECTIVES
+from pidcomm.tables import COLLECTIVES, STREAMS
 from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
@@ -257,13 +258,22 @@ class Hypercube:
         return plan(collective, self._shape, mask, bytes=bytes, **arguments)
 
     def stream_limit(
-        self, bytes_read: int, bytes_written: int, *, src: int = 0, dst: int = 0, **options: Unpack[Options]
+        self,
+        bytes_read: int,
+        bytes_written: int,
+        *,
+        src: int = 0,
+        dst: int = 0,
+        stream: str = "sequential",
+        **options: Unpack[Options],
     ) -> tuple[float, int]:
         """Time a streaming pass that reads and writes so many bytes of every PE and does nothing else.
 
-        Overwrites the window at `dst`. Returns (seconds, bytes read plus written over all PEs).
+        Overwrites the window at `dst`. stream: the order in which memory is visited, a name of ``pidcomm.STREAMS``.
+        Returns (seconds, bytes read plus written over all PEs).
         """
         return self._core.stream_limit(
+            row_of(STREAMS, "stream", stream, "ERR_OPTION").code,
             as_integer("bytes_read", bytes_read),
             as_integer("bytes_written", bytes_written),
             as_integer("src", src),

@@ -1,4 +1,4 @@
-"""What there is: collectives, element types, operators, techniques, instruction sets and coherence policies, by name.
+"""What there is: collectives, element types, operators, techniques, instruction sets, coherence policies and limits, by name.
 
 The rows come from the library's own table (``tables.h``); only the block counts of the collectives are added here.
 """
@@ -76,5 +76,6 @@ OPS = {row[0]: Op(*row) for row in _rows["ops"]}
 TECHNIQUES = {row[0]: Choice(*row) for row in _rows["techniques"]}
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
+STREAMS = {row[0]: Choice(*row) for row in _rows["streams"]}
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
 DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.rank).name

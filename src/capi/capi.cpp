@@ -90,6 +90,7 @@ const char *pidcomm_op_name(int op) { return name_of_op(op); }
 const char *pidcomm_technique_name(int technique) { return name_of_technique(technique); }
 const char *pidcomm_isa_name(int isa) { return name_of_isa(isa); }
 const char *pidcomm_coherence_name(int coherence) { return name_of_coherence(coherence); }
+const char *pidcomm_stream_name(int stream) { return name_of_stream(stream); }
 int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
 
 int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager) {
@@ -250,13 +251,13 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
   });
 }
 
-int pidcomm_stream_limit(hypercube_manager *manager, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
+int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
                          const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
   return guarded([&] {
     require(manager, "manager");
     require(seconds, "seconds");
     require(bytes_moved, "bytes_moved");
-    *seconds = manager->executor.stream_limit(bytes_read, bytes_written, src, dst, options);
+    *seconds = manager->executor.stream_limit(stream, bytes_read, bytes_written, src, dst, options);
     *bytes_moved = uint64_t{bytes_read + bytes_written} * (manager->executor.cube().pes / kLanes * kLanes);
   });
 }

@@ -23,6 +23,7 @@ constexpr int kMaxThreads = 1024;
 // "; use one of tile (1), conventional (2)", and so on.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
 constexpr const char *kTechniqueChoices = "; use one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
+constexpr const char *kStreamChoices = "; use one of" PIDCOMM_STREAMS(PIDCOMM_ROW);
 constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
 constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
@@ -83,6 +84,7 @@ class Executor::Windows {
   Windows &operator=(const Windows &) = delete;
 
   const std::vector<std::byte *> &eg_base() const { return eg_base_; }
+  std::vector<Column> columns() const { return columns_of(eg_base_); }
 
  private:
   void release() {
@@ -111,6 +113,9 @@ struct Executor::CachedPlan {
 };
 
 namespace {
+
+/// Whether the last entangled group is partial and the bytes of its other lanes are read before its lines are stored whole.
+bool keeps_lanes(const Plan &plan) { return plan.staged && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0; }
 
 /// Lines on record that lie in neither window of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
@@ -171,7 +176,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   const uint64_t line_bytes = kLanes * placement_.egs.size();
   trace.mram_bytes_read = plan.in_pe_bytes * line_bytes;
   trace.mram_bytes_written = plan.out_pe_bytes * line_bytes;
-  if (plan.staged && cube_.pes % kLanes != 0) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
+  if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
   std::byte *const host = static_cast<std::byte *>(request.host);
@@ -191,21 +196,27 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
 }
 
 void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
-  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(),
-                      host, plan.options.threads,         plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE};
+  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(), host, plan.options.threads};
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
+  if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
+    flush_window(pass.kernels, windows.columns(), plan.src, plan.in_pe_bytes, pass.threads);
+    if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
+  }
   trace.staging_bytes = plan.tile ? run_tile(pass) : run_staged(pass);
   if (!scope) return;
   record.summarise(trace);
   trace.lines_outside = lines_outside(record, plan, windows.eg_base());
 }
 
-double Executor::stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options) {
+double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+                              const pidcomm_options *options) {
   const std::lock_guard<std::mutex> lock(mutex_);
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
+  const StreamOrder *const order = stream_order(stream);
+  if (order == nullptr) fail(PIDCOMM_ERR_OPTION, "stream limit: stream code ", stream, " is unknown", kStreamChoices);
   const uint64_t base = heap_base_of(placement_);
   for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
     if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes ||
@@ -218,9 +229,11 @@ double Executor::stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint6
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
+  const std::vector<Column> columns = columns_of(std::move(whole_egs));
+  const Kernels &kernels = kernels_of(resolved.isa);
   const Stopwatch pass;
-  run_stream(kernels_of(resolved.isa), whole_egs, base + src, bytes_read, base + dst, bytes_written, resolved.threads,
-             resolved.coherence == PIDCOMM_COHERENCE_HARDWARE);
+  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, columns, base + src, bytes_read, resolved.threads);
+  run_stream(kernels, *order, columns, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
   return pass.seconds();
 }
 

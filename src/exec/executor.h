@@ -31,7 +31,7 @@ class Executor {
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
-  double stream_limit(uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options);
+  double stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options);
 
  private:
   class Windows;

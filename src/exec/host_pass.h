@@ -17,7 +17,6 @@ struct HostPass {
   const std::vector<std::byte *> &eg_base;
   std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
   int threads;
-  bool flushes;  // coherence policy `hardware`
 };
 
 /// Carries out plan.tile. Returns the bytes of host memory used for staging, all threads.
@@ -26,9 +25,28 @@ uint64_t run_tile(const HostPass &pass);
 /// Carries out plan.staged. Returns likewise.
 uint64_t run_staged(const HostPass &pass);
 
-/// The streaming limit: bytes_read per entangled group and lane from src, bytes_written to dst, in the order that suits memory best.
-void run_stream(const Kernels &kernels, const std::vector<std::byte *> &eg_base, uint64_t src, uint64_t bytes_read, uint64_t dst,
-                uint64_t bytes_written, int threads, bool flushes);
+/// One entangled group, or two whose lines are neighbours (banks d and d + 4).
+struct Column {
+  std::byte *base;
+  uint32_t banks;
+};
+std::vector<Column> columns_of(std::vector<std::byte *> eg_base);
+
+/// Takes the lines of a window out of the caches; when it returns, loads see memory.
+void flush_window(const Kernels &kernels, const std::vector<Column> &columns, uint64_t offset, uint64_t bytes, int threads);
+
+/// A row of PIDCOMM_STREAMS.
+struct StreamOrder {
+  int code;
+  uint32_t streams, turn_words, ahead_words;
+};
+
+/// Null if the code is unknown.
+const StreamOrder *stream_order(int stream);
+
+/// The streaming limit: bytes_read per entangled group and lane from src, bytes_written to dst.
+void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<Column> &columns, uint64_t src, uint64_t bytes_read,
+                uint64_t dst, uint64_t bytes_written, int threads);
 
 /// Whether the host rows that a plan writes are too large to be worth keeping in the caches.
 bool streams_rows(const Plan &plan);

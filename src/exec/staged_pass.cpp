@@ -156,10 +156,8 @@ class StagedWorker {
       const std::array<const std::byte *, 2> in = {lines[0], lines[1]};
       const Rows<std::byte *> out = moved(to, done);
       const std::array<TileItem, 2> items = {{{&in[0], out[0].data()}, {&in[1], out[1].data()}}};
-      call.prefetch_end = pass_.flushes ? 0 : run_words;
-      if (pass_.flushes) flush(couple, lines, words);
+      call.prefetch_end = run_words;
       step_through(Pass::to_host, couple, items, out[0][0], words, call);
-      if (pass_.flushes) flush(couple, lines, words);
     });
     if (!plan_.reduces) return;
     const Reducer *reducer = reducer_of(pass_.kernels, plan_);
@@ -180,13 +178,10 @@ class StagedWorker {
     TileCall call{};
     call.out_count = 1;
     call.keep_lanes = 0xFFu << lanes_of(couple.egs[0]) & 0xFFu;
-    const bool flushes = pass_.flushes && call.keep_lanes != 0;
     each_run(couple, plan_.dst, block, [&](const std::array<std::byte *, 2> &lines, uint32_t words, uint32_t, uint64_t done) {
       const Rows<const std::byte *> in = moved(from, done);
       const std::array<TileItem, 2> items = {{{in[0].data(), &lines[0]}, {in[1].data(), &lines[1]}}};
-      if (flushes) flush(couple, lines, words);
       step_through(Pass::from_host, couple, items, in[0][0], words, call);
-      if (flushes) flush(couple, lines, words);
     });
   }
 
@@ -226,11 +221,6 @@ class StagedWorker {
       call.words = std::min(step, words - call.word);
       pass_.kernels.pass[static_cast<int>(which)](call);
     }
-  }
-
-  void flush(const Couple &couple, const std::array<std::byte *, 2> &lines, uint32_t words) const {
-    for (uint32_t i = 0; i < couple.count; ++i) pass_.kernels.flush(lines[i], words);
-    pass_.kernels.fence();
   }
 
   const HostPass &pass_;

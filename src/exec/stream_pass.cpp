@@ -1,5 +1,6 @@
 // The streaming limit: the least work that moves the same bytes. Every word of the windows once, neighbouring banks together.
 #include <algorithm>
+#include <array>
 
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
@@ -9,102 +10,122 @@ namespace pidcomm {
 
 namespace {
 
-/// One entangled group, or two whose lines are neighbours.
-struct Column {
-  std::byte *base;
-  uint32_t columns;
-};
+constexpr uint32_t kMaxStreams = 64;
+constexpr uint64_t kPieceWords = kRunWords;
 
-/// Words [first, last) of a window that ends at window_end.
+/// Words [first, first + count) of a window that ends at window_end.
 struct Words {
-  uint64_t first, last, window_end;
-  uint64_t count() const { return last - first; }
+  uint64_t first, count, window_end;
 };
 
+/// One window, cut into as many pieces as the larger of both, so that reads and writes alternate.
+struct PiecedWindow {
+  uint64_t first, words, pieces;
+  bool is_longest;
+  Words piece(uint64_t index) const {
+    const auto at = [&](uint64_t i) { return is_longest ? std::min(words, i * kPieceWords) : words * i / pieces; };
+    return {first + at(index), at(index + 1) - at(index), first + words};
+  }
+};
+
+/// Some pieces of memory that are moved side by side.
 class StreamWorker {
  public:
-  StreamWorker(const Kernels &kernels, bool flushes) : kernels_(kernels), flushes_(flushes) {}
+  StreamWorker(const Kernels &kernels, const StreamOrder &order) : kernels_(kernels), order_(order) {}
 
-  /// A copy where there is as much to write as to read, else loads, then stores.
-  void run(const Column &column, const Words &in, const Words &out) const {
-    if (in.count() == out.count()) {
-      visit(column, &in, &out);
+  void add(const Column &column, const Words &in, const Words &out) {
+    if (count_ == order_.streams || (count_ != 0 && !fits(column, in, out))) run();
+    columns_[count_] = column;
+    in_[count_] = in;
+    out_[count_++] = out;
+  }
+
+  /// Moves what was added: a copy where there is as much to write as to read, else loads, then stores.
+  void run() {
+    if (count_ == 0) return;
+    if (in_[0].count == out_[0].count) {
+      visit(true, true);
     } else {
-      visit(column, &in, nullptr);
-      visit(column, nullptr, &out);
+      visit(true, false);
+      visit(false, true);
     }
+    count_ = 0;
   }
 
  private:
-  void visit(const Column &column, const Words *in, const Words *out) const {
-    const uint64_t words = (in != nullptr ? in : out)->count();
+  /// Whether a piece can go in step with those that are waiting.
+  bool fits(const Column &column, const Words &in, const Words &out) const {
+    const auto alike = [](const Words &a, const Words &b) { return a.count == b.count && a.first % kRunWords == b.first % kRunWords; };
+    return column.banks == columns_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);
+  }
+
+  void visit(bool loads, bool stores) const {
+    const uint64_t words = (loads ? in_[0] : out_[0]).count;
     for (uint64_t done = 0; done < words;) {
       uint64_t now = words - done;
-      uint32_t prefetch_end = 0;
-      const std::byte *from = nullptr;
-      std::byte *to = nullptr;
-      if (in != nullptr) {
-        const LinePosition at = position_of(column.base, in->first + done);
-        now = std::min<uint64_t>(now, at.run_words);
-        from = at.line;
-        if (!flushes_) prefetch_end = static_cast<uint32_t>(std::min<uint64_t>(at.run_words, in->window_end - in->first - done));
+      StreamCall call{};
+      std::array<const std::byte *, kMaxStreams> from;
+      std::array<std::byte *, kMaxStreams> to;
+      for (uint32_t s = 0; s < count_; ++s) {
+        if (loads) {
+          const LinePosition at = position_of(columns_[s].base, in_[s].first + done);
+          now = std::min<uint64_t>(now, at.run_words);
+          from[s] = at.line;
+          const uint64_t ahead = std::min<uint64_t>(at.run_words, in_[s].window_end - in_[s].first - done);
+          call.prefetch_end = s == 0 ? static_cast<uint32_t>(ahead) : std::min(call.prefetch_end, static_cast<uint32_t>(ahead));
+        }
+        if (stores) {
+          const LinePosition at = position_of(columns_[s].base, out_[s].first + done);
+          now = std::min<uint64_t>(now, at.run_words);
+          to[s] = at.line;
+        }
       }
-      if (out != nullptr) {
-        const LinePosition at = position_of(column.base, out->first + done);
-        now = std::min<uint64_t>(now, at.run_words);
-        to = at.line;
-      }
-      const uint32_t count = static_cast<uint32_t>(now);
-      flush(from, column.columns, count);
-      kernels_.stream(from, to, count, column.columns, prefetch_end);
-      flush(from, column.columns, count);
+      call.in = loads ? from.data() : nullptr;
+      call.out = stores ? to.data() : nullptr;
+      call.streams = count_;
+      call.banks = columns_[0].banks;
+      call.words = static_cast<uint32_t>(now);
+      call.turn_words = order_.turn_words;
+      call.ahead_words = order_.ahead_words;
+      kernels_.stream(call);
       done += now;
     }
   }
 
-  void flush(const std::byte *line, uint32_t columns, uint32_t words) const {
-    if (!flushes_ || line == nullptr) return;
-    for (uint32_t column = 0; column < columns; ++column) kernels_.flush(line + kLineBytes * column, words);
-    kernels_.fence();
-  }
-
   const Kernels &kernels_;
-  const bool flushes_;
+  const StreamOrder &order_;
+  uint32_t count_ = 0;
+  std::array<Column, kMaxStreams> columns_;
+  std::array<Words, kMaxStreams> in_, out_;
 };
-
-std::vector<Column> columns_of(std::vector<std::byte *> bases) {
-  std::sort(bases.begin(), bases.end());
-  std::vector<Column> columns;
-  for (std::byte *base : bases) {
-    const bool is_neighbour =
-        !columns.empty() && columns.back().columns == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
-    if (is_neighbour)
-      columns.back().columns = 2;
-    else
-      columns.push_back({base, 1});
-  }
-  return columns;
-}
 
 }  // namespace
 
-void run_stream(const Kernels &kernels, const std::vector<std::byte *> &eg_base, uint64_t src, uint64_t bytes_read, uint64_t dst,
-                uint64_t bytes_written, int threads, bool flushes) {
-  const std::vector<Column> columns = columns_of(eg_base);
-  // Both windows are cut into as many steps, so that reads and writes alternate.
-  constexpr uint64_t kStreamStepWords = 64;
-  const uint64_t longest = std::max(bytes_read, bytes_written) / kWordBytes;
-  const uint64_t steps = std::max<uint64_t>(1, (longest + kStreamStepWords - 1) / kStreamStepWords);
-  const auto part = [&](uint64_t offset, uint64_t bytes, uint64_t step) {
-    const uint64_t first = offset / kWordBytes, words = bytes / kWordBytes;
-    const auto at = [&](uint64_t s) { return first + (words == longest ? std::min(words, s * kStreamStepWords) : words * s / steps); };
-    return Words{at(step), at(step + 1), first + words};
-  };
+const StreamOrder *stream_order(int stream) {
+#define PIDCOMM_ROW(ENUM, code, name, streams, turn, ahead) {code, streams, turn, ahead},
+  static constexpr StreamOrder kOrders[] = {PIDCOMM_STREAMS(PIDCOMM_ROW)};
+#undef PIDCOMM_ROW
+  static_assert(std::all_of(std::begin(kOrders), std::end(kOrders), [](const StreamOrder &order) { return order.streams <= kMaxStreams; }));
+  const auto *const found =
+      std::find_if(std::begin(kOrders), std::end(kOrders), [&](const StreamOrder &order) { return order.code == stream; });
+  return found == std::end(kOrders) ? nullptr : found;
+}
+
+void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<Column> &columns, uint64_t src, uint64_t bytes_read,
+                uint64_t dst, uint64_t bytes_written, int threads) {
+  const uint64_t words_read = bytes_read / kWordBytes, words_written = bytes_written / kWordBytes;
+  const uint64_t longest = std::max(words_read, words_written);
+  const uint64_t pieces = std::max<uint64_t>(1, (longest + kPieceWords - 1) / kPieceWords);
+  const PiecedWindow in = {src / kWordBytes, words_read, pieces, words_read == longest};
+  const PiecedWindow out = {dst / kWordBytes, words_written, pieces, words_written == longest};
   run_threads(threads, [&](int thread) {
-    const StreamWorker worker(kernels, flushes);
-    const Range range = share_of(columns.size() * steps, thread, threads);
-    for (uint64_t unit = range.first; unit < range.last; ++unit)
-      worker.run(columns[unit / steps], part(src, bytes_read, unit % steps), part(dst, bytes_written, unit % steps));
+    StreamWorker worker(kernels, order);
+    const Range range = share_of(columns.size() * pieces, thread, threads);
+    for (uint64_t unit = range.first; unit < range.last; ++unit) {  // banks first: side by side they keep memory busier than runs do
+      const uint64_t piece = unit / columns.size();
+      worker.add(columns[unit % columns.size()], in.piece(piece), out.piece(piece));
+    }
+    worker.run();
     kernels.fence();
   });
 }

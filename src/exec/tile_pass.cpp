@@ -96,15 +96,12 @@ class TileWorker {
     call_.in_count = pointers_.front().in_count;
     call_.out_count = pointers_.front().out_count;
     const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(last - word, run_words));
-    const bool flushes = pass_.flushes && tile_.in.space == Space::mram;
     const auto kernel = pass_.kernels.pass[static_cast<int>(tile_.pass)];
-    call_.prefetch_end = flushes ? 0 : run_words;
+    call_.prefetch_end = run_words;
     uint32_t step = first_step_words();
     for (call_.word = 0; call_.word < words; call_.word += call_.words, step = kStepWords) {
       call_.words = std::min(step, words - call_.word);
-      if (flushes) flush_in();
       kernel(call_);
-      if (flushes) flush_in();
     }
     return words;
   }
@@ -115,12 +112,6 @@ class TileWorker {
                       : tile_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
                                                        : nullptr;
     return row == nullptr ? kStepWords : words_to_line(row);
-  }
-
-  void flush_in() {
-    for (const TileItem &item : items_)
-      for (uint32_t s = 0; s < call_.in_count; ++s) pass_.kernels.flush(item.in[s] + kLineStride * call_.word, call_.words);
-    pass_.kernels.fence();
   }
 
   void point(Pointers &pointers, const Item &item, uint64_t word, uint32_t &run_words) {

@@ -58,18 +58,27 @@ struct TileCall {
   std::byte *scratch;  // kScratchBytes, aligned to 64
 };
 
+/// Runs of lines that are copied side by side. in or out may be null (stores of zero lines, loads only).
+struct StreamCall {
+  const std::byte *const *in;
+  std::byte *const *out;
+  uint32_t streams, banks, words;
+  uint32_t turn_words;    // of one stream before the next
+  uint32_t ahead_words;   // by which loads run after prefetches; 0: no prefetch
+  uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
+};
+
 struct Kernels {
   int isa;
   const char *name;
   void (*pass[kPasses])(const TileCall &call);
   const Reducer *reducers[10];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
-  /// Flushes `words` lines of a stream from the caches.
-  void (*flush)(const std::byte *line, uint32_t words);
-  /// Loads and flushes are ordered before what follows.
+  /// Flushes `words` words of a bank (banks = 1) or of a bank and its neighbour (2) from the caches.
+  void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
+  /// Loads, flushes and non-temporal stores before it are done.
   void (*fence)();
-  /// Copies `words` words of one bank (columns = 1) or of a bank and its neighbour (2): the streaming limit. in or out may be null (stores
-  /// of zero lines, loads only). Lines of `in` before prefetch_end may be fetched ahead.
-  void (*stream)(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns, uint32_t prefetch_end);
+  /// The streaming limit.
+  void (*stream)(const StreamCall &call);
 };
 
 /// The functions for a plan's element type and operator; null if it does not reduce.

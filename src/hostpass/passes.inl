@@ -448,22 +448,31 @@ void pass_from_host(const TileCall &call) {
 
 // ---- coherence and the limit ----
 
-void flush_lines(const std::byte *line, uint32_t words) {
-  for (uint32_t w = 0; w < words; ++w) Isa::flush_line(line + kLineStride * w);
+void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
+  for (uint32_t w = 0; w < words; ++w)
+    for (uint32_t bank = 0; bank < banks; ++bank) Isa::flush_line(line + kLineStride * w + kLineBytes * bank);
 }
 
-void stream_lines(const std::byte *in, std::byte *out, uint32_t words, uint32_t columns, uint32_t prefetch_end) {
-  constexpr uint32_t kStreamPrefetchWords = 32;
+void stream_lines(const StreamCall &call) {
   Line sink = kZeroLine;
-  for (uint32_t w = 0; w < words; ++w) {
-    for (uint32_t column = 0; column < columns; ++column) {
-      const uint64_t at = kLineStride * w + kLineBytes * column;
-      if (in != nullptr && w + kStreamPrefetchWords < prefetch_end) Isa::prefetch_line(in + at + kLineStride * kStreamPrefetchWords);
-      const Line line = in != nullptr ? Isa::load_line(in + at) : kZeroLine;
-      if (out != nullptr)
-        Isa::store_line(out + at, line);
-      else
-        sink = combine_lines<uint64_t, PIDCOMM_OR>(sink, line);
+  for (uint32_t turn = 0; turn < call.words; turn += call.turn_words) {
+    const uint32_t end = turn + call.turn_words < call.words ? turn + call.turn_words : call.words;
+    for (uint32_t s = 0; s < call.streams; ++s) {
+      for (uint32_t w = turn; w < end; ++w) {
+        const bool prefetches = call.ahead_words != 0 && w + call.ahead_words < call.prefetch_end;
+        for (uint32_t bank = 0; bank < call.banks; ++bank) {
+          const uint64_t at = kLineStride * w + kLineBytes * bank;
+          Line line = kZeroLine;
+          if (call.in != nullptr) {
+            if (prefetches) Isa::prefetch_line(call.in[s] + at + kLineStride * call.ahead_words);
+            line = Isa::load_line(call.in[s] + at);
+          }
+          if (call.out != nullptr)
+            Isa::store_line(call.out[s] + at, line);
+          else
+            sink = combine_lines<uint64_t, PIDCOMM_OR>(sink, line);
+        }
+      }
     }
   }
   __asm__ volatile("" : : "m"(sink));  // the loads happen

@@ -870,27 +870,32 @@ TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
   Bytes input(60 * kBytes), guarded(60 * (kBytes + 2 * kGuard)), output(guarded.size());
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::uint8_t>(verify::mix(i));
   for (std::size_t i = 0; i < guarded.size(); ++i) guarded[i] = static_cast<std::uint8_t>(verify::mix(~i));
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_STREAM_##ENUM,
+  constexpr int kAllStreams[] = {PIDCOMM_STREAMS(PIDCOMM_ROW)};
+#undef PIDCOMM_ROW
+  double seconds = 0;
+  std::uint64_t bytes_moved = 0;
+  CHECK_EQ(pidcomm_stream_limit(cube.get(), 0, 64, 64, 0, 64, nullptr, &seconds, &bytes_moved), +PIDCOMM_ERR_OPTION);
   for (int coherence : kBothPolicies) {
     for (int threads : {1, 2, 7}) {
-      for (std::size_t bytes_read : {kBytes, kBytes / 16 * 8, std::size_t{0}}) {
-        CHECK_EQ(pidcomm_write(cube.get(), kSrc, kBytes, input.data()), +PIDCOMM_OK);
-        CHECK_EQ(pidcomm_write(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, guarded.data()), +PIDCOMM_OK);
-        const pidcomm_options options = {0, 0, threads, coherence, 0};
-        double seconds = 0;
-        std::uint64_t bytes_moved = 0;
-        CHECK_EQ(pidcomm_stream_limit(cube.get(), bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved), +PIDCOMM_OK);
-        CHECK(seconds > 0);
-        CHECK_EQ(bytes_moved, 56u * (bytes_read + kBytes));
-        CHECK_EQ(pidcomm_read(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, output.data()), +PIDCOMM_OK);
-        for (std::size_t pe = 0; pe < 60; ++pe) {
-          const std::size_t row = pe * (kBytes + 2 * kGuard);
-          for (std::size_t i = 0; i < kBytes + 2 * kGuard; ++i) {
-            const bool is_inside = i >= kGuard && i < kGuard + kBytes && pe < 56;
-            const std::uint8_t want = !is_inside ? guarded[row + i] : bytes_read == kBytes ? input[pe * kBytes + i - kGuard] : 0;
-            if (output[row + i] != want) machine::fail("PE " + std::to_string(pe) + " byte " + std::to_string(i));
+      for (std::size_t bytes_read : {kBytes, kBytes / 16 * 8, std::size_t{0}})
+        for (int stream : kAllStreams) {
+          CHECK_EQ(pidcomm_write(cube.get(), kSrc, kBytes, input.data()), +PIDCOMM_OK);
+          CHECK_EQ(pidcomm_write(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, guarded.data()), +PIDCOMM_OK);
+          const pidcomm_options options = {0, 0, threads, coherence, 0};
+          CHECK_EQ(pidcomm_stream_limit(cube.get(), stream, bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved), +PIDCOMM_OK);
+          CHECK(seconds > 0);
+          CHECK_EQ(bytes_moved, 56u * (bytes_read + kBytes));
+          CHECK_EQ(pidcomm_read(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, output.data()), +PIDCOMM_OK);
+          for (std::size_t pe = 0; pe < 60; ++pe) {
+            const std::size_t row = pe * (kBytes + 2 * kGuard);
+            for (std::size_t i = 0; i < kBytes + 2 * kGuard; ++i) {
+              const bool is_inside = i >= kGuard && i < kGuard + kBytes && pe < 56;
+              const std::uint8_t want = !is_inside ? guarded[row + i] : bytes_read == kBytes ? input[pe * kBytes + i - kGuard] : 0;
+              if (output[row + i] != want) machine::fail("PE " + std::to_string(pe) + " byte " + std::to_string(i));
+            }
           }
         }
-      }
     }
   }
 }
