@@ -216,11 +216,9 @@ class StagedWorker {
     call.items = items.data();
     call.item_count = couple.count;
     call.scratch = scratch_.data();
-    uint32_t step = words_to_line(row);
-    for (call.word = 0; call.word < words; call.word += call.words, step = kStepWords) {
-      call.words = std::min(step, words - call.word);
-      pass_.kernels.pass[static_cast<int>(which)](call);
-    }
+    call.words = words;
+    call.first_words = words_to_line(row);
+    pass_.kernels.pass[static_cast<int>(which)](call);
   }
 
   const HostPass &pass_;

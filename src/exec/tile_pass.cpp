@@ -64,6 +64,7 @@ class TileWorker {
     for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
     call_.items = items_.data();
     call_.item_count = static_cast<uint32_t>(items_.size());
+    call_.out_neighbours = tile_.out.neighbours;
     call_.lane_mask = tile_.lane_mask;
     call_.bytewise = pass.plan.bytewise;
     call_.reducer = reducer_of(pass.kernels, pass.plan);
@@ -96,13 +97,10 @@ class TileWorker {
     call_.in_count = pointers_.front().in_count;
     call_.out_count = pointers_.front().out_count;
     const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(last - word, run_words));
-    const auto kernel = pass_.kernels.pass[static_cast<int>(tile_.pass)];
     call_.prefetch_end = run_words;
-    uint32_t step = first_step_words();
-    for (call_.word = 0; call_.word < words; call_.word += call_.words, step = kStepWords) {
-      call_.words = std::min(step, words - call_.word);
-      kernel(call_);
-    }
+    call_.words = words;
+    call_.first_words = first_step_words();
+    pass_.kernels.pass[static_cast<int>(tile_.pass)](call_);
     return words;
   }
 

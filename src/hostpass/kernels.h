@@ -12,25 +12,38 @@
 
 namespace pidcomm {
 
-/// Words that one call handles at most. A pass goes from bank d to bank d + 4 after as many, so that both lines of a pair are used while
-/// memory has them at hand: with 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
+/// Words that a pass handles at most before it goes from bank d to bank d + 4, so that both lines of a pair are used while memory has them
+/// at hand: with 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
 inline constexpr uint32_t kStepWords = 8;
 
 /// Items that one call handles at most: pairs of banks on both sides.
-inline constexpr uint32_t kMaxItems = 4;
+inline constexpr uint32_t kMaxItems = 8;
 
-/// Scratch of a call: 8 accumulator lines per word of every item.
+/// Scratch of a call: 8 accumulator lines per word of a step of every item.
 inline constexpr std::size_t kItemScratchBytes = std::size_t{kStepWords} * 8 * 64;
 inline constexpr std::size_t kScratchBytes = kItemScratchBytes * kMaxItems;
 
 struct TileCall;
 struct TileItem;
 
+/// Words [word, word + count) of a call, at most kStepWords.
+struct Step {
+  uint32_t word, count;
+};
+
+/// Lines that wait to be stored: those of item i from lines + i * kItemScratchBytes on.
+struct Store {
+  const std::byte *lines;
+  Step step;
+};
+
 /// The functions that depend on element type and operator. Lines are in PIM order for byte-wise operators and in host order (word i is
 /// lane i) otherwise.
 struct Reducer {
-  /// For every item, acc[j][w] (op)= in[m * blocks + j] word w, for all blocks j, m ascending; acc is the item's scratch.
-  void (*accumulate)(const TileCall &call, uint32_t blocks);
+  /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The lines of word w and
+  /// block j of item i go to sums + i * kItemScratchBytes, as line j * kStepWords + w. What `store` names (null: nothing) is stored on the
+  /// way, to every stream of every item.
+  void (*accumulate)(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
   void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
   /// into (op)= from, `bytes` bytes in host order, a multiple of 8; both may be unaligned.
@@ -43,12 +56,15 @@ struct TileItem {
   std::byte *const *out;
 };
 
-/// Words [word, word + words) of some items that differ in their pointers only.
+/// Words [0, words) of some items that differ in their pointers only.
 struct TileCall {
   const TileItem *items;
   uint32_t item_count;
   uint32_t in_count, out_count;  // streams of an item
-  uint32_t word, words;
+  uint32_t out_neighbours = 1;   // 2: streams 2n and 2n + 1 to store to are a bank and its neighbour; else 1
+  uint32_t words;
+  uint32_t first_words =
+      kStepWords;         // of the first step, such that the others meet host rows at a multiple of a line; kStepWords if that is so anyway
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
   uint32_t lane_mask;
   uint32_t keep_lanes;  // from_host with one stream to store: lanes whose bytes in memory stay as they are

@@ -4,10 +4,12 @@
 //   void store_line(std::byte *, Line)           one line of the region, whole, non-temporal
 //   void stream_words(std::byte *, Line)         64 aligned bytes of a host row, non-temporal
 //   void flush_line(const std::byte *)           out of every cache
-//   void prefetch_line(const std::byte *)
+//   void prefetch_line(const std::byte *)          into the first cache
+//   void prefetch_far(const std::byte *)           into the second, which leaves the first one's few line buffers to stores
 //   void fence()                                 loads, flushes and non-temporal stores before it are done
 //   Line transpose(Line)                         PIM order <-> host order (the domain transfer)
 //   void butterfly<Bit>(Line &a, Line &b)        PIM order: a's lanes with the bit set <-> b's lanes without it
+//   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
 //   Line swap_lanes<Bit>(Line)                   PIM order: lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
 //   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l]; control = lane_control(map)
@@ -38,42 +40,67 @@ std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 /// Words by which loads run after prefetches.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// Line `w` of the call in a stream, and a prefetch of a later one.
-Line next_line(const TileCall &call, const std::byte *stream, uint32_t w) {
-  const uint32_t word = call.word + w;
-  if (word + kPrefetchWords < call.prefetch_end) Isa::prefetch_line(stream + kLineStride * (word + kPrefetchWords));
-  return Isa::load_line(stream + kLineStride * word);
+/// visit(step) for every step of a call; the first one is as long as the call says, the others kStepWords, but for the last.
+template <class Visit>
+void each_step(const TileCall &call, const Visit &visit) {
+  Step step = {0, call.first_words};
+  for (; step.word < call.words; step.word += step.count, step.count = kStepWords) {
+    if (step.count > call.words - step.word) step.count = call.words - step.word;
+    visit(step);
+  }
 }
 
-void put_line(const TileCall &call, std::byte *stream, uint32_t w, Line line) {
-  Isa::store_line(stream + kLineStride * (call.word + w), line);
-}
-
-/// Word `w` of the call in a host row.
+/// Word `w` of a stream.
 template <class Pointer>
-Pointer host_word(const TileCall &call, Pointer row, uint32_t w) {
-  return row + 8 * (call.word + w);
+Pointer line_at(Pointer stream, uint32_t w) {
+  return stream + kLineStride * w;
+}
+
+/// Line `w` of a stream, and a prefetch of a later one.
+Line next_line(const TileCall &call, const std::byte *stream, uint32_t w) {
+  if (w + kPrefetchWords < call.prefetch_end) Isa::prefetch_line(line_at(stream, w + kPrefetchWords));
+  return Isa::load_line(line_at(stream, w));
+}
+
+/// Word `w` in a host row.
+template <class Pointer>
+Pointer host_word(Pointer row, uint32_t w) {
+  return row + 8 * w;
 }
 
 uint32_t count_bits(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
+/// Exchanges a bit of the line index with a bit of the lane, in PIM order or in host order.
+struct PimOrder {
+  template <int Bit>
+  static void butterfly(Line &a, Line &b) {
+    Isa::template butterfly<Bit>(a, b);
+  }
+};
+struct HostOrder {
+  template <int Bit>
+  static void butterfly(Line &a, Line &b) {
+    Isa::template butterfly_words<Bit>(a, b);
+  }
+};
+
 /// One stage of a tile transposition: lines i and i | Index exchange over lane bit Bit.
-template <int Lines, int Index, int Bit>
+template <int Lines, int Index, int Bit, class Order>
 void exchange_stage(Line *tile) {
   for (int i = 0; i < Lines; ++i)
-    if ((i & Index) == 0) Isa::template butterfly<Bit>(tile[i], tile[i | Index]);
+    if ((i & Index) == 0) Order::template butterfly<Bit>(tile[i], tile[i | Index]);
 }
 
-/// Transposes Lines = 2^k lines over the lane bits of Mask: byte `lane` of line i, in every beat, moves to the lane whose selected bits are
-/// i, of the line whose number is the lane's selected bits.
-template <int Mask>
+/// Transposes Lines = 2^k lines over the lane bits of Mask: what `lane` has of line i (a byte of every beat, or a word) moves to the lane
+/// whose selected bits are i, of the line whose number is the lane's selected bits.
+template <int Mask, class Order = PimOrder>
 void transpose_tile(Line *tile) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   constexpr int kAfter0 = Mask & 1 ? 2 : 1;
   constexpr int kAfter1 = Mask & 2 ? 2 * kAfter0 : kAfter0;
-  if constexpr ((Mask & 1) != 0) exchange_stage<kLines, 1, 0>(tile);
-  if constexpr ((Mask & 2) != 0) exchange_stage<kLines, kAfter0, 1>(tile);
-  if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2>(tile);
+  if constexpr ((Mask & 1) != 0) exchange_stage<kLines, 1, 0, Order>(tile);
+  if constexpr ((Mask & 2) != 0) exchange_stage<kLines, kAfter0, 1, Order>(tile);
+  if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
 }
 
 /// Tiles == 2: the in-place exchange; both tiles are loaded before either is stored.
@@ -88,7 +115,7 @@ void transpose_words(const TileCall &call) {
         for (int i = 0; i < kLines; ++i) tile[t][i] = next_line(call, streams.in[t * kLines + i], w);
       for (int t = 0; t < Tiles; ++t) {
         transpose_tile<Mask>(tile[t]);
-        for (int i = 0; i < kLines; ++i) put_line(call, streams.out[t * kLines + i], w, tile[t][i]);
+        for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
       }
     }
   }
@@ -116,29 +143,37 @@ void pass_transpose(const TileCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items
 /// The scratch lines of an item.
 Line *lines_of(const TileCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.scratch + kItemScratchBytes * item); }
 
-/// Stores word w of every item's lines to its stream o: neighbouring banks one after the other.
-template <class LineAt>
-void put_stream(const TileCall &call, uint32_t o, const LineAt &line_at) {
-  for (uint32_t w = 0; w < call.words; ++w)
-    for (uint32_t i = 0; i < call.item_count; ++i) put_line(call, call.items[i].out[o], w, line_at(lines_of(call, i)[w]));
+/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: neighbouring banks one after the other.
+void put_streams(const TileCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
+  for (uint32_t o = first; o < last; o += call.out_neighbours)
+    for (uint32_t w = 0; w < step.count; ++w)
+      for (uint32_t i = 0; i < call.item_count; ++i)
+        for (uint32_t n = 0; n < call.out_neighbours; ++n)
+          Isa::store_line(line_at(call.items[i].out[o + n], step.word + w), lines[i * pitch + w]);
 }
 
-void put_everywhere(const TileCall &call) {
-  for (uint32_t o = 0; o < call.out_count; ++o) put_stream(call, o, [](Line line) { return line; });
-}
+constexpr uint32_t kItemScratchLines = kItemScratchBytes / sizeof(Line);
+
+/// Stores the first scratch lines of every item to all its streams.
+void put_everywhere(const TileCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemScratchLines, 0, call.out_count); }
 
 void pass_spread(const TileCall &call) {
-  for (uint32_t i = 0; i < call.item_count; ++i)
-    for (uint32_t w = 0; w < call.words; ++w) lines_of(call, i)[w] = next_line(call, call.items[i].in[0], w);
   const uint32_t copies = 1u << count_bits(call.lane_mask);
-  for (uint32_t copy = 0; copy < copies; ++copy) {
-    const uint32_t from = deposit_bits(copy, call.lane_mask);
-    uint64_t map = 0;
-    for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
-    const auto control = Isa::lane_control(map);
-    for (uint32_t o = copy; o < call.out_count; o += copies)
-      put_stream(call, o, [&](Line line) { return Isa::shuffle_lanes(line, control); });
-  }
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = next_line(call, call.items[i].in[0], step.word + w);
+    Line copied[kMaxItems][kStepWords];
+    for (uint32_t copy = 0; copy < copies; ++copy) {
+      const uint32_t from = deposit_bits(copy, call.lane_mask);
+      uint64_t map = 0;
+      for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
+      const auto control = Isa::lane_control(map);
+      for (uint32_t i = 0; i < call.item_count; ++i)
+        for (uint32_t w = 0; w < step.count; ++w) copied[i][w] = Isa::shuffle_lanes(lines_of(call, i)[w], control);
+      for (uint32_t o = copy * call.out_neighbours; o < call.out_count; o += copies * call.out_neighbours)
+        put_streams(call, step, copied[0], kStepWords, o, o + call.out_neighbours);
+    }
+  });
 }
 
 // ---- reductions: element types and operators ----
@@ -242,18 +277,63 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
+/// Visits of streams by which the loads of a reduction run after prefetches. A visit is a step of every item.
+constexpr uint32_t kAheadVisits = 4;
+
+/// What to prefetch while stream `s` is visited: words [word, word + count) of another one.
+struct Ahead {
+  uint32_t stream;
+  Step step;
+};
+Ahead ahead_of(const TileCall &call, Step step, uint32_t s) {
+  const uint32_t stream = (s + kAheadVisits) % call.in_count, steps = (s + kAheadVisits) / call.in_count;
+  const uint32_t word = step.word + steps * kStepWords;
+  const uint32_t left = word < call.prefetch_end ? call.prefetch_end - word : 0;
+  return {stream, {word, left < step.count ? left : step.count}};
+}
+
+/// Streams to store by the time that `visited` of `members` are loaded.
+uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t members) {
+  const uint32_t pairs = call.out_count / call.out_neighbours;
+  return (visited < members ? pairs * visited / members : pairs) * call.out_neighbours;
+}
+
 template <class T, int Op, bool Bytewise>
-void accumulate(const TileCall &call, uint32_t blocks) {
-  for (uint32_t stream = 0; stream < call.in_count; ++stream) {
-    const bool is_first = stream < blocks;
-    for (uint32_t i = 0; i < call.item_count; ++i) {  // neighbouring banks one after the other
-      Line *const sum = lines_of(call, i) + stream % blocks * call.words;
-      for (uint32_t w = 0; w < call.words; ++w) {
-        Line line = next_line(call, call.items[i].in[stream], w);
-        if constexpr (!Bytewise) line = Isa::transpose(line);
-        sum[w] = is_first ? line : combine_lines<T, Op>(sum[w], line);
+void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+  const uint32_t members = call.in_count / blocks;
+  const auto get = [](const std::byte *at) {
+    const Line line = Isa::load_line(at);
+    if constexpr (Bytewise)
+      return line;
+    else
+      return Isa::transpose(line);
+  };
+  for (uint32_t m = 0; m < members; m += 2) {  // two at once: half the work on the sums
+    const bool is_first = m == 0, is_single = m + 1 == members;
+    for (uint32_t block = 0; block < blocks; ++block) {
+      const uint32_t s = m * blocks + block, t = is_single ? s : s + blocks;
+      const Ahead after_s = ahead_of(call, step, s), after_t = ahead_of(call, step, t);
+      for (uint32_t i = 0; i < call.item_count; ++i) {
+        const std::byte *const *const in = call.items[i].in;
+        const std::byte *const from_s = line_at(in[s], step.word), *const from_t = line_at(in[t], step.word);
+        const std::byte *const next_s = line_at(in[after_s.stream], after_s.step.word);
+        const std::byte *const next_t = line_at(in[after_t.stream], after_t.step.word);
+        Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemScratchLines + block * kStepWords;
+        for (uint32_t w = 0; w < step.count; ++w) {
+          if (w < after_s.step.count) Isa::prefetch_line(line_at(next_s, w));
+          Line line = get(line_at(from_s, w));
+          if (!is_first) line = combine_lines<T, Op>(sum[w], line);
+          if (!is_single) {
+            if (w < after_t.step.count) Isa::prefetch_line(line_at(next_t, w));
+            line = combine_lines<T, Op>(line, get(line_at(from_t, w)));
+          }
+          sum[w] = line;
+        }
       }
     }
+    if (store != nullptr)  // a share of what waits to be stored, so that reads and writes alternate
+      put_streams(call, store->step, reinterpret_cast<const Line *>(store->lines), kItemScratchLines, share_of_streams(call, m, members),
+                  share_of_streams(call, m + 2, members));
   }
 }
 
@@ -317,59 +397,80 @@ constexpr Reducer kReducerRow[] = {
 
 // ---- reductions: passes ----
 
-/// The accumulators of an item become its result lines, in their first places.
-template <int Mask>
-void finish_blocks(const TileCall &call) {
+/// Exchanges the sums of a step so that line i of an item holds what lane i of the destination contributes.
+template <int Mask, class Order>
+void exchange_sums_in(const TileCall &call, Step step) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   for (uint32_t item = 0; item < call.item_count; ++item) {
-    Line *const acc = lines_of(call, item);
-    for (uint32_t w = 0; w < call.words; ++w) {
+    Line *const sums = lines_of(call, item);
+    for (uint32_t w = 0; w < step.count; ++w) {
       Line tile[kLines];
-      for (int i = 0; i < kLines; ++i) {
-        tile[i] = acc[static_cast<uint32_t>(i) * call.words + w];
-        if (Mask != 0 && !call.bytewise) tile[i] = Isa::transpose(tile[i]);
-      }
-      transpose_tile<Mask>(tile);
-      if (Mask != 0 && !call.bytewise)
-        for (int i = 0; i < kLines; ++i) tile[i] = Isa::transpose(tile[i]);
-      for (int step = 1; step < kLines; step *= 2)
-        for (int i = 0; i < kLines; i += 2 * step) call.reducer->combine(bytes_of(&tile[i]), bytes_of(&tile[i + step]), sizeof(Line));
-      acc[w] = call.bytewise ? tile[0] : Isa::transpose(tile[0]);
+      for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * kStepWords + w];
+      transpose_tile<Mask, Order>(tile);
+      for (uint32_t i = 0; i < kLines; ++i) sums[i * kStepWords + w] = tile[i];
     }
   }
+}
+template <int Mask>
+void exchange_sums(const TileCall &call, Step step) {
+  call.bytewise ? exchange_sums_in<Mask, PimOrder>(call, step) : exchange_sums_in<Mask, HostOrder>(call, step);
+}
+
+void transpose_lines(Line *lines, uint32_t count) {
+  for (uint32_t w = 0; w < count; ++w) lines[w] = Isa::transpose(lines[w]);
 }
 
 void pass_fold_blocks(const TileCall &call) {
-  call.reducer->accumulate(call, 1u << count_bits(call.lane_mask));
-  PIDCOMM_BY_LANE_MASK(finish_blocks, call);
-  put_everywhere(call);
+  const uint32_t blocks = 1u << count_bits(call.lane_mask);
+  each_step(call, [&](Step step) {
+    call.reducer->accumulate(call, step, call.scratch, blocks, nullptr);
+    PIDCOMM_BY_LANE_MASK(exchange_sums, call, step);
+    for (uint32_t item = 0; item < call.item_count; ++item) {
+      Line *const sums = lines_of(call, item);
+      for (uint32_t pace = 1; pace < blocks; pace *= 2)
+        for (uint32_t i = 0; i < blocks; i += 2 * pace)
+          call.reducer->combine(bytes_of(&sums[i * kStepWords]), bytes_of(&sums[(i + pace) * kStepWords]), step.count * sizeof(Line));
+      if (!call.bytewise) transpose_lines(sums, step.count);
+    }
+    put_everywhere(call, step);
+  });
 }
 
-/// Reduces every item's streams and lanes; the lines end in PIM order or in host order.
-void fold_items(const TileCall &call, bool to_pim_order) {
-  call.reducer->accumulate(call, 1);
+/// Reduces the sums of every item over the lanes; the lines end in PIM order or in host order.
+void fold_sums(const TileCall &call, Step step, Line *sums, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
-    Line *const lines = lines_of(call, i);
-    call.reducer->fold_lanes(bytes_of(lines), call.words, call.lane_mask);
-    if (call.bytewise != to_pim_order)
-      for (uint32_t w = 0; w < call.words; ++w) lines[w] = Isa::transpose(lines[w]);
+    Line *const lines = sums + i * kItemScratchLines;
+    call.reducer->fold_lanes(bytes_of(lines), step.count, call.lane_mask);
+    if (call.bytewise != to_pim_order) transpose_lines(lines, step.count);
   }
 }
 
+/// The lines of a step are stored while those of the next one are loaded.
 void pass_fold_lanes(const TileCall &call) {
-  fold_items(call, true);
-  put_everywhere(call);
+  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
+  Store store = {nullptr, {0, 0}};
+  uint32_t turn = 0;
+  each_step(call, [&](Step step) {
+    Line *const sums = buffers[turn++ % 2];
+    call.reducer->accumulate(call, step, bytes_of(sums), 1, store.lines == nullptr ? nullptr : &store);
+    fold_sums(call, step, sums, true);
+    store = {bytes_of(sums), step};
+  });
+  put_streams(call, store.step, reinterpret_cast<const Line *>(store.lines), kItemScratchLines, 0, call.out_count);
 }
 
 void pass_fold_to_host(const TileCall &call) {
-  fold_items(call, false);
-  for (uint32_t i = 0; i < call.item_count; ++i) {
-    for (uint32_t o = 0; o < call.out_count; ++o) {
-      const uint32_t lane = deposit_bits(o, ~call.lane_mask & 7);
-      for (uint32_t w = 0; w < call.words; ++w)
-        store_word(host_word(call, call.items[i].out[o], w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
+  each_step(call, [&](Step step) {
+    call.reducer->accumulate(call, step, call.scratch, 1, nullptr);
+    fold_sums(call, step, lines_of(call, 0), false);
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      for (uint32_t o = 0; o < call.out_count; ++o) {
+        const uint32_t lane = deposit_bits(o, ~call.lane_mask & 7);
+        for (uint32_t w = 0; w < step.count; ++w)
+          store_word(host_word(call.items[i].out[o], step.word + w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
+      }
     }
-  }
+  });
 }
 
 // ---- host rows ----
@@ -379,71 +480,147 @@ constexpr uint64_t kRowPrefetchBytes = 512;
 
 bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
 
-void pass_to_host(const TileCall &call) {
-  for (uint32_t i = 0; i < call.item_count; ++i) {
-    const TileItem &item = call.items[i];
-    if (call.words == kStepWords) {
-      Line tile[kMaxTileLines];
-      for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = next_line(call, item.in[0], w);
-      transpose_tile<7>(tile);
-      for (uint32_t lane = 0; lane < 8; ++lane) {
-        if (item.out[lane] == nullptr) continue;
-        std::byte *const to = host_word(call, item.out[lane], 0);
-        if (call.streams_rows && is_aligned(to))
-          Isa::stream_words(to, Isa::transpose(tile[lane]));
-        else
-          store_words(to, Isa::transpose(tile[lane]));
-      }
-    } else {
-      for (uint32_t w = 0; w < call.words; ++w) {
-        Line line = Isa::transpose(next_line(call, item.in[0], w));
-        for (uint32_t lane = 0; lane < 8; ++lane)
-          if (item.out[lane] != nullptr) store_word(host_word(call, item.out[lane], w), load_word(bytes_of(&line) + 8 * lane));
-      }
+/// Words of a row that go to the host in one turn, or come from it: rows are far apart, and memory likes a few lines of each at once.
+constexpr uint32_t kTurnWords = 2 * kStepWords;
+
+/// Lines -> rows, a few words.
+void words_to_host(const TileItem &item, const TileCall &call, Step step) {
+  for (uint32_t w = step.word; w < step.word + step.count; ++w) {
+    Line line = Isa::transpose(next_line(call, item.in[0], w));
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      if (item.out[lane] != nullptr) store_word(host_word(item.out[lane], w), load_word(bytes_of(&line) + 8 * lane));
+  }
+}
+
+/// Words by which loads of lines that go to host rows run after prefetches.
+constexpr uint32_t kToHostPrefetchWords = 32;
+
+/// Lines -> rows, whole tiles of 8 words.
+template <bool Streams>
+void tiles_to_host(const TileItem &item, const TileCall &call, Step turn) {
+  Line rows[kTurnWords / kStepWords][8];
+  const uint32_t tiles = turn.count / kStepWords;
+  for (uint32_t t = 0; t < tiles; ++t) {
+    Line tile[kMaxTileLines];
+    for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = Isa::transpose(Isa::load_line(line_at(item.in[0], turn.word + t * kStepWords + w)));
+    transpose_tile<7, HostOrder>(tile);
+    for (uint32_t lane = 0; lane < 8; ++lane) rows[t][lane] = tile[lane];
+  }
+  for (uint32_t lane = 0; lane < 8; ++lane) {
+    if (item.out[lane] == nullptr) continue;
+    std::byte *const to = host_word(item.out[lane], turn.word);
+    for (uint32_t t = 0; t < tiles; ++t) {
+      const uint32_t ahead = turn.word + t * kStepWords + lane + kToHostPrefetchWords;
+      if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(item.in[0], ahead));
+      if (Streams)
+        Isa::stream_words(to + sizeof(Line) * t, rows[t][lane]);
+      else
+        store_words(to + sizeof(Line) * t, rows[t][lane]);
     }
   }
 }
 
-/// Words of 8 host rows become lines in PIM order, in `lines`.
-void lines_from_rows(const TileCall &call, const TileItem &item, Line *lines) {
-  if (call.words == kStepWords) {
-    Line tile[kMaxTileLines];
-    for (uint32_t lane = 0; lane < 8; ++lane) {
-      tile[lane] = kZeroLine;
-      if (item.in[lane] == nullptr) continue;
-      const std::byte *const from = host_word(call, item.in[lane], 0);
-      __builtin_prefetch(from + kRowPrefetchBytes);
-      tile[lane] = Isa::transpose(load_words(from));
-    }
-    transpose_tile<7>(tile);
-    for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = tile[w];
-  } else {
-    for (uint32_t w = 0; w < call.words; ++w) {
-      Line line = kZeroLine;
-      for (uint32_t lane = 0; lane < 8; ++lane)
-        if (item.in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(call, item.in[lane], w)));
-      lines[w] = Isa::transpose(line);
-    }
+/// visit_words(step) for the words before and after whole tiles, visit_tiles(turn) for a few tiles at once.
+template <class VisitWords, class VisitTiles>
+void each_turn(const TileCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
+  uint32_t word = call.first_words == kStepWords ? 0 : call.first_words < call.words ? call.first_words : call.words;
+  if (word != 0) visit_words({0, word});
+  for (uint32_t left = call.words - word; left >= kStepWords; left = call.words - word) {
+    const uint32_t count = left < kTurnWords ? left / kStepWords * kStepWords : kTurnWords;
+    visit_tiles({word, count});
+    word += count;
   }
+  if (word != call.words) visit_words({word, call.words - word});
+}
+
+void pass_to_host(const TileCall &call) {
+  // Rows that go past the caches are stored in whole lines: the steps are such that either all or none can be.
+  bool streams = call.streams_rows;
+  for (uint32_t i = 0; i < call.item_count; ++i)
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      streams &= call.items[i].out[lane] == nullptr || is_aligned(host_word(call.items[i].out[lane], call.first_words));
+  const auto for_items = [&](auto function) {
+    return [&call, function](Step step) {
+      for (uint32_t i = 0; i < call.item_count; ++i) function(call.items[i], call, step);
+    };
+  };
+  if (streams)
+    each_turn(call, for_items(words_to_host), for_items(tiles_to_host<true>));
+  else
+    each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
+}
+
+bool has_every_lane(const std::byte *const *rows) {
+  bool has = true;
+  for (uint32_t lane = 0; lane < 8; ++lane) has &= rows[lane] != nullptr;
+  return has;
+}
+
+/// 8 words of 8 rows -> lines in PIM order; put(w, line) for each. Whole: no row is missing.
+template <bool Whole, class Put>
+void tile_from_host(const TileItem &item, uint32_t word, const Put &put) {
+  Line tile[kMaxTileLines];
+  for (uint32_t lane = 0; lane < 8; ++lane) {
+    tile[lane] = kZeroLine;
+    if (!Whole && item.in[lane] == nullptr) continue;
+    const std::byte *const from = host_word(item.in[lane], word);
+    __builtin_prefetch(from + kRowPrefetchBytes);
+    tile[lane] = load_words(from);
+  }
+  transpose_tile<7, HostOrder>(tile);
+  for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
+}
+
+/// A few words of rows -> lines in PIM order; put(w, line) for each.
+template <class Put>
+void words_from_host(const TileItem &item, Step step, const Put &put) {
+  for (uint32_t w = 0; w < step.count; ++w) {
+    Line line = kZeroLine;
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      if (item.in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(item.in[lane], step.word + w)));
+    put(w, Isa::transpose(line));
+  }
+}
+
+template <class Put>
+void from_host(const TileItem &item, Step step, bool is_whole, const Put &put) {
+  if (step.count != kStepWords)
+    words_from_host(item, step, put);
+  else if (is_whole)
+    tile_from_host<true>(item, step.word, put);
+  else
+    tile_from_host<false>(item, step.word, put);
 }
 
 /// Puts the bytes of the lanes to keep, as they are in memory, into the lines that will be stored there.
-void keep_bytes(const TileCall &call, const std::byte *stream, Line *lines) {
+void keep_bytes(const TileCall &call, Step step, const std::byte *stream, Line *lines) {
   uint64_t keep_beat = 0;
   for (uint32_t lane = 0; lane < 8; ++lane)
     if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
-  for (uint32_t w = 0; w < call.words; ++w) {
-    const Line old = Isa::load_line(stream + kLineStride * (call.word + w));
+  for (uint32_t w = 0; w < step.count; ++w) {
+    const Line old = Isa::load_line(line_at(stream, step.word + w));
     for (int i = 0; i < Line::kParts; ++i) lines[w].part[i] = (lines[w].part[i] & ~keep_beat) | (old.part[i] & keep_beat);
   }
 }
 
 void pass_from_host(const TileCall &call) {
-  for (uint32_t i = 0; i < call.item_count; ++i) {
-    lines_from_rows(call, call.items[i], lines_of(call, i));
-    if (call.keep_lanes != 0) keep_bytes(call, call.items[i].out[0], lines_of(call, i));
-  }
-  put_everywhere(call);
+  bool is_whole = true;
+  for (uint32_t i = 0; i < call.item_count; ++i) is_whole &= has_every_lane(call.items[i].in);
+  const bool is_direct = call.out_count == 1 && call.keep_lanes == 0;
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const TileItem &item = call.items[i];
+      if (is_direct) {
+        std::byte *const to = line_at(item.out[0], step.word);
+        from_host(item, step, is_whole, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+      } else {
+        Line *const lines = lines_of(call, i);
+        from_host(item, step, is_whole, [lines](uint32_t w, Line line) { lines[w] = line; });
+        if (call.keep_lanes != 0) keep_bytes(call, step, item.out[0], lines);
+      }
+    }
+    if (!is_direct) put_everywhere(call, step);
+  });
 }
 
 // ---- coherence and the limit ----

@@ -111,8 +111,8 @@ void pair_loops(TilePlan &tile) {
   tile.outer = std::move(rest);
 }
 
-/// Makes the pair step of the output's members the fastest, so that neighbouring lines are stored one after the other. (The order of the
-/// input's members is that of the reduction, so it stays.)
+/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
+/// the input's members is that of the reduction, so it stays.)
 void pair_streams(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {
@@ -128,9 +128,10 @@ void pair_streams(Side &side) {
     add(members, {pair.below, loop.egs, loop.bytes});
     add(pairs, {2, pair.below * loop.egs, pair.below * loop.bytes});
   }
+  side.neighbours = pairs.empty() ? 1 : 2;
   side.streams = std::move(members);
-  side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
   side.streams.insert(side.streams.end(), blocks.begin(), blocks.end());
+  side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
 }
 
 TilePlan make_tile(const Plan &plan, const CollectiveRule &rule, const LaneSplit &split) {

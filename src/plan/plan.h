@@ -50,8 +50,9 @@ struct StreamLoop {
 
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;  // mram: absolute MRAM byte; host: byte of the buffer
-  std::vector<StreamLoop> streams;
+  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer
+  std::vector<StreamLoop> streams;  // slowest first
+  uint32_t neighbours = 1;          // output: 2 if the fastest loop goes from bank d to bank d + 4
 };
 
 /// A loop over items: one step moves the input by (in_egs, in_bytes) and the output by (out_egs, out_bytes).

@@ -33,6 +33,7 @@ struct Isa {
   static void stream_words(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
   static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
+  static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }
   static void fence() { _mm_mfence(); }
 
   /// Pairs of beats are interleaved, pairs of pairs joined, and the two quarters of each result put side by side.
@@ -54,6 +55,21 @@ struct Isa {
              _mm256_blendv_epi8(x.high, _mm256_shuffle_epi8(y.high, control), high));
     b = join(_mm256_blendv_epi8(_mm256_shuffle_epi8(x.low, control), y.low, high),
              _mm256_blendv_epi8(_mm256_shuffle_epi8(x.high, control), y.high, high));
+  }
+
+  template <int Bit>
+  static void butterfly_words(Line &a, Line &b) {
+    const Halves x = halves(a), y = halves(b);
+    if constexpr (Bit == 0) {
+      a = join(_mm256_unpacklo_epi64(x.low, y.low), _mm256_unpacklo_epi64(x.high, y.high));
+      b = join(_mm256_unpackhi_epi64(x.low, y.low), _mm256_unpackhi_epi64(x.high, y.high));
+    } else if constexpr (Bit == 1) {
+      a = join(_mm256_permute2x128_si256(x.low, y.low, 0x20), _mm256_permute2x128_si256(x.high, y.high, 0x20));
+      b = join(_mm256_permute2x128_si256(x.low, y.low, 0x31), _mm256_permute2x128_si256(x.high, y.high, 0x31));
+    } else {
+      a = join(x.low, y.low);
+      b = join(x.high, y.high);
+    }
   }
 
   template <int Bit>

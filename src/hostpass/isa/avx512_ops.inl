@@ -10,6 +10,7 @@ struct Avx512Ops {
   static void stream_words(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
   static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
+  static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }
   static void fence() { _mm_mfence(); }
 
   template <int Bit>
@@ -18,6 +19,14 @@ struct Avx512Ops {
     const __m512i old_a = reg(a);
     a = line(_mm512_mask_shuffle_epi8(old_a, high_lanes<Bit>(), reg(b), control));
     b = line(_mm512_mask_shuffle_epi8(reg(b), ~high_lanes<Bit>(), old_a, control));
+  }
+
+  template <int Bit>
+  static void butterfly_words(Line &a, Line &b) {
+    const __m512i first = words_of_pair<Bit>(0), second = words_of_pair<Bit>(1 << Bit);
+    const __m512i old_a = reg(a);
+    a = line(_mm512_permutex2var_epi64(old_a, first, reg(b)));
+    b = line(_mm512_permutex2var_epi64(old_a, second, reg(b)));
   }
 
   template <int Bit>
@@ -37,6 +46,12 @@ struct Avx512Ops {
   static Line shuffle_lanes(Line x, __m512i control) { return line(_mm512_shuffle_epi8(reg(x), control)); }
 
  private:
+  /// Word i of the result of a butterfly: of a (0 .. 7) if i lacks the bit, else of b (8 .. 15); those that have `bit` set.
+  template <int Bit>
+  static __m512i words_of_pair(int bit) {
+    const auto from = [bit](int i) { return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3)); };
+    return _mm512_setr_epi64(from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
+  }
   /// Bytes of a line whose lane has the bit set, one mask bit per byte.
   template <int Bit>
   static constexpr __mmask64 high_lanes() {

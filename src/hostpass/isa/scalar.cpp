@@ -18,6 +18,7 @@ struct Isa : ScalarOps {
   static void stream_words(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflush(line); }
   static void prefetch_line(const std::byte *line) { __builtin_prefetch(line); }
+  static void prefetch_far(const std::byte *line) { prefetch_line(line); }
 };
 
 #include "hostpass/passes.inl"

@@ -35,6 +35,21 @@ struct ScalarOps {
   }
 
   template <int Bit>
+  static void butterfly_words(Line &a, Line &b) {
+    uint64_t first[8], second[8];
+    __builtin_memcpy(first, &a, sizeof first);
+    __builtin_memcpy(second, &b, sizeof second);
+    for (int i = 0; i < 8; ++i) {
+      if ((i >> Bit & 1) != 0) continue;
+      const uint64_t swapped = first[i | 1 << Bit];
+      first[i | 1 << Bit] = second[i];
+      second[i] = swapped;
+    }
+    __builtin_memcpy(&a, first, sizeof first);
+    __builtin_memcpy(&b, second, sizeof second);
+  }
+
+  template <int Bit>
   static Line swap_lanes(Line line) {
     constexpr uint64_t kHigh = lanes_with(Bit);
     constexpr int kShift = 8 << Bit;
