@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <thread>
 #include <unordered_set>
 
 #include "door/rank_window.h"
@@ -11,6 +10,7 @@
 #include "exec/conventional.h"
 #include "exec/device.h"
 #include "exec/host_pass.h"
+#include "exec/parallel.h"
 #include "hostpass/address_map.h"
 #include "hostpass/audit.h"
 
@@ -28,12 +28,11 @@ constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
 constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// Threads of a call that does not say: OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs this process may use.
+/// Threads of a call that does not say: OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs the caller may use.
 int default_threads() {
   const char *text = std::getenv("OMP_NUM_THREADS");
   const int wanted = text == nullptr ? 0 : std::atoi(text);
-  const int cpus = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(wanted > 0 ? wanted : cpus, 1, kMaxThreads);
+  return std::min(wanted > 0 ? wanted : usable_cpus(), kMaxThreads);
 }
 
 }  // namespace
