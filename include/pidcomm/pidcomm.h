@@ -82,7 +82,7 @@ typedef struct pidcomm_hypercube hypercube_manager;
 typedef struct pidcomm_options {
   int technique;         /* pidcomm_technique; default: tile */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
-  int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else all CPUs */
+  int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
   size_t scratch_offset; /* reserved for techniques that need scratch MRAM; unused by tile and conventional */
 } pidcomm_options;

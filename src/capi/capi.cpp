@@ -1,4 +1,6 @@
 // The C API: every function is a thin call into the library, with errors turned into a status and a sentence.
+#include <dpu_management.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -115,7 +117,7 @@ struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, uint32_t pe) {
   struct dpu_set_t set = {};
   guarded([&] {
     require_pe(manager, pe);
-    set = manager->executor.placement().pe_sets[pe];
+    set = dpu_set_from_dpu(manager->executor.placement().dpus[pe]);
   });
   return set;
 }

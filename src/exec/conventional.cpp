@@ -1,5 +1,7 @@
 #include "exec/conventional.h"
 
+#include <dpu_management.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -49,8 +51,8 @@ template <class RowOf>
 void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, uint64_t mram_offset, uint64_t bytes,
               const RowOf &row_of) {
   const PreparedTransfer prepared(set, placement);
-  for (uint32_t pe = 0; pe < placement.pe_sets.size(); ++pe)
-    check_device(dpu_prepare_xfer(placement.pe_sets[pe], row_of(pe)), "preparing a transfer");
+  for (uint32_t pe = 0; pe < placement.dpus.size(); ++pe)
+    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), row_of(pe)), "preparing a transfer");
   const struct dpu_symbol_t mram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
   check_device(dpu_push_xfer_symbol(set, direction, mram, static_cast<uint32_t>(mram_offset), bytes, DPU_XFER_DEFAULT),
                direction == DPU_XFER_FROM_DPU ? "reading from the PEs" : "writing to the PEs");

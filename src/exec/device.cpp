@@ -31,8 +31,8 @@ std::string faults_of(struct dpu_set_t set, const Placement &placement) {
     struct dpu_t *const dpu = dpu_from_set(dpu_set);
     text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " lane " << int{dpu_get_slice_id(dpu)} << " bank "
          << int{dpu_get_member_id(dpu)};
-    for (std::size_t pe = 0; pe < placement.pe_sets.size(); ++pe)
-      if (dpu_from_set(placement.pe_sets[pe]) == dpu) text << " (PE " << pe << ")";
+    for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
+      if (placement.dpus[pe] == dpu) text << " (PE " << pe << ")";
     text << " is in fault";
   }
   return text.str();
@@ -55,8 +55,8 @@ void wait_for_set(struct dpu_set_t set, const Placement &placement) {
 uint64_t heap_base_of(const Placement &placement) {
   struct dpu_program_t *program = nullptr;
   uint64_t base = 0;
-  for (std::size_t pe = 0; pe < placement.pe_sets.size(); ++pe) {
-    struct dpu_program_t *const own = dpu_get_program(dpu_from_set(placement.pe_sets[pe]));
+  for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe) {
+    struct dpu_program_t *const own = dpu_get_program(placement.dpus[pe]);
     if (pe != 0 && own == program) continue;
     uint64_t own_base = 0;
     if (own != nullptr) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <thread>
 #include <unordered_set>
 
 #include "door/rank_window.h"
@@ -11,6 +10,7 @@
 #include "exec/conventional.h"
 #include "exec/device.h"
 #include "exec/host_pass.h"
+#include "exec/parallel.h"
 #include "hostpass/address_map.h"
 #include "hostpass/audit.h"
 
@@ -28,12 +28,11 @@ constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
 constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// Threads of a call that does not say: OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs this process may use.
+/// Threads of a call that does not say: OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs the caller may use.
 int default_threads() {
   const char *text = std::getenv("OMP_NUM_THREADS");
   const int wanted = text == nullptr ? 0 : std::atoi(text);
-  const int cpus = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(wanted > 0 ? wanted : cpus, 1, kMaxThreads);
+  return std::min(wanted > 0 ? wanted : usable_cpus(), kMaxThreads);
 }
 
 }  // namespace
@@ -65,15 +64,17 @@ Options resolve(const pidcomm_options *options) {
 /// The windows of a set's ranks, held for the life of the object.
 class Executor::Windows {
  public:
-  explicit Windows(const Placement &placement) : placement_(placement) {
-    windows_.reserve(placement.ranks.size());  // an acquired window is always recorded
+  /// mapped: of earlier windows on the placement, brought up to date.
+  Windows(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
+    rank_base_.reserve(placement.ranks.size());  // an acquired window is always recorded
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
         RankWindow window;
-        check_device(rank_window_acquire(rank, &window), "taking the MRAM of rank " + std::to_string(windows_.size()) + " of the set");
-        windows_.push_back(window);
+        const dpu_error_t status = rank_window_acquire(rank, &window);
+        if (status != DPU_OK) check_device(status, "taking the MRAM of rank " + std::to_string(rank_base_.size()) + " of the set");
+        rank_base_.push_back(window.base);
       }
-      for (const PlacedEg &eg : placement.egs) eg_base_.push_back(windows_[eg.rank].base + bank_offset(eg.bank));
+      if (rank_base_ != mapped.rank_base) map();
     } catch (...) {
       release();
       throw;
@@ -83,17 +84,25 @@ class Executor::Windows {
   Windows(const Windows &) = delete;
   Windows &operator=(const Windows &) = delete;
 
-  const std::vector<std::byte *> &eg_base() const { return eg_base_; }
-  std::vector<Column> columns() const { return columns_of(eg_base_); }
+  const std::vector<std::byte *> &eg_base() const { return mapped_.eg_base; }
+  const std::vector<Column> &columns() const { return mapped_.columns; }
 
  private:
   void release() {
-    for (std::size_t r = 0; r < windows_.size(); ++r) rank_window_release(placement_.ranks[r]);
-    windows_.clear();
+    for (std::size_t r = 0; r < rank_base_.size(); ++r) rank_window_release(placement_.ranks[r]);
+    rank_base_.clear();
   }
+  void map() {
+    std::vector<std::byte *> eg_base;
+    eg_base.reserve(placement_.egs.size());
+    for (const PlacedEg &eg : placement_.egs) eg_base.push_back(rank_base_[eg.rank] + bank_offset(eg.bank));
+    std::vector<Column> columns = columns_of(eg_base);
+    mapped_ = {rank_base_, std::move(eg_base), std::move(columns)};
+  }
+
   const Placement &placement_;
-  std::vector<RankWindow> windows_;
-  std::vector<std::byte *> eg_base_;
+  MappedEgs &mapped_;
+  std::vector<std::byte *> rank_base_;  // of the windows held
 };
 
 struct Executor::CachedPlan {
@@ -186,7 +195,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
     trace.seconds_pass = pass.seconds();
   } else {
     const Stopwatch acquiring;
-    const Windows windows(placement_);
+    const Windows windows(placement_, mapped_);
     trace.seconds_acquire += acquiring.seconds();
     const Stopwatch pass;
     run_host_pass(plan, host, windows, trace);
@@ -223,7 +232,7 @@ double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_wr
         base + offset + bytes > kMramBytes)
       fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset, " must be multiples of ", kWordBytes,
            " and end within the ", kMramBytes, " bytes of MRAM");
-  const Windows windows(placement_);
+  const Windows windows(placement_, mapped_);
   std::vector<std::byte *> whole_egs = windows.eg_base();
   whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes that are not ours
   AuditRecord record;

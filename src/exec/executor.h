@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/host_pass.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
 #include "plan/plan.h"
@@ -35,6 +36,12 @@ class Executor {
 
  private:
   class Windows;
+  /// Where the entangled groups are in memory.
+  struct MappedEgs {
+    std::vector<std::byte *> rank_base;  // by rank of the placement; what the others were made from
+    std::vector<std::byte *> eg_base;
+    std::vector<Column> columns;
+  };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
   void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
 
@@ -42,6 +49,7 @@ class Executor {
   Hypercube cube_;
   Placement placement_;
   std::mutex mutex_;
+  MappedEgs mapped_;  // of the last windows: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
   Scratch staging_;                                       // of the conventional technique, kept between calls

@@ -1,33 +1,51 @@
 #include "exec/parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
-#include <memory>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace pidcomm {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr Clock::duration kSpin = std::chrono::microseconds(kSpinMicroseconds);
+
+/// Waits, awake, until is_true() or the deadline.
+template <class IsTrue>
+void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
+  constexpr int kLooksPerClockRead = 16;
+  do {
+    for (int i = 0; i < kLooksPerClockRead; ++i) {
+      if (is_true()) return;
+      __builtin_ia32_pause();
+    }
+  } while (Clock::now() < deadline);
+}
 
 /// One call of run_on_pool: threads claim numbers until none is left.
 struct Job {
   const std::function<void(int)> &task;
   const int count;
   std::atomic<int> next{0};
-  std::mutex mutex;
-  std::condition_variable helpers_left;
-  int helpers = 0;  // pooled threads still inside, under mutex
+  std::atomic<int> helpers{0};  // pooled threads inside
+
+  // Guarded by the pool's mutex.
+  int wanted = 0;  // pooled threads that may still join
+  std::condition_variable helpers_left{};
+  Job *next_open = nullptr;
 
   void work() {
     for (int i = next.fetch_add(1); i < count; i = next.fetch_add(1)) task(i);
   }
 };
 
-/// Threads that sleep until a job needs them. Never destroyed: its threads may outlive every static object.
+/// Threads that look for a job, watching for a while and then asleep. Never destroyed: its threads may outlive every static object.
 class Pool {
  public:
   static Pool &instance() {
@@ -40,81 +58,143 @@ class Pool {
     return *current();
   }
 
-  /// Puts up to `wanted` threads to work on the job; fewer if no more can be started.
-  void help(Job &job, int wanted) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (int i = 0; i < wanted; ++i) {
-      Worker *worker = idle_or_new();
-      if (worker == nullptr) return;
-      {
-        const std::lock_guard<std::mutex> job_lock(job.mutex);
-        ++job.helpers;
-      }
-      const std::lock_guard<std::mutex> worker_lock(worker->mutex);
-      worker->job = &job;
-      worker->wake.notify_one();
+  /// Lets threads join the job: as many as it has use for, or fewer if no more can be started.
+  void open(Job &job) {
+    cpus_ = usable_cpus();
+    ++callers_;
+    std::unique_lock<std::mutex> lock = hold();
+    job.next_open = open_;
+    open_ = &job;
+    while (job.wanted < job.count - 1 && (wanted_ < idle_ || start_thread())) {
+      ++job.wanted;
+      ++wanted_;
     }
+    const int to_wake = std::min<int>(wanted_ - (idle_ - asleep_), asleep_);
+    lock.unlock();
+    for (int i = 0; i < to_wake; ++i) wake_.notify_one();
+  }
+
+  /// Lets no more threads join, and waits until those that have are gone.
+  void close(Job &job) {
+    std::unique_lock<std::mutex> lock = hold();
+    Job **link = &open_;
+    while (*link != &job) link = &(*link)->next_open;
+    *link = job.next_open;
+    wanted_ -= job.wanted;
+    last_work_ = Clock::now();
+    const auto is_left = [&job] { return job.helpers == 0; };
+    if (!is_left()) {
+      const Clock::time_point deadline = last_work_ + kSpin;
+      lock.unlock();
+      spin_until([&] { return is_left() || is_crowded(); }, deadline);
+      lock = hold();
+    }
+    --callers_;
+    job.helpers_left.wait(lock, is_left);
   }
 
  private:
-  struct Worker {
-    std::mutex mutex;
-    std::condition_variable wake;
-    Job *job = nullptr;  // under mutex
-  };
-
   static Pool *&current() {
     static Pool *pool = nullptr;
     return pool;
   }
 
-  Worker *idle_or_new() {
-    if (!idle_.empty()) {
-      Worker *worker = idle_.back();
-      idle_.pop_back();
-      return worker;
+  /// The mutex is held for moments only (but for the start of a thread), so it is worth a few looks before sleeping.
+  std::unique_lock<std::mutex> hold() {
+    constexpr int kLooks = 100;
+    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    for (int i = 0; i < kLooks && !lock.owns_lock(); ++i) {
+      __builtin_ia32_pause();
+      lock.try_lock();
     }
+    if (!lock.owns_lock()) lock.lock();
+    return lock;
+  }
+
+  /// Whether those who are awake need every CPU, so that nobody should spin. A thread of the program counts even outside of jobs.
+  bool is_crowded() const { return std::max<int>(callers_, 1) + threads_ - asleep_ > cpus_; }
+
+  bool start_thread() {
     try {
-      auto worker = std::make_unique<Worker>();
-      idle_.reserve(++workers_);
-      std::thread([this, raw = worker.get()] { serve(*raw); }).detach();
-      return worker.release();
+      std::thread([this] { serve(); }).detach();
     } catch (...) {
-      return nullptr;
+      return false;
+    }
+    ++threads_;
+    ++idle_;
+    return true;
+  }
+
+  void serve() {
+    std::unique_lock<std::mutex> lock = hold();
+    for (;;) {
+      Job *const job = join_open();
+      if (job == nullptr) {
+        rest(lock);
+        continue;
+      }
+      lock.unlock();
+      job->work();
+      lock = hold();
+      ++idle_;
+      last_work_ = Clock::now();
+      if (--job->helpers == 0) job->helpers_left.notify_one();  // the caller takes the mutex before it destroys the job
     }
   }
 
-  void serve(Worker &worker) {
-    for (;;) {
-      Job *job = nullptr;
-      {
-        std::unique_lock<std::mutex> lock(worker.mutex);
-        worker.wake.wait(lock, [&] { return worker.job != nullptr; });
-        job = std::exchange(worker.job, nullptr);
-      }
-      job->work();
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        idle_.push_back(&worker);  // reserved when the worker was made
-      }
-      const std::lock_guard<std::mutex> lock(job->mutex);
-      if (--job->helpers == 0) job->helpers_left.notify_one();
+  /// Joins an open job that wants a thread; null if there is none.
+  Job *join_open() {
+    if (wanted_ == 0) return nullptr;
+    Job *job = open_;
+    while (job->wanted == 0) job = job->next_open;
+    --job->wanted;
+    --wanted_;
+    --idle_;
+    ++job->helpers;
+    return job;
+  }
+
+  /// Returns when a thread is wanted, or for no reason.
+  void rest(std::unique_lock<std::mutex> &lock) {
+    const Clock::time_point deadline = last_work_ + kSpin;  // the same for all, so that they do not watch one after the other
+    if (!is_crowded() && Clock::now() < deadline) {
+      lock.unlock();
+      spin_until([this] { return wanted_ != 0 || is_crowded(); }, deadline);
+      lock = hold();
     }
+    if (wanted_ != 0) return;
+    ++asleep_;
+    wake_.wait(lock);
+    --asleep_;
   }
 
   std::mutex mutex_;
-  std::vector<Worker *> idle_;
-  std::size_t workers_ = 0;
+  std::condition_variable wake_;
+  Job *open_ = nullptr;
+  int idle_ = 0;  // threads in no job: just started, watching or asleep
+  Clock::time_point last_work_{};
+  // What those who spin look at.
+  std::atomic<int> wanted_{0};  // sum over the open jobs, at most idle_
+  std::atomic<int> callers_{0}, threads_{0}, asleep_{0};
+  std::atomic<int> cpus_{1};  // of the last caller
 };
 
 }  // namespace
 
+int usable_cpus() {
+  cpu_set_t cpus;
+  const int count =
+      sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(count, 1);
+}
+
 void run_on_pool(int count, const std::function<void(int)> &task) {
-  Job job{task, count, {}, {}, {}, 0};
-  if (count > 1) Pool::instance().help(job, count - 1);
+  Job job{task, count};
+  if (count <= 1) return job.work();
+  Pool &pool = Pool::instance();
+  pool.open(job);
   job.work();
-  std::unique_lock<std::mutex> lock(job.mutex);
-  job.helpers_left.wait(lock, [&] { return job.helpers == 0; });
+  pool.close(job);
 }
 
 }  // namespace pidcomm

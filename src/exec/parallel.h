@@ -10,9 +10,14 @@
 
 namespace pidcomm {
 
+/// CPUs that the calling thread may run on, at least 1.
+int usable_cpus();
+
 /// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled ones, and returns when all are done.
 /// Tasks may run one after another on fewer threads if the system has no more to give. Callers do not wait for each other. Never throws;
-/// task must not throw.
+/// task must not throw. Between jobs, pooled threads watch for the next one for kSpinMicroseconds before they sleep, as does a
+/// caller for its last tasks, unless threads at work need all CPUs.
+inline constexpr int kSpinMicroseconds = 50;
 void run_on_pool(int count, const std::function<void(int)> &task);
 
 /// The same for any body; the first exception that a call throws is thrown again here.

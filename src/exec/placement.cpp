@@ -71,8 +71,8 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
         const uint32_t lanes = lanes_present(ranks[r].dpu[bank]);
         if ((lanes & needed_lanes) != needed_lanes || (lanes == 0xFF && !may_be_whole)) continue;
         placement.egs.push_back({r, bank});
-        for (uint32_t lane = 0; lane < kLanes && placement.pe_sets.size() < cube.pes; ++lane)
-          placement.pe_sets.push_back(dpu_set_from_dpu(ranks[r].dpu[bank][lane]));
+        for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
+          placement.dpus.push_back(ranks[r].dpu[bank][lane]);
       }
     }
   };

@@ -20,7 +20,7 @@ struct PlacedEg {
 struct Placement {
   std::vector<struct dpu_rank_t *> ranks;
   std::vector<PlacedEg> egs;
-  std::vector<struct dpu_set_t> pe_sets;  // by PE
+  std::vector<struct dpu_t *> dpus;  // by PE
 
   /// Places the first cube.pes PEs of the set: entangled groups whole in the set, in the order of its ranks, then banks.
   /// Errors: ERR_SET (not allocated), ERR_SHAPE naming the ranks and lanes that are missing.

@@ -1,0 +1,156 @@
+// What a collective costs besides moving bytes: the work around the host pass, the wake-up of the threads, planning.
+//
+//   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build build/bench --target bench_overhead
+//   build/bench/bench/bench_overhead [calls = 2000] [KiB per PE = 8]
+//
+// Times are medians in microseconds. `outside` is the call without its host pass, `smallest` the pass with blocks of one word: almost
+// nothing but its set-up and the threads. `after 1 ms` is a call that finds the threads asleep.
+#include <dpu.h>
+#include <pidcomm/pidcomm.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "exec/clock.h"
+#include "exec/executor.h"
+#include "exec/parallel.h"
+#include "plan/plan.h"
+
+namespace {
+
+constexpr double kMicro = 1e6;
+
+double median_us(std::vector<double> seconds) {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle * kMicro;
+}
+
+[[noreturn]] void end(const char *what, const char *why) {
+  std::fprintf(stderr, "%s: %s\n", what, why);
+  std::exit(EXIT_FAILURE);
+}
+
+struct DpuSet {
+  struct dpu_set_t set = {};
+  explicit DpuSet(uint32_t pes) {
+    if (dpu_alloc(pes, nullptr, &set) != DPU_OK) end("dpu_alloc", "not that many PEs");
+  }
+  DpuSet(const DpuSet &) = delete;
+  DpuSet &operator=(const DpuSet &) = delete;
+  ~DpuSet() { dpu_free(set); }
+};
+
+hypercube_manager *hypercube_on(const DpuSet &pes, const std::vector<uint32_t> &shape) {
+  hypercube_manager *cube = nullptr;
+  if (pidcomm_hypercube_create(pes.set, static_cast<uint32_t>(shape.size()), shape.data(), &cube) != PIDCOMM_OK)
+    end("pidcomm_hypercube_create", pidcomm_last_error());
+  return cube;
+}
+
+struct Medians {
+  double total_us, pass_us, outside_us;
+};
+
+Medians medians_of(hypercube_manager *cube, const pidcomm_request &request, int calls, std::chrono::microseconds pause) {
+  std::vector<double> total, pass, outside;
+  for (int call = -calls / 10; call < calls; ++call) {
+    if (pause.count() != 0) std::this_thread::sleep_for(pause);
+    pidcomm_trace trace;
+    if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
+    if (call < 0) continue;
+    total.push_back(trace.seconds_total);
+    pass.push_back(trace.seconds_pass);
+    outside.push_back(trace.seconds_total - trace.seconds_pass);
+  }
+  return {median_us(total), median_us(pass), median_us(outside)};
+}
+
+void print_calls(int calls, std::size_t bytes) {
+  constexpr uint32_t kPes = 1024, kGroupPes = 32;
+  const DpuSet pes(kPes);
+  hypercube_manager *const cube = hypercube_on(pes, {kGroupPes, kPes / kGroupPes});
+  std::vector<std::byte> rows(kPes * std::max<std::size_t>(bytes, 8 * kGroupPes));
+  const auto request_of = [&](int collective, std::size_t request_bytes) {
+    pidcomm_request request{collective, "10", request_bytes, 0, std::size_t{1} << 20, rows.data(), 0, PIDCOMM_INT32, PIDCOMM_SUM};
+    const bool is_row_of_members = collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER;
+    request.host_bytes = request_bytes * (is_row_of_members ? kPes : kPes / kGroupPes);
+    return request;
+  };
+  std::printf("%zu bytes per PE, 32x32, mask 10, %d calls\n", bytes, calls);
+  std::printf("%-15s %9s %9s %9s %9s   after 1 ms: %9s %9s\n", "collective", "total", "pass", "outside", "smallest", "total", "outside");
+  for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
+    const pidcomm_request request = request_of(collective, bytes);
+    const bool has_blocks = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLGATHER;
+    const Medians warm = medians_of(cube, request, calls, std::chrono::microseconds(0));
+    const Medians small = medians_of(cube, request_of(collective, has_blocks ? 8 * kGroupPes : 8), calls, std::chrono::microseconds(0));
+    const Medians cold = medians_of(cube, request, calls / 10, std::chrono::milliseconds(1));
+    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f               %9.1f %9.1f\n", pidcomm_collective_name(collective), warm.total_us,
+                warm.pass_us, warm.outside_us, small.pass_us, cold.total_us, cold.outside_us);
+  }
+  pidcomm_hypercube_destroy(cube);
+}
+
+void print_pool(int calls) {
+  std::printf("\n%-15s %9s %9s\n", "pool, threads", "at once", "after 1 ms");
+  for (int threads : {1, 2, 4, 16}) {
+    const auto once_us = [&](int count, std::chrono::microseconds pause) {
+      std::vector<double> seconds;
+      for (int call = 0; call < count; ++call) {
+        if (pause.count() != 0) std::this_thread::sleep_for(pause);
+        const pidcomm::Stopwatch watch;
+        pidcomm::run_threads(threads, [](int) {});
+        seconds.push_back(watch.seconds());
+      }
+      return median_us(seconds);
+    };
+    std::printf("%-15d %9.1f %9.1f\n", threads, once_us(calls, std::chrono::microseconds(0)),
+                once_us(calls / 10, std::chrono::milliseconds(1)));
+  }
+}
+
+void print_shapes(int calls) {
+  const DpuSet pes(2560);
+  std::printf("\n%-15s %9s %9s %9s %9s   (create: pidcomm_hypercube_create, plan: make_plan of an alltoall, first: its first call)\n",
+              "shape, 2560 PEs", "create", "plan", "together", "first");
+  for (const std::vector<uint32_t> &shape : std::vector<std::vector<uint32_t>>{
+           {64, 40}, {32, 80}, {16, 16, 10}, {2560}, {4, 8, 2, 4, 2, 5}, {5, 512}, {12, 16, 13}, {10, 256}, {3, 853}, {2559}}) {
+    std::string mask(shape.size(), '0');
+    mask[0] = '1';
+    const pidcomm_request request{PIDCOMM_ALLTOALL, mask.c_str(), 8 * shape[0], 0, std::size_t{1} << 20, nullptr, 0, PIDCOMM_INT32, 0};
+    std::vector<double> create, plan, together, first;
+    std::string name;
+    for (int call = 0; call < calls; ++call) {
+      const pidcomm::Stopwatch creating;
+      hypercube_manager *const cube = hypercube_on(pes, shape);
+      create.push_back(creating.seconds());
+      const pidcomm::Hypercube cube_of = pidcomm::Hypercube::of(shape);
+      const pidcomm::Options options = pidcomm::resolve(nullptr);
+      const pidcomm::Stopwatch planning;
+      pidcomm::make_plan(cube_of, request, options, 0, true);
+      plan.push_back(planning.seconds());
+      together.push_back(create.back() + plan.back());
+      pidcomm_trace trace;
+      if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
+      first.push_back(trace.seconds_total);
+      pidcomm_hypercube_destroy(cube);
+      name = cube_of.to_string();
+    }
+    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f\n", name.c_str(), median_us(create), median_us(plan), median_us(together), median_us(first));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  const int calls = std::max(argc > 1 ? std::atoi(argv[1]) : 2000, 10);
+  const std::size_t bytes = std::size_t{1024} * static_cast<std::size_t>(std::max(argc > 2 ? std::atoi(argv[2]) : 8, 1));
+  print_calls(calls, bytes);
+  print_pool(calls);
+  print_shapes(std::max(calls / 20, 1));
+}

@@ -1,0 +1,155 @@
+// The threads of a call: every task once, whoever calls and whatever the threads are doing at that moment.
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "exec/executor.h"
+#include "exec/parallel.h"
+#include "harness.h"
+
+using namespace pidcomm;
+
+namespace {
+
+/// Runs a job and returns whether every number came exactly once. What the tasks write is not atomic: the pool has to order it.
+bool runs_each_once(int count) {
+  std::vector<int> calls(static_cast<std::size_t>(count), 0);
+  run_threads(count, [&](int i) { ++calls[static_cast<std::size_t>(i)]; });
+  for (int number : calls)
+    if (number != 1) return false;
+  return true;
+}
+
+/// Sets OMP_NUM_THREADS for a while.
+class OmpNumThreads {
+ public:
+  explicit OmpNumThreads(const char *text) {
+    if (const char *before = std::getenv(kName)) before_ = before;
+    text == nullptr ? unsetenv(kName) : setenv(kName, text, 1);
+  }
+  ~OmpNumThreads() { before_ ? setenv(kName, before_->c_str(), 1) : unsetenv(kName); }
+
+ private:
+  static constexpr const char *kName = "OMP_NUM_THREADS";
+  std::optional<std::string> before_;
+};
+
+int threads_with(const char *omp_num_threads) {
+  const OmpNumThreads environment(omp_num_threads);
+  return resolve(nullptr).threads;
+}
+
+constexpr int kRounds = 2000;
+
+}  // namespace
+
+TEST(Pool_CallsEachNumberOnceForEveryCount) {
+  for (int count : {0, 1, 2, 3, 7, 64, 200}) CHECK(runs_each_once(count));
+}
+
+TEST(Pool_RunsManyQuickJobsInARow) {
+  for (int round = 0; round < kRounds; ++round) CHECK(runs_each_once(1 + round % 5));
+}
+
+TEST(Pool_RunsJobsAfterItsThreadsFellAsleep) {
+  for (int round = 0; round < 50; ++round) {
+    std::this_thread::sleep_for(std::chrono::microseconds(kSpinMicroseconds * (round % 4)));
+    CHECK(runs_each_once(2 + round % 3));
+  }
+}
+
+TEST(Pool_RunsQuickJobsOfSeveralCallersAtOnce) {
+  constexpr int kCallers = 6;
+  std::atomic<int> right{0};
+  {
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < kCallers; ++caller)
+      callers.emplace_back([&right, caller] {
+        for (int round = 0; round < kRounds / kCallers; ++round) right += runs_each_once(1 + (round + caller) % 6);
+      });
+  }
+  CHECK_EQ(right.load(), kRounds / kCallers * kCallers);
+}
+
+TEST(Pool_RunsJobsInsideTasks) {
+  std::atomic<int> right{0};
+  for (int round = 0; round < 50; ++round) run_threads(4, [&](int) { right += runs_each_once(3); });
+  CHECK_EQ(right.load(), 200);
+}
+
+TEST(Pool_WaitsForTheTaskOfAHelperThatTakesLong) {
+  for (int round = 0; round < 5; ++round) {
+    std::vector<int> done(4, 0);
+    run_threads(4, [&](int i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(i));
+      done[static_cast<std::size_t>(i)] = 1;
+    });
+    CHECK(done == std::vector<int>(4, 1));
+  }
+}
+
+TEST(Pool_ThrowsWhatATaskThrowsAfterAllAreDone) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> done{0};
+    std::string caught;
+    try {
+      run_threads(4, [&](int i) {
+        ++done;
+        if (i == round % 4) throw std::runtime_error("task " + std::to_string(i));
+      });
+    } catch (const std::runtime_error &error) {
+      caught = error.what();
+    }
+    CHECK_EQ(caught, "task " + std::to_string(round % 4));
+    CHECK_EQ(done.load(), 4);
+  }
+}
+
+#ifndef __SANITIZE_THREAD__  // which does not support threads in a child of a process that has some
+TEST(Pool_WorksInAChildOfFork) {
+  for (const auto pause : {std::chrono::microseconds(0), std::chrono::microseconds(20 * kSpinMicroseconds)}) {
+    CHECK(runs_each_once(4));
+    std::this_thread::sleep_for(pause);  // the parent's threads watch, or are asleep
+    const pid_t child = fork();
+    if (child == 0) {
+      bool is_right = true;
+      for (int round = 0; round < 100; ++round) is_right = is_right && runs_each_once(4);
+      _exit(is_right ? 0 : 1);
+    }
+    CHECK(child > 0);
+    CHECK(runs_each_once(4));
+    int status = 0;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+  }
+}
+#endif
+
+TEST(DefaultThreads_AreThoseOfTheEnvironmentElseTheCpusOfTheCaller) {
+  CHECK_EQ(threads_with("3"), 3);
+  CHECK_EQ(threads_with("1"), 1);
+  CHECK_EQ(threads_with("5000"), 1024);
+  for (const char *no_number : {static_cast<const char *>(nullptr), "", "0", "-2", "many"})
+    CHECK_EQ(threads_with(no_number), usable_cpus());
+}
+
+TEST(DefaultThreads_OfACallerBoundToOneCpuAreOne) {
+  std::optional<int> threads;
+  std::jthread([&threads] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0) threads = threads_with(nullptr);
+  }).join();
+  CHECK_EQ(threads.value_or(1), 1);  // no value: the system does not let threads be bound
+}
