@@ -13,9 +13,10 @@ from pidcomm import info
 from pidcomm.arguments import Options
 from pidcomm.hypercube import Hypercube
 from pidcomm.machine import machine
-from pidcomm.measure import Scratch, SdkCondition, Trial
+from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
+from pidcomm.tables import STREAMS
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Row:
 
     algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM, host rows and staging. limit: a
     streaming pass that reads and writes as many bytes as the collective's two sides have, with the same policy and
-    threads, measured in turn with the collective; None if not measured. limit_pct: bus against that limit.
+    threads, measured in turn with the collective, in the order of STREAMS that is best at the median (limit_stream);
+    None if not measured. limit_pct: bus against that limit.
     """
 
     collective: str
@@ -41,6 +43,7 @@ class Row:
     bus_gb_s: float
     limit_gb_s: float | None
     limit_pct: float | None
+    limit_stream: str | None
     wrong: int
     source: str
     coherence: str
@@ -54,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and the limit in turn."""
+    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and limit in turn."""
 
     iters: int = 10
     warmup: int = 2
@@ -75,17 +78,15 @@ def measure_rows(
     trial.load()
     variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
     seconds = np.empty((schedule.iters, len(variants)))
-    limit_seconds = np.empty(schedule.iters)
-    limit_bytes = 0
+    limit_seconds = np.empty((schedule.iters, len(STREAMS)))
     traces = []
     for round_ in range(-schedule.warmup, schedule.iters):
         traces = [trial.run(variant) for variant in variants]
         if schedule.with_limit:
-            took, limit_bytes = trial.limit(options)
-            limit_seconds[round_] = took
+            limit_seconds[round_] = trial.limit(options)
         seconds[round_] = [trace.seconds_total for trace in traces]
         on_step()
-    limit_gb_s = limit_bytes / np.median(limit_seconds) / 1e9 if schedule.with_limit else None
+    limit = best_limit(limit_rates(limit_seconds, trial.limit_bytes)) if schedule.with_limit else None
     rows = []
     for index, (trace, variant) in enumerate(zip(traces, variants, strict=True)):
         verdict = trial.check(variant)
@@ -106,8 +107,9 @@ def measure_rows(
                 t_p99_us=float(np.percentile(times_us, 99, method="higher")),
                 algbw_gb_s=trial.larger_side_bytes / p50_us / 1e3,
                 bus_gb_s=bus_gb_s,
-                limit_gb_s=None if limit_gb_s is None else float(limit_gb_s),
-                limit_pct=None if limit_gb_s is None else float(100 * bus_gb_s / limit_gb_s),
+                limit_gb_s=limit and limit.gb_s,
+                limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
+                limit_stream=limit and limit.stream,
                 wrong=verdict.wrong,
                 source="measured",
                 coherence=trace.coherence,
@@ -145,7 +147,7 @@ COLUMNS = (
     ("collective", "{0.collective:<14}"),
     ("technique", "{0.technique:<12}"),
     ("dtype", "{0.dtype:<7}"),
-    ("op", "{0.op!s:<4}"),
+    ("op", "{op:<4}"),
     ("shape", "{0.shape:<9}"),
     ("mask", "{0.mask:<5}"),
     ("bytes/PE", "{0.bytes_per_pe:>9}"),
@@ -155,6 +157,7 @@ COLUMNS = (
     ("algbw", "{0.algbw_gb_s:>6.2f}"),
     ("bus", "{0.bus_gb_s:>6.2f}"),
     ("limit%", "{limit:>6}"),
+    ("limit by", "{stream:<10}"),
     ("speed-up", "{speed_up:>8}"),
     ("wrong", "{0.wrong:>5}"),
     ("source", "{0.source:<8}"),
@@ -169,10 +172,12 @@ def title_line() -> str:
 def row_line(row: Row, speed_up: float | None) -> str:
     """Return a row as a line."""
     fields = {
+        "op": row.op or "-",
         "limit": "-" if row.limit_pct is None else f"{row.limit_pct:.0f}",
+        "stream": row.limit_stream or "-",
         "speed_up": "-" if speed_up is None else f"{speed_up:.2f}x",
     }
-    return " ".join(form.format(row, **fields) for _, form in COLUMNS).replace("None", "-   ")
+    return " ".join(form.format(row, **fields) for _, form in COLUMNS)
 
 
 def _width(form: str) -> str:

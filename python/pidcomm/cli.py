@@ -248,7 +248,8 @@ def bench(
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
-        bool, typer.Option("--limit/--no-limit", help="Measure the streaming limit beside every row.")
+        bool,
+        typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
     ] = True,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
     json_file: Annotated[
@@ -258,7 +259,8 @@ def bench(
     """Time collectives beside the streaming limit, and check every row; a wrong one fails.
 
     Columns: times in us; algbw, larger side summed over PEs / t_p50; bus, bytes read and written at the PEs / t_p50;
-    limit%, bus in percent of a streaming pass over the same bytes; wrong, elements. 1 GB = 1e9 bytes.
+    limit%, bus in percent of a streaming pass over the same bytes, in the order that is quickest here (limit by);
+    wrong, elements. 1 GB = 1e9 bytes.
 
     Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
     rows.jsonl

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pidcomm
 import pytest
 from pidcomm import bench as benchmark
@@ -19,7 +20,18 @@ from typer.testing import CliRunner
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_min_us", "t_p50_us", "t_p99_us"),
-    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "wrong", "source", "coherence", "threads", "isa"),
+    *(
+        "algbw_gb_s",
+        "bus_gb_s",
+        "limit_gb_s",
+        "limit_pct",
+        "limit_stream",
+        "wrong",
+        "source",
+        "coherence",
+        "threads",
+        "isa",
+    ),
 ]
 
 
@@ -194,6 +206,7 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
         assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
         assert row["limit_pct"] == pytest.approx(100 * row["bus_gb_s"] / row["limit_gb_s"])
+        assert row["limit_stream"] in pidcomm.STREAMS
         assert (row["op"] is None) == (not pidcomm.COLLECTIVES[row["collective"]].takes_op)
     lines = result.stdout.splitlines()
     comments = [line for line in lines if line.startswith("#")]
@@ -208,6 +221,8 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         "geometry",
         "huge pages",
         "dpu_push_xfer",
+        "includes the flushes",
+        *pidcomm.STREAMS,
     ):
         assert word in text
     assert len(lines) == len(comments) + 1 + len(rows)
@@ -221,7 +236,8 @@ def test_bench_without_limit_and_small_pages(tmp_path: Path) -> None:
     assert result.returncode == 0, result
     assert "huge pages off" in result.stdout
     (row,) = map(json.loads, path.read_text().splitlines())
-    assert row["limit_gb_s"] is row["limit_pct"] is None
+    assert row["limit_gb_s"] is row["limit_pct"] is row["limit_stream"] is None
+    assert "includes the flushes" not in result.stdout
     assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
 
 
@@ -249,6 +265,21 @@ def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.Mon
     assert trial.check({"technique": "tile"}).wrong == 0
     monkeypatch.setattr(Trial, "run", lambda self, options: None)
     assert trial.check({"technique": "tile"}).wrong == 64 * 16
+
+
+def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
+    from pidcomm.measure import SdkCondition, best_limit, limit_rates
+
+    seconds = np.array([[5.0, 4.0, 2.0, 8.0, 1.0], [5.0, 4.0, 2.0, 8.0, 9.0], [5.0, 4.0, 2.0, 8.0, 9.0]])
+    rates = limit_rates(seconds, 10**9)
+    assert list(rates) == list(pidcomm.STREAMS)
+    assert best_limit(rates) == (list(pidcomm.STREAMS)[2], 0.5)
+    explanation = "the limit is below 90%"
+    for contiguous, has_flushes, explained in ((0.5, False, None), (0.6, False, "128 KiB"), (0.6, True, "flushed")):
+        lines = SdkCondition(1.0, 1.0, rates, contiguous, has_flushes).lines()
+        found = [line for line in lines if explanation in line]
+        assert found == [] if explained is None else explained in found[0]
+        assert ("includes the flushes" in lines[0]) == has_flushes
 
 
 @pytest.mark.parametrize(
