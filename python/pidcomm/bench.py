@@ -12,7 +12,7 @@ import pidcomm
 from pidcomm import info
 from pidcomm.arguments import Options
 from pidcomm.hypercube import Hypercube
-from pidcomm.machine import machine
+from pidcomm.machine import Flush, machine
 from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
@@ -129,6 +129,14 @@ def speed_ups(rows: Sequence[Row], condition: SdkCondition) -> list[float | None
     return [base[0] / row.t_p50_us for row in rows]
 
 
+SDK_FLUSHES: dict[str, Flush] = {"once": "once", "stock": True}
+_SDK_FLUSH_WORDS: dict[Flush, str] = {
+    "once": "once, before the first load, as the collectives",
+    True: "before and after each transfer, as the stock SDK; the collectives flush once",
+    False: "off",
+}
+
+
 def header(options: Options, condition: SdkCondition | None) -> Iterator[str]:
     """Yield the lines that go before the rows."""
     it = machine()
@@ -136,6 +144,7 @@ def header(options: Options, condition: SdkCondition | None) -> Iterator[str]:
     yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
     isa = options.get("isa") or pidcomm.DEFAULT_ISA
     yield f"ISA {isa}, threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
+    yield f"flushes of the emulated SDK: {_SDK_FLUSH_WORDS[it.flush]}"
     yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if it.hugepages else 'off'}"
     if condition is not None:
         yield from condition.lines()

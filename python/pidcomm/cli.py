@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 import pidcomm
 from pidcomm import info as information
 from pidcomm.arguments import Options
-from pidcomm.bench import Schedule, header, measure_rows, row_line, speed_ups, title_line
+from pidcomm.bench import SDK_FLUSHES, Schedule, header, measure_rows, row_line, speed_ups, title_line
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
@@ -57,6 +57,13 @@ class Coherence(str, Enum):
 
     none = "none"
     hardware = "hardware"
+
+
+class SdkFlush(str, Enum):
+    """Flushes of the emulated SDK, the opponent, under policy `hardware`."""
+
+    once = "once"
+    stock = "stock"
 
 
 class Switch(str, Enum):
@@ -245,6 +252,14 @@ def bench(
     coherence: Annotated[
         Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
     ] = Coherence.none,
+    sdk_flush: Annotated[
+        SdkFlush,
+        typer.Option(
+            "--sdk-flush",
+            help="Flushes of the emulated SDK under policy hardware: once, as the collectives, or as the stock SDK, "
+            "before and after each transfer.",
+        ),
+    ] = SdkFlush.once,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
@@ -281,7 +296,7 @@ def bench(
     with pidcomm.allocate(pes=_pes(lengths)) as pes:
         cube = pes.hypercube(*lengths)
         require_memory(cube.pes, size_bytes)
-        make_transfers_alike(options)
+        make_transfers_alike(options, SDK_FLUSHES[sdk_flush.value])
         scratch = Scratch(problems)
         condition = measure_sdk(cube, size_bytes, options, scratch)
         for line in header(options, condition):

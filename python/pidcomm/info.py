@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pidcomm
-from pidcomm.machine import machine
+from pidcomm.machine import Flush, machine
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
 
@@ -49,6 +49,10 @@ def geometry() -> str:
     return f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
 
 
+def _word(setting: Flush) -> str:
+    return setting if isinstance(setting, str) else "on" if setting else "off"
+
+
 def report() -> list[tuple[str, str]]:
     """Return what `pidcomm info` tells, as (name, value)."""
     it = machine()
@@ -61,9 +65,9 @@ def report() -> list[tuple[str, str]]:
         ("emulated machine", geometry()),
         (
             "emulated SDK",
-            f"{it.threads} threads, flushes {'on' if it.flush else 'off'}, strict {'on' if it.strict else 'off'}",
+            f"{it.threads} threads, flushes {_word(it.flush)}, strict {_word(it.strict)}",
         ),
-        ("huge pages", "on" if it.hugepages else "off"),
+        ("huge pages", _word(it.hugepages)),
         ("collectives", ", ".join(COLLECTIVES)),
         ("types", ", ".join(TYPES)),
         ("operators", ", ".join(OPS)),

@@ -14,7 +14,7 @@ from pidcomm import _core
 from pidcomm.arguments import Options, as_bytes
 from pidcomm.errors import ArgumentError
 from pidcomm.hypercube import Hypercube
-from pidcomm.machine import machine, set_transfer
+from pidcomm.machine import Flush, machine, set_transfer
 from pidcomm.oracle import ByteRows, Problem, Rows, Verdict
 from pidcomm.sizes import format_size
 from pidcomm.tables import STREAMS
@@ -225,9 +225,15 @@ def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scr
     return SdkCondition(to_pes, from_pes, limits, contiguous, options.get("coherence") == "hardware")
 
 
-def make_transfers_alike(options: Options) -> None:
-    """Let the emulated SDK transfer with the same threads and flushes as the collectives are told to."""
-    set_transfer(threads=options.get("threads") or None, flush=options.get("coherence") == "hardware")
+def make_transfers_alike(options: Options, sdk_flush: Flush = "once") -> None:
+    """Let the emulated SDK transfer with the same threads as the collectives are told to, and flushes if they flush.
+
+    sdk_flush: its flushes then; the collectives flush once, the stock SDK twice (True).
+    """
+    set_transfer(
+        threads=options.get("threads") or None,
+        flush=sdk_flush if options.get("coherence") == "hardware" else False,
+    )
 
 
 def available_bytes() -> int | None:

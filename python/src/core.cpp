@@ -375,7 +375,7 @@ nb::dict get_machine() {
   dict["ranks_per_channel"] = machine.ranks_per_channel;
   dict["threads"] = machine.threads;
   dict["hugepages"] = machine.hugepages == 1;
-  dict["flush"] = machine.flush == 1;
+  dict["flush"] = machine.flush;
   dict["strict"] = machine.strict == 1;
   return dict;
 }

@@ -238,7 +238,16 @@ def test_bench_without_limit_and_small_pages(tmp_path: Path) -> None:
     (row,) = map(json.loads, path.read_text().splitlines())
     assert row["limit_gb_s"] is row["limit_pct"] is row["limit_stream"] is None
     assert "includes the flushes" not in result.stdout
+    assert "flushes of the emulated SDK: off" in result.stdout
     assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
+
+
+@pytest.mark.parametrize(("choice", "words"), [([], "once, before"), (["--sdk-flush", "stock"], "before and after")])
+def test_bench_says_how_the_emulated_sdk_flushes(choice: list[str], words: str) -> None:
+    command = "bench gather --shape 8x8 --bytes 4KiB --iters 1 --warmup 0 --coherence hardware"
+    result = run(*command.split(), *choice)
+    assert result.returncode == 0, result
+    assert f"flushes of the emulated SDK: {words}" in result.stdout
 
 
 def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
