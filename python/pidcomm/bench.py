@@ -7,26 +7,30 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import pidcomm
 from pidcomm import info
 from pidcomm.arguments import Options
-from pidcomm.hypercube import Hypercube
-from pidcomm.machine import Flush, machine
+from pidcomm.machine import Flush, PeSet, machine
 from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
 from pidcomm.tables import STREAMS
+from pidcomm.trace import Trace
 
 
 @dataclass(frozen=True)
 class Row:
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
+    outside_us: the median of what a run takes but for its pass over memory. plan_us: planning in the very first run,
+    which finds no plan of an earlier one.
     algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM, host rows and staging. limit: a
     streaming pass that reads and writes as many bytes as the collective's two sides have, with the same policy and
     threads, measured in turn with the collective, in the order of STREAMS that is best at the median (limit_stream);
-    None if not measured. limit_pct: bus against that limit.
+    None if not measured. limit_pct: bus against that limit. speed_up: how much quicker than `conventional`; None where
+    that was not measured, or comparing would not be fair.
     """
 
     collective: str
@@ -39,11 +43,14 @@ class Row:
     t_min_us: float
     t_p50_us: float
     t_p99_us: float
+    outside_us: float
+    plan_us: float
     algbw_gb_s: float
     bus_gb_s: float
     limit_gb_s: float | None
     limit_pct: float | None
     limit_stream: str | None
+    speed_up: float | None
     wrong: int
     source: str
     coherence: str
@@ -65,33 +72,36 @@ class Schedule:
 
 
 def measure_rows(
-    cube: Hypercube,
+    pe_set: PeSet,
     problem: Problem,
     techniques: Sequence[str],
     options: Options,
     schedule: Schedule,
     scratch: Scratch,
+    condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Row]:
     """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
-    trial = Trial(cube, problem, scratch)
+    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # of its own: no plan is known yet
     trial.load()
     variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
-    seconds = np.empty((schedule.iters, len(variants)))
+    rounds: list[list[Trace]] = []
     limit_seconds = np.empty((schedule.iters, len(STREAMS)))
-    traces = []
     for round_ in range(-schedule.warmup, schedule.iters):
-        traces = [trial.run(variant) for variant in variants]
+        rounds.append([trial.run(variant) for variant in variants])
         if schedule.with_limit:
             limit_seconds[round_] = trial.limit(options)
-        seconds[round_] = [trace.seconds_total for trace in traces]
         on_step()
+    first, timed = rounds[0], rounds[schedule.warmup :]
+    times_us = _microseconds(timed, lambda trace: trace.seconds_total)
+    outside_us = _microseconds(timed, lambda trace: trace.seconds_total - trace.seconds_pass)
+    medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
+    base_us = medians_us.get("conventional") if condition.holds else None
     limit = best_limit(limit_rates(limit_seconds, trial.limit_bytes)) if schedule.with_limit else None
     rows = []
-    for index, (trace, variant) in enumerate(zip(traces, variants, strict=True)):
+    for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
         verdict = trial.check(variant)
-        times_us = 1e6 * seconds[:, index]
-        p50_us = float(np.median(times_us))
+        p50_us = float(medians_us[techniques[index]])
         bus_gb_s = trace.bus_bytes / p50_us / 1e3
         rows.append(
             Row(
@@ -102,14 +112,17 @@ def measure_rows(
                 shape=format_shape(problem.shape),
                 mask=problem.mask,
                 bytes_per_pe=problem.bytes,
-                t_min_us=float(times_us.min()),
+                t_min_us=float(times_us[:, index].min()),
                 t_p50_us=p50_us,
-                t_p99_us=float(np.percentile(times_us, 99, method="higher")),
+                t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
+                outside_us=float(np.median(outside_us[:, index])),
+                plan_us=1e6 * first[index].seconds_plan,
                 algbw_gb_s=trial.larger_side_bytes / p50_us / 1e3,
                 bus_gb_s=bus_gb_s,
                 limit_gb_s=limit and limit.gb_s,
                 limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
                 limit_stream=limit and limit.stream,
+                speed_up=None if base_us is None else float(base_us / p50_us),
                 wrong=verdict.wrong,
                 source="measured",
                 coherence=trace.coherence,
@@ -121,12 +134,8 @@ def measure_rows(
     return rows
 
 
-def speed_ups(rows: Sequence[Row], condition: SdkCondition) -> list[float | None]:
-    """Return how much quicker each row of one problem is than `conventional`; None where that would not be fair."""
-    base = [row.t_p50_us for row in rows if row.technique == "conventional"]
-    if not base or not condition.holds:
-        return [None for _ in rows]
-    return [base[0] / row.t_p50_us for row in rows]
+def _microseconds(rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]) -> NDArray[np.float64]:
+    return np.array([[1e6 * of(trace) for trace in traces] for traces in rounds])
 
 
 SDK_FLUSHES: dict[str, Flush] = {"once": "once", "stock": True}
@@ -137,7 +146,7 @@ _SDK_FLUSH_WORDS: dict[Flush, str] = {
 }
 
 
-def header(options: Options, condition: SdkCondition | None) -> Iterator[str]:
+def header(options: Options, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
     """Yield the lines that go before the rows."""
     it = machine()
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
@@ -146,10 +155,10 @@ def header(options: Options, condition: SdkCondition | None) -> Iterator[str]:
     yield f"ISA {isa}, threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
     yield f"flushes of the emulated SDK: {_SDK_FLUSH_WORDS[it.flush]}"
     yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if it.hugepages else 'off'}"
-    if condition is not None:
-        yield from condition.lines()
-        if not condition.holds:
-            yield "no speed-up over conventional is claimed"
+    yield f"hypercube made in {hypercube_us:.0f} us"
+    yield from condition.lines()
+    if not condition.holds:
+        yield "no speed-up over conventional is claimed"
 
 
 COLUMNS = (
@@ -160,9 +169,11 @@ COLUMNS = (
     ("shape", "{0.shape:<9}"),
     ("mask", "{0.mask:<5}"),
     ("bytes/PE", "{0.bytes_per_pe:>9}"),
-    ("t_min_us", "{0.t_min_us:>10.0f}"),
-    ("t_p50_us", "{0.t_p50_us:>10.0f}"),
-    ("t_p99_us", "{0.t_p99_us:>10.0f}"),
+    ("t_min_us", "{0.t_min_us:>9.0f}"),
+    ("t_p50_us", "{0.t_p50_us:>9.0f}"),
+    ("t_p99_us", "{0.t_p99_us:>9.0f}"),
+    ("outside_us", "{0.outside_us:>10.1f}"),
+    ("plan_us", "{0.plan_us:>8.1f}"),
     ("algbw", "{0.algbw_gb_s:>6.2f}"),
     ("bus", "{0.bus_gb_s:>6.2f}"),
     ("limit%", "{limit:>6}"),
@@ -178,13 +189,13 @@ def title_line() -> str:
     return " ".join(f"{name:{_width(form)}}" for name, form in COLUMNS)
 
 
-def row_line(row: Row, speed_up: float | None) -> str:
+def row_line(row: Row) -> str:
     """Return a row as a line."""
     fields = {
         "op": row.op or "-",
         "limit": "-" if row.limit_pct is None else f"{row.limit_pct:.0f}",
         "stream": row.limit_stream or "-",
-        "speed_up": "-" if speed_up is None else f"{speed_up:.2f}x",
+        "speed_up": "-" if row.speed_up is None else f"{row.speed_up:.2f}x",
     }
     return " ".join(form.format(row, **fields) for _, form in COLUMNS)
 

@@ -16,12 +16,12 @@ from typer.core import TyperGroup
 import pidcomm
 from pidcomm import info as information
 from pidcomm.arguments import Options
-from pidcomm.bench import SDK_FLUSHES, Schedule, header, measure_rows, row_line, speed_ups, title_line
+from pidcomm.bench import SDK_FLUSHES, Schedule, header, measure_rows, row_line, title_line
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.explain import explain
-from pidcomm.measure import Scratch, make_transfers_alike, measure_sdk, require_memory
+from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk, require_memory
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size, parse_shape, parse_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
@@ -140,10 +140,10 @@ def demo(
         wrong = 0
         with _progress() as progress:
             task = progress.add_task("collectives", total=len(it.problems))
-            for problem, rows, gains in it.rows(condition):
+            for problem, rows in it.rows(condition):
                 progress.update(task, advance=1, description=problem.collective)
                 cells = [f"{value:.2f}" for row in rows for value in (row.t_p50_us / 1e3, row.algbw_gb_s)]
-                gain = next((g for row, g in zip(rows, gains, strict=True) if row.technique == "tile"), None)
+                gain = next((row.speed_up for row in rows if row.technique == "tile"), None)
                 row_wrong = sum(row.wrong for row in rows)
                 wrong += row_wrong
                 table.add_row(problem.collective, *cells, "-" if gain is None else f"{gain:.2f}x", str(row_wrong))
@@ -273,9 +273,9 @@ def bench(
 ) -> None:
     """Time collectives beside the streaming limit, and check every row; a wrong one fails.
 
-    Columns: times in us; algbw, larger side summed over PEs / t_p50; bus, bytes read and written at the PEs / t_p50;
-    limit%, bus in percent of a streaming pass over the same bytes, in the order that is quickest here (limit by);
-    wrong, elements. 1 GB = 1e9 bytes.
+    Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call. algbw:
+    larger side summed over PEs / t_p50. bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
+    pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
 
     Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
     rows.jsonl
@@ -299,7 +299,7 @@ def bench(
         make_transfers_alike(options, SDK_FLUSHES[sdk_flush.value])
         scratch = Scratch(problems)
         condition = measure_sdk(cube, size_bytes, options, scratch)
-        for line in header(options, condition):
+        for line in header(options, condition, creation_us(pes, lengths)):
             typer.echo(f"# {line}")
         typer.echo(title_line())
         lines = []
@@ -308,10 +308,10 @@ def bench(
             for problem in problems:
                 progress.update(task, description=problem.collective)
                 rows = measure_rows(
-                    cube, problem, techniques, options, schedule, scratch, lambda: progress.advance(task)
+                    pes, problem, techniques, options, schedule, scratch, condition, lambda: progress.advance(task)
                 )
-                for row, gain in zip(rows, speed_ups(rows, condition), strict=True):
-                    typer.echo(row_line(row, gain))
+                for row in rows:
+                    typer.echo(row_line(row))
                     lines.append(json.dumps(row.as_json()))
                     wrong += row.wrong
     if json_file is not None:

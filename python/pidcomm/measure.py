@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from pidcomm import _core
 from pidcomm.arguments import Options, as_bytes
 from pidcomm.errors import ArgumentError
 from pidcomm.hypercube import Hypercube
-from pidcomm.machine import Flush, machine, set_transfer
+from pidcomm.machine import Flush, PeSet, machine, set_transfer
 from pidcomm.oracle import ByteRows, Problem, Rows, Verdict
 from pidcomm.sizes import format_size
 from pidcomm.tables import STREAMS
@@ -223,6 +224,17 @@ def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scr
     to_pes, from_pes, contiguous = (2 * rows.nbytes / took / 1e9 for took in np.median(transfers[1:], axis=0))
     limits = limit_rates(np.array(streams[1:]), 2 * rows.nbytes)
     return SdkCondition(to_pes, from_pes, limits, contiguous, options.get("coherence") == "hardware")
+
+
+def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
+    """Return the median time of making a hypercube."""
+    seconds = []
+    for _ in range(times):
+        begin = perf_counter()
+        cube = pe_set.hypercube(*lengths)
+        seconds.append(perf_counter() - begin)
+        del cube
+    return float(1e6 * np.median(seconds))
 
 
 def make_transfers_alike(options: Options, sdk_flush: Flush = "once") -> None:

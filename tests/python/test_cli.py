@@ -19,19 +19,10 @@ from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = [
-    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_min_us", "t_p50_us", "t_p99_us"),
-    *(
-        "algbw_gb_s",
-        "bus_gb_s",
-        "limit_gb_s",
-        "limit_pct",
-        "limit_stream",
-        "wrong",
-        "source",
-        "coherence",
-        "threads",
-        "isa",
-    ),
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
+    *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "plan_us"),
+    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_stream", "speed_up"),
+    *("wrong", "source", "coherence", "threads", "isa"),
 ]
 
 
@@ -207,6 +198,8 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
         assert row["limit_pct"] == pytest.approx(100 * row["bus_gb_s"] / row["limit_gb_s"])
         assert row["limit_stream"] in pidcomm.STREAMS
+        assert 0 < row["outside_us"] < row["t_p50_us"]
+        assert row["plan_us"] > 0
         assert (row["op"] is None) == (not pidcomm.COLLECTIVES[row["collective"]].takes_op)
     lines = result.stdout.splitlines()
     comments = [line for line in lines if line.startswith("#")]
@@ -222,6 +215,7 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         "huge pages",
         "dpu_push_xfer",
         "includes the flushes",
+        "hypercube made in",
         *pidcomm.STREAMS,
     ):
         assert word in text
@@ -263,6 +257,30 @@ def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("pidcomm.cli._use_hugepages", lambda _: None)
     assert invoke("bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile").exit_code == 1
     assert invoke("demo", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
+
+
+def test_every_problem_is_measured_on_a_hypercube_of_its_own(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pidcomm.measure import Scratch, SdkCondition, Trial
+    from pidcomm.oracle import Problem
+
+    problem = Problem("allreduce", (8, 8), "10", 64, "int32")
+    condition = SdkCondition(1.0, 1.0, {"plain": 1.0}, 1.0, has_flushes=False)
+    cubes = []
+    run_trial = Trial.run
+
+    def remember(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        cubes.append(self.cube)
+        return run_trial(self, options)
+
+    monkeypatch.setattr(Trial, "run", remember)
+    schedule = benchmark.Schedule(iters=1, warmup=0, with_limit=False)
+    for _ in range(2):
+        benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), condition)
+    runs = len(cubes) // 2
+    assert [cube is cubes[0] for cube in cubes] == [True] * runs + [False] * runs
+    assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
 
 
 def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
