@@ -16,8 +16,11 @@ from pidcomm.machine import Flush, PeSet, machine
 from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
+from pidcomm.sweep import Section
 from pidcomm.tables import STREAMS
 from pidcomm.trace import Trace
+
+BASE = "conventional"  # the technique that speed-ups are over
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def measure_rows(
     times_us = _microseconds(timed, lambda trace: trace.seconds_total)
     outside_us = _microseconds(timed, lambda trace: trace.seconds_total - trace.seconds_pass)
     medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
-    base_us = medians_us.get("conventional") if condition.holds else None
+    base_us = medians_us.get(BASE) if condition.holds else None
     limit = best_limit(limit_rates(limit_seconds, trial.limit_bytes)) if schedule.with_limit else None
     rows = []
     for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
@@ -146,16 +149,19 @@ _SDK_FLUSH_WORDS: dict[Flush, str] = {
 }
 
 
-def header(options: Options, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
+def header(options: Options) -> Iterator[str]:
     """Yield the lines that go before the rows."""
     it = machine()
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
     yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
-    isa = options.get("isa") or pidcomm.DEFAULT_ISA
-    yield f"ISA {isa}, threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
+    yield f"threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
     yield f"flushes of the emulated SDK: {_SDK_FLUSH_WORDS[it.flush]}"
     yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if it.hugepages else 'off'}"
-    yield f"hypercube made in {hypercube_us:.0f} us"
+
+
+def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
+    """Yield the lines that go before the rows of a section."""
+    yield f"{section}; hypercube made in {hypercube_us:.0f} us"
     yield from condition.lines()
     if not condition.holds:
         yield "no speed-up over conventional is claimed"
@@ -198,6 +204,29 @@ def row_line(row: Row) -> str:
         "speed_up": "-" if row.speed_up is None else f"{row.speed_up:.2f}x",
     }
     return " ".join(form.format(row, **fields) for _, form in COLUMNS)
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for every collective and technique, and for every technique the mean over its collectives."""
+    yield "summary: least / median / most of the rows"
+    medians: dict[str, list[float]] = {}
+    for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):
+        of_kind = [row for row in rows if (row.collective, row.technique) == (collective, technique)]
+        limits = [row.limit_pct for row in of_kind if row.limit_pct is not None]
+        gains = [row.speed_up for row in of_kind if row.speed_up is not None]
+        if gains and technique != BASE:
+            medians.setdefault(technique, []).append(float(np.median(gains)))
+        yield (
+            f"{collective:<14} {technique:<12} {len(of_kind):>4} rows, "
+            f"limit% {_spread(limits, '5.0f')}, speed-up {_spread(gains, '6.2f')}"
+        )
+    for technique, values in medians.items():
+        mean = np.exp(np.mean(np.log(values)))
+        yield f"{technique}: geometric mean of the median speed-ups of {len(values)} collectives {mean:.2f}x"
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    return " / ".join(f"{it:{form}}" for it in (min(values), np.median(values), max(values))) if values else "-"
 
 
 def _width(form: str) -> str:

@@ -16,15 +16,25 @@ from typer.core import TyperGroup
 import pidcomm
 from pidcomm import info as information
 from pidcomm.arguments import Options
-from pidcomm.bench import SDK_FLUSHES, Schedule, header, measure_rows, row_line, title_line
+from pidcomm.bench import (
+    SDK_FLUSHES,
+    Row,
+    Schedule,
+    header,
+    measure_rows,
+    row_line,
+    section_header,
+    summary,
+    title_line,
+)
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.explain import explain
 from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk, require_memory
-from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size, parse_shape, parse_size
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
+from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
+from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
 
 WRONG_RESULT, USAGE_ERROR = 1, 2
 MIN_WIDTH = 110
@@ -78,7 +88,6 @@ MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 p
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
 OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
-IsaOption = Annotated[str | None, typer.Option("--isa", help="Instruction set (default: the best available).")]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
 
 
@@ -241,14 +250,22 @@ def check(
 @app.command()
 def bench(
     collectives: Annotated[list[str] | None, typer.Argument(help="Collectives, or all (default).")] = None,
-    shape: ShapeOption = "32x32",
-    mask: MaskOption = "10",
+    shapes: Annotated[
+        str, typer.Option("--shape", help="Axis lengths, x first; several separated by commas.")
+    ] = "32x32",
+    masks: Annotated[
+        str,
+        typer.Option("--mask", help="Axis masks, separated by commas, or all: every mask that selects an axis."),
+    ] = "10",
     size: BytesOption = "1MiB",
-    dtype: DtypeOption = "int32",
+    dtypes: Annotated[str, typer.Option("--dtype", help="Element types, separated by commas, or all.")] = "int32",
     op: OpOption = "sum",
     technique: Annotated[str, typer.Option("--technique", help="Techniques, separated by commas, or all.")] = "all",
     threads: ThreadsOption = 0,
-    isa: IsaOption = None,
+    isas: Annotated[
+        str,
+        typer.Option("--isa", help="Instruction sets, separated by commas, or all that run here (but for audit)."),
+    ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
         Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
     ] = Coherence.none,
@@ -260,12 +277,28 @@ def bench(
             "before and after each transfer.",
         ),
     ] = SdkFlush.once,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            help="bytes=8KiB..8MiB or pes=64..1024 (powers of two from first to last), or a list as bytes=8KiB,96KiB; "
+            "instead of --bytes, or of the lengths of --shape: each number of PEs gets as many axes, powers of two as "
+            "even as possible, larger ones first (128 PEs: 16x8). May be given for both.",
+        ),
+    ] = None,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
         bool,
         typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
     ] = True,
+    with_summary: Annotated[
+        bool | None,
+        typer.Option(
+            "--summary/--no-summary",
+            help="End with the spread of limit% and speed-up of every collective (default: if it has several rows).",
+        ),
+    ] = None,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the rows to this file, too, as JSON lines.")
@@ -273,53 +306,79 @@ def bench(
 ) -> None:
     """Time collectives beside the streaming limit, and check every row; a wrong one fails.
 
+    Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
+    of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
+
     Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call. algbw:
     larger side summed over PEs / t_p50. bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
     pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
 
     Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
-    rows.jsonl
+    rows.jsonl   |   pidcomm bench all --shape 32x32,16x8x8 --mask all   |   pidcomm bench reduce --dtype all --isa all
+    |   pidcomm bench all --sweep pes=64..1024   |   pidcomm bench alltoall --sweep bytes=8KiB..8MiB
     """
-    lengths, size_bytes = parse_shape(shape), parse_positive_size(size)
-    names = parse_names(
-        "all" if collectives in (None, [], ["all"]) else ",".join(collectives or ()), COLLECTIVES, "collective"
+    sweeps = parse_sweeps(sweep or ())
+    names = ",".join(collectives or ["all"])
+    wanted = Wanted(
+        parse_names(names, COLLECTIVES, "collective"),
+        parse_shapes(shapes, sweeps.get("pes")),
+        sweeps.get("bytes") or [parse_positive_size(size)],
+        masks,
+        parse_names(dtypes, TYPES, "dtype"),
+        op,
+        parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.rank > 0]),
     )
     techniques = parse_names(technique, TECHNIQUES, "technique")
-    _use_hugepages(hugepages is Switch.on)
-    options: Options = {"coherence": coherence.value, "isa": isa, "threads": threads or pidcomm.machine().threads}
-    for name in names:
-        arguments: Any = {"dst": size_bytes, "dtype": dtype, "op": op}
-        pidcomm.plan(name, lengths, mask, bytes=size_bytes, **arguments, **options)
-    problems = [Problem(name, lengths, mask, size_bytes, dtype, op) for name in names]
     schedule = Schedule(iters, warmup, limit)
-    wrong = 0
-    with pidcomm.allocate(pes=_pes(lengths)) as pes:
-        cube = pes.hypercube(*lengths)
-        require_memory(cube.pes, size_bytes)
-        make_transfers_alike(options, SDK_FLUSHES[sdk_flush.value])
-        scratch = Scratch(problems)
-        condition = measure_sdk(cube, size_bytes, options, scratch)
-        for line in header(options, condition, creation_us(pes, lengths)):
+    _use_hugepages(hugepages is Switch.on)
+    options: Options = {"coherence": coherence.value, "threads": threads or pidcomm.machine().threads}
+    sections, refusals = wanted.sections(options)
+    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
+    sections, unaffordable = affordable(sections)
+    refusals += unaffordable
+    if not sections:
+        raise refusals[0]
+    make_transfers_alike(options, SDK_FLUSHES[sdk_flush.value])
+    for line in [*header(options), *(f"skipped: {error}" for error in refusals)]:
+        typer.echo(f"# {line}")
+    problems = [problem for section in sections for problem in section.problems]
+    scratch = Scratch(problems)
+    rows: list[Row] = []
+    with _progress() as progress:
+        task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
+        for section in sections:
+            section_options: Options = {**options, "isa": section.isa}
+            with pidcomm.allocate(pes=section.pes) as pes:
+                cube = pes.hypercube(*section.shape)
+                condition = measure_sdk(cube, section.size_bytes, section_options, scratch)
+                for line in section_header(section, condition, creation_us(pes, section.shape)):
+                    typer.echo(f"# {line}")
+                if not rows:
+                    typer.echo(title_line())
+                for problem in section.problems:
+                    progress.update(task, description=problem.collective)
+                    of_problem = measure_rows(
+                        pes,
+                        problem,
+                        techniques,
+                        section_options,
+                        schedule,
+                        scratch,
+                        condition,
+                        lambda: progress.advance(task),
+                    )
+                    for row in of_problem:
+                        typer.echo(row_line(row))
+                    rows += of_problem
+    if with_summary if with_summary is not None else len(problems) > len(wanted.collectives):
+        for line in summary(rows):
             typer.echo(f"# {line}")
-        typer.echo(title_line())
-        lines = []
-        with _progress() as progress:
-            task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
-            for problem in problems:
-                progress.update(task, description=problem.collective)
-                rows = measure_rows(
-                    pes, problem, techniques, options, schedule, scratch, condition, lambda: progress.advance(task)
-                )
-                for row in rows:
-                    typer.echo(row_line(row))
-                    lines.append(json.dumps(row.as_json()))
-                    wrong += row.wrong
     if json_file is not None:
         try:
-            json_file.write_text("".join(line + "\n" for line in lines))
+            json_file.write_text("".join(json.dumps(row.as_json()) + "\n" for row in rows))
         except OSError as error:
             raise Error(f"cannot write {json_file}: {error.strerror}") from None
-    _exit_if_wrong(wrong)
+    _exit_if_wrong(sum(row.wrong for row in rows))
 
 
 def _use_hugepages(are_wanted: bool) -> None:

@@ -189,9 +189,10 @@ class SdkCondition:
         ]
         if of_contiguous < CONTIGUOUS_SHARE:
             lines.append(
-                f"the limit is below {100 * CONTIGUOUS_SHARE:.0f}% of the contiguous copy: "
-                + ("its source is flushed first, and the " if self.has_flushes else "the ")
-                + "lines of MRAM lie in pieces of 128 KiB, of which no order makes contiguous memory"
+                f"the limit is below {100 * CONTIGUOUS_SHARE:.0f}% of the contiguous copy, which "
+                + ("flushes nothing, " if self.has_flushes else "")
+                + "may leave in the caches what it stores, and has its memory in one piece; "
+                "lines of MRAM are stored past the caches and lie in pieces of 128 KiB"
             )
         shares = [100 * value / limit.gb_s for value in (self.to_pes_gb_s, self.from_pes_gb_s)]
         verdict = "so" if self.holds else "so NOT"
@@ -261,8 +262,10 @@ def available_bytes() -> int | None:
 
 def require_memory(pes: int, size_bytes: int) -> None:
     """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
-    # MRAM: input and output. Host: payload and result, and as much again for staging by `conventional`.
-    needed, available = 6 * pes * size_bytes, available_bytes()
+    # MRAM: input and output; huge pages back as much again between its pieces. Host: payload and result, and as much
+    # again for staging by `conventional`.
+    sides = 2 * (2 if machine().hugepages else 1) + 2 + 2
+    needed, available = sides * pes * size_bytes, available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
             f"{format_size(size_bytes)} for each of {pes} PEs need about {format_size(needed)} of memory; "
