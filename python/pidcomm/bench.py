@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-import pidcomm
-from pidcomm import info
 from pidcomm.arguments import Options
-from pidcomm.machine import Flush, PeSet, machine
+from pidcomm.machine import PeSet
 from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
-from pidcomm.sweep import Section
 from pidcomm.tables import STREAMS
 from pidcomm.trace import Trace
 
@@ -28,12 +24,11 @@ class Row:
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
     outside_us: the median of what a run takes but for its pass over memory. plan_us: planning in the very first run,
-    which finds no plan of an earlier one.
-    algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM, host rows and staging. limit: a
-    streaming pass that reads and writes as many bytes as the collective's two sides have, with the same policy and
-    threads, measured in turn with the collective, in the order of STREAMS that is best at the median (limit_stream);
-    None if not measured. limit_pct: bus against that limit. speed_up: how much quicker than `conventional`; None where
-    that was not measured, or comparing would not be fair.
+    which finds no plan of an earlier one. algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM,
+    host rows and staging. limit: a streaming pass that reads and writes as many bytes as the collective's two sides
+    have, with the same policy and threads, measured in turn with the collective, in the order of STREAMS that is best
+    at the median (limit_stream); None if not measured. limit_pct: bus against that limit. speed_up: how much quicker
+    than `conventional`; None where that was not measured, or comparing would not be fair.
     """
 
     collective: str
@@ -59,10 +54,6 @@ class Row:
     coherence: str
     threads: int
     isa: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the row with the names of the JSON lines."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -139,95 +130,3 @@ def measure_rows(
 
 def _microseconds(rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]) -> NDArray[np.float64]:
     return np.array([[1e6 * of(trace) for trace in traces] for traces in rounds])
-
-
-SDK_FLUSHES: dict[str, Flush] = {"once": "once", "stock": True}
-_SDK_FLUSH_WORDS: dict[Flush, str] = {
-    "once": "once, before the first load, as the collectives",
-    True: "before and after each transfer, as the stock SDK; the collectives flush once",
-    False: "off",
-}
-
-
-def header(options: Options) -> Iterator[str]:
-    """Yield the lines that go before the rows."""
-    it = machine()
-    yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
-    yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
-    yield f"threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
-    yield f"flushes of the emulated SDK: {_SDK_FLUSH_WORDS[it.flush]}"
-    yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if it.hugepages else 'off'}"
-
-
-def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
-    """Yield the lines that go before the rows of a section."""
-    yield f"{section}; hypercube made in {hypercube_us:.0f} us"
-    yield from condition.lines()
-    if not condition.holds:
-        yield "no speed-up over conventional is claimed"
-
-
-COLUMNS = (
-    ("collective", "{0.collective:<14}"),
-    ("technique", "{0.technique:<12}"),
-    ("dtype", "{0.dtype:<7}"),
-    ("op", "{op:<4}"),
-    ("shape", "{0.shape:<9}"),
-    ("mask", "{0.mask:<5}"),
-    ("bytes/PE", "{0.bytes_per_pe:>9}"),
-    ("t_min_us", "{0.t_min_us:>9.0f}"),
-    ("t_p50_us", "{0.t_p50_us:>9.0f}"),
-    ("t_p99_us", "{0.t_p99_us:>9.0f}"),
-    ("outside_us", "{0.outside_us:>10.1f}"),
-    ("plan_us", "{0.plan_us:>8.1f}"),
-    ("algbw", "{0.algbw_gb_s:>6.2f}"),
-    ("bus", "{0.bus_gb_s:>6.2f}"),
-    ("limit%", "{limit:>6}"),
-    ("limit by", "{stream:<10}"),
-    ("speed-up", "{speed_up:>8}"),
-    ("wrong", "{0.wrong:>5}"),
-    ("source", "{0.source:<8}"),
-)
-
-
-def title_line() -> str:
-    """Return the names of the columns, aligned as the rows."""
-    return " ".join(f"{name:{_width(form)}}" for name, form in COLUMNS)
-
-
-def row_line(row: Row) -> str:
-    """Return a row as a line."""
-    fields = {
-        "op": row.op or "-",
-        "limit": "-" if row.limit_pct is None else f"{row.limit_pct:.0f}",
-        "stream": row.limit_stream or "-",
-        "speed_up": "-" if row.speed_up is None else f"{row.speed_up:.2f}x",
-    }
-    return " ".join(form.format(row, **fields) for _, form in COLUMNS)
-
-
-def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for every collective and technique, and for every technique the mean over its collectives."""
-    yield "summary: least / median / most of the rows"
-    medians: dict[str, list[float]] = {}
-    for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):
-        of_kind = [row for row in rows if (row.collective, row.technique) == (collective, technique)]
-        limits = [row.limit_pct for row in of_kind if row.limit_pct is not None]
-        gains = [row.speed_up for row in of_kind if row.speed_up is not None]
-        if gains and technique != BASE:
-            medians.setdefault(technique, []).append(float(np.median(gains)))
-        yield (
-            f"{collective:<14} {technique:<12} {len(of_kind):>4} rows, "
-            f"limit% {_spread(limits, '5.0f')}, speed-up {_spread(gains, '6.2f')}"
-        )
-    for technique, values in medians.items():
-        mean = np.exp(np.mean(np.log(values)))
-        yield f"{technique}: geometric mean of the median speed-ups of {len(values)} collectives {mean:.2f}x"
-
-
-def _spread(values: Sequence[float], form: str) -> str:
-    return " / ".join(f"{it:{form}}" for it in (min(values), np.median(values), max(values))) if values else "-"
-
-
-def _width(form: str) -> str:
-    return form[1:-1].split(":")[1].split(".")[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,22 +15,13 @@ from typer.core import TyperGroup
 import pidcomm
 from pidcomm import info as information
 from pidcomm.arguments import Options
-from pidcomm.bench import (
-    SDK_FLUSHES,
-    Row,
-    Schedule,
-    header,
-    measure_rows,
-    row_line,
-    section_header,
-    summary,
-    title_line,
-)
+from pidcomm.bench import Row, Schedule, measure_rows
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.explain import explain
 from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk, require_memory
+from pidcomm.report import Report, header, section_header, summary
 from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size, parse_shape, parse_size
 from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
@@ -292,7 +282,7 @@ def bench(
         bool,
         typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
     ] = True,
-    with_summary: Annotated[
+    has_summary: Annotated[
         bool | None,
         typer.Option(
             "--summary/--no-summary",
@@ -300,8 +290,11 @@ def bench(
         ),
     ] = None,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the rows to this file, too, as JSON lines.")
+    json_target: Annotated[
+        str | None,
+        typer.Option(
+            "--json", help="Write the rows to this file, too, as JSON lines; -: write them to stdout, and nothing else."
+        ),
     ] = None,
 ) -> None:
     """Time collectives beside the streaming limit, and check every row; a wrong one fails.
@@ -338,46 +331,30 @@ def bench(
     refusals += unaffordable
     if not sections:
         raise refusals[0]
-    make_transfers_alike(options, SDK_FLUSHES[sdk_flush.value])
-    for line in [*header(options), *(f"skipped: {error}" for error in refusals)]:
-        typer.echo(f"# {line}")
+    make_transfers_alike(options, sdk_flush.value)
     problems = [problem for section in sections for problem in section.problems]
     scratch = Scratch(problems)
     rows: list[Row] = []
+    report = Report(json_target)
     with _progress() as progress:
         task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
+        report.comment(header(options))
+        report.skipped(refusals)
         for section in sections:
-            section_options: Options = {**options, "isa": section.isa}
+            options["isa"] = section.isa
             with pidcomm.allocate(pes=section.pes) as pes:
                 cube = pes.hypercube(*section.shape)
-                condition = measure_sdk(cube, section.size_bytes, section_options, scratch)
-                for line in section_header(section, condition, creation_us(pes, section.shape)):
-                    typer.echo(f"# {line}")
-                if not rows:
-                    typer.echo(title_line())
+                condition = measure_sdk(cube, section.size_bytes, options, scratch)
+                report.comment(section_header(section, condition, creation_us(pes, section.shape)))
                 for problem in section.problems:
                     progress.update(task, description=problem.collective)
                     of_problem = measure_rows(
-                        pes,
-                        problem,
-                        techniques,
-                        section_options,
-                        schedule,
-                        scratch,
-                        condition,
-                        lambda: progress.advance(task),
+                        pes, problem, techniques, options, schedule, scratch, condition, lambda: progress.advance(task)
                     )
-                    for row in of_problem:
-                        typer.echo(row_line(row))
+                    report.rows(of_problem)
                     rows += of_problem
-    if with_summary if with_summary is not None else len(problems) > len(wanted.collectives):
-        for line in summary(rows):
-            typer.echo(f"# {line}")
-    if json_file is not None:
-        try:
-            json_file.write_text("".join(json.dumps(row.as_json()) + "\n" for row in rows))
-        except OSError as error:
-            raise Error(f"cannot write {json_file}: {error.strerror}") from None
+        if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
+            report.comment(summary(rows))
     _exit_if_wrong(sum(row.wrong for row in rows))
 
 

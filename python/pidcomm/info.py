@@ -10,6 +10,8 @@ import pidcomm
 from pidcomm.machine import Flush, machine
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
+REFERENCE_ROWS = "bench/reference"
+
 
 def cpu_name() -> str:
     """Return the name of the CPU, as the operating system tells it."""
@@ -23,18 +25,27 @@ def cpu_name() -> str:
 
 
 def commit() -> str | None:
-    """Return the commit of the project's work tree that the package or the working directory is in, if any."""
+    """Return the commit of the project's work tree that the package or the working directory is in, if any.
+
+    It ends in -dirty if files differ from it, other than reference rows of benchmarks: those are results.
+    """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
             project = folder / "pyproject.toml"
             if project.is_file() and 'name = "pidcomm"' in project.read_text():
-                command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
-                try:
-                    result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-                except (OSError, subprocess.TimeoutExpired):
-                    return None
-                return result.stdout.strip() or None
+                found = _git(folder, "rev-parse", "--short", "HEAD")
+                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", f":(exclude){REFERENCE_ROWS}")
+                return f"{found}-dirty" if found and changed else found
     return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None
 
 
 def cpus() -> int:

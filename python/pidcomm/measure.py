@@ -26,6 +26,7 @@ POISON = 0xA5
 SEED = 1
 WORD_BYTES = 8
 SDK_SHARE = 0.40  # of the streaming limit, which the emulated SDK must reach both ways for a speed-up to be fair
+SDK_FLUSHES: dict[str, Flush] = {"off": False, "once": "once", "stock": True}
 CONTIGUOUS_SHARE = 0.90  # of an ordinary contiguous copy, below which the streaming limit needs an explanation
 
 
@@ -238,15 +239,18 @@ def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
     return float(1e6 * np.median(seconds))
 
 
-def make_transfers_alike(options: Options, sdk_flush: Flush = "once") -> None:
-    """Let the emulated SDK transfer with the same threads as the collectives are told to, and flushes if they flush.
+def make_transfers_alike(options: Options, sdk_flush: str = "once") -> None:
+    """Let the emulated SDK transfer with the same threads as the collectives are told to, and flush if they do.
 
-    sdk_flush: its flushes then; the collectives flush once, the stock SDK twice (True).
+    sdk_flush: how often then, a name of SDK_FLUSHES: once as the collectives, or as the stock SDK.
     """
-    set_transfer(
-        threads=options.get("threads") or None,
-        flush=sdk_flush if options.get("coherence") == "hardware" else False,
-    )
+    flush = SDK_FLUSHES[sdk_flush if options.get("coherence") == "hardware" else "off"]
+    set_transfer(threads=options.get("threads") or None, flush=flush)
+
+
+def sdk_flush() -> str:
+    """Return how the emulated SDK flushes now, a name of SDK_FLUSHES."""
+    return next(name for name, flush in SDK_FLUSHES.items() if flush == machine().flush)
 
 
 def available_bytes() -> int | None:

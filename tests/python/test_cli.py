@@ -14,9 +14,12 @@ import pidcomm
 import pytest
 from pidcomm import bench as benchmark
 from pidcomm import check as checking
+from pidcomm import info as information
+from pidcomm import report as reporting
 from pidcomm.cli import app
 from pidcomm.sizes import parse_shape, parse_size
 from pidcomm.sweep import even_shape
+from typer.main import get_command
 from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -26,6 +29,7 @@ KEYS = [
     *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_stream", "speed_up"),
     *("wrong", "source", "coherence", "threads", "isa"),
 ]
+RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 
 
 def run(*arguments: str) -> Any:
@@ -211,7 +215,9 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         (name, technique) for name in pidcomm.COLLECTIVES for technique in pidcomm.TECHNIQUES
     ]
     for row in rows:
-        assert list(row) == KEYS
+        assert list(row) == KEYS + RUN_KEYS
+        assert (row["version"], row["hugepages"], row["sdk_flush"]) == (pidcomm.__version__, True, "once")
+        assert row["machine"] == {"cpu": information.cpu_name(), "cpus": information.cpus()}
         assert row["wrong"] == 0
         assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
         assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
@@ -276,6 +282,36 @@ def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("pidcomm.cli._use_hugepages", lambda _: None)
     assert invoke("bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile").exit_code == 1
     assert invoke("demo", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
+
+
+def test_bench_writes_json_alone_to_stdout() -> None:
+    arguments = ("--shape", "8x8", "--technique", "tile", "--json", "-", "--iters", "1", "--warmup", "0")
+    result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
+    assert result.returncode == 0, result
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["collective"], row["bytes_per_pe"]) for row in found] == [
+        ("reduce", 8),
+        ("alltoall", 64),
+        ("reduce", 64),
+    ]
+    assert all(row["sdk_flush"] == "off" and row["speed_up"] is None for row in found)
+    assert "skipped: mask 10 of 8x8 selects 8 PEs; alltoall needs bytes (8)" in result.stderr
+
+
+def test_bench_says_at_once_that_it_cannot_write(tmp_path: Path) -> None:
+    result = run("bench", "gather", "--shape", "8x8", "--bytes", "4KiB", "--json", str(tmp_path / "no" / "rows"))
+    assert result.returncode == 2
+    assert "cannot write" in result.stderr
+    assert result.stdout == ""
+
+
+def test_reference_commands_are_commands() -> None:
+    text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
+    commands = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
+    bench = get_command(app).commands["bench"]  # type: ignore[attr-defined]
+    targets = [bench.make_context("bench", command).params["json_target"] for command in commands]
+    assert len(set(targets)) == len(commands) > 0
+    assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
 
 
 def rows_of(result: Any) -> list[dict[str, str]]:
@@ -368,7 +404,7 @@ def test_the_summary_has_least_median_and_most() -> None:
 
     rows = [row("alltoall", "tile", limit, gain) for limit, gain in ((90.0, 2.0), (50.0, 8.0), (70.0, 4.0))]
     rows += [row("reduce", "tile", None, 9.0), row("reduce", "conventional", None, 1.0), row("gather", "tile", 1, None)]
-    _, alltoall, reduce, base, gather, mean = benchmark.summary(rows)
+    _, alltoall, reduce, base, gather, mean = reporting.summary(rows)
     assert re.sub(" +", " ", alltoall) == "alltoall tile 3 rows, limit% 50 / 70 / 90, speed-up 2.00 / 4.00 / 8.00"
     assert re.sub(" +", " ", reduce) == "reduce tile 1 rows, limit% -, speed-up 9.00 / 9.00 / 9.00"
     assert base.split()[:2] == ["reduce", "conventional"]
