@@ -13,7 +13,6 @@ from pidcomm.machine import PeSet
 from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
-from pidcomm.tables import STREAMS
 from pidcomm.trace import Trace
 
 BASE = "conventional"  # the technique that speed-ups are over
@@ -80,18 +79,20 @@ def measure_rows(
     trial.load()
     variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
     rounds: list[list[Trace]] = []
-    limit_seconds = np.empty((schedule.iters, len(STREAMS)))
-    for round_ in range(-schedule.warmup, schedule.iters):
+    limit_seconds: list[list[float]] = []
+    for _ in range(schedule.warmup + schedule.iters):
         rounds.append([trial.run(variant) for variant in variants])
         if schedule.with_limit:
-            limit_seconds[round_] = trial.limit(options)
+            limit_seconds.append(trial.limit(options))
         on_step()
     first, timed = rounds[0], rounds[schedule.warmup :]
     times_us = _microseconds(timed, lambda trace: trace.seconds_total)
     outside_us = _microseconds(timed, lambda trace: trace.seconds_total - trace.seconds_pass)
     medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
     base_us = medians_us.get(BASE) if condition.holds else None
-    limit = best_limit(limit_rates(limit_seconds, trial.limit_bytes)) if schedule.with_limit else None
+    limit = None
+    if schedule.with_limit:
+        limit = best_limit(limit_rates(np.array(limit_seconds[schedule.warmup :]), trial.limit_bytes))
     rows = []
     for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
         verdict = trial.check(variant)

@@ -285,7 +285,7 @@ def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bench_writes_json_alone_to_stdout() -> None:
-    arguments = ("--shape", "8x8", "--technique", "tile", "--json", "-", "--iters", "1", "--warmup", "0")
+    arguments = ("--shape", "8x8", "--technique", "tile", "--json", "-", "--iters", "1", "--warmup", "3")
     result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
     assert result.returncode == 0, result
     found = [json.loads(line) for line in result.stdout.splitlines()]
