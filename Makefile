@@ -46,7 +46,7 @@ test-sanitizers: $(VENV)/tools
 test-python: install
 	$(BIN)/python -m pytest tests/python
 
-# Runs the commands that bench/README.md lists; about 20 minutes on 2 cores.
+# Runs the commands that bench/README.md lists.
 bench-reference: install
 	mkdir -p bench/reference
 	grep '^pidcomm bench ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
