@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g -O1
 
-.PHONY: demo test test-native test-sanitizers test-python install format lint clean
+.PHONY: demo test test-native test-sanitizers test-python bench-reference install format lint clean
 
 demo: install
 	$(BIN)/pidcomm demo
@@ -45,6 +45,11 @@ test-sanitizers: $(VENV)/tools
 
 test-python: install
 	$(BIN)/python -m pytest tests/python
+
+# Runs the commands that bench/README.md lists.
+bench-reference: install
+	mkdir -p bench/reference
+	grep '^pidcomm bench ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
 
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation

@@ -32,7 +32,8 @@ typedef struct dpuemu_machine {
   uint32_t ranks_per_channel;  ///< ranks on one channel [DPUEMU_RANKS_PER_CHANNEL] (4)
   uint32_t threads;            ///< host threads for transfers, all ranks together [DPUEMU_THREADS] (number of CPUs)
   int hugepages;               ///< 1: transparent huge pages, 2: 4 KiB pages only [DPUEMU_HUGEPAGES=on|off] (1)
-  int flush;                   ///< 1: transfers flush lines as the SDK does on hardware, 2: they do not [DPUEMU_FLUSH=on|off] (2)
+  int flush;                   ///< 1: transfers flush lines before and after they load them, as the SDK does on hardware, 3: once, before,
+                               ///< 2: not at all [DPUEMU_FLUSH=on|once|off] (2)
   int strict;                  ///< 1: pages of a rank owned by its PEs are inaccessible to the host; touching them ends the process
                                ///< with a sentence naming the rank. 2: not. [DPUEMU_STRICT=1|0] (2)
 } dpuemu_machine_t;
@@ -45,7 +46,7 @@ dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *di
 /// The machine as it is, every field with its value in force.
 dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine);
 
-/// Changes the transfer settings of the running machine: threads (0 keeps), flush (0 keeps, 1 on, 2 off).
+/// Changes the transfer settings of the running machine: threads (0 keeps), flush (0 keeps, 1 on, 2 off, 3 once).
 /// Errors: DPU_ERR_INVALID_PROFILE for values out of range.
 dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush);
 

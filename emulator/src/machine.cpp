@@ -94,8 +94,8 @@ dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std
   std::fill(std::begin(present_), std::end(present_), ~UINT64_C(0));
   for (uint32_t dpu : absent) present_[dpu / kDpusPerRank] &= ~(UINT64_C(1) << dpu % kDpusPerRank);
   threads_ = wanted.threads;
-  flushes_ = wanted.flush == 1;
-  is_strict_ = wanted.strict == 1;
+  flush_ = wanted.flush;
+  is_strict_ = wanted.strict == kOn;
   if (is_strict_) install_strict_handler(regions_, DPUEMU_MAX_RANKS);
   return DPU_OK;
 }
@@ -123,7 +123,7 @@ dpu_error_t Machine::set_transfer(uint32_t threads, int flush) {
   if (status != DPU_OK) return status;
   settings_ = wanted;
   threads_ = wanted.threads;
-  flushes_ = wanted.flush == 1;
+  flush_ = wanted.flush;
   return DPU_OK;
 }
 

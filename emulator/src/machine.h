@@ -72,7 +72,8 @@ class Machine {
   dpu_error_t settings(dpuemu_machine_t &out);
   dpu_error_t set_transfer(uint32_t threads, int flush);
   uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
-  bool flushes() const { return flushes_.load(std::memory_order_relaxed); }
+  /// Whether transfers flush lines: kOn before and after they load them, kOnce before, kOff not at all.
+  int flush() const { return flush_.load(std::memory_order_relaxed); }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   uint64_t resident_bytes();
 
@@ -112,7 +113,8 @@ class Machine {
   dpuemu_machine_t settings_ = {};
   dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if the environment makes no machine
   std::atomic<uint32_t> threads_{1};
-  std::atomic<bool> flushes_{false}, is_strict_{false};
+  std::atomic<int> flush_{0};
+  std::atomic<bool> is_strict_{false};
 
  public:
   int numa_node() const { return numa_node_; }  // set once, at construction

@@ -31,14 +31,13 @@ struct SwitchSetting {
   int dpuemu_machine_t::*field;
   const char *variable;
   int fallback;
+  int last;  // values are kOn to this one
 };
 
-constexpr int kOn = 1, kOff = 2;
-
 constexpr SwitchSetting kSwitches[] = {
-    {&dpuemu_machine_t::hugepages, "DPUEMU_HUGEPAGES", kOn},
-    {&dpuemu_machine_t::flush, "DPUEMU_FLUSH", kOff},
-    {&dpuemu_machine_t::strict, "DPUEMU_STRICT", kOff},
+    {&dpuemu_machine_t::hugepages, "DPUEMU_HUGEPAGES", kOn, kOff},
+    {&dpuemu_machine_t::flush, "DPUEMU_FLUSH", kOff, kOnce},
+    {&dpuemu_machine_t::strict, "DPUEMU_STRICT", kOff, kOff},
 };
 
 /// A set but empty variable counts as not set.
@@ -58,7 +57,7 @@ int parse_switch(const char *text) {
   constexpr struct {
     const char *word;
     int value;
-  } kWords[] = {{"on", kOn}, {"1", kOn}, {"off", kOff}, {"0", kOff}};
+  } kWords[] = {{"on", kOn}, {"1", kOn}, {"off", kOff}, {"0", kOff}, {"once", kOnce}};
   for (const auto &known : kWords)
     if (std::strcmp(text, known.word) == 0) return known.value;
   return 0;
@@ -81,7 +80,7 @@ dpu_error_t complete_settings(dpuemu_machine_t &machine) {
       const char *text = environment(setting.variable);
       value = text != nullptr ? parse_switch(text) : setting.fallback;
     }
-    if (value != kOn && value != kOff) return DPU_ERR_INVALID_PROFILE;
+    if (value < kOn || value > setting.last) return DPU_ERR_INVALID_PROFILE;
   }
   return machine.channels * machine.ranks_per_channel < machine.ranks ? DPU_ERR_INVALID_PROFILE : DPU_OK;
 }

@@ -8,6 +8,9 @@
 
 namespace dpuemu {
 
+/// Values of dpuemu_machine_t's switches; kOnce is for `flush` alone.
+constexpr int kOn = 1, kOff = 2, kOnce = 3;
+
 /// Fills the fields that are 0 and checks all of them (rules at dpuemu_configure). Errors: DPU_ERR_INVALID_PROFILE.
 dpu_error_t complete_settings(dpuemu_machine_t &machine);
 

@@ -7,6 +7,7 @@
 
 #include "line_kernels.h"
 #include "machine.h"
+#include "machine_settings.h"
 #include "thread_pool.h"
 
 namespace dpuemu {
@@ -26,7 +27,7 @@ struct PairWork {
 class WordMover {
  public:
   WordMover(const Transfer &transfer, uint64_t begin, uint64_t end)
-      : move_(transfer.move), begin_(begin), end_(end), flushes_(Machine::instance().flushes()), kernels_(line_kernels()) {
+      : move_(transfer.move), begin_(begin), end_(end), flush_(Machine::instance().flush()), kernels_(line_kernels()) {
     uint64_t buffers = 0;
     for (const RankBuffers &rank : transfer.ranks)
       for (uint32_t bank = 0; bank < kBankPairs; ++bank) {
@@ -92,7 +93,7 @@ class WordMover {
 
   void move_run(RunSlice slice, uint64_t misalignment) const {
     const bool keeps_bytes = (slice.lanes[0] != 0 && slice.lanes[0] != 0xFF) || (slice.lanes[1] != 0 && slice.lanes[1] != 0xFF);
-    if (flushes_ && (move_ == Move::kRead || keeps_bytes)) flush_lines(slice.lines, slice.words);
+    if (flush_ != kOff && (move_ == Move::kRead || keeps_bytes)) flush_lines(slice.lines, slice.words);
     const uint8_t *const lines = slice.lines;
     const uint32_t words = slice.words;
 
@@ -104,7 +105,7 @@ class WordMover {
     move_words(kernels_, slice, body, streams);
     move_words(kPortableKernels, slice, words - head - body, false);
 
-    if (flushes_ && move_ == Move::kRead) flush_lines(lines, words);
+    if (flush_ == kOn && move_ == Move::kRead) flush_lines(lines, words);
   }
 
   /// Moves the first `words` words of the slice and steps over them.
@@ -132,7 +133,7 @@ class WordMover {
 
   Move move_;
   uint64_t begin_, end_;  // MRAM offsets, whole words
-  bool flushes_;
+  int flush_;
   const LineKernels &kernels_;
   uint64_t total_bytes_ = 0;
   std::vector<PairWork> pairs_;
@@ -141,14 +142,15 @@ class WordMover {
 /// Moves the bytes [begin, end) of MRAM one by one.
 void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
   if (begin == end) return;
-  const bool flushes = Machine::instance().flushes();
+  const int flush = Machine::instance().flush();
+  const bool flushes_after = flush == kOn || (flush == kOnce && transfer.move != Move::kRead);  // these stores stay in the caches
   for (const RankBuffers &rank : transfer.ranks)
     for (uint32_t chip = 0; chip < kChips; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank) {
         uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank)];
         if (buffer == nullptr) continue;
         const uint8_t *line = rank.rank->region().base() + line_offset(bank % kBankPairs, begin & ~(kWordBytes - 1));
-        if (flushes) flush_lines(line, 1);
+        if (flush != kOff) flush_lines(line, 1);
         for (uint64_t m = begin; m < end; ++m) {
           uint8_t &mram_byte = rank.rank->region().base()[byte_offset(chip, bank, m)];
           uint8_t &host_byte = buffer[m - transfer.mram_offset];
@@ -157,7 +159,7 @@ void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
           else
             mram_byte = host_byte;
         }
-        if (flushes) flush_lines(line, 1);
+        if (flushes_after) flush_lines(line, 1);
       }
 }
 

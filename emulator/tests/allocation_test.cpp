@@ -303,11 +303,12 @@ TEST(Configure_RefusesMachinesThatCannotBe) {
   machine(2);
   dpuemu_machine_t machine_now;
   const uint32_t beyond = 64 * 2;
-  const dpuemu_machine_t cases[] = {{41, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0}, {0, 0, 0, 0, 3, 0, 0}, {0, 0, 0, 0, 0, 0, -1}};
+  const dpuemu_machine_t cases[] = {
+      {41, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0}, {0, 0, 0, 0, 3, 0, 0}, {0, 0, 0, 0, 0, 4, 0}, {0, 0, 0, 0, 0, 0, -1}};
   for (const dpuemu_machine_t &wanted : cases) CHECK_STATUS(dpuemu_configure(&wanted, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   const dpuemu_machine_t two_ranks = {2, 0, 0, 0, 0, 0, 0};
   CHECK_STATUS(dpuemu_configure(&two_ranks, &beyond, 1), DPU_ERR_INVALID_PROFILE);
-  CHECK_STATUS(dpuemu_set_transfer(0, 3), DPU_ERR_INVALID_PROFILE);
+  CHECK_STATUS(dpuemu_set_transfer(0, 4), DPU_ERR_INVALID_PROFILE);
   CHECK_OK(dpuemu_get_machine(&machine_now));
   CHECK_EQ(machine_now.ranks, 2u);  // as it was
   Set set(1);
@@ -331,12 +332,40 @@ TEST(Configure_TakesWhatIsMissingFromTheEnvironment) {
     CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   }
   unsetenv("DPUEMU_DISABLED");
+  setenv("DPUEMU_HUGEPAGES", "once", 1);
+  CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
+  unsetenv("DPUEMU_HUGEPAGES");
   setenv("DPUEMU_RANKS", "six", 1);
   CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   for (const char *variable : {"DPUEMU_RANKS", "DPUEMU_RANKS_PER_CHANNEL", "DPUEMU_FLUSH"}) unsetenv(variable);
   CHECK_EQ(got.ranks, 6u);
   CHECK_EQ(got.channels, 3u);
   CHECK_EQ(got.flush, 1);
+}
+
+TEST(Flush_IsWhatTheEnvironmentOrTheLastCallSays) {
+  const auto flush_now = [] {
+    dpuemu_machine_t now;
+    CHECK_OK(dpuemu_get_machine(&now));
+    return now.flush;
+  };
+  constexpr struct {
+    const char *word;
+    int flush;
+  } kCases[] = {{"on", 1}, {"once", 3}, {"off", 2}, {"", 2}};
+  for (const auto &it : kCases) {
+    setenv("DPUEMU_FLUSH", it.word, 1);
+    CHECK_OK(dpuemu_configure(nullptr, nullptr, 0));
+    CHECK_EQ(flush_now(), it.flush);
+  }
+  unsetenv("DPUEMU_FLUSH");
+  machine(1);
+  for (int flush : {3, 1, 2}) {
+    CHECK_OK(dpuemu_set_transfer(0, flush));
+    CHECK_EQ(flush_now(), flush);
+    CHECK_OK(dpuemu_set_transfer(1, 0));
+    CHECK_EQ(flush_now(), flush);
+  }
 }
 
 TEST(Programs_AreNotExecutedAndEveryCallSaysSo) {

@@ -75,8 +75,9 @@ int main(int argc, char **argv) {
 
   dpuemu_machine_t machine;
   DPU_ASSERT(dpuemu_get_machine(&machine));
+  const char *const flush_words[] = {"on", "off", "once"};
   std::printf("# %u PEs x %zu bytes, %u threads, huge pages %s, flush %s\n", pes, bytes_per_pe, machine.threads,
-              machine.hugepages == 1 ? "on" : "off", machine.flush == 1 ? "on" : "off");
+              machine.hugepages == 1 ? "on" : "off", flush_words[machine.flush - 1]);
 
   double limit_gb_s;
   {

@@ -79,14 +79,14 @@ void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
 
 /// Runs body for each flush setting.
 template <class Body>
-void with_and_without_flush(Body body) {
-  for (int flush : {1, 2}) body(flush);
+void with_every_flush(Body body) {
+  for (int flush : {1, 2, 3}) body(flush);
 }
 
 }  // namespace
 
 TEST(PushTo_PutsEveryByteWhereTheMapSaysAndTouchesNoOther) {
-  with_and_without_flush([](int flush) {
+  with_every_flush([](int flush) {
     machine(2, {}, flush);
     Set set(128);
     for (const Range &range : kRanges) {
@@ -101,7 +101,7 @@ TEST(PushTo_PutsEveryByteWhereTheMapSaysAndTouchesNoOther) {
 }
 
 TEST(PushTo_LeavesDpusWithoutABufferAndDisabledOnesAlone) {
-  with_and_without_flush([](int flush) {
+  with_every_flush([](int flush) {
     machine(1, {place(0, 0, 0), place(0, 5, 4)}, flush);
     Set set(62);
     // Bank 7 takes no part at all, and every third DPU does not.
@@ -121,7 +121,7 @@ TEST(PushTo_LeavesDpusWithoutABufferAndDisabledOnesAlone) {
 }
 
 TEST(PushFrom_ReadsBackWhatWasSentWithAnyAlignmentOfTheHostBuffers) {
-  with_and_without_flush([](int flush) {
+  with_every_flush([](int flush) {
     machine(2, {place(1, 1, 1)}, flush);
     Set set(127);
     const auto dpus = set.dpus();
@@ -165,7 +165,7 @@ TEST(PushFrom_OfManyBytesStreamsToAlignedAndEvenlyMisalignedBuffers) {
 }
 
 TEST(Broadcast_GivesTheSameBytesToEveryEnabledDpu) {
-  with_and_without_flush([](int flush) {
+  with_every_flush([](int flush) {
     machine(1, {place(0, 2, 2)}, flush);
     Set set(63);
     for (const Range &range : kRanges) {

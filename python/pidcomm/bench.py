@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-import pidcomm
-from pidcomm import info
 from pidcomm.arguments import Options
-from pidcomm.hypercube import Hypercube
-from pidcomm.machine import machine
-from pidcomm.measure import Scratch, SdkCondition, Trial
+from pidcomm.machine import PeSet
+from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape
+from pidcomm.trace import Trace
+
+BASE = "conventional"  # the technique that speed-ups are over
 
 
 @dataclass(frozen=True)
 class Row:
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
-    algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM, host rows and staging. limit: a
-    streaming pass that reads and writes as many bytes as the collective's two sides have, with the same policy and
-    threads, measured in turn with the collective; None if not measured. limit_pct: bus against that limit.
+    outside_us: the median of what a run takes but for its pass over memory. plan_us: planning in the very first run,
+    which finds no plan of an earlier one. algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM,
+    host rows and staging. limit: a streaming pass that reads and writes as many bytes as the collective's two sides
+    have, with the same policy and threads, measured in turn with the collective, in the order of STREAMS that is best
+    at the median (limit_stream); None if not measured. limit_pct: bus against that limit. speed_up: how much quicker
+    than `conventional`; None where that was not measured, or comparing would not be fair.
     """
 
     collective: str
@@ -37,24 +40,24 @@ class Row:
     t_min_us: float
     t_p50_us: float
     t_p99_us: float
+    outside_us: float
+    plan_us: float
     algbw_gb_s: float
     bus_gb_s: float
     limit_gb_s: float | None
     limit_pct: float | None
+    limit_stream: str | None
+    speed_up: float | None
     wrong: int
     source: str
     coherence: str
     threads: int
     isa: str
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the row with the names of the JSON lines."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and the limit in turn."""
+    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and limit in turn."""
 
     iters: int = 10
     warmup: int = 2
@@ -62,35 +65,38 @@ class Schedule:
 
 
 def measure_rows(
-    cube: Hypercube,
+    pe_set: PeSet,
     problem: Problem,
     techniques: Sequence[str],
     options: Options,
     schedule: Schedule,
     scratch: Scratch,
+    condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Row]:
     """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
-    trial = Trial(cube, problem, scratch)
+    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # of its own: no plan is known yet
     trial.load()
     variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
-    seconds = np.empty((schedule.iters, len(variants)))
-    limit_seconds = np.empty(schedule.iters)
-    limit_bytes = 0
-    traces = []
-    for round_ in range(-schedule.warmup, schedule.iters):
-        traces = [trial.run(variant) for variant in variants]
+    rounds: list[list[Trace]] = []
+    limit_seconds: list[list[float]] = []
+    for _ in range(schedule.warmup + schedule.iters):
+        rounds.append([trial.run(variant) for variant in variants])
         if schedule.with_limit:
-            took, limit_bytes = trial.limit(options)
-            limit_seconds[round_] = took
-        seconds[round_] = [trace.seconds_total for trace in traces]
+            limit_seconds.append(trial.limit(options))
         on_step()
-    limit_gb_s = limit_bytes / np.median(limit_seconds) / 1e9 if schedule.with_limit else None
+    first, timed = rounds[0], rounds[schedule.warmup :]
+    times_us = _microseconds(timed, lambda trace: trace.seconds_total)
+    outside_us = _microseconds(timed, lambda trace: trace.seconds_total - trace.seconds_pass)
+    medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
+    base_us = medians_us.get(BASE) if condition.holds else None
+    limit = None
+    if schedule.with_limit:
+        limit = best_limit(limit_rates(np.array(limit_seconds[schedule.warmup :]), trial.limit_bytes))
     rows = []
-    for index, (trace, variant) in enumerate(zip(traces, variants, strict=True)):
+    for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
         verdict = trial.check(variant)
-        times_us = 1e6 * seconds[:, index]
-        p50_us = float(np.median(times_us))
+        p50_us = float(medians_us[techniques[index]])
         bus_gb_s = trace.bus_bytes / p50_us / 1e3
         rows.append(
             Row(
@@ -101,13 +107,17 @@ def measure_rows(
                 shape=format_shape(problem.shape),
                 mask=problem.mask,
                 bytes_per_pe=problem.bytes,
-                t_min_us=float(times_us.min()),
+                t_min_us=float(times_us[:, index].min()),
                 t_p50_us=p50_us,
-                t_p99_us=float(np.percentile(times_us, 99, method="higher")),
+                t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
+                outside_us=float(np.median(outside_us[:, index])),
+                plan_us=1e6 * first[index].seconds_plan,
                 algbw_gb_s=trial.larger_side_bytes / p50_us / 1e3,
                 bus_gb_s=bus_gb_s,
-                limit_gb_s=None if limit_gb_s is None else float(limit_gb_s),
-                limit_pct=None if limit_gb_s is None else float(100 * bus_gb_s / limit_gb_s),
+                limit_gb_s=limit and limit.gb_s,
+                limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
+                limit_stream=limit and limit.stream,
+                speed_up=None if base_us is None else float(base_us / p50_us),
                 wrong=verdict.wrong,
                 source="measured",
                 coherence=trace.coherence,
@@ -119,61 +129,5 @@ def measure_rows(
     return rows
 
 
-def speed_ups(rows: Sequence[Row], condition: SdkCondition) -> list[float | None]:
-    """Return how much quicker each row of one problem is than `conventional`; None where that would not be fair."""
-    base = [row.t_p50_us for row in rows if row.technique == "conventional"]
-    if not base or not condition.holds:
-        return [None for _ in rows]
-    return [base[0] / row.t_p50_us for row in rows]
-
-
-def header(options: Options, condition: SdkCondition | None) -> Iterator[str]:
-    """Yield the lines that go before the rows."""
-    it = machine()
-    yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
-    yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
-    isa = options.get("isa") or pidcomm.DEFAULT_ISA
-    yield f"ISA {isa}, threads {options.get('threads') or it.threads}, coherence policy {options.get('coherence')}"
-    yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if it.hugepages else 'off'}"
-    if condition is not None:
-        yield from condition.lines()
-        if not condition.holds:
-            yield "no speed-up over conventional is claimed"
-
-
-COLUMNS = (
-    ("collective", "{0.collective:<14}"),
-    ("technique", "{0.technique:<12}"),
-    ("dtype", "{0.dtype:<7}"),
-    ("op", "{0.op!s:<4}"),
-    ("shape", "{0.shape:<9}"),
-    ("mask", "{0.mask:<5}"),
-    ("bytes/PE", "{0.bytes_per_pe:>9}"),
-    ("t_min_us", "{0.t_min_us:>10.0f}"),
-    ("t_p50_us", "{0.t_p50_us:>10.0f}"),
-    ("t_p99_us", "{0.t_p99_us:>10.0f}"),
-    ("algbw", "{0.algbw_gb_s:>6.2f}"),
-    ("bus", "{0.bus_gb_s:>6.2f}"),
-    ("limit%", "{limit:>6}"),
-    ("speed-up", "{speed_up:>8}"),
-    ("wrong", "{0.wrong:>5}"),
-    ("source", "{0.source:<8}"),
-)
-
-
-def title_line() -> str:
-    """Return the names of the columns, aligned as the rows."""
-    return " ".join(f"{name:{_width(form)}}" for name, form in COLUMNS)
-
-
-def row_line(row: Row, speed_up: float | None) -> str:
-    """Return a row as a line."""
-    fields = {
-        "limit": "-" if row.limit_pct is None else f"{row.limit_pct:.0f}",
-        "speed_up": "-" if speed_up is None else f"{speed_up:.2f}x",
-    }
-    return " ".join(form.format(row, **fields) for _, form in COLUMNS).replace("None", "-   ")
-
-
-def _width(form: str) -> str:
-    return form[1:-1].split(":")[1].split(".")[0]
+def _microseconds(rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]) -> NDArray[np.float64]:
+    return np.array([[1e6 * of(trace) for trace in traces] for traces in rounds])

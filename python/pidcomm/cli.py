@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,15 +15,16 @@ from typer.core import TyperGroup
 import pidcomm
 from pidcomm import info as information
 from pidcomm.arguments import Options
-from pidcomm.bench import Schedule, header, measure_rows, row_line, speed_ups, title_line
+from pidcomm.bench import Row, Schedule, measure_rows
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.explain import explain
-from pidcomm.measure import Scratch, make_transfers_alike, measure_sdk, require_memory
-from pidcomm.oracle import Problem
+from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk, require_memory
+from pidcomm.report import Report, header, section_header, summary
 from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size, parse_shape, parse_size
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
+from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
+from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
 
 WRONG_RESULT, USAGE_ERROR = 1, 2
 MIN_WIDTH = 110
@@ -59,6 +59,13 @@ class Coherence(str, Enum):
     hardware = "hardware"
 
 
+class SdkFlush(str, Enum):
+    """Flushes of the emulated SDK, the opponent, under policy `hardware`."""
+
+    once = "once"
+    stock = "stock"
+
+
 class Switch(str, Enum):
     """On or off."""
 
@@ -71,7 +78,6 @@ MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 p
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
 OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
-IsaOption = Annotated[str | None, typer.Option("--isa", help="Instruction set (default: the best available).")]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
 
 
@@ -133,10 +139,10 @@ def demo(
         wrong = 0
         with _progress() as progress:
             task = progress.add_task("collectives", total=len(it.problems))
-            for problem, rows, gains in it.rows(condition):
+            for problem, rows in it.rows(condition):
                 progress.update(task, advance=1, description=problem.collective)
                 cells = [f"{value:.2f}" for row in rows for value in (row.t_p50_us / 1e3, row.algbw_gb_s)]
-                gain = next((g for row, g in zip(rows, gains, strict=True) if row.technique == "tile"), None)
+                gain = next((row.speed_up for row in rows if row.technique == "tile"), None)
                 row_wrong = sum(row.wrong for row in rows)
                 wrong += row_wrong
                 table.add_row(problem.collective, *cells, "-" if gain is None else f"{gain:.2f}x", str(row_wrong))
@@ -234,75 +240,122 @@ def check(
 @app.command()
 def bench(
     collectives: Annotated[list[str] | None, typer.Argument(help="Collectives, or all (default).")] = None,
-    shape: ShapeOption = "32x32",
-    mask: MaskOption = "10",
+    shapes: Annotated[
+        str, typer.Option("--shape", help="Axis lengths, x first; several separated by commas.")
+    ] = "32x32",
+    masks: Annotated[
+        str,
+        typer.Option("--mask", help="Axis masks, separated by commas, or all: every mask that selects an axis."),
+    ] = "10",
     size: BytesOption = "1MiB",
-    dtype: DtypeOption = "int32",
+    dtypes: Annotated[str, typer.Option("--dtype", help="Element types, separated by commas, or all.")] = "int32",
     op: OpOption = "sum",
     technique: Annotated[str, typer.Option("--technique", help="Techniques, separated by commas, or all.")] = "all",
     threads: ThreadsOption = 0,
-    isa: IsaOption = None,
+    isas: Annotated[
+        str,
+        typer.Option("--isa", help="Instruction sets, separated by commas, or all that run here (but for audit)."),
+    ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
         Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
     ] = Coherence.none,
+    sdk_flush: Annotated[
+        SdkFlush,
+        typer.Option(
+            "--sdk-flush",
+            help="Flushes of the emulated SDK under policy hardware: once, as the collectives, or as the stock SDK, "
+            "before and after each transfer.",
+        ),
+    ] = SdkFlush.once,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            help="bytes=8KiB..8MiB or pes=64..1024 (powers of two from first to last), or a list as bytes=8KiB,96KiB; "
+            "instead of --bytes, or of the lengths of --shape: each number of PEs gets as many axes, powers of two as "
+            "even as possible, larger ones first (128 PEs: 16x8). May be given for both.",
+        ),
+    ] = None,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
-        bool, typer.Option("--limit/--no-limit", help="Measure the streaming limit beside every row.")
+        bool,
+        typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
     ] = True,
+    has_summary: Annotated[
+        bool | None,
+        typer.Option(
+            "--summary/--no-summary",
+            help="End with the spread of limit% and speed-up of every collective (default: if it has several rows).",
+        ),
+    ] = None,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the rows to this file, too, as JSON lines.")
+    json_target: Annotated[
+        str | None,
+        typer.Option(
+            "--json", help="Write the rows to this file, too, as JSON lines; -: write them to stdout, and nothing else."
+        ),
     ] = None,
 ) -> None:
     """Time collectives beside the streaming limit, and check every row; a wrong one fails.
 
-    Columns: times in us; algbw, larger side summed over PEs / t_p50; bus, bytes read and written at the PEs / t_p50;
-    limit%, bus in percent of a streaming pass over the same bytes; wrong, elements. 1 GB = 1e9 bytes.
+    Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
+    of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
+
+    Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call. algbw:
+    larger side summed over PEs / t_p50. bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
+    pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
 
     Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
-    rows.jsonl
+    rows.jsonl   |   pidcomm bench all --shape 32x32,16x8x8 --mask all   |   pidcomm bench reduce --dtype all --isa all
+    |   pidcomm bench all --sweep pes=64..1024   |   pidcomm bench alltoall --sweep bytes=8KiB..8MiB
     """
-    lengths, size_bytes = parse_shape(shape), parse_positive_size(size)
-    names = parse_names(
-        "all" if collectives in (None, [], ["all"]) else ",".join(collectives or ()), COLLECTIVES, "collective"
+    sweeps = parse_sweeps(sweep or ())
+    names = ",".join(collectives or ["all"])
+    wanted = Wanted(
+        parse_names(names, COLLECTIVES, "collective"),
+        parse_shapes(shapes, sweeps.get("pes")),
+        sweeps.get("bytes") or [parse_positive_size(size)],
+        masks,
+        parse_names(dtypes, TYPES, "dtype"),
+        op,
+        parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.rank > 0]),
     )
     techniques = parse_names(technique, TECHNIQUES, "technique")
-    _use_hugepages(hugepages is Switch.on)
-    options: Options = {"coherence": coherence.value, "isa": isa, "threads": threads or pidcomm.machine().threads}
-    for name in names:
-        arguments: Any = {"dst": size_bytes, "dtype": dtype, "op": op}
-        pidcomm.plan(name, lengths, mask, bytes=size_bytes, **arguments, **options)
-    problems = [Problem(name, lengths, mask, size_bytes, dtype, op) for name in names]
     schedule = Schedule(iters, warmup, limit)
-    wrong = 0
-    with pidcomm.allocate(pes=_pes(lengths)) as pes:
-        cube = pes.hypercube(*lengths)
-        require_memory(cube.pes, size_bytes)
-        make_transfers_alike(options)
-        scratch = Scratch(problems)
-        condition = measure_sdk(cube, size_bytes, options, scratch)
-        for line in header(options, condition):
-            typer.echo(f"# {line}")
-        typer.echo(title_line())
-        lines = []
-        with _progress() as progress:
-            task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
-            for problem in problems:
-                progress.update(task, description=problem.collective)
-                rows = measure_rows(
-                    cube, problem, techniques, options, schedule, scratch, lambda: progress.advance(task)
-                )
-                for row, gain in zip(rows, speed_ups(rows, condition), strict=True):
-                    typer.echo(row_line(row, gain))
-                    lines.append(json.dumps(row.as_json()))
-                    wrong += row.wrong
-    if json_file is not None:
-        try:
-            json_file.write_text("".join(line + "\n" for line in lines))
-        except OSError as error:
-            raise Error(f"cannot write {json_file}: {error.strerror}") from None
-    _exit_if_wrong(wrong)
+    _use_hugepages(hugepages is Switch.on)
+    options: Options = {"coherence": coherence.value, "threads": threads or pidcomm.machine().threads}
+    sections, refusals = wanted.sections(options)
+    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
+    sections, unaffordable = affordable(sections)
+    refusals += unaffordable
+    if not sections:
+        raise refusals[0]
+    make_transfers_alike(options, sdk_flush.value)
+    problems = [problem for section in sections for problem in section.problems]
+    scratch = Scratch(problems)
+    rows: list[Row] = []
+    report = Report(json_target)
+    with _progress() as progress:
+        task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
+        report.comment(header(options))
+        report.skipped(refusals)
+        for section in sections:
+            options["isa"] = section.isa
+            with pidcomm.allocate(pes=section.pes) as pes:
+                cube = pes.hypercube(*section.shape)
+                condition = measure_sdk(cube, section.size_bytes, options, scratch)
+                report.comment(section_header(section, condition, creation_us(pes, section.shape)))
+                for problem in section.problems:
+                    progress.update(task, description=problem.collective)
+                    of_problem = measure_rows(
+                        pes, problem, techniques, options, schedule, scratch, condition, lambda: progress.advance(task)
+                    )
+                    report.rows(of_problem)
+                    rows += of_problem
+        if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
+            report.comment(summary(rows))
+    _exit_if_wrong(sum(row.wrong for row in rows))
 
 
 def _use_hugepages(are_wanted: bool) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pidcomm.arguments import Options
-from pidcomm.bench import Row, Schedule, measure_rows, speed_ups
-from pidcomm.hypercube import Hypercube
+from pidcomm.bench import Row, Schedule, measure_rows
 from pidcomm.machine import PeSet
 from pidcomm.measure import Scratch, SdkCondition, make_transfers_alike, measure_sdk
 from pidcomm.oracle import Problem
@@ -16,13 +15,14 @@ SCHEDULE = Schedule(iters=3, warmup=1, with_limit=False)
 
 
 class Demo:
-    """Every collective on one hypercube with every technique."""
+    """Every collective on one set of PEs with every technique."""
 
     def __init__(self, pe_set: PeSet, shape: tuple[int, ...], mask: str, size_bytes: int) -> None:
         """Allocate the host memory, and check that every collective is possible."""
-        self.cube: Hypercube = pe_set.hypercube(*shape)
+        self._pe_set = pe_set
+        self._cube = pe_set.hypercube(*shape)
         for name in COLLECTIVES:
-            self.cube.plan(name, mask, bytes=size_bytes, dst=size_bytes, dtype="int32")
+            self._cube.plan(name, mask, bytes=size_bytes, dst=size_bytes, dtype="int32")
         self.problems = [Problem(name, shape, mask, size_bytes, "int32") for name in COLLECTIVES]
         self._scratch = Scratch(self.problems)
         self._size_bytes = size_bytes
@@ -31,10 +31,13 @@ class Demo:
         """Return whether comparing with the emulated SDK is fair."""
         options: Options = {"coherence": "none"}
         make_transfers_alike(options)
-        return measure_sdk(self.cube, self._size_bytes, options, self._scratch, rounds=3)
+        return measure_sdk(self._cube, self._size_bytes, options, self._scratch, rounds=3)
 
-    def rows(self, condition: SdkCondition) -> Iterator[tuple[Problem, list[Row], list[float | None]]]:
-        """Yield for every collective its rows, one per technique, and their speed-ups."""
+    def rows(self, condition: SdkCondition) -> Iterator[tuple[Problem, list[Row]]]:
+        """Yield for every collective its rows, one per technique."""
+        options: Options = {"coherence": "none"}
         for problem in self.problems:
-            rows = measure_rows(self.cube, problem, list(TECHNIQUES), {"coherence": "none"}, SCHEDULE, self._scratch)
-            yield problem, rows, speed_ups(rows, condition)
+            yield (
+                problem,
+                measure_rows(self._pe_set, problem, list(TECHNIQUES), options, SCHEDULE, self._scratch, condition),
+            )

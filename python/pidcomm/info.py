@@ -7,8 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pidcomm
-from pidcomm.machine import machine
+from pidcomm.machine import Flush, machine
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
+
+REFERENCE_ROWS = "bench/reference"
 
 
 def cpu_name() -> str:
@@ -23,18 +25,27 @@ def cpu_name() -> str:
 
 
 def commit() -> str | None:
-    """Return the commit of the project's work tree that the package or the working directory is in, if any."""
+    """Return the commit of the project's work tree that the package or the working directory is in, if any.
+
+    It ends in -dirty if files differ from it, other than reference rows of benchmarks: those are results.
+    """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
             project = folder / "pyproject.toml"
             if project.is_file() and 'name = "pidcomm"' in project.read_text():
-                command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
-                try:
-                    result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-                except (OSError, subprocess.TimeoutExpired):
-                    return None
-                return result.stdout.strip() or None
+                found = _git(folder, "rev-parse", "--short", "HEAD")
+                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", f":(exclude){REFERENCE_ROWS}")
+                return f"{found}-dirty" if found and changed else found
     return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None
 
 
 def cpus() -> int:
@@ -49,6 +60,10 @@ def geometry() -> str:
     return f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
 
 
+def _word(setting: Flush) -> str:
+    return setting if isinstance(setting, str) else "on" if setting else "off"
+
+
 def report() -> list[tuple[str, str]]:
     """Return what `pidcomm info` tells, as (name, value)."""
     it = machine()
@@ -61,9 +76,9 @@ def report() -> list[tuple[str, str]]:
         ("emulated machine", geometry()),
         (
             "emulated SDK",
-            f"{it.threads} threads, flushes {'on' if it.flush else 'off'}, strict {'on' if it.strict else 'off'}",
+            f"{it.threads} threads, flushes {_word(it.flush)}, strict {_word(it.strict)}",
         ),
-        ("huge pages", "on" if it.hugepages else "off"),
+        ("huge pages", _word(it.hugepages)),
         ("collectives", ", ".join(COLLECTIVES)),
         ("types", ", ".join(TYPES)),
         ("operators", ", ".join(OPS)),

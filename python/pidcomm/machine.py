@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, as_integer
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 CHIPS = 8
 BANKS = 8
 
+Flush: TypeAlias = bool | Literal["once"]
+FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # as dpuemu.h has them
+
 
 @dataclass(frozen=True)
 class Machine:
     """Describe the emulated machine: 64 PEs per rank, 64 MiB of MRAM per PE.
 
-    threads, flush: of the emulated SDK's own transfers. hugepages: whether MRAM is backed by transparent huge pages.
-    strict: whether the pages of a rank that its PEs own are inaccessible to the host.
+    threads, flush: of the emulated SDK's own transfers; they flush lines before and after they load them, as the SDK
+    does on DIMMs (True), before only ("once"), or not (False). hugepages: whether MRAM is backed by transparent huge
+    pages. strict: whether the pages of a rank that its PEs own are inaccessible to the host.
     """
 
     ranks: int
@@ -31,7 +35,7 @@ class Machine:
     ranks_per_channel: int
     threads: int
     hugepages: bool
-    flush: bool
+    flush: Flush
     strict: bool
 
 
@@ -42,7 +46,7 @@ def machine(
     ranks_per_channel: int | None = None,
     threads: int | None = None,
     hugepages: bool | None = None,
-    flush: bool | None = None,
+    flush: Flush | None = None,
     strict: bool | None = None,
     disabled: Iterable[tuple[int, int, int]] | None = None,
 ) -> Machine:
@@ -55,27 +59,34 @@ def machine(
     when it is first used.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
-    switches = (hugepages, flush, strict)
-    if disabled is not None or any(value is not None for value in (*counts.values(), *switches)):
+    if disabled is not None or any(value is not None for value in (*counts.values(), hugepages, flush, strict)):
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
-        fields += [_switch(value) for value in switches]
+        fields += [_switch(hugepages), _flush_code(flush), _switch(strict)]
         _core.configure_machine(fields, [_pe_number(pe) for pe in disabled or ()])
-    return Machine(**_core.get_machine())
+    fields_now = _core.get_machine()
+    flush_now = next(name for name, code in FLUSHES.items() if code == fields_now["flush"])
+    return Machine(**{**fields_now, "flush": flush_now})
 
 
-def set_transfer(*, threads: int | None = None, flush: bool | None = None) -> None:
+def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:
     """Change the settings of the emulated SDK's own transfers on the running machine.
 
-    threads: host threads (None: as they are). flush: whether transfers flush lines as on DIMMs (None: as it is).
-    Raises ArgumentError for a number of threads out of range.
+    threads: host threads (None: as they are). flush: as in `Machine` (None: as it is). Raises ArgumentError for a
+    number of threads out of range and for another flush.
     """
     number = 0 if threads is None else as_integer("threads", threads, 1, MAX_COUNT)
-    _core.set_transfer(number, _switch(flush))
+    _core.set_transfer(number, _flush_code(flush))
 
 
 def _switch(value: bool | None) -> int:
     """Return a switch as dpuemu.h has it: 0 default, 1 on, 2 off."""
     return 0 if value is None else 1 if value else 2
+
+
+def _flush_code(value: Flush | None) -> int:
+    if value is not None and value not in FLUSHES:
+        raise ArgumentError(f"flush {value!r} is unknown; use True, False or 'once'")
+    return 0 if value is None else FLUSHES[value]
 
 
 def _pe_number(position: tuple[int, int, int]) -> int:

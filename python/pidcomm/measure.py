@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pidcomm import _core
 from pidcomm.arguments import Options, as_bytes
 from pidcomm.errors import ArgumentError
 from pidcomm.hypercube import Hypercube
-from pidcomm.machine import machine, set_transfer
+from pidcomm.machine import Flush, PeSet, machine, set_transfer
 from pidcomm.oracle import ByteRows, Problem, Rows, Verdict
 from pidcomm.sizes import format_size
+from pidcomm.tables import STREAMS
 from pidcomm.trace import Trace
 
 SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with what is checked
@@ -22,6 +26,8 @@ POISON = 0xA5
 SEED = 1
 WORD_BYTES = 8
 SDK_SHARE = 0.40  # of the streaming limit, which the emulated SDK must reach both ways for a speed-up to be fair
+SDK_FLUSHES: dict[str, Flush] = {"off": False, "once": "once", "stock": True}
+CONTIGUOUS_SHARE = 0.90  # of an ordinary contiguous copy, below which the streaming limit needs an explanation
 
 
 class Scratch:
@@ -108,11 +114,15 @@ class Trial:
             self.cube.read(after.row_bytes, np.uint8, self.dst, out=got, **SDK)
         return self.problem.check(self._payload, got)
 
-    def limit(self, options: Options) -> tuple[float, int]:
-        """Time the streaming pass that reads and writes as many bytes, host rows counted as MRAM: (seconds, bytes)."""
-        options = {key: value for key, value in options.items() if key != "technique"}  # type: ignore[assignment]
+    def limit(self, options: Options) -> list[float]:
+        """Time the streaming pass that reads and writes `limit_bytes`, once in every order of STREAMS: seconds."""
         read, written = (_share(rows, self.cube.pes) for rows in (self.problem.before, self.problem.after))
-        return self.cube.stream_limit(read, written, src=0, dst=self.problem.bytes, **options)
+        return _stream_seconds(self.cube, read, written, self.problem.bytes, options)
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes that the limit reads and writes: as many as both sides have, host rows counted as MRAM."""
+        return sum(_share(rows, self.cube.pes) * self.cube.pes for rows in (self.problem.before, self.problem.after))
 
     @property
     def larger_side_bytes(self) -> int:
@@ -120,17 +130,48 @@ class Trial:
         return max(rows.count * rows.row_bytes for rows in (self.problem.before, self.problem.after))
 
 
+def _stream_seconds(cube: Hypercube, bytes_read: int, bytes_written: int, dst: int, options: Options) -> list[float]:
+    options = {key: value for key, value in options.items() if key != "technique"}  # type: ignore[assignment]
+    return [cube.stream_limit(bytes_read, bytes_written, dst=dst, stream=stream, **options)[0] for stream in STREAMS]
+
+
+class Limit(NamedTuple):
+    """The best order in which to stream so many bytes, and its rate."""
+
+    stream: str
+    gb_s: float
+
+
+def best_limit(gb_s: Mapping[str, float]) -> Limit:
+    """Return the order of the highest rate: which one it is depends on the machine and the footprint."""
+    stream = max(gb_s, key=lambda name: gb_s[name])
+    return Limit(stream, gb_s[stream])
+
+
+def limit_rates(rounds: NDArray[np.float64], size_bytes: int) -> dict[str, float]:
+    """Return the GB/s of every order of STREAMS at the median of rounds, seconds of shape (rounds, orders)."""
+    medians = np.median(rounds, axis=0)
+    return {stream: float(size_bytes / took / 1e9) for stream, took in zip(STREAMS, medians, strict=True)}
+
+
 @dataclass(frozen=True)
 class SdkCondition:
     """Whether the emulated SDK is quick enough for a speed-up over `conventional` to mean something.
 
-    All rates count bytes read and written.
+    All rates count bytes read and written. limits_gb_s: of the streaming copy, for every order of STREAMS. has_flushes:
+    whether the streaming copy flushes its source, as policy `hardware` wants; the contiguous copy never does.
     """
 
     to_pes_gb_s: float
     from_pes_gb_s: float
-    limit_gb_s: float
+    limits_gb_s: Mapping[str, float]
     contiguous_gb_s: float
+    has_flushes: bool
+
+    @property
+    def limit_gb_s(self) -> float:
+        """The streaming limit: the best order."""
+        return best_limit(self.limits_gb_s).gb_s
 
     @property
     def holds(self) -> bool:
@@ -139,16 +180,29 @@ class SdkCondition:
 
     def lines(self) -> list[str]:
         """Return the sentences for a report."""
-        shares = [100 * value / self.limit_gb_s for value in (self.to_pes_gb_s, self.from_pes_gb_s)]
+        limit = best_limit(self.limits_gb_s)
+        of_contiguous = limit.gb_s / self.contiguous_gb_s
+        lines = [
+            f"limit: streaming copy {limit.gb_s:.2f} GB/s read + written in order {limit.stream} ("
+            + ", ".join(f"{name} {gb_s:.2f}" for name, gb_s in self.limits_gb_s.items() if name != limit.stream)
+            + f"), {100 * of_contiguous:.0f}% of an ordinary contiguous copy ({self.contiguous_gb_s:.2f} GB/s)"
+            + ("; the limit includes the flushes of policy hardware" if self.has_flushes else "")
+        ]
+        if of_contiguous < CONTIGUOUS_SHARE:
+            lines.append(
+                f"the limit is below {100 * CONTIGUOUS_SHARE:.0f}% of the contiguous copy, which "
+                + ("flushes nothing, " if self.has_flushes else "")
+                + "may leave in the caches what it stores, and has its memory in one piece; "
+                "lines of MRAM are stored past the caches and lie in pieces of 128 KiB"
+            )
+        shares = [100 * value / limit.gb_s for value in (self.to_pes_gb_s, self.from_pes_gb_s)]
         verdict = "so" if self.holds else "so NOT"
-        return [
-            f"limit: streaming copy {self.limit_gb_s:.2f} GB/s read + written, "
-            f"{100 * self.limit_gb_s / self.contiguous_gb_s:.0f}% of an ordinary "
-            f"contiguous copy ({self.contiguous_gb_s:.2f} GB/s)",
+        lines.append(
             f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to, {self.from_pes_gb_s:.2f} GB/s from the PEs, "
             f"read + written ({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; "
-            f"at least {100 * SDK_SHARE:.0f}% wanted), {verdict} fair to compare with conventional",
-        ]
+            f"at least {100 * SDK_SHARE:.0f}% wanted), {verdict} fair to compare with conventional"
+        )
+        return lines
 
 
 def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scratch, rounds: int = 5) -> SdkCondition:
@@ -157,26 +211,46 @@ def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scr
     Overwrites the first 2 * size_bytes of MRAM, and the scratch.
     """
     threads = options.get("threads") or machine().threads
-    options = {key: value for key, value in options.items() if key != "technique"}  # type: ignore[assignment]
     rows, copy = scratch.buffers(cube.pes, size_bytes)
-    seconds: list[tuple[float, ...]] = []
+    transfers: list[tuple[float, ...]] = []
+    streams: list[list[float]] = []
     for _ in range(rounds + 1):
-        seconds.append(
+        transfers.append(
             (
                 cube.push_xfer(rows, to_pes=True),
                 cube.push_xfer(rows, to_pes=False),
-                cube.stream_limit(size_bytes, size_bytes, src=0, dst=size_bytes, **options)[0],
                 _core.host_copy(as_bytes(copy), as_bytes(rows), threads),
             )
         )
-    to_pes, from_pes, limit, contiguous = np.median(seconds[1:], axis=0)
-    gigabytes = rows.nbytes / 1e9
-    return SdkCondition(*(2 * gigabytes / took for took in (to_pes, from_pes, limit, contiguous)))
+        streams.append(_stream_seconds(cube, size_bytes, size_bytes, size_bytes, options))
+    to_pes, from_pes, contiguous = (2 * rows.nbytes / took / 1e9 for took in np.median(transfers[1:], axis=0))
+    limits = limit_rates(np.array(streams[1:]), 2 * rows.nbytes)
+    return SdkCondition(to_pes, from_pes, limits, contiguous, options.get("coherence") == "hardware")
 
 
-def make_transfers_alike(options: Options) -> None:
-    """Let the emulated SDK transfer with the same threads and flushes as the collectives are told to."""
-    set_transfer(threads=options.get("threads") or None, flush=options.get("coherence") == "hardware")
+def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
+    """Return the median time of making a hypercube."""
+    seconds = []
+    for _ in range(times):
+        begin = perf_counter()
+        cube = pe_set.hypercube(*lengths)
+        seconds.append(perf_counter() - begin)
+        del cube
+    return float(1e6 * np.median(seconds))
+
+
+def make_transfers_alike(options: Options, sdk_flush: str = "once") -> None:
+    """Let the emulated SDK transfer with the same threads as the collectives are told to, and flush if they do.
+
+    sdk_flush: how often then, a name of SDK_FLUSHES: once as the collectives, or as the stock SDK.
+    """
+    flush = SDK_FLUSHES[sdk_flush if options.get("coherence") == "hardware" else "off"]
+    set_transfer(threads=options.get("threads") or None, flush=flush)
+
+
+def sdk_flush() -> str:
+    """Return how the emulated SDK flushes now, a name of SDK_FLUSHES."""
+    return next(name for name, flush in SDK_FLUSHES.items() if flush == machine().flush)
 
 
 def available_bytes() -> int | None:
@@ -192,8 +266,10 @@ def available_bytes() -> int | None:
 
 def require_memory(pes: int, size_bytes: int) -> None:
     """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
-    # MRAM: input and output. Host: payload and result, and as much again for staging by `conventional`.
-    needed, available = 6 * pes * size_bytes, available_bytes()
+    # MRAM: input and output; huge pages back as much again between its pieces. Host: payload and result, and as much
+    # again for staging by `conventional`.
+    sides = 2 * (2 if machine().hugepages else 1) + 2 + 2
+    needed, available = sides * pes * size_bytes, available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
             f"{format_size(size_bytes)} for each of {pes} PEs need about {format_size(needed)} of memory; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pidcomm.errors import ArgumentError
 
@@ -32,6 +32,13 @@ def parse_positive_size(text: str) -> int:
     return size
 
 
+def parse_count(text: str) -> int:
+    """Return a number of at least 1. Raises ArgumentError."""
+    if not (text.isascii() and text.isdigit()) or int(text) == 0:
+        raise ArgumentError(f"count {text!r} is none; write a number from 1")
+    return int(text)
+
+
 def parse_shape(text: str) -> tuple[int, ...]:
     """Return axis lengths: "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")
@@ -40,9 +47,14 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def parse_names(text: str, table: Mapping[str, object], kind: str) -> list[str]:
-    """Return the names of a comma-separated list, all of the table for "all". Raises ArgumentError for unknown ones."""
-    names = list(table) if text == "all" else text.split(",")
+def parse_names(
+    text: str, table: Mapping[str, object], kind: str, everything: Sequence[str] | None = None
+) -> list[str]:
+    """Return the names of a comma-separated list; for "all" everything, by default all of the table.
+
+    Raises ArgumentError for unknown ones.
+    """
+    names = list(table if everything is None else everything) if text == "all" else text.split(",")
     for name in names:
         if name not in table:
             raise ArgumentError(f"{kind} {name!r} is unknown; use all, {', '.join(table)}")

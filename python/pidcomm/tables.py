@@ -1,4 +1,4 @@
-"""What there is: collectives, element types, operators, techniques, instruction sets, coherence policies and limits, by name.
+"""What there is: collectives, types, operators, techniques, instruction sets, coherence policies and limits, by name.
 
 The rows come from the library's own table (``tables.h``); only the block counts of the collectives are added here.
 """

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -375,7 +376,7 @@ nb::dict get_machine() {
   dict["ranks_per_channel"] = machine.ranks_per_channel;
   dict["threads"] = machine.threads;
   dict["hugepages"] = machine.hugepages == 1;
-  dict["flush"] = machine.flush == 1;
+  dict["flush"] = machine.flush;
   dict["strict"] = machine.strict == 1;
   return dict;
 }
@@ -398,23 +399,32 @@ uint64_t resident_bytes() {
   return bytes;
 }
 
-/// Seconds of an ordinary copy of contiguous memory by `threads` threads.
+/// Seconds of an ordinary copy of contiguous memory by `threads` threads, their start and end apart.
 double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   if (destination.size() != source.size() || threads == 0)
     throw StatusError(PIDCOMM_ERR_ARGUMENT, "a copy needs two arrays of the same size and at least one thread");
   const nb::gil_scoped_release released;
+  std::latch ready(threads), done(threads);
+  std::vector<double> begin(threads);
   const auto share = [&](uint32_t thread) { return source.size() / threads * thread; };
   const auto copy = [&](uint32_t thread) {
+    ready.arrive_and_wait();
+    begin[thread] = now_s();
     const std::size_t end = thread + 1 == threads ? source.size() : share(thread + 1);
     std::memcpy(destination.data() + share(thread), source.data() + share(thread), end - share(thread));
+    done.arrive_and_wait();
   };
-  const double begin = now_s();
-  {
-    std::vector<std::jthread> others;
+  std::vector<std::jthread> others;
+  try {
     for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(copy, thread);
-    copy(0);
+  } catch (...) {  // those that have started wait for all
+    const auto missing = static_cast<std::ptrdiff_t>(threads - others.size());
+    ready.count_down(missing);
+    done.count_down(missing);
+    throw;
   }
-  return now_s() - begin;
+  copy(0);
+  return now_s() - *std::min_element(begin.begin(), begin.end());
 }
 
 void bind_oracle(nb::module_ m) {

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pidcomm
 import pytest
 from pidcomm import bench as benchmark
 from pidcomm import check as checking
+from pidcomm import info as information
+from pidcomm import report as reporting
 from pidcomm.cli import app
 from pidcomm.sizes import parse_shape, parse_size
+from pidcomm.sweep import even_shape
+from typer.main import get_command
 from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = [
-    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_min_us", "t_p50_us", "t_p99_us"),
-    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "wrong", "source", "coherence", "threads", "isa"),
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
+    *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "plan_us"),
+    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_stream", "speed_up"),
+    *("wrong", "source", "coherence", "threads", "isa"),
 ]
+RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 
 
 def run(*arguments: str) -> Any:
@@ -99,6 +108,23 @@ def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
         (["bench", "--shape", "4096", "--mask", "1", "--bytes", "32KiB"], "allocating 4096 PEs"),
         (["demo", "--mask", "101"], "mask"),
         (["bench", "--bytes", "0"], "nothing to time"),
+        (["bench", "alltoall", "--bytes", "8"], "alltoall needs bytes (8) divisible by"),
+        (["bench", "--shape", "8x8,8y"], "shape '8y'"),
+        (["bench", "--shape", "8x8,8", "--mask", "10,01"], "the 1 axes of 8"),
+        (["bench", "--mask", "10,010"], "mask '010' is for 3 axes"),
+        (["bench", "--mask", "10,1a"], "'1a'"),
+        (["bench", "--dtype", "int32,int3"], "dtype 'int3' is unknown"),
+        (["bench", "reduce", "--dtype", "all", "--op", "and"], "float32"),
+        (["bench", "--sweep", "rows=1..2"], "sweep 'rows=1..2' is none; write it as bytes="),
+        (["bench", "--sweep", "bytes"], "sweep 'bytes' is none"),
+        (["bench", "--sweep", "bytes=1..x"], "size 'x'"),
+        (["bench", "--sweep", "bytes=0,8"], "nothing to time"),
+        (["bench", "--sweep", "bytes=96..1KiB"], "'bytes=96..1KiB' does not run from a power of two"),
+        (["bench", "--sweep", "pes=128..64"], "'pes=128..64' does not run from a power of two up"),
+        (["bench", "--sweep", "pes=64,96"], "96 PEs are no power of two"),
+        (["bench", "--sweep", "pes=0"], "count '0'"),
+        (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second over pes"),
+        (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
         (["check", "--cases", "many"], "'--cases'"),
         (["nonsense"], "nonsense"),
     ],
@@ -189,11 +215,16 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         (name, technique) for name in pidcomm.COLLECTIVES for technique in pidcomm.TECHNIQUES
     ]
     for row in rows:
-        assert list(row) == KEYS
+        assert list(row) == KEYS + RUN_KEYS
+        assert (row["version"], row["hugepages"], row["sdk_flush"]) == (pidcomm.__version__, True, "once")
+        assert row["machine"] == {"cpu": information.cpu_name(), "cpus": information.cpus()}
         assert row["wrong"] == 0
         assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
         assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
         assert row["limit_pct"] == pytest.approx(100 * row["bus_gb_s"] / row["limit_gb_s"])
+        assert row["limit_stream"] in pidcomm.STREAMS
+        assert 0 < row["outside_us"] < row["t_p50_us"]
+        assert row["plan_us"] > 0
         assert (row["op"] is None) == (not pidcomm.COLLECTIVES[row["collective"]].takes_op)
     lines = result.stdout.splitlines()
     comments = [line for line in lines if line.startswith("#")]
@@ -208,6 +239,9 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         "geometry",
         "huge pages",
         "dpu_push_xfer",
+        "includes the flushes",
+        "hypercube made in",
+        *pidcomm.STREAMS,
     ):
         assert word in text
     assert len(lines) == len(comments) + 1 + len(rows)
@@ -221,8 +255,18 @@ def test_bench_without_limit_and_small_pages(tmp_path: Path) -> None:
     assert result.returncode == 0, result
     assert "huge pages off" in result.stdout
     (row,) = map(json.loads, path.read_text().splitlines())
-    assert row["limit_gb_s"] is row["limit_pct"] is None
+    assert row["limit_gb_s"] is row["limit_pct"] is row["limit_stream"] is None
+    assert "includes the flushes" not in result.stdout
+    assert "flushes of the emulated SDK: off" in result.stdout
     assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
+
+
+@pytest.mark.parametrize(("choice", "words"), [([], "once, before"), (["--sdk-flush", "stock"], "before and after")])
+def test_bench_says_how_the_emulated_sdk_flushes(choice: list[str], words: str) -> None:
+    command = "bench gather --shape 8x8 --bytes 4KiB --iters 1 --warmup 0 --coherence hardware"
+    result = run(*command.split(), *choice)
+    assert result.returncode == 0, result
+    assert f"flushes of the emulated SDK: {words}" in result.stdout
 
 
 def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +284,158 @@ def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) 
     assert invoke("demo", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
 
 
+def test_bench_writes_json_alone_to_stdout() -> None:
+    arguments = ("--shape", "8x8", "--technique", "tile", "--json", "-", "--iters", "1", "--warmup", "3")
+    result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
+    assert result.returncode == 0, result
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["collective"], row["bytes_per_pe"]) for row in found] == [
+        ("reduce", 8),
+        ("alltoall", 64),
+        ("reduce", 64),
+    ]
+    assert all(row["sdk_flush"] == "off" and row["speed_up"] is None for row in found)
+    assert "skipped: mask 10 of 8x8 selects 8 PEs; alltoall needs bytes (8)" in result.stderr
+
+
+def test_bench_says_at_once_that_it_cannot_write(tmp_path: Path) -> None:
+    result = run("bench", "gather", "--shape", "8x8", "--bytes", "4KiB", "--json", str(tmp_path / "no" / "rows"))
+    assert result.returncode == 2
+    assert "cannot write" in result.stderr
+    assert result.stdout == ""
+
+
+def test_reference_commands_are_commands() -> None:
+    text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
+    commands = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
+    bench = get_command(app).commands["bench"]  # type: ignore[attr-defined]
+    targets = [bench.make_context("bench", command).params["json_target"] for command in commands]
+    assert len(set(targets)) == len(commands) > 0
+    assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
+
+
+def rows_of(result: Any) -> list[dict[str, str]]:
+    """Return the rows of a printed table by column, without the op and the speed-up, which may be empty."""
+    assert result.returncode == 0, result
+    title, *lines = (line for line in result.stdout.splitlines() if not line.startswith("#"))
+    names = title.replace("limit by", "limit_by").split()
+    return [dict(zip(names, line.split(), strict=True)) for line in lines]
+
+
+QUICK = ("--iters", "1", "--warmup", "0")
+
+
+def test_bench_sweeps_over_bytes_and_pes_and_says_what_it_leaves_out() -> None:
+    sweeps = ("--sweep", "bytes=256..1KiB", "--sweep", "pes=64,128", "--mask", "11")
+    result = run("bench", "alltoall", "reduce", *sweeps, "--technique", "tile", *QUICK)
+    assert [(row["collective"], row["shape"], row["bytes/PE"]) for row in rows_of(result)] == [
+        ("reduce", "8x8", "256"),
+        ("alltoall", "8x8", "512"),
+        ("reduce", "8x8", "512"),
+        ("alltoall", "8x8", "1024"),
+        ("reduce", "8x8", "1024"),
+        ("reduce", "16x8", "256"),
+        ("reduce", "16x8", "512"),
+        ("alltoall", "16x8", "1024"),
+        ("reduce", "16x8", "1024"),
+    ]
+    for left_out in (
+        "8x8 selects 64 PEs; alltoall needs bytes (256)",
+        "16x8 selects 128 PEs; alltoall needs bytes (256)",
+        "16x8 selects 128 PEs; alltoall needs bytes (512)",
+    ):
+        assert result.stdout.count(f"# skipped: mask 11 of {left_out}") == 1
+    for shape in ("64 PEs as 8x8", "128 PEs as 16x8"):
+        for size in ("256 bytes", "512 bytes", "1 KiB"):
+            assert f"# {shape}, {size} per PE, ISA {pidcomm.DEFAULT_ISA}" in result.stdout
+    assert "# reduce         tile            6 rows, limit%" in result.stdout
+
+
+def test_bench_covers_every_combination() -> None:
+    lists = ("--shape", "8x8,4x4x4", "--mask", "all", "--dtype", "int8,float64", "--isa", "all", "--bytes", "512")
+    result = run("bench", "allreduce", *lists, *QUICK, "--no-limit", "--no-summary")
+    isas = [name for name, isa in pidcomm.ISAS.items() if isa.is_available and name != "audit"]
+    found = [(row["shape"], row["mask"], row["dtype"], row["technique"]) for row in rows_of(result)]
+    masks = {"8x8": ["10", "01", "11"], "4x4x4": ["100", "010", "110", "001", "101", "011", "111"]}
+    assert found == [
+        (shape, mask, dtype, technique)
+        for shape in masks
+        for _ in isas
+        for mask in masks[shape]
+        for dtype in ("int8", "float64")
+        for technique in pidcomm.TECHNIQUES
+    ]
+    assert "summary" not in result.stdout
+    for isa in isas:
+        assert result.stdout.count(f"per PE, ISA {isa};") == 2
+    result = run("bench", "gather", "--shape", "8x8,64", "--mask", "1,01", "--bytes", "512", *QUICK, "--summary")
+    assert {(row["shape"], row["mask"]) for row in rows_of(result)} == {("8x8", "01"), ("64", "1")}
+    assert "# gather         tile            2 rows, limit%" in result.stdout
+
+
+def test_bench_leaves_out_what_memory_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pidcomm.measure.available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr("pidcomm.cli._use_hugepages", lambda _: None)
+    arguments = ["bench", "gather", "--shape", "8x8", "--technique", "tile", *QUICK, "--sweep"]
+    result = CliRunner().invoke(app, [*arguments, "bytes=1KiB,64KiB"])
+    assert [row["bytes/PE"] for row in rows_of(_Result(result.exit_code, result.output))] == ["1024"]
+    assert "# skipped: 64 KiB for each of 64 PEs need about " in result.output
+    result = CliRunner().invoke(app, [*arguments, "bytes=64KiB"])
+    assert result.exit_code == 2
+
+
+class _Result(NamedTuple):
+    returncode: int
+    stdout: str
+
+
+@pytest.mark.parametrize(
+    ("pes", "axes", "shape"),
+    [(64, 2, (8, 8)), (128, 2, (16, 8)), (1024, 2, (32, 32)), (1024, 3, (16, 8, 8)), (2, 3, (2, 1, 1)), (8, 1, (8,))],
+)
+def test_even_shapes(pes: int, axes: int, shape: tuple[int, ...]) -> None:
+    assert even_shape(pes, axes) == shape
+
+
+def test_the_summary_has_least_median_and_most() -> None:
+    def row(collective: str, technique: str, limit_pct: float | None, speed_up: float | None) -> benchmark.Row:
+        fields: dict[str, Any] = {**dict.fromkeys(KEYS, 1), "collective": collective, "technique": technique}
+        return benchmark.Row(**{**fields, "limit_pct": limit_pct, "speed_up": speed_up})
+
+    rows = [row("alltoall", "tile", limit, gain) for limit, gain in ((90.0, 2.0), (50.0, 8.0), (70.0, 4.0))]
+    rows += [row("reduce", "tile", None, 9.0), row("reduce", "conventional", None, 1.0), row("gather", "tile", 1, None)]
+    _, alltoall, reduce, base, gather, mean = reporting.summary(rows)
+    assert re.sub(" +", " ", alltoall) == "alltoall tile 3 rows, limit% 50 / 70 / 90, speed-up 2.00 / 4.00 / 8.00"
+    assert re.sub(" +", " ", reduce) == "reduce tile 1 rows, limit% -, speed-up 9.00 / 9.00 / 9.00"
+    assert base.split()[:2] == ["reduce", "conventional"]
+    assert gather.endswith("speed-up -")
+    assert mean == "tile: geometric mean of the median speed-ups of 2 collectives 6.00x"
+
+
+def test_every_problem_is_measured_on_a_hypercube_of_its_own(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pidcomm.measure import Scratch, SdkCondition, Trial
+    from pidcomm.oracle import Problem
+
+    problem = Problem("allreduce", (8, 8), "10", 64, "int32")
+    condition = SdkCondition(1.0, 1.0, {"plain": 1.0}, 1.0, has_flushes=False)
+    cubes = []
+    run_trial = Trial.run
+
+    def remember(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        cubes.append(self.cube)
+        return run_trial(self, options)
+
+    monkeypatch.setattr(Trial, "run", remember)
+    schedule = benchmark.Schedule(iters=1, warmup=0, with_limit=False)
+    for _ in range(2):
+        benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), condition)
+    runs = len(cubes) // 2
+    assert [cube is cubes[0] for cube in cubes] == [True] * runs + [False] * runs
+    assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
+
+
 def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
     from pidcomm.measure import Scratch, Trial
     from pidcomm.oracle import Problem
@@ -249,6 +445,25 @@ def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.Mon
     assert trial.check({"technique": "tile"}).wrong == 0
     monkeypatch.setattr(Trial, "run", lambda self, options: None)
     assert trial.check({"technique": "tile"}).wrong == 64 * 16
+
+
+def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
+    from pidcomm.measure import SdkCondition, best_limit, limit_rates
+
+    seconds = np.array([[5.0, 4.0, 2.0, 8.0, 1.0], [5.0, 4.0, 2.0, 8.0, 9.0], [5.0, 4.0, 2.0, 8.0, 9.0]])
+    rates = limit_rates(seconds, 10**9)
+    assert list(rates) == list(pidcomm.STREAMS)
+    assert best_limit(rates) == (list(pidcomm.STREAMS)[2], 0.5)
+    explanation = "the limit is below 90%"
+    for contiguous, has_flushes, explained in (
+        (0.5, False, None),
+        (0.6, False, "128 KiB"),
+        (0.6, True, "flushes nothing"),
+    ):
+        lines = SdkCondition(1.0, 1.0, rates, contiguous, has_flushes).lines()
+        found = [line for line in lines if explanation in line]
+        assert found == [] if explained is None else explained in found[0]
+        assert ("includes the flushes" in lines[0]) == has_flushes
 
 
 @pytest.mark.parametrize(

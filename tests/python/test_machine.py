@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pidcomm
 import pytest
+from pidcomm.machine import Flush
 
 PROGRAM = """
 import json, numpy as np, pidcomm
@@ -29,6 +31,10 @@ with pidcomm.allocate() as pes:
     kept = bool((cube.read(1, np.int64)[:, 0] == np.arange(176)).all())
 pidcomm.set_transfer(threads=2, flush=False)
 changed = pidcomm.machine()
+flushes = []
+for flush in ("once", True, False):
+    pidcomm.set_transfer(flush=flush)
+    flushes.append([pidcomm.machine().flush, pidcomm.machine(ranks=2, flush=flush).flush])
 wrong = []
 for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32}, {"disabled": [(0, 8, 0)]},
                  {"disabled": [(99, 0, 0)]}, {"disabled": [7]}):
@@ -38,14 +44,15 @@ for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32}
     except pidcomm.ArgumentError:
         pass
 restored = pidcomm.machine(disabled=())
-print(json.dumps([default == restored, vars(small), count, busy, shape, kept, changed.threads, changed.flush, wrong]))
+print(json.dumps([default == restored, vars(small), count, busy, shape, kept, changed.threads, changed.flush, flushes,
+                  wrong]))
 """
 
 
 def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
     # In a process of its own: the machine belongs to the process.
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    is_restored, small, count, busy, shape, kept, threads, flush, wrong = json.loads(result.stdout)
+    is_restored, small, count, busy, shape, kept, threads, flush, flushes, wrong = json.loads(result.stdout)
     assert is_restored
     assert small == {
         "ranks": 3,
@@ -62,12 +69,27 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
     assert "190" in shape
     assert kept
     assert (threads, flush) == (2, False)
+    assert flushes == [["once", "once"], [True, True], [False, False]]
     assert wrong == []
 
 
 def test_transfer_settings_are_checked() -> None:
     with pytest.raises(pidcomm.ArgumentError, match=r"threads \(0\)"):
         pidcomm.set_transfer(threads=0)
+    with pytest.raises(pidcomm.ArgumentError, match="flush 'twice' is unknown; use True, False or 'once'"):
+        pidcomm.set_transfer(flush="twice")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("flush", ["once", True, False])
+def test_transfers_are_right_with_every_flush(cube: pidcomm.Hypercube, flush: Flush) -> None:
+    before = pidcomm.machine().flush
+    rows = np.arange(64 * 100, dtype=np.int64).reshape(64, 100)
+    try:
+        pidcomm.set_transfer(flush=flush)
+        cube.write(rows, technique="conventional")
+        assert (cube.read(100, np.int64, technique="conventional") == rows).all()
+    finally:
+        pidcomm.set_transfer(flush=before)
 
 
 def test_import_is_quick_and_quiet() -> None:
