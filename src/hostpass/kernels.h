@@ -16,22 +16,25 @@ namespace pidcomm {
 /// at hand: with 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
 inline constexpr uint32_t kStepWords = 8;
 
+/// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.
+inline constexpr uint32_t kFoldStepWords = 16;
+
 /// Items that one call handles at most: pairs of banks on both sides.
-inline constexpr uint32_t kMaxItems = 8;
+inline constexpr uint32_t kMaxItems = 4;
 
 /// Scratch of a call: 8 accumulator lines per word of a step of every item.
-inline constexpr std::size_t kItemScratchBytes = std::size_t{kStepWords} * 8 * 64;
+inline constexpr std::size_t kItemScratchBytes = std::size_t{kFoldStepWords} * 8 * 64;
 inline constexpr std::size_t kScratchBytes = kItemScratchBytes * kMaxItems;
 
 struct TileCall;
 struct TileItem;
 
-/// Words [word, word + count) of a call, at most kStepWords.
+/// Words [word, word + count) of a call.
 struct Step {
   uint32_t word, count;
 };
 
-/// Lines that wait to be stored: those of item i from lines + i * kItemScratchBytes on.
+/// Lines that wait to be stored: those of item i from line i * item_lines on.
 struct Store {
   const std::byte *lines;
   Step step;
@@ -40,10 +43,10 @@ struct Store {
 /// The functions that depend on element type and operator. Lines are in PIM order for byte-wise operators and in host order (word i is
 /// lane i) otherwise.
 struct Reducer {
-  /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The lines of word w and
-  /// block j of item i go to sums + i * kItemScratchBytes, as line j * kStepWords + w. What `store` names (null: nothing) is stored on the
-  /// way, to every stream of every item.
-  void (*accumulate)(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
+  /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. sums: lines; those of
+  /// item i begin at line i * item_lines, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is stored
+  /// on the way, to every stream of every item.
+  void (*accumulate)(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
   void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
   /// into (op)= from, `bytes` bytes in host order, a multiple of 8; both may be unaligned.

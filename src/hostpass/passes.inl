@@ -40,11 +40,11 @@ std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 /// Words by which loads run after prefetches.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// visit(step) for every step of a call; the first one is as long as the call says, the others kStepWords, but for the last.
-template <class Visit>
+/// visit(step) for every step of a call; the first one is as long as the call says, the others StepWords, but for the last.
+template <uint32_t StepWords = kStepWords, class Visit>
 void each_step(const TileCall &call, const Visit &visit) {
-  Step step = {0, call.first_words};
-  for (; step.word < call.words; step.word += step.count, step.count = kStepWords) {
+  Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
+  for (; step.word < call.words; step.word += step.count, step.count = StepWords) {
     if (step.count > call.words - step.word) step.count = call.words - step.word;
     visit(step);
   }
@@ -277,64 +277,73 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
-/// Visits of streams by which the loads of a reduction run after prefetches. A visit is a step of every item.
-constexpr uint32_t kAheadVisits = 4;
+/// Lines, of all items, by which the loads of a reduction run after prefetches.
+constexpr uint32_t kAheadLines = 64;
 
-/// What to prefetch while stream `s` is visited: words [word, word + count) of another one.
-struct Ahead {
-  uint32_t stream;
+/// One visit of a reduction: the streams of Members members of a block, side by side.
+struct Visit {
+  uint32_t first_stream;
   Step step;
 };
-Ahead ahead_of(const TileCall &call, Step step, uint32_t s) {
-  const uint32_t stream = (s + kAheadVisits) % call.in_count, steps = (s + kAheadVisits) / call.in_count;
-  const uint32_t word = step.word + steps * kStepWords;
+
+/// The visit that is `later` visits after number `index` of a step, cut to what may be fetched ahead.
+Visit visit_after(const TileCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
+  const uint32_t visits = call.in_count / members, target = index + later;
+  const uint32_t word = step.word + target / visits * step.count, v = target % visits;
   const uint32_t left = word < call.prefetch_end ? call.prefetch_end - word : 0;
-  return {stream, {word, left < step.count ? left : step.count}};
+  return {v / blocks * members * blocks + v % blocks, {word, left < step.count ? left : step.count}};
 }
 
 /// Streams to store by the time that `visited` of `members` are loaded.
 uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t members) {
   const uint32_t pairs = call.out_count / call.out_neighbours;
-  return (visited < members ? pairs * visited / members : pairs) * call.out_neighbours;
+  return pairs * visited / members * call.out_neighbours;
+}
+
+template <class T, int Op, bool Bytewise, int Members>
+void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store) {
+  const uint32_t members = call.in_count / blocks;
+  const uint32_t visit_lines = Members * call.item_count * kStepWords;
+  const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
+  for (uint32_t index = 0; index < call.in_count / Members; ++index) {
+    const uint32_t member = index / blocks * Members, block = index % blocks;
+    const uint32_t s = member * blocks + block;
+    const Visit ahead = visit_after(call, step, index, later, Members, blocks);
+    const bool stores = store != nullptr && block == blocks - 1;
+    const uint32_t first_out = stores ? share_of_streams(call, member, members) : 0;
+    const uint32_t last_out = stores ? share_of_streams(call, member + Members, members) : 0;
+    const uint32_t words = stores && store->step.count > step.count ? store->step.count : step.count;
+    for (uint32_t w = 0; w < words; ++w) {
+      if (w < step.count) {
+        for (uint32_t i = 0; i < call.item_count; ++i) {
+          const std::byte *const *const in = call.items[i].in;
+          Line *const sum = reinterpret_cast<Line *>(sums) + i * item_lines + block * step.count + w;
+          Line line = kZeroLine;
+          for (uint32_t m = 0; m < Members; ++m) {
+            if (w < ahead.step.count) Isa::prefetch_line(line_at(in[ahead.first_stream + m * blocks], ahead.step.word + w));
+            Line next = Isa::load_line(line_at(in[s + m * blocks], step.word + w));
+            if constexpr (!Bytewise) next = Isa::transpose(next);
+            line = m == 0 ? (member == 0 ? next : combine_lines<T, Op>(*sum, next)) : combine_lines<T, Op>(line, next);
+          }
+          *sum = line;
+        }
+      }
+      if (stores && w < store->step.count)  // a share of what waits, so that reads and writes alternate
+        for (uint32_t o = first_out; o < last_out; ++o)
+          for (uint32_t i = 0; i < call.item_count; ++i)
+            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), reinterpret_cast<const Line *>(store->lines)[i * item_lines + w]);
+    }
+  }
 }
 
 template <class T, int Op, bool Bytewise>
-void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store) {
   const uint32_t members = call.in_count / blocks;
-  const auto get = [](const std::byte *at) {
-    const Line line = Isa::load_line(at);
-    if constexpr (Bytewise)
-      return line;
-    else
-      return Isa::transpose(line);
-  };
-  for (uint32_t m = 0; m < members; m += 2) {  // two at once: half the work on the sums
-    const bool is_first = m == 0, is_single = m + 1 == members;
-    for (uint32_t block = 0; block < blocks; ++block) {
-      const uint32_t s = m * blocks + block, t = is_single ? s : s + blocks;
-      const Ahead after_s = ahead_of(call, step, s), after_t = ahead_of(call, step, t);
-      for (uint32_t i = 0; i < call.item_count; ++i) {
-        const std::byte *const *const in = call.items[i].in;
-        const std::byte *const from_s = line_at(in[s], step.word), *const from_t = line_at(in[t], step.word);
-        const std::byte *const next_s = line_at(in[after_s.stream], after_s.step.word);
-        const std::byte *const next_t = line_at(in[after_t.stream], after_t.step.word);
-        Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemScratchLines + block * kStepWords;
-        for (uint32_t w = 0; w < step.count; ++w) {
-          if (w < after_s.step.count) Isa::prefetch_line(line_at(next_s, w));
-          Line line = get(line_at(from_s, w));
-          if (!is_first) line = combine_lines<T, Op>(sum[w], line);
-          if (!is_single) {
-            if (w < after_t.step.count) Isa::prefetch_line(line_at(next_t, w));
-            line = combine_lines<T, Op>(line, get(line_at(from_t, w)));
-          }
-          sum[w] = line;
-        }
-      }
-    }
-    if (store != nullptr)  // a share of what waits to be stored, so that reads and writes alternate
-      put_streams(call, store->step, reinterpret_cast<const Line *>(store->lines), kItemScratchLines, share_of_streams(call, m, members),
-                  share_of_streams(call, m + 2, members));
-  }
+  const auto function = members % 8 == 0   ? accumulate_members<T, Op, Bytewise, 8>
+                        : members % 4 == 0 ? accumulate_members<T, Op, Bytewise, 4>
+                        : members % 2 == 0 ? accumulate_members<T, Op, Bytewise, 2>
+                                           : accumulate_members<T, Op, Bytewise, 1>;
+  function(call, step, sums, blocks, item_lines, store);
 }
 
 template <class T, int Op, bool Bytewise, int Bit>
@@ -405,9 +414,9 @@ void exchange_sums_in(const TileCall &call, Step step) {
     Line *const sums = lines_of(call, item);
     for (uint32_t w = 0; w < step.count; ++w) {
       Line tile[kLines];
-      for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * kStepWords + w];
+      for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * step.count + w];
       transpose_tile<Mask, Order>(tile);
-      for (uint32_t i = 0; i < kLines; ++i) sums[i * kStepWords + w] = tile[i];
+      for (uint32_t i = 0; i < kLines; ++i) sums[i * step.count + w] = tile[i];
     }
   }
 }
@@ -422,14 +431,14 @@ void transpose_lines(Line *lines, uint32_t count) {
 
 void pass_fold_blocks(const TileCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
-  each_step(call, [&](Step step) {
-    call.reducer->accumulate(call, step, call.scratch, blocks, nullptr);
+  each_step<kFoldStepWords>(call, [&](Step step) {
+    call.reducer->accumulate(call, step, call.scratch, blocks, kItemScratchLines, nullptr);
     PIDCOMM_BY_LANE_MASK(exchange_sums, call, step);
     for (uint32_t item = 0; item < call.item_count; ++item) {
       Line *const sums = lines_of(call, item);
       for (uint32_t pace = 1; pace < blocks; pace *= 2)
         for (uint32_t i = 0; i < blocks; i += 2 * pace)
-          call.reducer->combine(bytes_of(&sums[i * kStepWords]), bytes_of(&sums[(i + pace) * kStepWords]), step.count * sizeof(Line));
+          call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
       if (!call.bytewise) transpose_lines(sums, step.count);
     }
     put_everywhere(call, step);
@@ -452,7 +461,7 @@ void pass_fold_lanes(const TileCall &call) {
   uint32_t turn = 0;
   each_step(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
-    call.reducer->accumulate(call, step, bytes_of(sums), 1, store.lines == nullptr ? nullptr : &store);
+    call.reducer->accumulate(call, step, bytes_of(sums), 1, kItemScratchLines, store.lines == nullptr ? nullptr : &store);
     fold_sums(call, step, sums, true);
     store = {bytes_of(sums), step};
   });
@@ -461,7 +470,7 @@ void pass_fold_lanes(const TileCall &call) {
 
 void pass_fold_to_host(const TileCall &call) {
   each_step(call, [&](Step step) {
-    call.reducer->accumulate(call, step, call.scratch, 1, nullptr);
+    call.reducer->accumulate(call, step, call.scratch, 1, kItemScratchLines, nullptr);
     fold_sums(call, step, lines_of(call, 0), false);
     for (uint32_t i = 0; i < call.item_count; ++i) {
       for (uint32_t o = 0; o < call.out_count; ++o) {
