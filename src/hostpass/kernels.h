@@ -19,9 +19,6 @@ inline constexpr uint32_t kStepWords = 8;
 /// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.
 inline constexpr uint32_t kFoldStepWords = 16;
 
-/// Items that one call handles at most: pairs of banks on both sides.
-inline constexpr uint32_t kMaxItems = 4;
-
 /// Scratch of a call: 8 accumulator lines per word of a step of every item.
 inline constexpr std::size_t kItemScratchBytes = std::size_t{kFoldStepWords} * 8 * 64;
 inline constexpr std::size_t kScratchBytes = kItemScratchBytes * kMaxItems;

@@ -57,8 +57,9 @@ Pointer line_at(Pointer stream, uint32_t w) {
 }
 
 /// Line `w` of a stream, and a prefetch of a later one.
+template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
 Line next_line(const TileCall &call, const std::byte *stream, uint32_t w) {
-  if (w + kPrefetchWords < call.prefetch_end) Isa::prefetch_line(line_at(stream, w + kPrefetchWords));
+  if (w + kPrefetchWords < call.prefetch_end) Prefetch(line_at(stream, w + kPrefetchWords));
   return Isa::load_line(line_at(stream, w));
 }
 
@@ -112,7 +113,7 @@ void transpose_words(const TileCall &call) {
       const TileItem &streams = call.items[item];
       Line tile[Tiles][kLines];
       for (int t = 0; t < Tiles; ++t)
-        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line(call, streams.in[t * kLines + i], w);
+        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, streams.in[t * kLines + i], w);
       for (int t = 0; t < Tiles; ++t) {
         transpose_tile<Mask>(tile[t]);
         for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
@@ -331,7 +332,8 @@ void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32
       if (stores && w < store->step.count)  // a share of what waits, so that reads and writes alternate
         for (uint32_t o = first_out; o < last_out; ++o)
           for (uint32_t i = 0; i < call.item_count; ++i)
-            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), reinterpret_cast<const Line *>(store->lines)[i * item_lines + w]);
+            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w),
+                            reinterpret_cast<const Line *>(store->lines)[i * item_lines + w]);
     }
   }
 }

@@ -89,12 +89,22 @@ PairStep pair_step(uint32_t count, uint32_t egs) {
   return {below, count / (2 * below)};
 }
 
-/// Moves the pair steps of the outer loops into lockstep. A step of the input alone stays where it is when every item is stored to all
-/// members: the output is then the larger part by far, and has its own pairs.
+uint32_t streams_of(const Side &side) {
+  uint32_t streams = 1;
+  for (const StreamLoop &loop : side.streams) streams *= loop.count;
+  return streams;
+}
+
+/// Moves the pair steps of the outer loops into lockstep; those of the output are the fastest, so that neighbouring lines are stored one
+/// after the other. The banks below go along where an item has so few streams that one pair of banks would not keep memory busy. A step of
+/// the input alone stays where it is when every item is stored to all members: the output is then the larger part by far, and has its own
+/// pairs.
 void pair_loops(TilePlan &tile) {
   const bool stores_to_members =
       std::any_of(tile.out.streams.begin(), tile.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
+  const uint32_t item_streams = std::max(streams_of(tile.in), streams_of(tile.out));
   std::vector<Loop> rest;
+  uint32_t items = 1;
   for (const Loop &loop : tile.outer) {
     const PairStep pair = pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
@@ -104,9 +114,16 @@ void pair_loops(TilePlan &tile) {
       rest.push_back(loop);
       continue;
     }
+    items *= 2;
     rest.push_back(part("", pair.above, 2 * pair.below));
-    rest.push_back(part("_low", pair.below, 1));
-    tile.lockstep.push_back(part("_pair", 2, pair.below));
+    if (items * pair.below * item_streams <= kMaxItems) {
+      items *= pair.below;
+      tile.lockstep.push_back(part("_low", pair.below, 1));
+    } else {
+      rest.push_back(part("_low", pair.below, 1));
+    }
+    const bool moves_output = loop.out_egs != 0;
+    tile.lockstep.insert(moves_output ? tile.lockstep.end() : tile.lockstep.begin(), part("_pair", 2, pair.below));
   }
   tile.outer = std::move(rest);
 }

@@ -63,6 +63,9 @@ struct Loop {
   uint64_t in_bytes, out_bytes;
 };
 
+/// Items that are carried out in lockstep at most.
+inline constexpr uint32_t kMaxItems = 8;
+
 /// The affine form. Threads share `outer` x words; each runs `ordered` one after another on its words; `lockstep` loops run inside every
 /// chunk of words, so that the banks d and d+4, whose lines are neighbours, are visited together.
 struct TilePlan {
