@@ -417,6 +417,9 @@ void exchange_sums_in(const TileCall &call, Step step) {
     for (uint32_t w = 0; w < step.count; ++w) {
       Line tile[kLines];
       for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * step.count + w];
+      const uint32_t ahead = step.word + step.count + w;
+      if (ahead < call.prefetch_end)  // the first member's lines of the next step, so that memory does not idle here
+        for (int stream = 0; stream < kLines; ++stream) Isa::prefetch_far(line_at(call.items[item].in[stream], ahead));
       transpose_tile<Mask, Order>(tile);
       for (uint32_t i = 0; i < kLines; ++i) sums[i * step.count + w] = tile[i];
     }
