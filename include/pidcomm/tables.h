@@ -59,15 +59,16 @@
   X(NONE, 1, "none")          \
   X(HARDWARE, 2, "hardware")
 
-/* X(ENUM, code, name, streams, turn, ahead): orders in which the streaming limit visits memory. Each thread moves a run of `streams` pairs
- * of neighbouring banks side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves that to
- * the processor). */
-#define PIDCOMM_STREAMS(X)                 \
-  X(PLAIN, 1, "plain", 1, 8, 0)            \
-  X(SEQUENTIAL, 2, "sequential", 1, 8, 32) \
-  X(BANKS4, 3, "banks4", 4, 8, 8)          \
-  X(BANKS4_FAR, 4, "banks4_far", 4, 8, 32) \
-  X(BANKS8, 5, "banks8", 8, 8, 8)
+/* X(ENUM, code, name, streams, turn, ahead, level): orders in which the streaming limit visits memory. Each thread moves a run of `streams`
+ * pairs of neighbouring banks side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves
+ * that to the processor) into the cache of that level. */
+#define PIDCOMM_STREAMS(X)                          \
+  X(PLAIN, 1, "plain", 1, 8, 0, 1)                  \
+  X(SEQUENTIAL, 2, "sequential", 1, 8, 32, 1)       \
+  X(SEQUENTIAL_L2, 3, "sequential_l2", 1, 8, 32, 2) \
+  X(BANKS4, 4, "banks4", 4, 8, 8, 1)                \
+  X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
+  X(BANKS8, 6, "banks8", 8, 8, 8, 1)
 
 /* X(ENUM, code, what it means). The sentence with the offending values is pidcomm_last_error(). */
 #define PIDCOMM_STATUSES(X)                                                                   \

@@ -38,7 +38,7 @@ void flush_window(const Kernels &kernels, const std::vector<Column> &columns, ui
 /// A row of PIDCOMM_STREAMS.
 struct StreamOrder {
   int code;
-  uint32_t streams, turn_words, ahead_words;
+  uint32_t streams, turn_words, ahead_words, ahead_level;
 };
 
 /// Null if the code is unknown.

@@ -87,6 +87,7 @@ class StreamWorker {
       call.words = static_cast<uint32_t>(now);
       call.turn_words = order_.turn_words;
       call.ahead_words = order_.ahead_words;
+      call.ahead_level = order_.ahead_level;
       kernels_.stream(call);
       done += now;
     }
@@ -102,7 +103,7 @@ class StreamWorker {
 }  // namespace
 
 const StreamOrder *stream_order(int stream) {
-#define PIDCOMM_ROW(ENUM, code, name, streams, turn, ahead) {code, streams, turn, ahead},
+#define PIDCOMM_ROW(ENUM, code, name, streams, turn, ahead, level) {code, streams, turn, ahead, level},
   static constexpr StreamOrder kOrders[] = {PIDCOMM_STREAMS(PIDCOMM_ROW)};
 #undef PIDCOMM_ROW
   static_assert(std::all_of(std::begin(kOrders), std::end(kOrders), [](const StreamOrder &order) { return order.streams <= kMaxStreams; }));

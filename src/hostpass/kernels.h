@@ -81,6 +81,7 @@ struct StreamCall {
   uint32_t streams, banks, words;
   uint32_t turn_words;    // of one stream before the next
   uint32_t ahead_words;   // by which loads run after prefetches; 0: no prefetch
+  uint32_t ahead_level;   // of the cache to fetch into, 1 or 2
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
 };
 

@@ -655,7 +655,9 @@ void stream_lines(const StreamCall &call) {
           const uint64_t at = kLineStride * w + kLineBytes * bank;
           Line line = kZeroLine;
           if (call.in != nullptr) {
-            if (prefetches) Isa::prefetch_line(call.in[s] + at + kLineStride * call.ahead_words);
+            if (prefetches)
+              call.ahead_level == 1 ? Isa::prefetch_line(line_at(call.in[s] + at, call.ahead_words))
+                                    : Isa::prefetch_far(line_at(call.in[s] + at, call.ahead_words));
             line = Isa::load_line(call.in[s] + at);
           }
           if (call.out != nullptr)
