@@ -124,7 +124,7 @@ PIDCOMM_API const char *pidcomm_version(void);
 /* The sentence of the last error on this thread; "" if the last call succeeded. Valid until the next call on this thread. */
 PIDCOMM_API const char *pidcomm_last_error(void);
 
-/* Names of codes as in tables.h ("alltoall", "int32", "sum", "tile", "avx512bw", "hardware", "streams8"); NULL if the code is unknown. */
+/* Names of codes as in tables.h ("alltoall", "int32", "sum", "tile", "avx512bw", "hardware", "banks4"); NULL if the code is unknown. */
 PIDCOMM_API const char *pidcomm_status_name(int status);
 PIDCOMM_API const char *pidcomm_collective_name(int collective);
 PIDCOMM_API const char *pidcomm_type_name(int type);

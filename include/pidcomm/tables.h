@@ -1,4 +1,5 @@
-/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy and status.
+/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy, order of the limit and
+ * status.
  *
  * Everything that lists them (C enumerators, C names, Python names, the command line, benchmark and test grids) is expanded from here.
  * Codes are part of the ABI: add rows at the end, never renumber. */

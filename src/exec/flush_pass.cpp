@@ -2,7 +2,8 @@
 //
 // PEs write MRAM behind the caches, so a line that is in one when the host becomes the owner may be old. One sweep over the whole window
 // and one fence per thread cost far less than a fence every few lines: a fence waits for every store under way. Flushing again after use
-// would add nothing: whoever loads next has to flush first anyway, and lines of MRAM are never dirty in a cache.
+// would add nothing: whoever loads next has to flush first anyway, and the passes leave no line dirty, as they store whole lines past the
+// caches.
 #include <algorithm>
 
 #include "exec/host_pass.h"

@@ -12,8 +12,8 @@
 
 namespace pidcomm {
 
-/// Words that a pass handles at most before it goes from bank d to bank d + 4, so that both lines of a pair are used while memory has them
-/// at hand: with 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
+/// Words after which a pass goes from one stream to the next, unless it says otherwise: both lines of a pair of banks are to be used while
+/// memory has them at hand. With 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
 inline constexpr uint32_t kStepWords = 8;
 
 /// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.

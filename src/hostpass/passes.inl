@@ -304,7 +304,7 @@ uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t membe
 template <class T, int Op, bool Bytewise, int Members>
 void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store) {
   const uint32_t members = call.in_count / blocks;
-  const uint32_t visit_lines = Members * call.item_count * kStepWords;
+  const uint32_t visit_lines = Members * call.item_count * step.count;
   const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
   for (uint32_t index = 0; index < call.in_count / Members; ++index) {
     const uint32_t member = index / blocks * Members, block = index % blocks;
@@ -564,10 +564,15 @@ void pass_to_host(const TileCall &call) {
     each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
 }
 
-bool has_every_lane(const std::byte *const *rows) {
-  bool has = true;
-  for (uint32_t lane = 0; lane < 8; ++lane) has &= rows[lane] != nullptr;
-  return has;
+/// How the lanes of an item have their rows.
+enum class RowLanes { some_missing, all, shared };
+RowLanes row_lanes(const std::byte *const *rows) {
+  bool has_all = true, is_shared = rows[0] != nullptr;
+  for (uint32_t lane = 0; lane < 8; ++lane) {
+    has_all &= rows[lane] != nullptr;
+    is_shared &= rows[lane] == rows[0];
+  }
+  return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
 }
 
 /// 8 words of 8 rows -> lines in PIM order; put(w, line) for each. Whole: no row is missing.
@@ -585,6 +590,17 @@ void tile_from_host(const TileItem &item, uint32_t word, const Put &put) {
   for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
 }
 
+/// The same where all lanes have the same row.
+template <class Put>
+void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
+  __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);
+  for (uint32_t w = 0; w < kStepWords; ++w) {
+    Line line;
+    for (Line::Part &part : line.part) part = Line::Part{} + load_word(host_word(row, word + w));
+    put(w, Isa::transpose(line));
+  }
+}
+
 /// A few words of rows -> lines in PIM order; put(w, line) for each.
 template <class Put>
 void words_from_host(const TileItem &item, Step step, const Put &put) {
@@ -597,10 +613,12 @@ void words_from_host(const TileItem &item, Step step, const Put &put) {
 }
 
 template <class Put>
-void from_host(const TileItem &item, Step step, bool is_whole, const Put &put) {
+void from_host(const TileItem &item, Step step, RowLanes lanes, const Put &put) {
   if (step.count != kStepWords)
     words_from_host(item, step, put);
-  else if (is_whole)
+  else if (lanes == RowLanes::shared)
+    shared_from_host(item.in[0], step.word, put);
+  else if (lanes == RowLanes::all)
     tile_from_host<true>(item, step.word, put);
   else
     tile_from_host<false>(item, step.word, put);
@@ -618,18 +636,18 @@ void keep_bytes(const TileCall &call, Step step, const std::byte *stream, Line *
 }
 
 void pass_from_host(const TileCall &call) {
-  bool is_whole = true;
-  for (uint32_t i = 0; i < call.item_count; ++i) is_whole &= has_every_lane(call.items[i].in);
+  RowLanes lanes[kMaxItems];
+  for (uint32_t i = 0; i < call.item_count; ++i) lanes[i] = row_lanes(call.items[i].in);
   const bool is_direct = call.out_count == 1 && call.keep_lanes == 0;
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const TileItem &item = call.items[i];
       if (is_direct) {
         std::byte *const to = line_at(item.out[0], step.word);
-        from_host(item, step, is_whole, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+        from_host(item, step, lanes[i], [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
       } else {
         Line *const lines = lines_of(call, i);
-        from_host(item, step, is_whole, [lines](uint32_t w, Line line) { lines[w] = line; });
+        from_host(item, step, lanes[i], [lines](uint32_t w, Line line) { lines[w] = line; });
         if (call.keep_lanes != 0) keep_bytes(call, step, item.out[0], lines);
       }
     }

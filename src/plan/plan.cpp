@@ -103,25 +103,27 @@ void pair_loops(TilePlan &tile) {
   const bool stores_to_members =
       std::any_of(tile.out.streams.begin(), tile.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
   const uint32_t item_streams = std::max(streams_of(tile.in), streams_of(tile.out));
-  std::vector<Loop> rest;
+  const auto pair_of = [&](const Loop &loop) {
+    return loop.out_egs == 0 && stores_to_members ? PairStep{0, 0} : pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+  };
   uint32_t items = 1;
+  for (const Loop &loop : tile.outer)
+    if (pair_of(loop).below != 0) items *= 2;
+  if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have scratch");
+  std::vector<Loop> rest;
   for (const Loop &loop : tile.outer) {
-    const PairStep pair = pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+    const PairStep pair = pair_of(loop);
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
       return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
     };
-    if (pair.below == 0 || (loop.out_egs == 0 && stores_to_members)) {
+    if (pair.below == 0) {
       rest.push_back(loop);
       continue;
     }
-    items *= 2;
     rest.push_back(part("", pair.above, 2 * pair.below));
-    if (items * pair.below * item_streams <= kMaxItems) {
-      items *= pair.below;
-      tile.lockstep.push_back(part("_low", pair.below, 1));
-    } else {
-      rest.push_back(part("_low", pair.below, 1));
-    }
+    const bool takes_low = items * pair.below * item_streams <= kMaxItems;
+    if (takes_low) items *= pair.below;
+    (takes_low ? tile.lockstep : rest).push_back(part("_low", pair.below, 1));
     const bool moves_output = loop.out_egs != 0;
     tile.lockstep.insert(moves_output ? tile.lockstep.end() : tile.lockstep.begin(), part("_pair", 2, pair.below));
   }

@@ -79,6 +79,7 @@ void write_side(JsonWriter &json, const char *key, const Side &side) {
     json.close('}');
   }
   json.close(']');
+  json.number("neighbours", side.neighbours);
   json.close('}');
 }
 

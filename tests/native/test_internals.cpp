@@ -217,9 +217,30 @@ TEST(Plan_Is32x32AlltoallInThisForm) {
       "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": 1, \"out_bytes\": 0}, "
       "{\"name\": \"source\", \"count\": 4, \"in_egs\": 1, \"in_bytes\": 0, \"out_egs\": 0, \"out_bytes\": 262144}], \"ordered\": [], "
       "\"lockstep\": [{\"name\": \"set_pair\", \"count\": 2, \"in_egs\": 4, \"in_bytes\": 0, \"out_egs\": 4, \"out_bytes\": 0}], "
-      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}]}, "
-      "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}]}}}";
+      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], \"neighbours\": 1}, "
+      "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], "
+      "\"neighbours\": 1}}}";
   CHECK_EQ(json, std::string(want));
+}
+
+TEST(Plan_ItemsInLockstepHaveScratchForEveryShape) {
+  uint32_t most = 0;
+  for (const std::vector<uint32_t> &lengths :
+       std::vector<std::vector<uint32_t>>{{8, 16, 4, 3}, {8, 16, 4}, {16, 8, 8}, {32, 32}, {1024}, {8, 8, 16}, {8, 2, 4, 8}, {4, 4, 64}}) {
+    for (uint32_t bits = 0; bits < 1u << lengths.size(); ++bits) {
+      std::string mask;
+      for (std::size_t axis = 0; axis < lengths.size(); ++axis) mask += (bits >> axis & 1) != 0 ? '1' : '0';
+      for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
+        const Plan plan = plan_of(lengths, collective, mask.c_str(), 1536 * 64, 1 << 20);
+        CHECK(plan.tile.has_value());
+        uint32_t items = 1;
+        for (const Loop &loop : plan.tile->lockstep) items *= loop.count;
+        CHECK(items <= kMaxItems);
+        most = std::max(most, items);
+      }
+    }
+  }
+  CHECK_EQ(most, kMaxItems);
 }
 
 TEST(Plan_SizeDoesNotDependOnThePes) {
