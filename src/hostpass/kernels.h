@@ -31,7 +31,7 @@ struct Step {
   uint32_t word, count;
 };
 
-/// Lines that wait to be stored: those of item i from line i * item_lines on.
+/// Lines that wait to be stored: those of item i from lines + i * kItemScratchBytes on.
 struct Store {
   const std::byte *lines;
   Step step;
@@ -40,10 +40,10 @@ struct Store {
 /// The functions that depend on element type and operator. Lines are in PIM order for byte-wise operators and in host order (word i is
 /// lane i) otherwise.
 struct Reducer {
-  /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. sums: lines; those of
-  /// item i begin at line i * item_lines, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is stored
-  /// on the way, to every stream of every item.
-  void (*accumulate)(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store);
+  /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The sums of item i
+  /// begin at sums + i * kItemScratchBytes, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is
+  /// stored on the way, to every stream of every item.
+  void (*accumulate)(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
   void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
   /// into (op)= from, `bytes` bytes in host order, a multiple of 8; both may be unaligned.

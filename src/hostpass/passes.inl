@@ -302,7 +302,7 @@ uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t membe
 }
 
 template <class T, int Op, bool Bytewise, int Members>
-void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store) {
+void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t members = call.in_count / blocks;
   const uint32_t visit_lines = Members * call.item_count * step.count;
   const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
@@ -318,7 +318,7 @@ void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32
       if (w < step.count) {
         for (uint32_t i = 0; i < call.item_count; ++i) {
           const std::byte *const *const in = call.items[i].in;
-          Line *const sum = reinterpret_cast<Line *>(sums) + i * item_lines + block * step.count + w;
+          Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemScratchLines + block * step.count + w;
           Line line = kZeroLine;
           for (uint32_t m = 0; m < Members; ++m) {
             if (w < ahead.step.count) Isa::prefetch_line(line_at(in[ahead.first_stream + m * blocks], ahead.step.word + w));
@@ -333,19 +333,19 @@ void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32
         for (uint32_t o = first_out; o < last_out; ++o)
           for (uint32_t i = 0; i < call.item_count; ++i)
             Isa::store_line(line_at(call.items[i].out[o], store->step.word + w),
-                            reinterpret_cast<const Line *>(store->lines)[i * item_lines + w]);
+                            reinterpret_cast<const Line *>(store->lines)[i * kItemScratchLines + w]);
     }
   }
 }
 
 template <class T, int Op, bool Bytewise>
-void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, uint32_t item_lines, const Store *store) {
+void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t members = call.in_count / blocks;
   const auto function = members % 8 == 0   ? accumulate_members<T, Op, Bytewise, 8>
                         : members % 4 == 0 ? accumulate_members<T, Op, Bytewise, 4>
                         : members % 2 == 0 ? accumulate_members<T, Op, Bytewise, 2>
                                            : accumulate_members<T, Op, Bytewise, 1>;
-  function(call, step, sums, blocks, item_lines, store);
+  function(call, step, sums, blocks, store);
 }
 
 template <class T, int Op, bool Bytewise, int Bit>
@@ -437,7 +437,7 @@ void transpose_lines(Line *lines, uint32_t count) {
 void pass_fold_blocks(const TileCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
   each_step<kFoldStepWords>(call, [&](Step step) {
-    call.reducer->accumulate(call, step, call.scratch, blocks, kItemScratchLines, nullptr);
+    call.reducer->accumulate(call, step, call.scratch, blocks, nullptr);
     PIDCOMM_BY_LANE_MASK(exchange_sums, call, step);
     for (uint32_t item = 0; item < call.item_count; ++item) {
       Line *const sums = lines_of(call, item);
@@ -466,7 +466,7 @@ void pass_fold_lanes(const TileCall &call) {
   uint32_t turn = 0;
   each_step(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
-    call.reducer->accumulate(call, step, bytes_of(sums), 1, kItemScratchLines, store.lines == nullptr ? nullptr : &store);
+    call.reducer->accumulate(call, step, bytes_of(sums), 1, store.lines == nullptr ? nullptr : &store);
     fold_sums(call, step, sums, true);
     store = {bytes_of(sums), step};
   });
@@ -475,7 +475,7 @@ void pass_fold_lanes(const TileCall &call) {
 
 void pass_fold_to_host(const TileCall &call) {
   each_step(call, [&](Step step) {
-    call.reducer->accumulate(call, step, call.scratch, 1, kItemScratchLines, nullptr);
+    call.reducer->accumulate(call, step, call.scratch, 1, nullptr);
     fold_sums(call, step, lines_of(call, 0), false);
     for (uint32_t i = 0; i < call.item_count; ++i) {
       for (uint32_t o = 0; o < call.out_count; ++o) {
