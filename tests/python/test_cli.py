@@ -450,7 +450,9 @@ def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.Mon
 def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
     from pidcomm.measure import SdkCondition, best_limit, limit_rates
 
-    seconds = np.array([[5.0, 4.0, 2.0, 8.0, 1.0], [5.0, 4.0, 2.0, 8.0, 9.0], [5.0, 4.0, 2.0, 8.0, 9.0]])
+    seconds = np.full((3, len(pidcomm.STREAMS)), 9.0)
+    seconds[:, 2] = 2.0
+    seconds[0, -1] = 1.0  # once the best, but not at the median
     rates = limit_rates(seconds, 10**9)
     assert list(rates) == list(pidcomm.STREAMS)
     assert best_limit(rates) == (list(pidcomm.STREAMS)[2], 0.5)
