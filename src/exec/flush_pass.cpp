@@ -12,20 +12,6 @@
 
 namespace pidcomm {
 
-std::vector<Column> columns_of(std::vector<std::byte *> eg_base) {
-  std::sort(eg_base.begin(), eg_base.end());
-  std::vector<Column> columns;
-  for (std::byte *base : eg_base) {
-    const bool is_neighbour =
-        !columns.empty() && columns.back().banks == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
-    if (is_neighbour)
-      columns.back().banks = 2;
-    else
-      columns.push_back({base, 1});
-  }
-  return columns;
-}
-
 void flush_window(const Kernels &kernels, const std::vector<Column> &columns, uint64_t offset, uint64_t bytes, int threads) {
   if (bytes == 0) return;
   const uint64_t first = offset / kWordBytes, last = (offset + bytes) / kWordBytes;

@@ -1,12 +1,28 @@
 // What the passes share.
 #include "exec/host_pass.h"
 
+#include <algorithm>
+
 #include "hostpass/address_map.h"
 
 namespace pidcomm {
 
 LinePosition position_of(std::byte *eg_base, uint64_t word) {
   return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
+}
+
+std::vector<Column> columns_of(std::vector<std::byte *> eg_base) {
+  std::sort(eg_base.begin(), eg_base.end());
+  std::vector<Column> columns;
+  for (std::byte *base : eg_base) {
+    const bool is_neighbour =
+        !columns.empty() && columns.back().banks == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
+    if (is_neighbour)
+      columns.back().banks = 2;
+    else
+      columns.push_back({base, 1});
+  }
+  return columns;
 }
 
 bool streams_rows(const Plan &plan) {
