@@ -30,12 +30,14 @@ typedef struct dpuemu_machine {
   uint32_t ranks;              ///< 1 to 40 ranks [DPUEMU_RANKS] (40)
   uint32_t channels;           ///< memory channels [DPUEMU_CHANNELS] (ranks / ranks_per_channel, rounded up)
   uint32_t ranks_per_channel;  ///< ranks on one channel [DPUEMU_RANKS_PER_CHANNEL] (4)
-  uint32_t threads;            ///< host threads for transfers, all ranks together [DPUEMU_THREADS] (number of CPUs)
-  int hugepages;               ///< 1: transparent huge pages, 2: 4 KiB pages only [DPUEMU_HUGEPAGES=on|off] (1)
-  int flush;                   ///< 1: transfers flush lines before and after they load them, as the SDK does on hardware, 3: once, before,
-                               ///< 2: not at all [DPUEMU_FLUSH=on|once|off] (2)
-  int strict;                  ///< 1: pages of a rank owned by its PEs are inaccessible to the host; touching them ends the process
-                               ///< with a sentence naming the rank. 2: not. [DPUEMU_STRICT=1|0] (2)
+  uint32_t threads;           ///< host threads for transfers and for PEs (32 at most), all ranks together [DPUEMU_THREADS] (number of CPUs)
+  int hugepages;              ///< 1: transparent huge pages, 2: 4 KiB pages only [DPUEMU_HUGEPAGES=on|off] (1)
+  int flush;                  ///< 1: transfers flush lines before and after they load them, as the SDK does on hardware, 3: once, before,
+                              ///< 2: not at all [DPUEMU_FLUSH=on|once|off] (2)
+  int strict;                 ///< 1: pages of a rank owned by its PEs are inaccessible to the host; touching them ends the process
+                              ///< with a sentence naming the rank; and what the hardware masks silently is a fault of the PE. 2: not.
+                              ///< [DPUEMU_STRICT=1|0] (2)
+  uint32_t patience_seconds;  ///< a tasklet that computes so long without a call of the runtime is in fault [DPUEMU_PATIENCE] (60)
 } dpuemu_machine_t;
 
 /// Replaces the machine (NULL: every field 0). `disabled` (may be NULL) lists n_disabled DPUs that the machine does not have, each as
@@ -81,6 +83,34 @@ dpu_error_t dpuemu_window_release(struct dpu_rank_t *rank);
 /// window is open; end: DPU_ERR_INTERNAL if no PE runs or there is no such DPU.
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *rank);
 dpu_error_t dpuemu_end_run(struct dpu_rank_t *rank, bool fault, uint32_t dpu_in_rank);
+
+/// What the PEs of a set did in their last launch. Counts of DMA are exact; instructions and cycles are modelled (docs/pe-programs.md).
+typedef struct dpuemu_report {
+  uint64_t pes;                ///< PEs that ran
+  uint64_t faulted_pes;        ///< of these, PEs in fault
+  uint64_t dma_reads;          ///< MRAM to WRAM
+  uint64_t dma_read_bytes;     ///< after masking
+  uint64_t dma_writes;         ///< WRAM to MRAM
+  uint64_t dma_write_bytes;    ///< after masking
+  uint64_t masked_addresses;   ///< DMA operands whose low three address bits were dropped, as the hardware does
+  uint64_t masked_sizes;       ///< DMA sizes that are 0, over 2048 or no multiple of 8, and what the hardware makes of them was moved
+  uint64_t wrapped_addresses;  ///< DMA that went past the end of MRAM and on at its start
+  uint64_t direct_pages;       ///< pages of 4 KiB that were reached by dereferencing pointers to MRAM
+  uint64_t instructions;       ///< modelled, of all tasklets
+  double cycles_max;           ///< modelled, of the slowest PE
+  double cycles_sum;           ///< modelled
+  double host_seconds;         ///< measured: the longest launch that a rank of the set took part in
+} dpuemu_report_t;
+
+/// Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_NO_PROGRAM_LOADED if no PE of the set has been launched.
+dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report);
+
+/// Writes a sentence about the first PE of the set that is in fault (rank, chip, bank, tasklet, reason), at most `size` bytes with
+/// the final zero; an empty string if there is none. Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run.
+dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size);
+
+/// Cycles of a PE in one second, for the modelled cycles above.
+#define DPUEMU_CYCLES_PER_SECOND 350e6
 
 /// Bytes of emulated MRAM backed by memory now, over all ranks.
 dpu_error_t dpuemu_resident_bytes(uint64_t *bytes);

@@ -60,7 +60,11 @@ dpu_error_t dpuemu_window_release(struct dpu_rank_t *handle) {
 }
 
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *handle) {
-  return with_rank(handle, [](Rank &rank, const PinnedSet &) { return rank.begin_run(Machine::instance().is_strict()); });
+  return with_rank(handle, [](Rank &rank, const PinnedSet &) {
+    const dpu_error_t status = rank.begin_run();
+    if (status == DPU_OK && Machine::instance().is_strict()) rank.protect_run();
+    return status;
+  });
 }
 
 dpu_error_t dpuemu_end_run(struct dpu_rank_t *handle, bool fault, uint32_t dpu_in_rank) {

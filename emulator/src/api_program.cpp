@@ -1,14 +1,20 @@
-// dpu.h, dpu_program.h, dpu_log.h: PE programs, which this version does not execute.
+// dpu.h, dpu_program.h, dpu_log.h, dpuemu.h: PE programs.
 #include <dpu.h>
 #include <dpu_log.h>
 #include <dpu_management.h>
 #include <dpu_program.h>
-#include <unistd.h>
+#include <dpuemu.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <vector>
 
-#include "address_map.h"
 #include "guard.h"
+#include "host_ownership.h"
+#include "launch.h"
 #include "machine.h"
 #include "symbols.h"
 
@@ -16,35 +22,72 @@ using namespace dpuemu;
 
 namespace {
 
-dpu_error_t refuse_program(const dpu_set_t &dpu_set, bool exists) {
+const Program *as_program(const dpu_program_t *program) { return reinterpret_cast<const Program *>(program); }
+dpu_program_t *as_handle(const Program *program) { return reinterpret_cast<dpu_program_t *>(const_cast<Program *>(program)); }
+
+/// read(bytes) fills the bytes of the program file.
+template <class Read>
+dpu_error_t load(const dpu_set_t &dpu_set, dpu_program_t **handle, Read read) {
+  return guarded([&] {
+    PinnedSet set;
+    dpu_error_t status = set.pin(dpu_set);
+    if (status != DPU_OK) return status;
+    if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+    std::vector<char> file;
+    status = read(file);
+    if (status != DPU_OK) return status;
+    const Program *program;
+    status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()}, program);
+    if (status == DPU_OK) status = load_program(set, *program);
+    if (status == DPU_OK && handle != nullptr) *handle = as_handle(program);
+    return status;
+  });
+}
+
+dpu_error_t load_bytes(const dpu_set_t &dpu_set, const uint8_t *bytes, size_t count, dpu_program_t **handle) {
+  return load(dpu_set, handle, [&](std::vector<char> &file) {
+    if (bytes == nullptr) return DPU_ERR_ELF_INVALID_FILE;
+    file.assign(bytes, bytes + count);
+    return DPU_OK;
+  });
+}
+
+/// act(pinned set) while no PE of the set runs.
+template <class Act>
+dpu_error_t between_runs(const dpu_set_t &dpu_set, Act act) {
   return guarded([&] {
     PinnedSet set;
     const dpu_error_t status = set.pin(dpu_set);
     if (status != DPU_OK) return status;
-    return exists ? DPU_ERR_ELF_INVALID_FILE : DPU_ERR_ELF_NO_SUCH_FILE;
+    HostOwnership ownership;
+    for (Rank *rank : set.ranks())
+      if (const dpu_error_t own = ownership.take(*rank); own != DPU_OK) return own;
+    return act(set);
   });
 }
 
 }  // namespace
 
-dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **) {
-  return refuse_program(dpu_set, binary_path != nullptr && access(binary_path, F_OK) == 0);
+dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program) {
+  return load(dpu_set, program, [&](std::vector<char> &file) {
+    if (binary_path == nullptr) return DPU_ERR_ELF_NO_SUCH_FILE;
+    std::ifstream stream(binary_path, std::ios::binary);
+    if (!stream) return DPU_ERR_ELF_NO_SUCH_FILE;
+    file.assign(std::istreambuf_iterator<char>(stream), {});
+    return DPU_OK;
+  });
 }
 
-dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t, struct dpu_program_t **) {
-  return refuse_program(dpu_set, buffer != nullptr);
+dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program) {
+  return load_bytes(dpu_set, buffer, buffer_size, program);
 }
 
-dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **) {
-  return refuse_program(dpu_set, incbin != nullptr);
+dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program) {
+  return incbin != nullptr ? load_bytes(dpu_set, incbin->buffer, incbin->size, program) : load_bytes(dpu_set, nullptr, 0, program);
 }
 
-dpu_error_t dpu_get_symbol(struct dpu_program_t *, const char *symbol_name, struct dpu_symbol_t *symbol) {
-  if (symbol == nullptr) return DPU_ERR_INTERNAL;
-  if (symbol_name == nullptr) return DPU_ERR_UNKNOWN_SYMBOL;
-  if (std::strcmp(symbol_name, DPU_MRAM_HEAP_POINTER_NAME) != 0) return DPU_ERR_NO_PROGRAM_LOADED;
-  *symbol = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
-  return DPU_OK;
+dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol) {
+  return guarded([&] { return symbol != nullptr ? find_symbol(as_program(program), symbol_name, *symbol) : DPU_ERR_INTERNAL; });
 }
 
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
@@ -52,19 +95,62 @@ dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
     PinnedSet set;
     const dpu_error_t status = set.pin(dpu_set);
     if (status != DPU_OK) return status;
-    return policy == DPU_SYNCHRONOUS || policy == DPU_ASYNCHRONOUS ? DPU_ERR_NO_PROGRAM_LOADED : DPU_ERR_INVALID_LAUNCH_POLICY;
+    if (policy != DPU_SYNCHRONOUS && policy != DPU_ASYNCHRONOUS) return DPU_ERR_INVALID_LAUNCH_POLICY;
+    if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+    return policy == DPU_SYNCHRONOUS ? run_programs(set) : queue_programs(set);
   });
 }
 
-dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *) {
-  return guarded([&] {
-    PinnedSet set;
-    const dpu_error_t status = set.pin(dpu_set);
-    if (status != DPU_OK) return status;
-    return set.is_single_dpu() ? DPU_ERR_LOG_CONTEXT_MISSING : DPU_ERR_INVALID_DPU_SET;
+dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
+  return between_runs(dpu_set, [&](const PinnedSet &set) {
+    if (!set.is_single_dpu()) return DPU_ERR_INVALID_DPU_SET;
+    if (set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+    if (stream == nullptr) return DPU_ERR_INTERNAL;
+    Pe &pe = set.ranks()[0]->pes[std::countr_zero(set.members(0))];
+    if (pe.program == nullptr || !pe.program->prints()) return DPU_ERR_LOG_CONTEXT_MISSING;
+    if (std::fwrite(pe.log.data(), 1, pe.log.size(), stream) != pe.log.size()) return DPU_ERR_SYSTEM;
+    const bool is_cut = pe.log_is_cut;
+    pe.log.clear();
+    pe.log_is_cut = false;
+    return is_cut ? DPU_ERR_LOG_BUFFER_TOO_SMALL : DPU_OK;
   });
 }
 
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
 
-struct dpu_program_t *dpu_get_program(struct dpu_t *) { return nullptr; }
+struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
+  dpu_rank_t *rank;
+  dpu_t found;
+  if (!Machine::instance().find(dpu, rank, found)) return nullptr;
+  return as_handle(rank->rank->pes[dpu_index(found.chip, found.bank)].program);
+}
+
+dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report) {
+  return between_runs(dpu_set, [&](const PinnedSet &set) {
+    if (report == nullptr) return DPU_ERR_INTERNAL;
+    dpuemu_report_t sum = {};
+    for (size_t i = 0; i < set.ranks().size(); ++i) add_to_report(*set.ranks()[i], set.members(i), sum);
+    if (sum.pes == 0) return DPU_ERR_NO_PROGRAM_LOADED;
+    *report = sum;
+    return DPU_OK;
+  });
+}
+
+dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size) {
+  return between_runs(dpu_set, [&](const PinnedSet &set) {
+    if (text == nullptr || size == 0) return DPU_ERR_INTERNAL;
+    std::string sentence;
+    for (size_t i = 0; i < set.ranks().size() && sentence.empty(); ++i)
+      for (uint64_t left = set.members(i); left != 0 && sentence.empty(); left &= left - 1) {
+        const auto index = static_cast<uint32_t>(std::countr_zero(left));
+        const PeFault &fault = set.ranks()[i]->pes[index].fault;
+        if (fault.kind == FaultKind::kNone) continue;
+        sentence = "rank " + std::to_string(set.ranks()[i]->id()) + ", chip " + std::to_string(index / kBanks) + ", bank " +
+                   std::to_string(index % kBanks) + ", tasklet " + std::to_string(fault.tasklet) + ": " + fault.reason;
+      }
+    const size_t count = std::min(sentence.size(), size - 1);
+    std::memcpy(text, sentence.data(), count);
+    text[count] = '\0';
+    return DPU_OK;
+  });
+}

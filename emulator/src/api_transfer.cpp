@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "guard.h"
+#include "host_ownership.h"
 #include "job_queue.h"
 #include "machine.h"
 #include "symbols.h"
@@ -17,41 +18,28 @@ using namespace dpuemu;
 
 namespace {
 
-/// The ranks of a transfer, owned by the host while this object exists.
-class HostOwnership {
- public:
-  ~HostOwnership() {
-    for (Rank *rank : owned_) rank->close_transfer();
-  }
-  dpu_error_t take(const std::vector<RankBuffers> &ranks) {
-    owned_.reserve(ranks.size());
-    for (const RankBuffers &entry : ranks) {
-      const dpu_error_t status = entry.rank->open_transfer();
-      if (status != DPU_OK) return status;
-      owned_.push_back(entry.rank);
-    }
-    return DPU_OK;
-  }
-
- private:
-  std::vector<Rank *> owned_;
-};
+constexpr uint64_t kWramWordBytes = 4;
 
 dpu_error_t run_transfer(const Transfer &transfer) {
   HostOwnership ownership;
-  const dpu_error_t status = ownership.take(transfer.ranks);
-  if (status == DPU_OK) move_bytes(transfer);
-  return status;
+  for (const RankBuffers &entry : transfer.ranks)
+    if (const dpu_error_t status = ownership.take(*entry.rank); status != DPU_OK) return status;
+  move_bytes(transfer);
+  return DPU_OK;
 }
 
 /// Each rank's part runs in the rank's own order of work.
-void queue_transfer(const Transfer &transfer) {
+void queue_transfer(const Transfer &transfer, bool is_parallel) {
   std::vector<QueuedWork> work;
   for (const RankBuffers &entry : transfer.ranks) {
-    auto part = std::make_shared<const Transfer>(Transfer{transfer.move, transfer.mram_offset, transfer.length, {entry}});
-    work.push_back({entry.rank, [part] { return run_transfer(*part); }});
+    auto part = std::make_shared<const Transfer>(Transfer{transfer.move, transfer.memory, transfer.offset, transfer.length, {entry}});
+    work.push_back({entry.rank, [part, is_parallel] {
+                      if (!is_parallel) return run_transfer(*part);
+                      move_bytes(*part);
+                      return DPU_OK;
+                    }});
   }
-  enqueue_all(std::move(work), false);
+  enqueue_all(std::move(work), is_parallel);
 }
 
 /// What a transfer touches: a symbol and a part of it.
@@ -61,30 +49,54 @@ struct Target {
   uint64_t length;
 };
 
-dpu_error_t find_mram_offset(const Target &target, uint64_t &mram_offset) {
+/// Where the target lies.
+dpu_error_t locate(const Target &target, Memory &memory, uint64_t &offset) {
   if (target.length > target.symbol.size || target.offset > target.symbol.size - target.length) return DPU_ERR_INVALID_SYMBOL_ACCESS;
+  const uint64_t address = target.symbol.address + target.offset;
   if (target.symbol.address & kIramAddress) return DPU_ERR_INVALID_IRAM_ACCESS;
-  if (!(target.symbol.address & kMramAddress)) return DPU_ERR_INVALID_WRAM_ACCESS;
-  mram_offset = target.symbol.address - kMramAddress + target.offset;
-  return mram_offset + target.length <= kMramBytes ? DPU_OK : DPU_ERR_INVALID_MRAM_ACCESS;
+  if (target.symbol.address & kMramAddress) {
+    memory = Memory::kMram;
+    offset = address - kMramAddress;
+    return offset + target.length <= kMramBytes ? DPU_OK : DPU_ERR_INVALID_MRAM_ACCESS;
+  }
+  memory = Memory::kWram;
+  offset = address;
+  const bool is_whole_words = address % kWramWordBytes == 0 && target.length % kWramWordBytes == 0;
+  return is_whole_words && address + target.length <= PE_WRAM_BYTES ? DPU_OK : DPU_ERR_INVALID_WRAM_ACCESS;
+}
+
+/// A WRAM of every PE that takes part.
+dpu_error_t open_wrams(const std::vector<RankBuffers> &ranks) {
+  for (const RankBuffers &entry : ranks)
+    for (uint32_t i = 0; i < kDpusPerRank; ++i)
+      if (entry.buffers.of_dpu[i] != nullptr && !entry.rank->open_wram(i)) return DPU_ERR_SYSTEM;
+  return DPU_OK;
 }
 
 dpu_error_t start(Transfer &&transfer, dpu_xfer_flags_t flags) {
-  if (!(flags & DPU_XFER_ASYNC)) return run_transfer(transfer);
-  queue_transfer(transfer);
+  const bool is_parallel = flags & DPU_XFER_PARALLEL;
+  if (transfer.memory == Memory::kWram) {
+    const dpu_error_t status = open_wrams(transfer.ranks);
+    if (status != DPU_OK) return status;
+  }
+  if (flags & DPU_XFER_ASYNC) {
+    queue_transfer(transfer, is_parallel);
+    return DPU_OK;
+  }
+  if (!is_parallel) return run_transfer(transfer);
+  move_bytes(transfer);
   return DPU_OK;
 }
 
 /// Runs what `buffers_of(set)` says after all checks that need no rank to be waited for.
 template <class BuffersOf>
 dpu_error_t transfer_set(const PinnedSet &set, Move move, const Target &target, dpu_xfer_flags_t flags, BuffersOf buffers_of) {
-  uint64_t mram_offset;
-  dpu_error_t status = find_mram_offset(target, mram_offset);
+  Transfer transfer{move, Memory::kMram, 0, target.length, {}};
+  const dpu_error_t status = locate(target, transfer.memory, transfer.offset);
   if (status != DPU_OK) return status;
-  if (flags & DPU_XFER_PARALLEL) return DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER;
+  if ((flags & DPU_XFER_PARALLEL) && transfer.memory == Memory::kMram) return DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER;
   if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
   const std::vector<PreparedBuffers> buffers = buffers_of();
-  Transfer transfer{move, mram_offset, target.length, {}};
   for (size_t i = 0; i < set.ranks().size(); ++i) transfer.ranks.push_back({set.ranks()[i], buffers[i]});
   return start(std::move(transfer), flags);
 }
@@ -102,9 +114,12 @@ uint8_t *writable_bytes(const void *source) { return static_cast<uint8_t *>(cons
 /// Calls transfer(symbol) if the name is known.
 template <class TransferSymbol>
 dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, TransferSymbol transfer) {
-  if (!Machine::instance().is_live(dpu_set)) return DPU_ERR_INVALID_DPU_SET;
   dpu_symbol_t symbol;
-  const dpu_error_t status = dpu_get_symbol(nullptr, symbol_name, &symbol);
+  const dpu_error_t status = guarded([&] {
+    PinnedSet set;
+    const dpu_error_t own = set.pin(dpu_set);
+    return own == DPU_OK ? find_common_symbol(set, symbol_name, symbol) : own;
+  });
   return status == DPU_OK ? transfer(symbol) : status;
 }
 

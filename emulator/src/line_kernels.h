@@ -25,7 +25,17 @@ struct LineKernels {
   /// Host <- region: every pointer is written, so lanes that take no part need a place to waste. stream: bypass the caches; then every
   /// pointer must be a multiple of 64.
   void (*read)(const RunSlice &slice, bool stream);
+
+  // What a PE's own DMA moves: `words` words of one chip, within one run.
+  /// to <- region.
+  void (*read_lane)(const uint8_t *lines, uint32_t chip, uint32_t words, uint8_t *to);
+  /// Region <- from. Bytes of other chips are not even written, so that their PEs may run at the same time.
+  void (*write_lane)(uint8_t *lines, uint32_t chip, uint32_t words, const uint8_t *from);
 };
+
+/// The portable form of the last two.
+void portable_read_lane(const uint8_t *lines, uint32_t chip, uint32_t words, uint8_t *to);
+void portable_write_lane(uint8_t *lines, uint32_t chip, uint32_t words, const uint8_t *from);
 
 /// The instruction sets of this build, best first; the last one is portable and works everywhere.
 extern const LineKernels kAvx512VbmiKernels;

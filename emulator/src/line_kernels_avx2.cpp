@@ -132,6 +132,6 @@ void read(const RunSlice &slice, bool stream) {
 
 }  // namespace
 
-const LineKernels kAvx2Kernels = {"avx2", kWordsPerStep, write, broadcast, read};
+const LineKernels kAvx2Kernels = {"avx2", kWordsPerStep, write, broadcast, read, portable_read_lane, portable_write_lane};
 
 }  // namespace dpuemu

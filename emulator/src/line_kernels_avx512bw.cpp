@@ -23,5 +23,5 @@ inline __m512i transpose_bytes(__m512i line) {
 #include "line_kernels_avx512.inc"
 
 namespace dpuemu {
-const LineKernels kAvx512BwKernels = {"avx512bw", kWordsPerStep, write, broadcast, read};
+const LineKernels kAvx512BwKernels = {"avx512bw", kWordsPerStep, write, broadcast, read, read_lane, write_lane};
 }  // namespace dpuemu

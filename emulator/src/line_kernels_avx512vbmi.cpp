@@ -22,5 +22,5 @@ inline __m512i transpose_bytes(__m512i line) {
 #include "line_kernels_avx512.inc"
 
 namespace dpuemu {
-const LineKernels kAvx512VbmiKernels = {"avx512vbmi", kWordsPerStep, write, broadcast, read};
+const LineKernels kAvx512VbmiKernels = {"avx512vbmi", kWordsPerStep, write, broadcast, read, read_lane, write_lane};
 }  // namespace dpuemu

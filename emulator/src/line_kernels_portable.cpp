@@ -83,6 +83,18 @@ void read(const RunSlice &slice, bool) {
 
 }  // namespace
 
-const LineKernels kPortableKernels = {"portable", 1, write, broadcast, read};
+void portable_read_lane(const uint8_t *lines, uint32_t chip, uint32_t words, uint8_t *to) {
+  const uint8_t *byte = lines + chip;
+  for (uint32_t w = 0; w < words; ++w, byte += kLineStride, to += kWordBytes)
+    for (uint32_t r = 0; r < kWordBytes; ++r) to[r] = byte[kChips * r];
+}
+
+void portable_write_lane(uint8_t *lines, uint32_t chip, uint32_t words, const uint8_t *from) {
+  uint8_t *byte = lines + chip;
+  for (uint32_t w = 0; w < words; ++w, byte += kLineStride, from += kWordBytes)
+    for (uint32_t r = 0; r < kWordBytes; ++r) byte[kChips * r] = from[r];
+}
+
+const LineKernels kPortableKernels = {"portable", 1, write, broadcast, read, portable_read_lane, portable_write_lane};
 
 }  // namespace dpuemu

@@ -96,6 +96,7 @@ dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std
   threads_ = wanted.threads;
   flush_ = wanted.flush;
   is_strict_ = wanted.strict == kOn;
+  patience_seconds_ = wanted.patience_seconds;
   if (is_strict_) install_strict_handler(regions_, DPUEMU_MAX_RANKS);
   return DPU_OK;
 }

@@ -74,6 +74,7 @@ class Machine {
   uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
   /// Whether transfers flush lines: kOn before and after they load them, kOnce before, kOff not at all.
   int flush() const { return flush_.load(std::memory_order_relaxed); }
+  uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   uint64_t resident_bytes();
 
@@ -115,6 +116,7 @@ class Machine {
   std::atomic<uint32_t> threads_{1};
   std::atomic<int> flush_{0};
   std::atomic<bool> is_strict_{false};
+  std::atomic<uint32_t> patience_seconds_{60};
 
  public:
   int numa_node() const { return numa_node_; }  // set once, at construction

@@ -22,9 +22,9 @@ bool CallbackScope::contains(const Rank *rank) {
   return false;
 }
 
-dpu_error_t Rank::open_locked() {
+dpu_error_t Rank::open_locked(bool is_window) {
   if (is_running_) return DPU_ERR_MRAM_BUSY;
-  if (faulted_ != 0) return DPU_ERR_DPU_FAULT;
+  if (is_window && faulted_ != 0) return DPU_ERR_DPU_FAULT;
   region_.protect(false);
   return DPU_OK;
 }
@@ -32,7 +32,7 @@ dpu_error_t Rank::open_locked() {
 dpu_error_t Rank::open_transfer() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
-  const dpu_error_t status = open_locked();
+  const dpu_error_t status = open_locked(false);
   if (status == DPU_OK) ++transfers_;
   return status;
 }
@@ -40,7 +40,7 @@ dpu_error_t Rank::open_transfer() {
 dpu_error_t Rank::open_window() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
-  const dpu_error_t status = open_locked();
+  const dpu_error_t status = open_locked(true);
   if (status == DPU_OK) ++windows_;
   return status;
 }
@@ -57,16 +57,21 @@ dpu_error_t Rank::close_window() {
   return DPU_OK;
 }
 
-dpu_error_t Rank::begin_run(bool strict) {
+dpu_error_t Rank::begin_run() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
   if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
   if (transfers_ + windows_ != 0) return DPU_ERR_MRAM_BUSY;
   is_running_ = true;
   faulted_ = 0;
-  if (strict) region_.protect(true);
+  region_.protect(false);
   changed_.notify_all();  // transfers that wait for queued jobs now fail instead
   return DPU_OK;
+}
+
+void Rank::protect_run() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  region_.protect(true);
 }
 
 dpu_error_t Rank::end_run(uint64_t faulted) {
@@ -76,6 +81,13 @@ dpu_error_t Rank::end_run(uint64_t faulted) {
   faulted_ = faulted;
   changed_.notify_all();
   return DPU_OK;
+}
+
+bool Rank::open_wram(uint32_t dpu_index) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Pe &pe = pes[dpu_index];
+  pe.has_wram = pe.has_wram || (places.reserve() && places.open_wram(dpu_index));
+  return pe.has_wram;
 }
 
 bool Rank::is_idle() {
@@ -167,6 +179,9 @@ void Rank::reset() {
   async_error_ = DPU_OK;
   region_.protect(false);
   region_.drop();
+  for (Pe &pe : pes) pe = {};
+  places.drop();
+  run_seconds = 0;
 }
 
 }  // namespace dpuemu

@@ -12,6 +12,8 @@
 #include <span>
 
 #include "address_map.h"
+#include "pe.h"
+#include "pe_memory.h"
 #include "region.h"
 
 namespace dpuemu {
@@ -37,7 +39,7 @@ class Rank {
 
   /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs, a window for running PEs too; inside
   /// a callback of this rank neither waits.
-  /// Errors: DPU_ERR_MRAM_BUSY while PEs run and the caller does not wait for them, DPU_ERR_DPU_FAULT.
+  /// Errors: DPU_ERR_MRAM_BUSY while PEs run and the caller does not wait for them; for a window DPU_ERR_DPU_FAULT.
   dpu_error_t open_transfer();
   dpu_error_t open_window();
   void close_transfer();
@@ -46,7 +48,9 @@ class Rank {
 
   /// The PEs take the MRAM and run, after the queued jobs. Errors: DPU_ERR_MRAM_BUSY while a transfer or window is open,
   /// DPU_ERR_DPU_ALREADY_RUNNING.
-  dpu_error_t begin_run(bool strict);
+  dpu_error_t begin_run();
+  /// No access by anyone to the MRAM from now on until the host takes it (strict mode). Requires running PEs.
+  void protect_run();
   /// Errors: DPU_ERR_INTERNAL if no PE runs.
   dpu_error_t end_run(uint64_t faulted);
 
@@ -78,6 +82,13 @@ class Rank {
   uint32_t pins = 0;             // calls in flight: the rank is not given back meanwhile
   PreparedBuffers prepared, prepared_in_callback;
 
+  // --- The PEs' programs. They belong to who has an open transfer or, while PEs run, to the threads that run them.
+  Pe pes[kDpusPerRank];  // by dpu_index
+  RankPlaces places;
+  double run_seconds = 0;  // of the host, for the last run
+  /// Makes the PE's WRAM accessible if it is not yet. Returns success.
+  bool open_wram(uint32_t dpu_index);
+
  private:
   struct QueuedJob {
     Job run;
@@ -85,7 +96,7 @@ class Rank {
   };
 
   void work();
-  dpu_error_t open_locked();
+  dpu_error_t open_locked(bool is_window);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
   bool is_idle_locked() const { return has_no_jobs_locked() && detached_ == 0 && !is_running_; }

@@ -36,7 +36,7 @@ class WordMover {
           for (uint32_t chip = 0; chip < kChips; ++chip) {
             uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank + half * kBankPairs)];
             if (buffer == nullptr) continue;
-            pair.slice.host[half][chip] = buffer + (begin - transfer.mram_offset);
+            pair.slice.host[half][chip] = buffer + (begin - transfer.offset);
             pair.slice.lanes[half] |= static_cast<uint8_t>(1 << chip);
             ++buffers;
           }
@@ -153,7 +153,7 @@ void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
         if (flush != kOff) flush_lines(line, 1);
         for (uint64_t m = begin; m < end; ++m) {
           uint8_t &mram_byte = rank.rank->region().base()[byte_offset(chip, bank, m)];
-          uint8_t &host_byte = buffer[m - transfer.mram_offset];
+          uint8_t &host_byte = buffer[m - transfer.offset];
           if (transfer.move == Move::kRead)
             host_byte = mram_byte;
           else
@@ -165,8 +165,23 @@ void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
 
 }  // namespace
 
+namespace {
+
+void move_wram_bytes(const Transfer &transfer) {
+  for (const RankBuffers &rank : transfer.ranks)
+    for (uint32_t i = 0; i < kDpusPerRank; ++i) {
+      uint8_t *const buffer = rank.buffers.of_dpu[i];
+      if (buffer == nullptr) continue;
+      uint8_t *const wram = rank.rank->places.of(i).wram + transfer.offset;
+      transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer) : std::copy_n(buffer, transfer.length, wram);
+    }
+}
+
+}  // namespace
+
 void move_bytes(const Transfer &transfer) {
-  const uint64_t begin = transfer.mram_offset, end = begin + transfer.length;
+  if (transfer.memory == Memory::kWram) return move_wram_bytes(transfer);
+  const uint64_t begin = transfer.offset, end = begin + transfer.length;
   const uint64_t first_word = std::min((begin + kWordBytes - 1) & ~(kWordBytes - 1), end);
   const uint64_t last_word_end = std::max(end & ~(kWordBytes - 1), first_word);
   move_single_bytes(transfer, begin, first_word);

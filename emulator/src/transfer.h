@@ -9,6 +9,7 @@
 namespace dpuemu {
 
 enum class Move { kWrite, kBroadcast, kRead };
+enum class Memory { kMram, kWram };
 
 struct RankBuffers {
   Rank *rank;
@@ -17,13 +18,14 @@ struct RankBuffers {
 
 struct Transfer {
   Move move;
-  uint64_t mram_offset;  // bytes, any
-  uint64_t length;       // bytes, any; mram_offset + length <= 64 MiB
+  Memory memory;
+  uint64_t offset;  // bytes, any, in that memory
+  uint64_t length;  // bytes, any; offset + length is within that memory
   std::vector<RankBuffers> ranks;
 };
 
-/// Moves the bytes; every region is mapped and owned by the host. kBroadcast: all buffers are the same. DPUs without a buffer keep every
-/// byte of their MRAM.
+/// Moves the bytes; every region is mapped and owned by the host, and every WRAM is accessible. kBroadcast: all buffers are the same. DPUs
+/// without a buffer keep every byte.
 void move_bytes(const Transfer &transfer);
 
 }  // namespace dpuemu

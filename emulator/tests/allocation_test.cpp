@@ -303,10 +303,10 @@ TEST(Configure_RefusesMachinesThatCannotBe) {
   machine(2);
   dpuemu_machine_t machine_now;
   const uint32_t beyond = 64 * 2;
-  const dpuemu_machine_t cases[] = {
-      {41, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0}, {0, 0, 0, 0, 3, 0, 0}, {0, 0, 0, 0, 0, 4, 0}, {0, 0, 0, 0, 0, 0, -1}};
+  const dpuemu_machine_t cases[] = {{41, 0, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0, 0},  {0, 0, 0, 0, 3, 0, 0, 0},
+                                    {0, 0, 0, 0, 0, 4, 0, 0},  {0, 0, 0, 0, 0, 0, -1, 0}, {0, 0, 0, 0, 0, 0, 0, 1000001}};
   for (const dpuemu_machine_t &wanted : cases) CHECK_STATUS(dpuemu_configure(&wanted, nullptr, 0), DPU_ERR_INVALID_PROFILE);
-  const dpuemu_machine_t two_ranks = {2, 0, 0, 0, 0, 0, 0};
+  const dpuemu_machine_t two_ranks = {2, 0, 0, 0, 0, 0, 0, 0};
   CHECK_STATUS(dpuemu_configure(&two_ranks, &beyond, 1), DPU_ERR_INVALID_PROFILE);
   CHECK_STATUS(dpuemu_set_transfer(0, 4), DPU_ERR_INVALID_PROFILE);
   CHECK_OK(dpuemu_get_machine(&machine_now));

@@ -143,7 +143,7 @@ TEST(Fault_IsReportedUntilTheNextRun) {
   CHECK_OK(dpuemu_end_run(set.rank(0), true, 8 * 2 + 1));
   for (int again = 0; again < 2; ++again) {
     CHECK_STATUS(dpu_sync(set.set), DPU_ERR_DPU_FAULT);
-    CHECK_STATUS(dpu_copy_to(set.set, kHeap, 0, &word, 8), DPU_ERR_DPU_FAULT);
+    CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));  // what the PEs left can be looked at, and mended
     CHECK_STATUS(dpuemu_window_acquire(set.rank(0), &window), DPU_ERR_DPU_FAULT);
     CHECK_OK(dpu_status(set.set, &done, &fault));
     CHECK(done && fault);

@@ -230,13 +230,15 @@ TEST(Transfers_ThatAreRefusedChangeNothing) {
   const auto push = [&](dpu_symbol_t symbol, uint32_t offset, size_t length, int flags = DPU_XFER_DEFAULT) {
     return dpu_push_xfer_symbol(set.set, DPU_XFER_TO_DPU, symbol, offset, length, static_cast<dpu_xfer_flags_t>(flags));
   };
-  const dpu_symbol_t small = {0x08000000, 64}, wram = {0x100, 64}, iram = {0x80000000, 64}, beyond = {0x0BFFFFF8, 64},
-                     past = {0x0C000000, 64};
+  const dpu_symbol_t small = {0x08000000, 64}, wram = {0x100, 64}, wram_end = {0xFFF0, 64}, iram = {0x80000000, 64},
+                     beyond = {0x0BFFFFF8, 64}, past = {0x0C000000, 64};
   CHECK_STATUS(push(small, 0, 65), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(push(small, 60, 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(push(small, UINT32_MAX, 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(push(small, 8, SIZE_MAX), DPU_ERR_INVALID_SYMBOL_ACCESS);
-  CHECK_STATUS(push(wram, 0, 8), DPU_ERR_INVALID_WRAM_ACCESS);
+  CHECK_STATUS(push(wram, 2, 8), DPU_ERR_INVALID_WRAM_ACCESS);
+  CHECK_STATUS(push(wram, 0, 6), DPU_ERR_INVALID_WRAM_ACCESS);
+  CHECK_STATUS(push(wram_end, 0, 20), DPU_ERR_INVALID_WRAM_ACCESS);
   CHECK_STATUS(push(iram, 0, 8), DPU_ERR_INVALID_IRAM_ACCESS);
   CHECK_STATUS(push(beyond, 0, 16), DPU_ERR_INVALID_MRAM_ACCESS);
   CHECK_STATUS(push(past, 0, 8), DPU_ERR_INVALID_MRAM_ACCESS);
@@ -247,7 +249,7 @@ TEST(Transfers_ThatAreRefusedChangeNothing) {
   CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, nullptr, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_UNKNOWN_SYMBOL);
   CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, (64 << 20) - 8, bytes.data(), 16, DPU_XFER_DEFAULT), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, 0, nullptr, 16, DPU_XFER_DEFAULT), DPU_ERR_INTERNAL);
-  CHECK_STATUS(dpu_copy_to_symbol(set.set, wram, 0, bytes.data(), 8), DPU_ERR_INVALID_WRAM_ACCESS);
+  CHECK_STATUS(dpu_copy_to_symbol(set.set, wram, 3, bytes.data(), 8), DPU_ERR_INVALID_WRAM_ACCESS);
   CHECK_STATUS(dpu_copy_from(set.set, kHeap, 0, bytes.data(), 8), DPU_ERR_INVALID_DPU_SET);
   CHECK_STATUS(dpu_copy_from(one, kHeap, 64 << 20, bytes.data(), 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(dpu_prepare_xfer(disabled, bytes.data()), DPU_ERR_DPU_DISABLED);

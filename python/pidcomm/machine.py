@@ -27,7 +27,8 @@ class Machine:
 
     threads, flush: of the emulated SDK's own transfers; they flush lines before and after they load them, as the SDK
     does on DIMMs (True), before only ("once"), or not (False). hugepages: whether MRAM is backed by transparent huge
-    pages. strict: whether the pages of a rank that its PEs own are inaccessible to the host.
+    pages. strict: whether the pages of a rank that its PEs own are inaccessible to the host, and what a PE's hardware
+    masks silently is a fault. patience_seconds: how long a tasklet may compute without a call of the runtime.
     """
 
     ranks: int
@@ -37,6 +38,7 @@ class Machine:
     hugepages: bool
     flush: Flush
     strict: bool
+    patience_seconds: int
 
 
 def machine(
@@ -48,6 +50,7 @@ def machine(
     hugepages: bool | None = None,
     flush: Flush | None = None,
     strict: bool | None = None,
+    patience_seconds: int | None = None,
     disabled: Iterable[tuple[int, int, int]] | None = None,
 ) -> Machine:
     """Replace the emulated machine, and return it; without arguments only return it.
@@ -59,9 +62,10 @@ def machine(
     when it is first used.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
-    if disabled is not None or any(value is not None for value in (*counts.values(), hugepages, flush, strict)):
+    if disabled is not None or any(value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)):
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
         fields += [_switch(hugepages), _flush_code(flush), _switch(strict)]
+        fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]
         _core.configure_machine(fields, [_pe_number(pe) for pe in disabled or ()])
     fields_now = _core.get_machine()
     flush_now = next(name for name, code in FLUSHES.items() if code == fields_now["flush"])

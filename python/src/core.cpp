@@ -378,14 +378,16 @@ nb::dict get_machine() {
   dict["hugepages"] = machine.hugepages == 1;
   dict["flush"] = machine.flush;
   dict["strict"] = machine.strict == 1;
+  dict["patience_seconds"] = machine.patience_seconds;
   return dict;
 }
 
 /// fields: those of dpuemu_machine_t, in its order.
-void configure_machine(const std::array<uint32_t, 7> &fields, const std::vector<uint32_t> &disabled) {
-  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict] = fields;
+void configure_machine(const std::array<uint32_t, 8> &fields, const std::vector<uint32_t> &disabled) {
+  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience] = fields;
   const dpuemu_machine_t machine = {
-      ranks, channels, ranks_per_channel, threads, static_cast<int>(hugepages), static_cast<int>(flush), static_cast<int>(strict)};
+      ranks,   channels, ranks_per_channel, threads, static_cast<int>(hugepages), static_cast<int>(flush), static_cast<int>(strict),
+      patience};
   const dpu_error_t error =
       dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
   if (error == DPU_ERR_ALLOCATION)

@@ -1,0 +1,246 @@
+"""Runs gcc for PE programs: C to counted assembly to objects, and the runtime's archive."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import counting
+import source_model
+
+PE_ROOT = Path(__file__).resolve().parent.parent
+
+# The DPU's own names, as its compiler predefines them, in place of those of the machine that runs the emulator.
+_MACROS = [
+    *("-D__DPU=1", "-D__DPU__=1"),
+    *(f"-U{name}" for name in ("__x86_64__ __x86_64 __amd64__ __amd64 __k8 __k8__ __linux__ __linux linux __gnu_linux__ __unix__ __unix unix").split()),
+    *(f"-U{name}" for name in ("__SSE__ __SSE2__ __SSE_MATH__ __SSE2_MATH__ __MMX__ __MMX_WITH_SSE__ __CET__ __code_model_small__").split()),
+    *source_model.MACROS,
+]
+
+# x32: 32-bit pointers in 64-bit mode. Position-dependent, so that symbols are plain addresses that the emulator moves; r15 counts. Tables of
+# jump targets would lie in WRAM. Vector code would hide how many instructions a DPU takes. Address 0 is WRAM like any other.
+_MACHINE = [
+    *("-mx32", "-ffixed-r15", "-fno-pic", "-fno-pie", "-mpopcnt", "-mfpmath=sse", "-mlong-double-64"),
+    *("-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-tree-loop-distribute-patterns"),
+    *("-fno-stack-protector", "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"),
+    *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
+]
+
+# There is no hosted C library, but small memcpy and memset are expanded as the SDK's compiler does. printf and its kin return void.
+_LANGUAGE = ["-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"]
+
+# Old C that the SDK's compiler only warns about.
+_LENIENCY = [
+    "-Wno-error=int-conversion",
+    "-Wno-error=implicit-function-declaration",
+    "-Wno-error=incompatible-pointer-types",
+    "-Wno-error=implicit-int",
+]
+
+_UNRECOGNIZED = re.compile(r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]")
+_STRICT_GNU = re.compile(r"-std=gnu")
+
+
+class CompileError(Exception):
+    """A step failed. `code` is its exit code; the text, if any, is one sentence for the user (gcc's own messages are out already)."""
+
+    def __init__(self, sentence: str = "", code: int = 1) -> None:
+        """Remember both."""
+        super().__init__(sentence)
+        self.code = code
+
+
+class Compiler:
+    """One gcc and the folder for its temporary files."""
+
+    def __init__(self, folder: Path, verbose: bool = False) -> None:
+        """Find gcc: DPUEMU_CC, else gcc, else cc."""
+        chosen = os.environ.get("DPUEMU_CC")
+        words = shlex.split(chosen) if chosen else ["gcc" if shutil.which("gcc") else "cc"]
+        found = shutil.which(words[0]) if words else None
+        if found is None:
+            raise CompileError(f"{' '.join(words) or 'DPUEMU_CC'} is no program, but a GCC for x86-64 is needed to compile DPU programs")
+        self.command = [found, *words[1:]]
+        self.folder = folder
+        self.verbose = verbose
+        self._include: str | None = None
+        self._count = 0
+        self._unknown: set[str] = set()  # options that this gcc does not have
+
+    def temporary(self, suffix: str) -> Path:
+        """A new name in the temporary folder."""
+        self._count += 1
+        return self.folder / f"{self._count}{suffix}"
+
+    def run(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run gcc. Its messages go to stderr as they are, but for options it does not know: those are left out with a word on stderr."""
+        words = [*self.command, *(word for word in arguments if word not in self._unknown)]
+        while True:
+            if self.verbose:
+                print(shlex.join(words), file=sys.stderr)
+            environment = {**os.environ, "LC_MESSAGES": "C", "LANGUAGE": "C"}
+            done = subprocess.run(
+                words,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if capture else None,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="surrogateescape",
+                env=environment,
+            )
+            unknown = {option for option in _UNRECOGNIZED.findall(done.stderr) if option in words} if done.returncode else set()
+            if not unknown:
+                sys.stderr.write(done.stderr)
+                return done
+            if unknown & set(_MACHINE):
+                return done
+            for option in sorted(unknown):
+                if not option.startswith("-W"):
+                    print(f"dpu-upmem-dpurte-clang: {option} is unknown to {self.command[0]} and left out", file=sys.stderr)
+            self._unknown |= unknown
+            words = [word for word in words if word not in unknown]
+
+    def checked(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
+        """As run, but a failure raises CompileError, with a sentence if gcc cannot compile for x32 at all."""
+        done = self.run(arguments, capture)
+        if done.returncode:
+            raise CompileError(self._what_is_missing(), done.returncode)
+        return done
+
+    def _what_is_missing(self) -> str:
+        source = self.temporary(".c")
+        source.write_text("int x;\n")
+        probe = subprocess.run(
+            [*self.command, "-mx32", "-ffixed-r15", "-c", str(source), "-o", os.devnull],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if probe.returncode == 0:
+            return ""
+        reason = next((line for line in probe.stderr.splitlines() if line.strip()), f"exit code {probe.returncode}")
+        return (
+            f"{' '.join(self.command)} cannot compile DPU programs, which takes a GCC for x86-64 with -mx32 and -ffixed-r15 "
+            f"and binutils with x32 (DPUEMU_CC names another one): {reason.strip()}"
+        )
+
+    def include_flags(self) -> list[str]:
+        """The headers of the DPU and, below them, gcc's freestanding ones."""
+        if self._include is None:
+            answer = subprocess.run(
+                [*self.command, "-print-file-name=include"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            )
+            self._include = answer.stdout.strip()
+        return ["-nostdinc", "-isystem", str(PE_ROOT / "include"), "-isystem", self._include]
+
+    def preprocess_flags(self, standard: str) -> list[str]:
+        """What the preprocessor gets besides the user's options."""
+        gnu_name = ["-DDPU=1"] if _STRICT_GNU.match(standard) else []
+        return [standard, *_LANGUAGE, "-mx32", "-mlong-double-64", "-fno-pic", "-fno-pie", *_MACROS, *gnu_name]
+
+    def assembly(self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None) -> str:
+        """Counted assembly of a C file. `flags` are the user's, `dependencies` those that write a make rule."""
+        common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
+        preprocessed = self.temporary(".i")
+        self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
+        text = preprocessed.read_text(errors="surrogateescape")
+        adapted = source_model.adapt(text)
+        plain = self.temporary(".s")
+        machine = [*_LENIENCY, *flags, *_LANGUAGE, *_MACHINE, "-S", "-o", str(plain)]
+        if adapted is None:
+            self.checked([*self.preprocess_flags(standard), *machine, *self.include_flags(), source])
+        else:
+            preprocessed.write_text(adapted, errors="surrogateescape")
+            # printf's formats now name types that gcc thinks of as different.
+            self.checked([standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)])
+        return counting.count(plain.read_text(errors="surrogateescape"))
+
+    def object(self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None) -> None:
+        """Compile a C or assembly file to an object. Assembly is taken as it is, without counting."""
+        if source.endswith((".c", ".i", ".C", ".I")):
+            counted = self.temporary(".s")
+            counted.write_text(self.assembly(source, flags, standard, dependencies), errors="surrogateescape")
+            self.checked(["-mx32", "-c", "-o", str(target), str(counted)])
+        else:
+            self.checked(["-mx32", "-c", "-D__ASSEMBLER__", f"-I{PE_ROOT}", *flags, "-o", str(target), source])
+
+    def runtime(self) -> Path:
+        """The archive of the PE-side runtime, in the temporary folder.
+
+        Compiling it takes longer than a small program, so it is kept in a folder of the user (DPUEMU_CACHE, else XDG_CACHE_HOME/dpuemu, else
+        ~/.cache/dpuemu) under a name made of the contents of everything it is made of. Without such a folder it is compiled each time.
+        """
+        archive = self.temporary(".a")
+        name = f"runtime-{self._fingerprint()}.a"
+        folder = _cache_folder()
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                shutil.copyfile(folder / name, archive)
+                return archive
+        self._build_runtime(archive)
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                handle, unfinished = tempfile.mkstemp(dir=folder, prefix="new-")
+                os.close(handle)
+                shutil.copyfile(archive, unfinished)
+                os.replace(unfinished, folder / name)
+                _forget_old(folder)
+        return archive
+
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        compiler = Path(self.command[0]).resolve()
+        status = compiler.stat()
+        digest.update(repr((self.command, str(compiler), status.st_size, status.st_mtime_ns, self.include_flags()[-1])).encode())
+        for part in ("calls.h", "include", "runtime", "compile"):
+            path = PE_ROOT / part
+            files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in (".h", ".c", ".S", ".py"))
+            for file in files:
+                content = file.read_bytes()
+                digest.update(f"{file.relative_to(PE_ROOT)} {len(content)}\n".encode() + content)
+        return digest.hexdigest()[:32]
+
+    def _build_runtime(self, archive: Path) -> None:
+        objects = []
+        for source in sorted((PE_ROOT / "runtime").iterdir()):
+            if source.suffix not in (".c", ".S"):
+                continue
+            target = self.folder / f"runtime_{source.stem}.o"
+            flags = ["-O2", f"-I{PE_ROOT}"] if source.suffix == ".c" else []
+            self.object(str(source), target, flags, "-std=gnu11")
+            objects.append(str(target))
+        if not objects:
+            raise CompileError(f"the runtime is missing from {PE_ROOT / 'runtime'}")
+        answer = subprocess.run([*self.command, "-print-prog-name=ar"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        tool = shutil.which(answer.stdout.strip() or "ar")
+        if tool is None:
+            raise CompileError("the program ar of binutils is needed to compile DPU programs and was not found")
+        done = subprocess.run([tool, "rcs", str(archive), *objects], check=False, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            raise CompileError(code=done.returncode)
+
+
+def _cache_folder() -> Path | None:
+    chosen = os.environ.get("DPUEMU_CACHE")
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME") and os.path.join(os.environ["HOME"], ".cache")
+    return Path(home) / "dpuemu" if home else None
+
+
+def _forget_old(folder: Path, keep: int = 8) -> None:
+    """Remove all but the newest archives. Users copy them before use, so a removal at the wrong time costs them a compilation."""
+    for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
+        old.unlink(missing_ok=True)

@@ -1,0 +1,258 @@
+"""What an instruction of gcc's x86-64 assembly costs on a DPU: data only, read by counting.py.
+
+The unit is one DPU instruction, an issue slot of a tasklet. A DPU is a 32-bit machine with three-operand instructions, comparison and jump in
+one instruction, shift-and-add in one, loads and stores of 1 to 8 bytes in one from base + offset. What it lacks is software: multiplication
+(8x8-bit steps), division, 64-bit multiplication and division, floating point.
+"""
+
+# The clock in MHz and the throughput in 10^6 operations per second that PrIM measured on one DPU with 11 tasklets or more, where one
+# instruction issues per cycle. One turn of its loop is the operation and its overhead: address, load, store, index, compare-and-jump, which
+# are 5 instructions, 6 for 64-bit elements. So the operation's own instructions are 350 / throughput - overhead.
+CLOCK_MHZ = 350
+LOOP_OVERHEAD = {32: 5, 64: 6}
+MEASURED_MOPS = {
+    "int32_mul": (10.27, 32),
+    "int32_div": (11.27, 32),
+    "int64_mul": (2.56, 64),
+    "int64_div": (1.40, 64),
+    "float_add": (4.91, 32),
+    "float_sub": (4.59, 32),
+    "float_mul": (1.91, 32),
+    "float_div": (0.34, 32),
+    "double_add": (3.32, 64),
+    "double_sub": (3.11, 64),
+    "double_mul": (0.53, 64),
+    "double_div": (0.16, 64),
+}
+
+# Software routine -> instructions of one run. The rows below the measured ones are estimates:
+# a comparison unpacks and orders two words, about a third of an addition; an integer becomes a float by counting leading zeros, shifting and
+# rounding, which is an addition's second half; a narrowing conversion rounds, a widening one only moves bits; a minimum is a comparison and
+# a choice; a square root yields one bit per step as a division does.
+ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bits) in MEASURED_MOPS.items()} | {
+    "float_compare": 22,
+    "double_compare": 30,
+    "int32_to_float": 30,
+    "int32_to_double": 25,
+    "int64_to_float": 50,
+    "int64_to_double": 50,
+    "float_to_int32": 20,
+    "double_to_int32": 25,
+    "float_to_int64": 35,
+    "double_to_int64": 40,
+    "float_to_double": 20,
+    "double_to_float": 35,
+    "float_sqrt": 1000,
+    "double_sqrt": 2100,
+}
+
+# Software routine -> instructions it takes in IRAM, once per program. Estimates: unrolled 32 steps for the 32-bit ones, loops for the others.
+ROUTINE_SIZE = {
+    "int32_mul": 40,
+    "int32_div": 45,
+    "int64_mul": 80,
+    "int64_div": 200,
+    "float_add": 150,
+    "float_sub": 10,  # shares the addition
+    "float_mul": 130,
+    "float_div": 150,
+    "double_add": 220,
+    "double_sub": 10,
+    "double_mul": 250,
+    "double_div": 250,
+    "float_compare": 40,
+    "double_compare": 50,
+    "int32_to_float": 40,
+    "int32_to_double": 35,
+    "int64_to_float": 60,
+    "int64_to_double": 60,
+    "float_to_int32": 30,
+    "double_to_int32": 35,
+    "float_to_int64": 45,
+    "double_to_int64": 50,
+    "float_to_double": 30,
+    "double_to_float": 50,
+    "float_sqrt": 150,
+    "double_sqrt": 250,
+}
+
+# A software routine's place in the program: the call and the move of an argument.
+ROUTINE_CALL = 2
+
+# An access through %gs, directly to MRAM: a transfer of 8 bytes as one of many tasklets sees it, and the instructions around it.
+MRAM_ACCESS_RUN = 16
+MRAM_ACCESS_SIZE = 6
+
+# One turn of a string instruction: load or store, address, compare-and-jump. Scales of the x86 address that counts them: 1, 2, 4, 8.
+STRING_TURN = 4
+
+# An address base + index needs an addition of its own, once per basic block.
+INDEXED_ADDRESS = 1
+
+# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits. Loads and stores of operands come on top.
+INTEGER = {
+    "add": (1, 2),
+    "sub": (1, 2),
+    "adc": (1, 2),
+    "sbb": (1, 2),
+    "and": (1, 2),
+    "or": (1, 2),
+    "xor": (1, 2),
+    "not": (1, 2),
+    "neg": (1, 2),
+    "inc": (1, 2),
+    "dec": (1, 2),
+    # A comparison is part of the jump that uses it. The upper halves take one more.
+    "cmp": (0, 1),
+    "test": (0, 1),
+    # 64-bit shifts: two shifts and what crosses over; by a variable amount also a choice (VARIABLE_SHIFT_64).
+    "shl": (1, 3),
+    "sal": (1, 3),
+    "shr": (1, 3),
+    "sar": (1, 3),
+    "rol": (1, 4),
+    "ror": (1, 4),
+    "shld": (3, 6),
+    "shrd": (3, 6),
+    "bt": (2, 4),
+    "bts": (2, 4),
+    "btr": (2, 4),
+    "btc": (2, 4),
+    "bsr": (1, 4),
+    "bsf": (3, 6),
+    "tzcnt": (3, 6),
+    "lzcnt": (1, 4),
+    "popcnt": (1, 3),
+    "bswap": (5, 10),
+    "xchg": (2, 2),
+    "push": (0.5, 0.5),  # a DPU stores registers in pairs
+    "pop": (0.5, 0.5),
+    "cmpxchg": (3, 5),
+    "xadd": (1, 2),
+}
+VARIABLE_SHIFT_64 = 7
+
+# Moves. gcc's two-operand code needs copies that a DPU's three-operand code does not, but moves of arguments are real: half of them count.
+REGISTER_MOVE = 0.5
+CONSTANT_MOVE = 1
+EXTEND_REGISTER = 1  # movzbl %al, %eax; an extending load costs what a load costs
+LOAD = 1
+STORE = 1
+SET_CONDITION = 1  # with the extension or the zeroing that gcc puts beside it, 2
+CONDITIONAL_MOVE = 2
+LEA = 1
+LEA_THREE_PARTS = 2
+
+# Whole mnemonics.
+FIXED = {
+    "ret": 1,
+    "call": 1,
+    "jmp": 1,
+    "cltq": 1,
+    "cwtl": 1,
+    "cbtw": 1,
+    "cltd": 0,  # part of the division
+    "cqto": 0,
+    "cwtd": 0,
+    "leave": 1,
+    "nop": 0,
+    "nopw": 0,
+    "nopl": 0,
+    "endbr64": 0,
+    "ud2": 1,
+    "pause": 1,
+    "mfence": 0,
+    "lfence": 0,
+    "sfence": 0,
+    "cld": 0,
+    "std": 0,
+    "hlt": 1,
+    "int3": 1,
+}
+CONDITIONAL_JUMP = 1
+
+# Multiplication and division by operand size. A product of bytes is one instruction and a move.
+MULTIPLY = {"b": (2, None), "w": (0, "int32_mul"), "l": (0, "int32_mul"), "q": (0, "int64_mul")}
+DIVIDE = {"b": (0, "int32_div"), "w": (0, "int32_div"), "l": (0, "int32_div"), "q": (0, "int64_div")}
+# A constant factor with at most this many signed binary digits is shifts and additions, one each.
+SHIFT_AND_ADD_DIGITS = 2
+
+# Scalar SSE: mnemonic -> routine.
+FLOATING = {
+    "addss": "float_add",
+    "subss": "float_sub",
+    "mulss": "float_mul",
+    "divss": "float_div",
+    "addsd": "double_add",
+    "subsd": "double_sub",
+    "mulsd": "double_mul",
+    "divsd": "double_div",
+    "ucomiss": "float_compare",
+    "comiss": "float_compare",
+    "ucomisd": "double_compare",
+    "comisd": "double_compare",
+    "minss": "float_compare",
+    "maxss": "float_compare",
+    "minsd": "double_compare",
+    "maxsd": "double_compare",
+    "cmpss": "float_compare",
+    "cmpsd": "double_compare",
+    "cvtsi2ss": "int32_to_float",
+    "cvtsi2ssl": "int32_to_float",
+    "cvtsi2ssq": "int64_to_float",
+    "cvtsi2sd": "int32_to_double",
+    "cvtsi2sdl": "int32_to_double",
+    "cvtsi2sdq": "int64_to_double",
+    "cvttss2si": "float_to_int32",
+    "cvttss2sil": "float_to_int32",
+    "cvttss2siq": "float_to_int64",
+    "cvtss2si": "float_to_int32",
+    "cvtss2siq": "float_to_int64",
+    "cvttsd2si": "double_to_int32",
+    "cvttsd2sil": "double_to_int32",
+    "cvttsd2siq": "double_to_int64",
+    "cvtsd2si": "double_to_int32",
+    "cvtsd2siq": "double_to_int64",
+    "cvtss2sd": "float_to_double",
+    "cvtps2pd": "float_to_double",
+    "cvtsd2ss": "double_to_float",
+    "cvtpd2ps": "double_to_float",
+    "sqrtss": "float_sqrt",
+    "sqrtsd": "double_sqrt",
+}
+# Comparison predicates that gas writes into the mnemonic (cmpltss): by suffix.
+FLOATING_COMPARE_SUFFIX = {"ss": "float_compare", "sd": "double_compare"}
+
+# Packed floating point (rare, since vectorisation is off): suffix -> lanes, scalar suffix.
+PACKED_FLOATING = {"ps": (4, "ss"), "pd": (2, "sd")}
+
+# SSE moves: mnemonic -> 8-byte loads or stores that a memory operand stands for. Between registers they are 0: a DPU has one register file.
+SSE_MOVE = {
+    "movss": 1,
+    "movsd": 1,
+    "movd": 1,
+    "movq": 1,
+    "movlps": 1,
+    "movhps": 1,
+    "movlpd": 1,
+    "movhpd": 1,
+    "movaps": 2,
+    "movups": 2,
+    "movapd": 2,
+    "movupd": 2,
+    "movdqa": 2,
+    "movdqu": 2,
+    "movntdq": 2,
+    "movddup": 1,
+    "movhlps": 1,
+    "movlhps": 1,
+}
+
+# SSE operations that only arrange registers for other SSE operations and have no counterpart.
+SSE_FREE = {"pxor", "xorps", "xorpd", "unpcklps", "unpcklpd", "unpckhps", "unpckhpd", "punpcklqdq", "punpckldq", "punpckhqdq", "shufps", "shufpd", "pshufd"}
+
+# Any other SSE operation on 16 bytes: four words.
+SSE_OTHER = 4
+
+# An instruction that no row names.
+UNKNOWN = 1

@@ -1,0 +1,407 @@
+"""Makes a PE program count its DPU instructions.
+
+count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and returns it with `leaq N(%r15), %r15` at the start of each basic block, N
+being the modelled number of DPU instructions of the block (costs.py). An lea changes no flags, so it may stand anywhere. A block ends behind
+every jump, call and return: what precedes a call is counted before it.
+
+Two kinds of local labels tell the linker's caller what a section would take in IRAM. They vanish with their section:
+  __pe_size_<N>_<k>             the section has N instructions
+  __pe_uses_<k>_<routine>       it calls a software routine, which is there once per program
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import costs
+
+COUNTER = "%r15"
+SIZE_LABEL = "__pe_size_"
+USES_LABEL = "__pe_uses_"
+
+# gcc's code labels, numbered labels and functions. The labels of debug information (.LVL1, .LFB0, .LBB2) are no jump targets.
+_BLOCK_LABEL = re.compile(r"(?:\.L\d+|[^.\s:][^\s:]*):")
+_ANY_LABEL = re.compile(r"[\w.$@]+:")
+_SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)(.*)|(text|data|bss)\b)")
+_CODE_SECTION = re.compile(r"\.text|\.pe_gate")
+_MEMORY = re.compile(r"(%[cdefgs]s:)?([^\s,()$]*)\(([^)]*)\)")
+_SIZED = re.compile(r"([a-z0-9]+?)([bwlq]?)$")
+_PREFIX = re.compile(r"(?:rep|repz|repe|repnz|repne|lock|notrack|bnd|data16|addr32|rex\.w)\s+")
+_STRING_OPERATION = re.compile(r"(?:stos|movs|lods|scas|cmps)([bwlq])?$")
+_POINTER_REGISTERS = {"%rsp", "%esp", "%rbp", "%ebp"}
+_ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
+
+
+class Cost:
+    """What one instruction adds: run, instructions executed; size, instructions in IRAM; routine, the software routine it calls, or None.
+
+    `indexed` is the address base + index it needs computed, or None; `ends` says that a block ends behind it; `turns` is the address scale that
+    counts the turns of a string instruction, 0 for others.
+    """
+
+    __slots__ = ("ends", "indexed", "mnemonic", "operands", "routine", "run", "size", "turns")
+
+    def __init__(self, mnemonic: str, operands: list[str]) -> None:
+        """Start with the cost of nothing."""
+        self.mnemonic = mnemonic
+        self.operands = operands
+        self.run = 0.0
+        self.size = 0.0
+        self.routine: str | None = None
+        self.indexed: str | None = None
+        self.ends = False
+        self.turns = 0
+
+    def add(self, instructions: float) -> None:
+        """Instructions that are both executed and stored."""
+        self.run += instructions
+        self.size += instructions
+
+    def call(self, routine: str, times: int = 1) -> None:
+        """A software routine."""
+        self.run += costs.ROUTINE_RUN[routine] * times
+        self.size += costs.ROUTINE_CALL * times
+        self.routine = routine
+
+
+def split_operands(text: str) -> list[str]:
+    """Split at the commas outside parentheses."""
+    if "(" not in text:
+        return [part.strip() for part in text.split(",")] if text else []
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(text):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def is_memory(operand: str) -> bool:
+    """Whether the operand is in memory: no register, no constant."""
+    if operand.startswith("%"):
+        return ":" in operand
+    return not operand.startswith("$")
+
+
+def signed_digits(value: int) -> int:
+    """The number of nonzero digits of the value's signed binary form: how many shifted terms make a product with it."""
+    value, digits = abs(value), 0
+    while value:
+        if value & 1:
+            digits += 1
+            value -= 2 - (value & 3)
+        value >>= 1
+    return digits
+
+
+def _add_access(cost: Cost, operand: str, accesses: int, words: int = 1) -> None:
+    """Cost of loading or storing the memory operand `accesses` times, `words` instructions each."""
+    cost.add(costs.LOAD * accesses * words)
+    if operand.startswith("%gs:"):
+        cost.run += costs.MRAM_ACCESS_RUN * accesses * words
+        cost.size += costs.MRAM_ACCESS_SIZE * accesses * words
+    found = _MEMORY.search(operand)
+    if found and "," in found[3]:
+        base, index, *_ = (*found[3].split(","), "")
+        if index.strip() and (base.strip() or found[2]):
+            cost.indexed = found[3]
+
+
+def _integer(cost: Cost, name: str, size: str, operands: list[str]) -> None:
+    narrow, wide = costs.INTEGER[name]
+    last = operands[-1] if operands else ""
+    is_wide = size == "q" or (not size and last.startswith("%r") and not last.endswith(("d", "w", "b")))
+    instructions = wide if is_wide and last not in _POINTER_REGISTERS else narrow
+    if is_wide and name in ("shl", "sal", "shr", "sar") and operands[0] == "%cl":
+        instructions = costs.VARIABLE_SHIFT_64
+    # 64-bit shifts by 32 or more only move words.
+    if is_wide and name in ("shl", "sal", "shr", "sar") and operands[0].startswith("$") and _constant(operands[0]) >= 32:
+        instructions = 2
+    if name == "xor" and operands[0] == last:
+        instructions = costs.CONSTANT_MOVE
+    cost.add(instructions)
+    for place, operand in enumerate(operands):
+        if not is_memory(operand):
+            continue
+        reads_only = place != len(operands) - 1 or name in ("cmp", "test", "bt", "push")
+        writes_only = name == "pop"
+        _add_access(cost, operand, 1 if reads_only or writes_only else 2)
+
+
+def _constant(operand: str) -> int:
+    try:
+        return int(operand.lstrip("$"), 0)
+    except ValueError:
+        return 0x55555555
+
+
+def _multiply(cost: Cost, size: str, operands: list[str]) -> None:
+    for operand in operands:
+        if is_memory(operand):
+            _add_access(cost, operand, 1)
+    if len(operands) > 1 and operands[0].startswith("$"):
+        digits = signed_digits(_constant(operands[0]))
+        if digits <= costs.SHIFT_AND_ADD_DIGITS:
+            cost.add(digits * (3 if size == "q" else 1))
+            return
+    instructions, routine = costs.MULTIPLY[size]
+    cost.add(instructions)
+    if routine is not None:
+        # One operand: the product is twice as wide. gcc needs the 128-bit product only to divide 64 bits by a constant.
+        if len(operands) == 1:
+            routine = {"l": "int64_mul", "q": "int64_div"}.get(size, routine)
+        cost.call(routine)
+
+
+def _move(cost: Cost, source: str, target: str) -> None:
+    if is_memory(source):
+        _add_access(cost, source, 1)
+    elif is_memory(target):
+        _add_access(cost, target, 1)
+    else:
+        cost.add(costs.CONSTANT_MOVE if source.startswith("$") else costs.REGISTER_MOVE)
+
+
+def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
+    memory = next((operand for operand in operands if is_memory(operand)), None)
+    routine = costs.FLOATING.get(mnemonic)
+    packed = costs.PACKED_FLOATING.get(mnemonic[-2:])
+    if routine is None and mnemonic.startswith("cmp"):
+        routine = costs.FLOATING_COMPARE_SUFFIX.get(mnemonic[-2:])
+    if mnemonic in costs.SSE_MOVE:
+        if memory is not None:
+            _add_access(cost, memory, 1, costs.SSE_MOVE[mnemonic])
+        return
+    if routine is not None:
+        if memory is not None:
+            _add_access(cost, memory, 1)
+        cost.call(routine)
+    elif packed is not None and mnemonic[:-2] + packed[1] in costs.FLOATING:
+        if memory is not None:
+            _add_access(cost, memory, 1, 2)
+        cost.call(costs.FLOATING[mnemonic[:-2] + packed[1]], packed[0])
+    elif mnemonic in costs.SSE_FREE:
+        if memory is not None:
+            _add_access(cost, memory, 1)
+    elif mnemonic.startswith(("and", "or", "xor")):  # of signs: one word, or the upper one of two
+        cost.add(1)
+    else:
+        if memory is not None:
+            _add_access(cost, memory, 1, 2)
+        cost.add(costs.SSE_OTHER)
+
+
+@lru_cache(maxsize=20000)
+def instruction_cost(text: str) -> Cost:
+    """Cost of one instruction, from its text without label and comment."""
+    repeated = False
+    while True:
+        prefix = _PREFIX.match(text)
+        if prefix is None:
+            break
+        repeated = repeated or prefix[0].startswith("rep")
+        text = text[prefix.end() :]
+    mnemonic, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
+    operands = split_operands(rest.strip())
+    cost = Cost(mnemonic, operands)
+
+    if mnemonic in ("jmp", "call", "callq", "jmpq", "ret", "retq"):
+        cost.ends = True
+        cost.add(1)
+        if operands and operands[0].startswith("*") and is_memory(operands[0][1:]):
+            _add_access(cost, operands[0][1:], 1)
+        return cost
+    if mnemonic[0] == "j":
+        cost.ends = True
+        cost.add(costs.CONDITIONAL_JUMP)
+        return cost
+    if mnemonic in costs.FIXED:
+        cost.ends = mnemonic in _ENDS_BLOCK
+        cost.add(costs.FIXED[mnemonic])
+        return cost
+    if _STRING_OPERATION.match(mnemonic) and not (mnemonic == "movsd" and operands):
+        if repeated:
+            cost.turns = costs.STRING_TURN
+            cost.size += costs.STRING_TURN
+        else:
+            cost.add(costs.STRING_TURN - 1)
+        return cost
+    if any(operand.startswith("%xmm") for operand in operands):
+        _sse(cost, mnemonic, operands)
+        return cost
+
+    sized = _SIZED.match(mnemonic)
+    name, size = (sized[1], sized[2]) if sized else (mnemonic, "")
+    if mnemonic in costs.INTEGER:  # names that end in a size letter themselves (shl, sub, bsr with a register)
+        name, size = mnemonic, ""
+    if name in costs.INTEGER:
+        _integer(cost, name, size, operands)
+    elif name == "mov" or mnemonic == "movabsq":
+        _move(cost, operands[0], operands[-1])
+    elif name in ("movz", "movs") or mnemonic.startswith(("movzb", "movzw", "movsb", "movsw", "movsl")):
+        if is_memory(operands[0]):
+            _add_access(cost, operands[0], 1)
+        else:
+            cost.add(costs.EXTEND_REGISTER)
+    elif name == "lea":
+        found = _MEMORY.search(operands[0])
+        parts = found[3].split(",") if found else [""]
+        three = found is not None and found[2] and len(parts) > 1 and parts[0].strip()
+        instructions = costs.LEA_THREE_PARTS if three else costs.LEA
+        is_stack = parts[0].strip() in _POINTER_REGISTERS
+        cost.add(instructions * (2 if size == "q" and not is_stack else 1))
+    elif name in ("imul", "mul"):
+        _multiply(cost, size, operands)
+    elif name in ("idiv", "div"):
+        if is_memory(operands[0]):
+            _add_access(cost, operands[0], 1)
+        instructions, routine = costs.DIVIDE[size]
+        cost.add(instructions)
+        cost.call(routine)
+    elif mnemonic.startswith(("set", "cmov")):
+        cost.add(costs.SET_CONDITION if mnemonic.startswith("set") else costs.CONDITIONAL_MOVE)
+        for operand in operands:
+            if is_memory(operand):
+                _add_access(cost, operand, 1)
+    else:
+        cost.add(costs.UNKNOWN)
+        for operand in operands:
+            if "(" in operand:
+                _add_access(cost, operand, 1)
+    return cost
+
+
+def _divides_by_constant(block: list[Cost], place: int) -> bool:
+    """Whether the 64-bit product at `place` of the block is gcc's way to divide 32 bits by a constant: its upper half is all that is used."""
+    target = block[place].operands[-1]
+    for later in block[place + 1 : place + 4]:
+        if later.mnemonic in ("shrq", "sarq") and later.operands[-1] == target:
+            return len(later.operands) == 2 and _constant(later.operands[0]) >= 32
+        if target in later.operands[-1:] and later.mnemonic not in ("movq", "movl"):
+            return False
+    return False
+
+
+def _sum_block(block: list[Cost], routines: set[str]) -> tuple[int, float]:
+    """Instructions the block executes, and its size in IRAM."""
+    run = size = 0.0
+    indexed: set[str] = set()
+    for place, cost in enumerate(block):
+        if cost.routine == "int64_mul" and len(cost.operands) > 1 and _divides_by_constant(block, place):
+            run += cost.run - costs.ROUTINE_RUN["int64_mul"] + costs.ROUTINE_RUN["int32_div"]
+            routines.add("int32_div")
+        else:
+            run += cost.run
+            if cost.routine is not None:
+                routines.add(cost.routine)
+        size += cost.size
+        if cost.indexed is not None and cost.indexed not in indexed:
+            indexed.add(cost.indexed)
+            run += costs.INDEXED_ADDRESS
+            size += costs.INDEXED_ADDRESS
+    return int(run + 0.5), size
+
+
+def count(assembly: str) -> str:
+    """Return the assembly with the counting instructions and the labels that tell sizes."""
+    result: list[str] = []
+    block: list[Cost] = []
+    start = 0  # where in `result` the block's counting instruction goes
+    section = ".text"
+    in_code = True
+    stack: list[str] = []
+    previous = section
+    inline = False
+    directives = {".text": "\t.text"}
+    sizes: dict[str, float] = {}
+    routines: dict[str, set[str]] = {}
+
+    def close() -> None:
+        nonlocal block
+        if block:
+            run, size = _sum_block(block, routines.setdefault(section, set()))
+            sizes[section] = sizes.get(section, 0.0) + size
+            if run:
+                result[start] = f"\tleaq\t{run}({COUNTER}), {COUNTER}\n{result[start]}"
+            block = []
+
+    def enter(name: str) -> None:
+        nonlocal section, in_code, previous
+        close()
+        previous, section = section, name
+        in_code = _CODE_SECTION.match(name) is not None
+
+    for line in assembly.split("\n"):
+        text = line.strip()
+        if not text:
+            continue
+        first = text[0]
+        if first == "#":
+            if text.startswith("#APP"):
+                inline = True
+            elif text.startswith("#NO_APP"):
+                inline = False
+            result.append(line)
+            continue
+        if first == "." and not inline:
+            found = _SECTION.match(text)
+            if found:
+                name = found[1] or "." + found[3]
+                enter(name)
+                if name.startswith(".mram.noinit"):  # or the file would hold its zeroes
+                    line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
+                directives.setdefault(name, line)
+                result.append(line)
+                continue
+            if text.startswith(".pushsection"):
+                stack.append(section)
+                enter(text.split(None, 1)[1].split(",")[0].strip())
+            elif text.startswith(".popsection") and stack:
+                enter(stack.pop())
+            elif text.startswith(".previous"):
+                enter(previous)
+        if inline or not in_code:
+            if inline and in_code and _ANY_LABEL.match(text):
+                close()
+            result.append(line)
+            continue
+        if _ANY_LABEL.match(text):
+            if _BLOCK_LABEL.match(text):
+                close()
+            text = text[text.index(":") + 1 :].strip()
+            if text and text[0] not in ".#":  # an instruction behind its label, as hand-written code has it
+                result.append(line[: line.index(":") + 1])
+                line = "\t" + text
+            else:
+                result.append(line)
+                continue
+        if text[0] == ".":
+            result.append(line)
+            continue
+        if "#" in text:
+            text = text.partition("#")[0].rstrip()
+        cost = instruction_cost(text)
+        if not block:
+            start = len(result)
+        if cost.turns:  # the number of turns is in rcx
+            close()
+            start = len(result)
+            line = f"\tleaq\t({COUNTER},%rcx,{cost.turns}), {COUNTER}\n{line}"
+        result.append(line)
+        block.append(cost)
+        if cost.ends:
+            close()
+    close()
+
+    for number, (name, size) in enumerate(sizes.items()):
+        result.append(directives.get(name, "\t.text"))
+        result.append(f"{SIZE_LABEL}{int(size + 0.5)}_{number}:")
+        result.extend(f"{USES_LABEL}{number}_{routine}:" for routine in sorted(routines.get(name, ())))
+    result.append("")
+    return "\n".join(result)

@@ -1,0 +1,86 @@
+"""dpu-upmem-dpurte-clang: compiles UPMEM DPU programs for the emulator."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from compiler import CompileError, Compiler
+from linking import link
+from options import Options, UsageError, is_assembly, is_source, parse
+
+NAME = "dpu-upmem-dpurte-clang"
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def _dependencies(options: Options, source: str) -> list[str]:
+    """Options that make the preprocessor write a make rule beside the output, as gcc does when it compiles."""
+    if not options.dependencies:
+        return []
+    output = options.output if options.output != "-" else None
+    target = output or f"{_stem(source)}.{'s' if options.mode == 'assembly' else 'o'}"
+    file = options.dependency_file or (os.path.splitext(output)[0] if output else _stem(source)) + ".d"
+    return [*options.dependencies, "-MF", file, *([] if options.dependency_target else ["-MT", target])]
+
+
+def _answer(compiler: Compiler, options: Options) -> int:
+    if "--version" in options.question:
+        print(f"{NAME} of dpuemu: the UPMEM DPU programs it compiles run in the emulator; it uses", flush=True)
+    return compiler.run(options.question).returncode
+
+
+def _preprocess(compiler: Compiler, options: Options) -> int:
+    output = ["-o", options.output] if options.output else []
+    flags = [*compiler.preprocess_flags(options.standard), *options.compiler, *options.dependencies, *compiler.include_flags()]
+    file = ["-MF", options.dependency_file] if options.dependency_file else []
+    return compiler.run(["-E", *flags, *file, *output, *options.inputs]).returncode
+
+
+def _compile(compiler: Compiler, options: Options) -> int:
+    if not options.inputs:
+        raise UsageError("there is no input file")
+    separate = options.mode != "link"
+    if separate and options.output and len(options.inputs) > 1:
+        raise UsageError("-o names one file but there are several to write")
+    objects = []
+    for source in options.inputs:
+        if not os.path.exists(source):
+            raise UsageError(f"there is no file {source}")
+        flags = options.compiler
+        if options.mode == "assembly":
+            text = compiler.assembly(source, flags, options.standard, _dependencies(options, source))
+            if options.output == "-":
+                sys.stdout.write(text)
+            else:
+                Path(options.output or f"{_stem(source)}.s").write_text(text, errors="surrogateescape")
+        elif is_source(source) or is_assembly(source):
+            target = Path(options.output or f"{_stem(source)}.o") if separate else compiler.temporary(".o")
+            compiler.object(source, target, flags, options.standard, _dependencies(options, source) if is_source(source) else None)
+            objects.append(str(target))
+        else:
+            objects.append(source)
+    if not separate:
+        link(compiler, options, objects, options.output or "a.out")
+    return 0
+
+
+def main() -> int:
+    """Run the command line; the exit code is that of the step that failed, 1 for our own errors."""
+    try:
+        options = parse(sys.argv[1:])
+        with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:
+            compiler = Compiler(Path(folder), options.verbose)
+            if options.mode == "ask":
+                return _answer(compiler, options)
+            if options.mode == "preprocess":
+                return _preprocess(compiler, options)
+            return _compile(compiler, options)
+    except (UsageError, CompileError, OSError) as error:
+        if str(error):
+            print(f"{NAME}: error: {error}", file=sys.stderr)
+        return error.code if isinstance(error, CompileError) else 1

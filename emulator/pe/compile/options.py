@@ -1,0 +1,174 @@
+"""The command line of dpu-upmem-dpurte-clang: what goes to gcc's preprocessor and compiler, what to the linker, what is dropped."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+MAX_TASKLETS = 24
+# What the SDK's compiler takes if nothing is given.
+DEFAULT_TASKLETS = 1
+DEFAULT_STACK_BYTES = 1024
+
+# Options whose argument is the next word.
+_TAKES_WORD = {"-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-x", "--param"}
+_LINKER_TAKES_WORD = {"-L", "-l", "-Xlinker", "-u", "-z", "-T"}
+_DROPPED_WITH_WORD = {"-target", "-Xclang", "-mllvm", "-isysroot", "--sysroot", "-arch", "-Xassembler", "-Xanalyzer", "-B"}
+
+# Options of clang, of other machines, or about what the emulator decides itself: position, machine, libraries, instrumentation. -Werror is
+# here because gcc warns of other things than clang: a program that the SDK accepts must not fail.
+_DROPPED = re.compile(
+    r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
+    | -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as|openmp|split-stack|stack-protector
+          |use-ld|ms-extensions|modules|cf-protection|builtin|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
+          |instrument-functions)([-=].*)?$
+    | -(static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
+    | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$
+    | --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$
+    """,
+    re.VERBOSE,
+)
+
+_SOURCE = re.compile(r".*\.(c|i)$", re.IGNORECASE)
+_ASSEMBLY = re.compile(r".*\.(s|S|sx)$")
+
+
+class UsageError(Exception):
+    """A command line that means nothing; the text is one sentence."""
+
+
+@dataclass
+class Options:
+    """A command line taken apart."""
+
+    compiler: list[str] = field(default_factory=list)  # for preprocessing and compiling
+    linker: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)  # sources, assembly, objects, in order
+    output: str | None = None
+    mode: str = "link"  # or preprocess, assembly, object, ask
+    question: list[str] = field(default_factory=list)  # -print-... for gcc
+    dependencies: list[str] = field(default_factory=list)  # -MD, -MMD, -MP, -MT target
+    dependency_file: str | None = None
+    dependency_target: bool = False
+    standard: str = "-std=gnu11"
+    verbose: bool = False
+    tasklets: int = DEFAULT_TASKLETS
+    stack_default: int = DEFAULT_STACK_BYTES
+    stacks: dict[int, int] = field(default_factory=dict)  # tasklet -> bytes, where declared
+
+    def stack_total(self) -> int:
+        """Bytes of WRAM that the stacks take, each rounded up to 8."""
+        sizes = {tasklet: self.stack_default for tasklet in range(self.tasklets)} | self.stacks
+        return sum((size + 7) & ~7 for size in sizes.values())
+
+
+def is_source(path: str) -> bool:
+    """Whether the file is C."""
+    return _SOURCE.match(path) is not None
+
+
+def is_assembly(path: str) -> bool:
+    """Whether the file is assembly."""
+    return _ASSEMBLY.match(path) is not None
+
+
+def _gnu_standard(option: str) -> str:
+    """-std=... with the GNU dialect of that standard: named address spaces exist in GNU dialects only."""
+    name = option.partition("=")[2]
+    if name.startswith("iso9899:"):
+        name = {"1990": "c90", "199409": "c90", "1999": "c99", "2011": "c11", "2017": "c17", "2018": "c17"}.get(name[8:], "c11")
+    return "-std=" + re.sub(r"^c(\d)", r"gnu\1", name)
+
+
+def _note_macro(options: Options, definition: str) -> bool:
+    """Take NR_TASKLETS and stack sizes from a macro or symbol definition. True if it was NR_TASKLETS."""
+    name, _, value = definition.partition("=")
+    number = re.match(r"\s*\(?\s*(0[xX][0-9a-fA-F]+|\d+)", value)
+    if name == "NR_TASKLETS":
+        if number:
+            options.tasklets = int(number[1], 0)
+        return True
+    if number is None:
+        return False
+    if name == "STACK_SIZE_DEFAULT":
+        options.stack_default = int(number[1], 0)
+    else:
+        tasklet = re.fullmatch(r"STACK_SIZE_TASKLET_(\d+)", name)
+        if tasklet:
+            options.stacks[int(tasklet[1])] = int(number[1], 0)
+    return False
+
+
+def parse(words: list[str]) -> Options:
+    """Take the command line apart. UsageError says what is wrong with it."""
+    options = Options()
+    tasklets_given = False
+    rest = iter(words)
+
+    def following(option: str) -> str:
+        word = next(rest, None)
+        if word is None:
+            raise UsageError(f"{option} needs an argument")
+        return word
+
+    modes = {"-c": "object", "-S": "assembly", "-E": "preprocess", "-M": "preprocess", "-MM": "preprocess"}
+    for word in rest:
+        if not word.startswith("-") or word == "-":
+            options.inputs.append(word)
+        elif word == "-o":
+            options.output = following(word)
+        elif word.startswith("-o") and len(word) > 2 and not word.startswith("-object"):
+            options.output = word[2:]
+        elif word in modes:
+            options.mode = modes[word]
+            if word.startswith("-M"):
+                options.compiler.append(word)
+        elif word in ("-MD", "-MMD", "-MP", "-MG"):
+            options.dependencies.append(word)
+        elif word.startswith("-MF"):
+            options.dependency_file = word[3:] or following(word)
+        elif word.startswith(("-MT", "-MQ")):
+            options.dependencies += [word[:3], word[3:] or following(word)]
+            options.dependency_target = True
+        elif word in _DROPPED_WITH_WORD:
+            following(word)
+        elif word.startswith(("-std=", "--std=")):
+            options.standard = _gnu_standard(word)
+        elif word == "-pedantic-errors":
+            options.compiler.append("-pedantic")
+        elif word.startswith("-Wl,"):
+            symbol = re.match(r"-Wl,(?:--defsym[=,])(.*)", word)
+            if symbol and _note_macro(options, symbol[1]):
+                tasklets_given = True
+                options.compiler.append(f"-DNR_TASKLETS={options.tasklets}")
+            else:
+                options.linker.append(word)
+        elif word in _LINKER_TAKES_WORD:
+            options.linker += [word, following(word)]
+        elif word.startswith(("-L", "-l")):
+            options.linker.append(word)
+        elif word in ("--version", "-dumpversion", "-dumpmachine", "-dumpfullversion", "--help") or word.startswith(("-print-", "--print-")):
+            options.mode = "ask"
+            options.question.append(word)
+        elif word in ("-v", "-###"):
+            options.verbose = True
+        elif _DROPPED.match(word):
+            continue
+        elif word in _TAKES_WORD:
+            argument = following(word)
+            options.compiler += [word, argument]
+            if word == "-D":
+                tasklets_given = _note_macro(options, argument) or tasklets_given
+        else:
+            options.compiler.append(word)
+            if word.startswith("-D"):
+                tasklets_given = _note_macro(options, word[2:]) or tasklets_given
+
+    if not tasklets_given:
+        options.compiler.append(f"-DNR_TASKLETS={DEFAULT_TASKLETS}")
+    if not 1 <= options.tasklets <= MAX_TASKLETS:
+        raise UsageError(f"NR_TASKLETS is {options.tasklets} but a DPU runs 1 to {MAX_TASKLETS} tasklets")
+    for tasklet in options.stacks:
+        if tasklet >= MAX_TASKLETS:
+            raise UsageError(f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to {MAX_TASKLETS - 1}")
+    return options

@@ -1,0 +1,61 @@
+"""Makes preprocessed C mean to gcc what it means to the SDK's compiler.
+
+A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bits in both. gcc cannot change the width of long, so `long` becomes
+`long long` wherever it is not part of `long long` or `long double`, constants ending in L become LL, and builtins for long those for long long.
+
+Clang's pragmas that unroll the loop behind them become gcc's.
+"""
+
+from __future__ import annotations
+
+import re
+
+# What the preprocessor must know before that.
+MACROS = [
+    *("-U__LONG_MAX__", "-D__LONG_MAX__=0x7fffffffffffffffLL", "-U__SIZEOF_LONG__", "-D__SIZEOF_LONG__=8", "-U__LONG_WIDTH__"),
+    *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
+]
+
+# Strings, characters and line markers are matched first and kept. Specifiers of one type may stand in any order: `long unsigned int long`.
+_TOKEN = re.compile(
+    r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
+    |(?P<type>\blong\b(?:\s+(?:long|int|unsigned|signed|const|volatile|double)\b)*)
+    |(?P<number>(?<![\w.])(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?:[uU][lL]|[lL][uU]?)(?![\w.]))
+    |(?P<builtin>\b__builtin_(?:clz|ctz|popcount|ffs|parity|clrsb)l\b)
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def _replace(found: re.Match[str]) -> str:
+    text = found[0]
+    if found["type"]:
+        words = re.findall(r"\w+", text)
+        return text if words.count("long") > 1 or "double" in words else text + " long"
+    if found["number"]:
+        return text[:-2] + "LLU" if text[-1] in "uU" else text[:-1] + "LL"
+    if found["builtin"]:
+        return text + "l"
+    return text
+
+
+_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?[ \t]*(\w*)[ \t]*\)?.*$", re.MULTILINE)
+_NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE)
+# Where clang chooses: its factor for loops of unknown length.
+_UNROLL_DEFAULT = 8
+
+
+def _unroll(found: re.Match[str]) -> str:
+    if found[1] == "disable":
+        return "#pragma GCC unroll 1"
+    return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
+
+
+def adapt(preprocessed: str) -> str | None:
+    """Return the C source for gcc, or None if it needs no change."""
+    changed = preprocessed
+    if "unroll" in changed:
+        changed = _NO_UNROLL.sub("#pragma GCC unroll 1", _UNROLL.sub(_unroll, changed))
+    if "long" in changed or "__builtin_" in changed or re.search(r"\d[uU]?[lL]", changed):
+        changed = _TOKEN.sub(_replace, changed)
+    return None if changed == preprocessed else changed

@@ -1,0 +1,12 @@
+/// assert.h: stops the whole PE with a fault if the expression is false, unless NDEBUG is defined where this is included.
+#include <dpufault.h>
+#include <macro_utils.h>
+
+#define static_assert _Static_assert
+
+#undef assert
+#ifdef NDEBUG
+#define assert(ignore) ((void)0)
+#else
+#define assert(expression) ((expression) ? (void)0 : __pe_assert_failed())
+#endif

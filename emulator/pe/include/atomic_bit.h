@@ -1,0 +1,28 @@
+/// atomic_bit.h: single locks by name. Everything that locks takes one.
+#ifndef PE_ATOMIC_BIT_H
+#define PE_ATOMIC_BIT_H
+
+#include <attributes.h>
+#include <macro_utils.h>
+#include <stdint.h>
+
+/// The object behind a lock. ATOMIC_BIT_INIT(name)[n] declares n of them.
+#define ATOMIC_BIT_GET(_name) __CONCAT(__atomic_bit_, _name)
+#define ATOMIC_BIT_INIT(_name) uint8_t __atomic_bit ATOMIC_BIT_GET(_name)
+#define ATOMIC_BIT_EXTERN(_name) extern ATOMIC_BIT_INIT(_name)
+
+extern uint8_t __atomic_start_addr;
+#define ATOMIC_BIT_INDEX(_name) (&ATOMIC_BIT_GET(_name) - &__atomic_start_addr)
+
+/// The calls behind mutex_lock and mutex_unlock, by names that programs do not use.
+void __pe_lock(uint8_t *bit) __asm__("mutex_lock");
+void __pe_unlock(uint8_t *bit) __asm__("mutex_unlock");
+
+/// Differs from the SDK: _reg + _bit is the address of a lock; bare numbers of bits do not work.
+#define __ATOMIC_BIT_ACQUIRE(_reg, _bit) __pe_lock((uint8_t *)((uintptr_t)(_reg) + (uintptr_t)(_bit)))
+#define __ATOMIC_BIT_RELEASE(_reg, _bit) __pe_unlock((uint8_t *)((uintptr_t)(_reg) + (uintptr_t)(_bit)))
+
+#define ATOMIC_BIT_ACQUIRE(_name) __pe_lock(&ATOMIC_BIT_GET(_name))
+#define ATOMIC_BIT_RELEASE(_name) __pe_unlock(&ATOMIC_BIT_GET(_name))
+
+#endif  // PE_ATOMIC_BIT_H

@@ -1,0 +1,39 @@
+/// attributes.h: where a PE program's objects live and how the compiler treats them.
+///
+/// Differs from the SDK: __mram_ptr is the address space of a segment register. The compiler knows it in its GNU dialects only (-std=gnu11;
+/// with a strict -std=c11 add -fasm), and `long` in an object's type is as wide as the host compiler's x32 `long`.
+#ifndef PE_ATTRIBUTES_H
+#define PE_ATTRIBUTES_H
+
+#define DEPRECATED __attribute__((deprecated))
+#define __NO_RETURN __attribute__((noreturn))
+
+#define __weak __attribute__((weak))
+#define __section(s) __attribute__((section(s)))
+#define __aligned(a) __attribute__((aligned(a)))
+#define __used __attribute__((used))
+#define __noinline __attribute__((noinline))
+
+/// One byte per mutex, at most 256 in a program.
+#define __atomic_bit __section(".atomic")
+
+/// The alignment that mram_read and mram_write ask of both sides.
+#define __dma_aligned __aligned(8)
+
+/// WRAM objects that stay in the program even if nothing in it names them. The host finds the second kind by name.
+#define __keep __used __section(".data.__sys_keep")
+#define __host __aligned(8) __used __section(".dpu_host")
+
+/// On hardware the low addresses that fit into a load's immediate. Here it says nothing but the name of the section.
+#define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
+
+/// A pointer to MRAM: its value is a DPU address, 0x08000000 + the offset in bytes. WRAM pointers do not convert to it.
+#define __mram_ptr __seg_gs
+
+/// MRAM objects. Only __mram and __mram_keep take initial values; the others keep what MRAM held when the program is loaded.
+#define __mram __mram_ptr __section(".mram") __dma_aligned __used
+#define __mram_noinit __mram_ptr __section(".mram.noinit") __dma_aligned __used
+#define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used
+#define __mram_noinit_keep __mram_ptr __section(".mram.noinit.keep") __dma_aligned __used
+
+#endif  // PE_ATTRIBUTES_H

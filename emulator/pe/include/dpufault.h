@@ -1,0 +1,21 @@
+/// dpufault.h: the SDK's numbers of the faults that a program raises, and the two faults that headers raise here.
+///
+/// Differs from the SDK: the emulator reports a fault in words; these numbers appear nowhere.
+#ifndef PE_DPUFAULT_H
+#define PE_DPUFAULT_H
+
+#define __FAULT_ALLOC_HEAP_FULL__ 1
+#define __FAULT_DIVISION_BY_ZERO__ 2
+#define __FAULT_ASSERT_FAILED__ 3
+#define __FAULT_HALT__ 4
+#define __FAULT_PRINTF_OVERFLOW__ 5
+#define __FAULT_ALREADY_PROFILING__ 6
+#define __FAULT_NOT_PROFILING__ 7
+#define __FAULT_MRAM_UNALIGNED__ 8
+#define __FAULT_PFM_COUNTER_INCOMPATIBILITY__ 9
+
+/// Stop the whole PE with a fault.
+__attribute__((noreturn)) void __pe_halt(void);
+__attribute__((noreturn)) void __pe_assert_failed(void);
+
+#endif  // PE_DPUFAULT_H

@@ -1,0 +1,16 @@
+/// memmram_utils.h: arithmetic of DMA alignment.
+#ifndef PE_MEMMRAM_UTILS_H
+#define PE_MEMMRAM_UTILS_H
+
+/// x rounded up: to a multiple of mask + 1, of a (both powers of two), of 8.
+#define ALIGN_MASK(x, mask) (((x) + (mask)) & ~(mask))
+#define ALIGN(x, a) ALIGN_MASK((x), (a)-1)
+#define DMA_ALIGNMENT 8
+#define DMA_OFF_MASK (DMA_ALIGNMENT - 1)
+#define DMA_ALIGNED(x) ALIGN(x, DMA_ALIGNMENT)
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+#define MRAM_CACHE_SIZE 8  // bytes: the smallest DMA
+
+#endif  // PE_MEMMRAM_UTILS_H

@@ -1,0 +1,50 @@
+/// mram_unaligned.h: MRAM at any address and of any size, and single bytes and ints of it, safe between tasklets.
+///
+/// Whoever changes part of an aligned word of 8 bytes holds the virtual mutex of that word; 2048 of them share all of MRAM.
+#ifndef PE_MRAM_UNALIGNED_H
+#define PE_MRAM_UNALIGNED_H
+
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+#include <vmutex.h>
+
+#ifndef __MRAM_UNALIGNED_ACCESS_LOG_NB_VLOCK
+#define __MRAM_UNALIGNED_ACCESS_LOG_NB_VLOCK 11
+#endif
+
+extern struct vmutex __mram_unaligned_access_virtual_locks;
+
+/// 8 bytes per tasklet for the word that it changes.
+extern __dma_aligned uint8_t __mram_unaligned_access_buffer[DPU_NR_THREADS << 3];
+
+/// Copies nb_of_bytes (up to 2048) from MRAM into the buffer (aligned to 8, with room for nb_of_bytes + 16). Returns where in the buffer
+/// the first of them lies.
+void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned int nb_of_bytes);
+
+/// Copies nb_of_bytes (up to 2048) to MRAM. Faults: the addresses differ in their lowest three bits.
+void mram_write_unaligned(const void *from, __mram_ptr void *dest, unsigned nb_of_bytes);
+
+/// Lock the word around the address and read it into the tasklet's 8 bytes, returning them; write them back and unlock.
+void *__pe_open_mram_word(uintptr_t address);
+void __pe_close_mram_word(uintptr_t address);
+
+#define __PE_CHANGE_MRAM_WORD(dest, change)               \
+  do {                                                    \
+    uintptr_t pe_address_ = (uintptr_t)(dest);            \
+    uint8_t *pe_word_ = __pe_open_mram_word(pe_address_); \
+    change;                                               \
+    __pe_close_mram_word(pe_address_);                    \
+  } while (0)
+
+/// The int of the word: its second half if dest is anything but the start of the first.
+#define __PE_MRAM_INT ((int *)(pe_word_ + ((pe_address_ & 7) != 0 ? 4 : 0)))
+#define __PE_MRAM_BYTE (pe_word_ + (pe_address_ & 7))
+
+/// Let update_func(pointer to a copy, args) change the int or the byte at dest; or write val there.
+#define mram_update_int_atomic(dest, update_func, args) __PE_CHANGE_MRAM_WORD(dest, (*update_func)(__PE_MRAM_INT, args))
+#define mram_write_int_atomic(dest, val) __PE_CHANGE_MRAM_WORD(dest, *__PE_MRAM_INT = (val))
+#define mram_update_byte_atomic(dest, update_func, args) __PE_CHANGE_MRAM_WORD(dest, (*update_func)(__PE_MRAM_BYTE, args))
+#define mram_write_byte_atomic(dest, val) __PE_CHANGE_MRAM_WORD(dest, *__PE_MRAM_BYTE = (val))
+
+#endif  // PE_MRAM_UNALIGNED_H

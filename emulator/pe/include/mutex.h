@@ -1,0 +1,31 @@
+/// mutex.h: only one tasklet at a time.
+///
+/// Differs from the SDK: the functions are calls, so that other tasklets run while one waits.
+#ifndef PE_MUTEX_H
+#define PE_MUTEX_H
+
+#include <atomic_bit.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sysdef.h>
+
+/// The address of a lock (atomic_bit.h). Not recursive.
+typedef uint8_t *mutex_id_t;
+
+#define MUTEX_GET(_name) _name
+
+/// Defines the mutex _name, unlocked.
+#define MUTEX_INIT(_name)                   \
+  ATOMIC_BIT_INIT(__CONCAT(mutex_, _name)); \
+  const mutex_id_t MUTEX_GET(_name) = &ATOMIC_BIT_GET(__CONCAT(mutex_, _name))
+
+/// Waits until the mutex is free and takes it.
+void mutex_lock(mutex_id_t mutex);
+
+/// Takes the mutex if it is free; says whether it did.
+bool mutex_trylock(mutex_id_t mutex);
+
+/// Frees the mutex, whoever holds it.
+void mutex_unlock(mutex_id_t mutex);
+
+#endif  // PE_MUTEX_H

@@ -1,0 +1,33 @@
+/// perfcounter.h: the PE's counter of cycles or instructions, as the emulator's model of time has them.
+#ifndef PE_PERFCOUNTER_H
+#define PE_PERFCOUNTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef uint64_t perfcounter_t;
+
+typedef enum _perfcounter_config_t {
+  COUNT_SAME = 0,  // as before
+  COUNT_CYCLES = 1,
+  COUNT_INSTRUCTIONS = 2,
+  COUNT_NOTHING = 3,
+  COUNT_DISABLE_BOTH = 6,  // v1B only
+  COUNT_ENABLE_BOTH = 7,   // v1B only
+} perfcounter_config_t;
+
+/// Cycles per second of the PE.
+extern const volatile uint32_t CLOCKS_PER_SEC;
+
+/// The counter, or undefined if perfcounter_config was not called before.
+perfcounter_t perfcounter_get(void);
+
+/// Says what to count from now on, starting over at 0 if reset_value. Returns the counter as it was.
+perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
+
+#define perfcounter_get_both(should_reset)                                                 \
+  do {                                                                                     \
+    _Static_assert(0, "perfcounter_get_both needs a v1B DPU; the emulator's PEs are v1A"); \
+  } while (0)
+
+#endif  // PE_PERFCOUNTER_H

@@ -1,0 +1,29 @@
+/// sem.h: counting semaphores.
+#ifndef PE_SEM_H
+#define PE_SEM_H
+
+#include <atomic_bit.h>
+#include <attributes.h>
+#include <stdint.h>
+
+/// Differs from the SDK: `lock` is without meaning here, SEMAPHORE_INIT leaves it 0.
+typedef struct sem_t {
+  uint8_t wait_queue;     // the last tasklet that waits, 0xFF if none does
+  uint8_t count;          // units left, as a signed number: below 0 it counts the tasklets that wait
+  uint8_t initial_count;  // units at the start
+  uint8_t lock;
+} sem_t;
+
+/// Defines the semaphore _name with _counter units, and takes one of the 256 locks as on hardware.
+#define SEMAPHORE_INIT(_name, _counter)                                                                              \
+  _Static_assert((_counter) < 128 && (_counter) >= -127, "the number of units of a semaphore must fit into a byte"); \
+  ATOMIC_BIT_INIT(__CONCAT(semaphore_, _name));                                                                      \
+  sem_t _name = {0xFF, (uint8_t)(_counter), (uint8_t)(_counter), 0};
+
+/// Takes a unit; waits for one if none is left.
+void sem_take(sem_t *sem);
+
+/// Gives a unit back and wakes the first tasklet that waits for one.
+void sem_give(sem_t *sem);
+
+#endif  // PE_SEM_H

@@ -1,0 +1,64 @@
+/// string.h: bytes and zero-terminated strings in WRAM.
+#ifndef PE_STRING_H
+#define PE_STRING_H
+
+#include <stddef.h>
+
+size_t strlen(const char *string);
+size_t strnlen(const char *string, size_t max_len);
+
+/// 0 if equal; else the difference of the first bytes that differ, as unsigned chars.
+int memcmp(const void *area1, const void *area2, size_t size);
+int strcmp(const char *string1, const char *string2);
+int strncmp(const char *string1, const char *string2, size_t size);
+
+void *memset(void *area, int value, size_t size);
+void *memcpy(void *destination, const void *source, size_t size);
+void *memmove(void *destination, const void *source, size_t size);
+
+/// The first, or for strrchr the last, such character, or NULL.
+void *memchr(const void *area, int character, size_t size);
+char *strchr(const char *string, int character);
+char *strrchr(const char *string, int character);
+
+char *strcat(char *destination, const char *source);
+char *strncat(char *destination, const char *source, size_t size);
+char *strcpy(char *destination, const char *source);
+char *strncpy(char *destination, const char *source, size_t size);
+
+/// As strcpy and strncpy, but return the end: the address of the terminating zero (of destination + size if there is none).
+char *stpcpy(char *destination, const char *source);
+char *stpncpy(char *destination, const char *source, size_t size);
+
+/// There are no locales.
+#define strxfrm strncpy
+#define strcoll strcmp
+
+/// Change the string in place and return it: letters to lower case, to upper case, all characters in reverse order.
+char *strlwr(char *string);
+char *strupr(char *string);
+char *strrev(char *string);
+
+/// The name of an error number, or NULL if there is none.
+/// Differs from the SDK: the name of the constant, "EINVAL", not a sentence.
+char *strerror(int errnum);
+
+/// How many characters at the start are all in accept; how many are all not in reject.
+size_t strspn(const char *string, const char *accept);
+size_t strcspn(const char *string, const char *reject);
+
+/// The first character that is in accept, or NULL.
+char *strpbrk(const char *string, const char *accept);
+
+/// The first place of needle in haystack, or NULL. An empty needle is found at once.
+char *strstr(const char *haystack, const char *needle);
+
+/// The next token between characters of delim, or NULL. str is the string at the first call and NULL afterwards; *saveptr keeps the place
+/// in between. Zeroes overwrite the delimiters.
+char *strtok_r(char *str, const char *delim, char **saveptr);
+
+/// The token from *stringp to the next character of delim, which becomes a zero; it may be empty. *stringp moves behind it, to NULL after
+/// the last one. NULL if *stringp is.
+char *strsep(char **stringp, const char *delim);
+
+#endif  // PE_STRING_H

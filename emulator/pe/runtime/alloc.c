@@ -1,0 +1,26 @@
+#include <alloc.h>
+#include <stdint.h>
+
+#include "fault.h"
+
+// Bounds of the heap, from program.ld.
+extern uint8_t __sys_heap_pointer_reset[];
+extern uint8_t __sys_wram_end[];
+
+// The end of the last buffer. WRAM outlives a launch, and so does this.
+uintptr_t __sys_heap_pointer = (uintptr_t)__sys_heap_pointer_reset;
+
+static uintptr_t align_up(uintptr_t address) { return (address + 7) & ~(uintptr_t)7; }
+
+void *mem_alloc(size_t size) {
+  uintptr_t buffer = align_up(__sys_heap_pointer);
+  uintptr_t end = (uintptr_t)__sys_wram_end;
+  if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL);
+  if (size != 0) __sys_heap_pointer = buffer + size;
+  return (void *)buffer;
+}
+
+void *mem_reset(void) {
+  __sys_heap_pointer = align_up((uintptr_t)__sys_heap_pointer_reset);
+  return (void *)__sys_heap_pointer;
+}

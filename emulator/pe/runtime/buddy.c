@@ -1,0 +1,158 @@
+// Free blocks of each order form a doubly linked list through the blocks themselves. One byte per unit of 16 bytes says what begins there.
+#include <alloc.h>
+#include <buddy_alloc.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "fault.h"
+
+enum { kUnitBytes = 16, kOrders = 13 };  // a block of order n has 16 << n bytes; order 12 is all of WRAM
+
+enum { kNothing = 0, kFree = 0x40, kTaken = 0x80, kOrderMask = 0x3F };  // + the order of the block that begins in this unit
+
+typedef struct free_block {
+  struct free_block *next;
+  struct free_block *previous;
+} free_block_t;
+
+static struct {
+  uint8_t *bytes;   // NULL before buddy_init
+  uint8_t *starts;  // per unit: kNothing, kFree + order or kTaken + order
+  uint32_t units;
+  free_block_t *free[kOrders];
+} heap;
+
+static free_block_t *block_at(uint32_t unit) { return (free_block_t *)(heap.bytes + unit * kUnitBytes); }
+
+static uint32_t unit_of(const void *block) { return (uint32_t)((const uint8_t *)block - heap.bytes) / kUnitBytes; }
+
+static void add_free(uint32_t unit, uint32_t order) {
+  free_block_t *block = block_at(unit);
+  block->previous = NULL;
+  block->next = heap.free[order];
+  if (block->next != NULL) block->next->previous = block;
+  heap.free[order] = block;
+  heap.starts[unit] = (uint8_t)(kFree + order);
+}
+
+static void remove_free(uint32_t unit, uint32_t order) {
+  free_block_t *block = block_at(unit);
+  if (block->next != NULL) block->next->previous = block->previous;
+  if (block->previous != NULL) {
+    block->previous->next = block->next;
+  } else {
+    heap.free[order] = block->next;
+  }
+  heap.starts[unit] = kNothing;
+}
+
+// The order of the smallest block for 1 to 65536 bytes.
+static uint32_t order_for(size_t size) {
+  uint32_t order = 0;
+  while (((size_t)kUnitBytes << order) < size) ++order;
+  return order;
+}
+
+// The taken block begins at `unit` with order `from`; gives back all but its first part of order `to`.
+static void split_taken(uint32_t unit, uint32_t from, uint32_t to) {
+  heap.starts[unit] = (uint8_t)(kTaken + to);
+  while (from-- > to) add_free(unit + (1u << from), from);
+}
+
+static void free_taken(uint32_t unit) {
+  uint32_t order = heap.starts[unit] & kOrderMask;
+  heap.starts[unit] = kNothing;
+  for (; order + 1 < kOrders; ++order) {
+    uint32_t buddy = unit ^ (1u << order);
+    if (buddy >= heap.units || heap.starts[buddy] != kFree + order) break;
+    remove_free(buddy, order);
+    unit &= ~(1u << order);
+  }
+  add_free(unit, order);
+}
+
+// The unit where the taken block around the pointer begins; heap.units if there is none.
+static uint32_t find_taken(const void *pointer) {
+  uintptr_t offset = (uintptr_t)pointer - (uintptr_t)heap.bytes;
+  if (heap.bytes == NULL || (uintptr_t)pointer % 8 != 0 || offset >= heap.units * kUnitBytes) return heap.units;
+  for (uint32_t order = 0; order < kOrders; ++order) {
+    uint32_t unit = (uint32_t)(offset / kUnitBytes) & ~((1u << order) - 1);
+    uint8_t start = heap.starts[unit];
+    if (start != kNothing) return start >= kTaken + order ? unit : heap.units;
+  }
+  return heap.units;
+}
+
+void buddy_init(size_t size_of_heap) {
+  heap.units = size_of_heap / kUnitBytes;
+  heap.bytes = mem_alloc(heap.units * kUnitBytes);
+  heap.starts = mem_alloc(heap.units);
+  buddy_reset();
+}
+
+void buddy_reset(void) {
+  memset(heap.free, 0, sizeof heap.free);
+  if (heap.bytes == NULL) return;
+  memset(heap.starts, kNothing, heap.units);
+  // Largest blocks first, so that each begins at a multiple of its own size.
+  uint32_t unit = 0;
+  for (uint32_t order = kOrders; order-- > 0;) {
+    if (heap.units - unit < 1u << order) continue;
+    add_free(unit, order);
+    unit += 1u << order;
+  }
+}
+
+void *buddy_alloc(size_t size) {
+  if (heap.bytes == NULL) __pe_fault(PE_FAULT_BUDDY_NOT_READY);
+  if (size == 0 || size > heap.units * kUnitBytes) {
+    errno = EINVAL;
+    return NULL;
+  }
+  uint32_t wanted = order_for(size);
+  for (uint32_t order = wanted; order < kOrders; ++order) {
+    if (heap.free[order] == NULL) continue;
+    uint32_t unit = unit_of(heap.free[order]);
+    remove_free(unit, order);
+    split_taken(unit, order, wanted);
+    return block_at(unit);
+  }
+  errno = ENOMEM;
+  return NULL;
+}
+
+void buddy_free(void *pointer) {
+  if (pointer == NULL) return;
+  uint32_t unit = find_taken(pointer);
+  if (unit == heap.units) {
+    errno = EINVAL;
+    return;
+  }
+  free_taken(unit);
+}
+
+void *buddy_realloc(void *ptr, size_t size) {
+  if (ptr == NULL) return buddy_alloc(size);
+  if (size == 0) {
+    buddy_free(ptr);
+    return ptr;
+  }
+  uint32_t unit = find_taken(ptr);
+  if (unit == heap.units || size > heap.units * kUnitBytes) {
+    errno = EINVAL;
+    return NULL;
+  }
+  uint32_t order = heap.starts[unit] & kOrderMask;
+  uint32_t wanted = order_for(size);
+  if (wanted <= order) {
+    split_taken(unit, order, wanted);
+    return block_at(unit);
+  }
+  void *moved = buddy_alloc(size);
+  if (moved == NULL) return NULL;
+  memcpy(moved, block_at(unit), (size_t)kUnitBytes << order);
+  free_taken(unit);
+  return moved;
+}

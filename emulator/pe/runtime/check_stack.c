@@ -1,0 +1,19 @@
+#include <defs.h>
+#include <stdint.h>
+
+#include "../calls.h"
+
+// Absolute symbols: their addresses are numbers of bytes. Only tasklets with a size of their own have the second.
+extern char __pe_stack_bytes[];
+#define STACK_SYMBOL(i) extern char __pe_stack_bytes_##i[] __attribute__((weak));
+__FOR_EACH_THREAD(STACK_SYMBOL)
+
+int check_stack(void) {
+#define STACK_BYTES(i) [i] = __pe_stack_bytes_##i,
+  static char *const own_bytes[DPU_NR_THREADS] = {__FOR_EACH_THREAD(STACK_BYTES)};
+  uintptr_t stack_pointer;
+  __asm__ volatile("movl %%esp, %0" : "=r"(stack_pointer));
+  uintptr_t used = PE_STACK_BLOCK_BYTES - stack_pointer % PE_STACK_BLOCK_BYTES;
+  char *declared = own_bytes[me()] != 0 ? own_bytes[me()] : __pe_stack_bytes;
+  return ((int)(uintptr_t)declared - (int)used) / 4;
+}

@@ -1,0 +1,36 @@
+// What gcc calls for arithmetic that the processor has no instruction for; its own library does not exist for this kind of code.
+#include <stdint.h>
+
+// Not a loop: gcc recognises those and calls this function. Counts in fields of 2, 4 and 8 bits.
+int __popcountdi2(uint64_t value) {
+  value -= value >> 1 & 0x5555555555555555;
+  value = (value & 0x3333333333333333) + (value >> 2 & 0x3333333333333333);
+  value = (value + (value >> 4)) & 0x0F0F0F0F0F0F0F0F;
+  return (int)(value * 0x0101010101010101 >> 56);
+}
+
+int __paritydi2(uint64_t value) { return __popcountdi2(value) & 1; }
+
+// Bits below the sign that equal it.
+int __clrsbdi2(int64_t value) {
+  uint64_t differing = (uint64_t)(value < 0 ? ~value : value);
+  return differing == 0 ? 63 : __builtin_clzll(differing) - 1;
+}
+
+double __powidf2(double base, int exponent) {
+  double power = 1;
+  for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; left >>= 1) {
+    if ((left & 1) != 0) power *= base;
+    base *= base;
+  }
+  return exponent < 0 ? 1 / power : power;
+}
+
+float __powisf2(float base, int exponent) {
+  float power = 1;
+  for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; left >>= 1) {
+    if ((left & 1) != 0) power *= base;
+    base *= base;
+  }
+  return exponent < 0 ? 1 / power : power;
+}

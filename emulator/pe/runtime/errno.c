@@ -1,0 +1,3 @@
+#include <errno.h>
+
+int __errno[DPU_NR_THREADS];

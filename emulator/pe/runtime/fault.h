@@ -1,0 +1,24 @@
+/// fault.h: the calls by which the runtime itself enters the emulator.
+#ifndef PE_RUNTIME_FAULT_H
+#define PE_RUNTIME_FAULT_H
+
+#include <stdarg.h>
+#include <stdint.h>
+
+#include "../calls.h"
+
+enum {
+#define PE_FAULT_CODE(number, name, text) PE_FAULT_##name = number,
+  PE_FAULT_TABLE(PE_FAULT_CODE)
+#undef PE_FAULT_CODE
+};
+
+/// Ends the calling tasklet.
+__attribute__((noreturn)) void __pe_exit(int status);
+
+/// Stops the whole PE. `code` is one of the numbers above.
+__attribute__((noreturn)) void __pe_fault(uint32_t code);
+
+void __pe_print_format(const char *format, va_list *arguments);
+
+#endif  // PE_RUNTIME_FAULT_H

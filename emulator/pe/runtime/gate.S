@@ -1,0 +1,35 @@
+/// gate.S: where a tasklet begins, and where it leaves the program for the emulator.
+#include "../calls.h"
+
+/// The loader writes the address of the emulator's entry here.
+  .section .pe_gate, "ax", @progbits
+  .balign 8
+  .globl __pe_gate
+  .type __pe_gate, @object
+  .size __pe_gate, 8
+__pe_gate:
+  .quad 0
+
+/// The tasklet's first instruction. rsp is a multiple of 16; nothing returns here.
+  .section .text.__pe_start, "ax", @progbits
+  .globl __pe_start
+  .type __pe_start, @function
+__pe_start:
+  call main
+  movl %eax, %edi
+  call __pe_exit
+  ud2
+  .size __pe_start, . - __pe_start
+
+#define PE_CALL(number, name)           \
+  .section .text.name, "ax", @progbits; \
+  .globl name;                          \
+  .type name, @function;                \
+name:                                   \
+  movl $number, %eax;                   \
+  jmp *__pe_gate;                       \
+  .size name, . - name;
+
+PE_CALL_TABLE(PE_CALL)
+
+  .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,30 @@
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "fault.h"
+
+void __pe_print_bytes(const char *bytes, uint32_t length);
+
+// The log's place in MRAM if the program does not set its size itself. Nothing here writes it: the emulator keeps what is printed. But
+// a program that prints has that much less MRAM.
+__attribute__((weak, aligned(8), section(".mram.noinit.stdout"))) __mram_ptr unsigned char __stdout_buffer[1 << 20];
+__attribute__((weak)) const unsigned int __stdout_buffer_size = sizeof __stdout_buffer;
+
+// Relocations that change nothing, so that the linker keeps both with every program that prints, and only there.
+#define KEEP_LOG __asm__ volatile(".reloc ., R_X86_64_NONE, __stdout_buffer\n\t.reloc ., R_X86_64_NONE, __stdout_buffer_size")
+
+void printf(const char *restrict format, ...) {
+  KEEP_LOG;
+  va_list arguments;
+  va_start(arguments, format);
+  __pe_print_format(format, &arguments);
+  va_end(arguments);
+}
+
+void puts(const char *str) { printf("%s\n", str); }
+
+void putchar(int c) {
+  KEEP_LOG;
+  char character = (char)c;
+  __pe_print_bytes(&character, 1);
+}

@@ -1,0 +1,31 @@
+// Ranks whose MRAM the host owns for the time of a transfer.
+#pragma once
+
+#include <vector>
+
+#include "rank.h"
+
+namespace dpuemu {
+
+class HostOwnership {
+ public:
+  HostOwnership() = default;
+  ~HostOwnership() {
+    for (Rank *rank : owned_) rank->close_transfer();
+  }
+  HostOwnership(const HostOwnership &) = delete;
+  HostOwnership &operator=(const HostOwnership &) = delete;
+
+  /// Owned until the end of this object. Errors: as Rank::open_transfer.
+  dpu_error_t take(Rank &rank) {
+    owned_.reserve(owned_.size() + 1);
+    const dpu_error_t status = rank.open_transfer();
+    if (status == DPU_OK) owned_.push_back(&rank);
+    return status;
+  }
+
+ private:
+  std::vector<Rank *> owned_;
+};
+
+}  // namespace dpuemu

@@ -1,0 +1,221 @@
+#include "launch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "door.h"
+#include "host_ownership.h"
+#include "job_queue.h"
+#include "machine_settings.h"
+#include "pe_pool.h"
+#include "report_file.h"
+#include "thread_pool.h"
+#include "transfer.h"
+
+namespace dpuemu {
+namespace {
+
+struct Members {
+  Rank *rank;
+  uint64_t dpus;  // by dpu_index
+};
+
+std::vector<Members> members_of(const PinnedSet &set) {
+  std::vector<Members> all;
+  for (size_t i = 0; i < set.ranks().size(); ++i) all.push_back({set.ranks()[i], set.members(i)});
+  return all;
+}
+
+template <class Act>
+void for_each_dpu(uint64_t dpus, Act act) {
+  for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
+}
+
+bool have_programs(const std::vector<Members> &all) {
+  bool have = true;
+  for (const Members &members : all)
+    for_each_dpu(members.dpus, [&](uint32_t i) { have = have && members.rank->pes[i].program != nullptr; });
+  return have;
+}
+
+uint64_t faulted_of(const Members &members) {
+  uint64_t faulted = 0;
+  for_each_dpu(members.dpus, [&](uint32_t i) {
+    if (members.rank->pes[i].fault.kind != FaultKind::kNone) faulted |= UINT64_C(1) << i;
+  });
+  return faulted;
+}
+
+/// One group per bank that has members.
+void append_groups(const Members &members, std::vector<PeGroup> &groups) {
+  for (uint32_t bank = 0; bank < kBanks; ++bank) {
+    PeGroup group;
+    for (uint32_t chip = 0; chip < kChips; ++chip) {
+      const uint32_t i = dpu_index(chip, bank);
+      if (members.dpus >> i & 1)
+        group.push_back({&members.rank->pes[i], members.rank->places.of(i), MramPort(members.rank->region().base(), chip, bank)});
+    }
+    if (!group.empty()) groups.push_back(std::move(group));
+  }
+}
+
+/// Starts the members, whose ranks run already (Rank::begin_run). When all have ended the runs are ended, and then on_end(any fault) is
+/// called.
+void start_members(std::vector<Members> all, std::function<void(bool)> on_end) {
+  Machine &machine = Machine::instance();
+  PeBatch batch;
+  batch.is_strict = machine.is_strict();
+  batch.patience_seconds = machine.patience_seconds();
+  for (const Members &members : all) append_groups(members, batch.groups);
+  const auto begin = std::chrono::steady_clock::now();
+  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, is_strict = batch.is_strict] {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    bool any_fault = false;
+    for (const Members &members : all) members.rank->run_seconds = seconds;
+    dpuemu_report_t report = {};
+    for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
+    append_to_report_file(report);
+    for (const Members &members : all) {
+      const uint64_t faulted = faulted_of(members);
+      any_fault = any_fault || faulted != 0;
+      if (is_strict) members.rank->protect_run();
+      members.rank->end_run(faulted);
+    }
+    on_end(any_fault);
+  };
+  start_pes(std::move(batch), machine.threads());
+}
+
+/// Begins the runs of all ranks or of none.
+dpu_error_t begin_runs(const std::vector<Members> &all) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const dpu_error_t status = all[i].rank->begin_run();
+    if (status == DPU_OK) continue;
+    for (size_t j = 0; j < i; ++j) all[j].rank->end_run(0);
+    return status;
+  }
+  return DPU_OK;
+}
+
+/// begin_runs and start_members; what goes wrong before PEs run ends the runs again.
+dpu_error_t begin_and_start(const std::vector<Members> &all, std::function<void(bool)> on_end) {
+  if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
+  const dpu_error_t status = begin_runs(all);
+  if (status != DPU_OK) return status;
+  try {
+    start_members(all, std::move(on_end));
+  } catch (...) {
+    for (const Members &members : all) members.rank->end_run(0);
+    throw;
+  }
+  return DPU_OK;
+}
+
+}  // namespace
+
+dpu_error_t load_program(const PinnedSet &set, const Program &program) {
+  const std::vector<Members> all = members_of(set);
+  HostOwnership ownership;
+  for (const Members &members : all)
+    if (const dpu_error_t status = ownership.take(*members.rank); status != DPU_OK) return status;
+
+  struct Target {
+    Rank *rank;
+    uint32_t index;
+  };
+  std::vector<Target> targets;
+  bool has_room = true;
+  for (const Members &members : all)
+    for_each_dpu(members.dpus, [&](uint32_t i) {
+      targets.push_back({members.rank, i});
+      has_room = has_room && members.rank->open_wram(i);
+      has_room = has_room && (members.rank->pes[i].text == &program || members.rank->places.set_text(i, program.text_bytes(), false));
+    });
+  std::vector<Transfer> transfers;
+  for (const Program::MramPart &part : program.mram()) {
+    Transfer transfer{Move::kBroadcast, Memory::kMram, part.offset, part.bytes.size(), {}};
+    for (const Members &members : all) {
+      RankBuffers entry{members.rank, {}};
+      for_each_dpu(members.dpus, [&](uint32_t i) { entry.buffers.of_dpu[i] = const_cast<uint8_t *>(part.bytes.data()); });
+      transfer.ranks.push_back(entry);
+    }
+    transfers.push_back(std::move(transfer));
+  }
+  if (!has_room) return DPU_ERR_SYSTEM;
+
+  std::atomic<bool> all_executable{true};
+  parallel_for(targets.size(), Machine::instance().threads(), [&](uint64_t t) {
+    Rank &rank = *targets[t].rank;
+    const uint32_t i = targets[t].index;
+    Pe &pe = rank.pes[i];
+    const PePlace place = rank.places.of(i);
+    if (pe.text != &program) {
+      program.write_text(place, dpuemu_gate);
+      if (!rank.places.set_text(i, program.text_bytes(), true)) all_executable = false;
+      pe.text = &program;
+    }
+    program.write_wram(place);
+    pe.program = &program;
+    pe.log.clear();
+    pe.log_is_cut = false;
+  });
+  for (const Transfer &transfer : transfers) move_bytes(transfer);
+  return all_executable ? DPU_OK : DPU_ERR_SYSTEM;
+}
+
+dpu_error_t run_programs(const PinnedSet &set) {
+  struct End {
+    std::mutex mutex;
+    std::condition_variable reached;
+    bool is_reached = false, any_fault = false;
+  };
+  const auto end = std::make_shared<End>();
+  const dpu_error_t status = begin_and_start(members_of(set), [end](bool any_fault) {
+    std::lock_guard<std::mutex> lock(end->mutex);
+    end->is_reached = true;
+    end->any_fault = any_fault;
+    end->reached.notify_all();
+  });
+  if (status != DPU_OK) return status;
+  std::unique_lock<std::mutex> lock(end->mutex);
+  end->reached.wait(lock, [&] { return end->is_reached; });
+  return end->any_fault ? DPU_ERR_DPU_FAULT : DPU_OK;
+}
+
+dpu_error_t queue_programs(const PinnedSet &set) {
+  std::vector<Members> all = members_of(set);
+  if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
+  std::vector<QueuedWork> work;
+  for (const Members &members : all) work.push_back({members.rank, [members] { return begin_and_start({members}, [](bool) {}); }});
+  enqueue_all(std::move(work), false);
+  return DPU_OK;
+}
+
+void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report) {
+  for_each_dpu(dpus, [&](uint32_t i) {
+    const Pe &pe = rank.pes[i];
+    if (!pe.has_run) return;
+    ++report.pes;
+    report.faulted_pes += pe.fault.kind != FaultKind::kNone;
+    report.dma_reads += pe.report.dma_reads;
+    report.dma_read_bytes += pe.report.dma_read_bytes;
+    report.dma_writes += pe.report.dma_writes;
+    report.dma_write_bytes += pe.report.dma_write_bytes;
+    report.masked_addresses += pe.report.masked_addresses;
+    report.masked_sizes += pe.report.masked_sizes;
+    report.wrapped_addresses += pe.report.wrapped_addresses;
+    report.direct_pages += pe.report.direct_pages;
+    report.instructions += pe.report.instructions;
+    report.cycles_max = std::max(report.cycles_max, pe.report.cycles);
+    report.cycles_sum += pe.report.cycles;
+    report.host_seconds = std::max(report.host_seconds, rank.run_seconds);
+  });
+}
+
+}  // namespace dpuemu

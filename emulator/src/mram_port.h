@@ -1,0 +1,22 @@
+// One PE's way to its own MRAM.
+#pragma once
+
+#include <cstdint>
+
+namespace dpuemu {
+
+class MramPort {
+ public:
+  MramPort() = default;
+  MramPort(uint8_t *region, uint32_t chip, uint32_t bank) : region_(region), chip_(chip), bank_(bank) {}
+
+  /// Offset and bytes are multiples of 8, and offset + bytes <= 64 MiB. Safe in signal handlers.
+  void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
+  void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
+
+ private:
+  uint8_t *region_ = nullptr;
+  uint32_t chip_ = 0, bank_ = 0;
+};
+
+}  // namespace dpuemu

@@ -1,0 +1,262 @@
+// What the calls of pe/calls.h mean. Each runs when its tasklet gets there in modelled time; its arguments are 32-bit words.
+#include <algorithm>
+#include <cstring>
+
+#include "address_map.h"
+#include "pe_format.h"
+#include "pe_run.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kMostDmaBytes = 2048;
+constexpr uint32_t kWordMask = 7;
+constexpr uint32_t kEalready = 7;  // as in the PE's errno.h
+
+enum CounterMode : uint32_t { kSame = 0, kCycles = 1, kInstructions = 2, kNothing = 3 };
+
+// Layouts of the PE's barrier.h, sem.h, vmutex.h.
+struct PeBarrier {
+  uint8_t wait_queue, count, initial_count, lock;
+};
+struct PeSemaphore {
+  uint8_t wait_queue;
+  int8_t count, initial_count;
+  uint8_t lock;
+};
+struct PeVirtualMutex {
+  uint32_t bits, hardware_mutexes;
+  uint8_t mask;
+};
+
+template <class T>
+T *as(uint8_t *bytes) {
+  return reinterpret_cast<T *>(bytes);
+}
+
+constexpr struct {
+  uint32_t code;
+  const char *reason;
+} kProgramFaults[] = {
+#define DPUEMU_FAULT_ROW(code, name, reason) {code, reason},
+    PE_FAULT_TABLE(DPUEMU_FAULT_ROW)
+#undef DPUEMU_FAULT_ROW
+};
+
+const char kNotOwn[] = " was given an address that is not the PE's";
+
+}  // namespace
+
+PeRun::After PeRun::call___pe_exit(uint32_t tasklet, const uint32_t *) {
+  tasklets_[tasklet].state = State::kEnded;
+  return After::kStay;
+}
+
+PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments) {
+  const auto *row = std::find_if(std::begin(kProgramFaults), std::end(kProgramFaults), [&](auto &r) { return r.code == arguments[0]; });
+  const bool is_known = row != std::end(kProgramFaults);
+  return fault(FaultKind::kProgram, tasklet, is_known ? row->reason : "fault number " + std::to_string(arguments[0]));
+}
+
+// --- DMA
+
+PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read) {
+  const char *const name = is_read ? "mram_read" : "mram_write";
+  PeReport &report = pe_->report;
+  // The hardware has no low three bits of an address, eight bits for size / 8 - 1, and 26 bits for an MRAM address.
+  const uint32_t moved = ((bytes / 8 - 1) % 256 + 1) * 8;
+  const uint32_t offset = mram_address & (PE_MRAM_BYTES - 1) & ~kWordMask;
+  const uint32_t wram = wram_address & ~kWordMask;
+  const bool is_mram = mram_address < PE_MRAM_BYTES || mram_address - PE_MRAM_ORIGIN < PE_MRAM_BYTES;
+  const bool wraps = !is_mram || offset + moved > PE_MRAM_BYTES;
+  if (is_strict_) {
+    const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes at MRAM " + std::to_string(offset);
+    if ((mram_address | wram_address) & kWordMask) return fault(FaultKind::kDma, tasklet, call + ": an address is no multiple of 8");
+    if (moved != bytes) return fault(FaultKind::kDma, tasklet, call + ": the size must be a multiple of 8 from 8 to 2048");
+    if (wraps) return fault(FaultKind::kDma, tasklet, call + ": beyond the end of MRAM");
+  }
+  report.masked_addresses += ((mram_address & kWordMask) != 0) + ((wram_address & kWordMask) != 0);
+  report.masked_sizes += moved != bytes;
+  report.wrapped_addresses += wraps;
+
+  uint8_t *const own = own_bytes(wram, moved);
+  if (own == nullptr) return fault(FaultKind::kDma, tasklet, std::string(name) + " of " + std::to_string(moved) + " bytes" + kNotOwn);
+  const uint32_t before_end = std::min(moved, PE_MRAM_BYTES - offset);
+  if (is_read) {
+    direct_mram_.read(offset, before_end, own);
+    direct_mram_.read(0, moved - before_end, own + before_end);
+    ++report.dma_reads;
+    report.dma_read_bytes += moved;
+  } else {
+    direct_mram_.write(offset, before_end, own);
+    direct_mram_.write(0, moved - before_end, own + before_end);
+    ++report.dma_writes;
+    report.dma_write_bytes += moved;
+  }
+  tasklets_[tasklet].state = State::kTransferring;
+  clock_.transfer(tasklet, moved, is_read);
+  return After::kStay;
+}
+
+PeRun::After PeRun::call_mram_read(uint32_t tasklet, const uint32_t *arguments) {
+  return transfer(tasklet, arguments[0], arguments[1], arguments[2], true);
+}
+
+PeRun::After PeRun::call_mram_write(uint32_t tasklet, const uint32_t *arguments) {
+  return transfer(tasklet, arguments[1], arguments[0], arguments[2], false);
+}
+
+// --- Barriers, semaphores, handshakes
+
+PeRun::After PeRun::call_barrier_wait(uint32_t tasklet, const uint32_t *arguments) {
+  auto *const barrier = as<PeBarrier>(own_bytes(arguments[0], sizeof(PeBarrier)));
+  if (barrier == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("barrier_wait") + kNotOwn);
+  if (barrier->count > 1) {
+    --barrier->count;
+    return wait(tasklet, WaitKind::kBarrier, arguments[0]);
+  }
+  for (uint32_t waiter; (waiter = first_waiter(WaitKind::kBarrier, arguments[0])) != PE_MAX_TASKLETS;) wake(waiter);
+  barrier->count = barrier->initial_count;
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_sem_take(uint32_t tasklet, const uint32_t *arguments) {
+  auto *const semaphore = as<PeSemaphore>(own_bytes(arguments[0], sizeof(PeSemaphore)));
+  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_take") + kNotOwn);
+  --semaphore->count;
+  return semaphore->count < 0 ? wait(tasklet, WaitKind::kSemaphore, arguments[0]) : After::kGoOn;
+}
+
+PeRun::After PeRun::call_sem_give(uint32_t tasklet, const uint32_t *arguments) {
+  auto *const semaphore = as<PeSemaphore>(own_bytes(arguments[0], sizeof(PeSemaphore)));
+  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_give") + kNotOwn);
+  ++semaphore->count;
+  if (const uint32_t waiter = first_waiter(WaitKind::kSemaphore, arguments[0]); waiter != PE_MAX_TASKLETS) wake(waiter);
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_handshake_notify(uint32_t tasklet, const uint32_t *) {
+  const uint32_t waiter = first_waiter(WaitKind::kNotified, tasklet);
+  if (waiter == PE_MAX_TASKLETS) return wait(tasklet, WaitKind::kNotifier, tasklet);
+  wake(waiter);
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *arguments) {
+  const uint32_t notifier = arguments[0];
+  Tasklet &own = tasklets_[tasklet];
+  own.result = 0;
+  if (first_waiter(WaitKind::kNotified, notifier) != PE_MAX_TASKLETS) {
+    own.result = kEalready;
+    return After::kGoOn;
+  }
+  if (first_waiter(WaitKind::kNotifier, notifier) == PE_MAX_TASKLETS) return wait(tasklet, WaitKind::kNotified, notifier);
+  wake(notifier);
+  return After::kGoOn;
+}
+
+// --- Mutexes
+
+uint8_t *PeRun::mutex_at(uint32_t tasklet, uint32_t address) {
+  const auto first = reinterpret_cast<uintptr_t>(place_.wram) + PE_ATOMIC_ORIGIN;
+  if (address >= first && address - first < PE_ATOMIC_BYTES) return reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(address));
+  fault(FaultKind::kMutex, tasklet, "a mutex that is none: it must be made by MUTEX_INIT or ATOMIC_BIT_INIT");
+  return nullptr;
+}
+
+PeRun::After PeRun::call_mutex_lock(uint32_t tasklet, const uint32_t *arguments) {
+  uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
+  if (mutex == nullptr) return After::kStay;
+  if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0]);
+  *mutex = 1;
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *arguments) {
+  uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
+  if (mutex == nullptr) return After::kStay;
+  tasklets_[tasklet].result = *mutex == 0;
+  *mutex = 1;
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
+  uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
+  if (mutex == nullptr) return After::kStay;
+  // Given on to the first waiter, the mutex stays locked.
+  if (const uint32_t waiter = first_waiter(WaitKind::kMutex, arguments[0]); waiter != PE_MAX_TASKLETS)
+    wake(waiter);
+  else
+    *mutex = 0;
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments) {
+  const auto *const mutexes = as<PeVirtualMutex>(own_bytes(arguments[0], sizeof(PeVirtualMutex)));
+  const uint32_t id = arguments[1] & 0xFFFF;
+  uint8_t *const bits = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
+  if (bits == nullptr) return fault(FaultKind::kMutex, tasklet, std::string("vmutex_lock") + kNotOwn);
+  const auto bit = static_cast<uint8_t>(1 << id % 8);
+  // The key names the bit: addresses of bits are below 2^31 / 8 of each other within one WRAM.
+  if (*bits & bit) return wait(tasklet, WaitKind::kVirtualMutex, (mutexes->bits + id / 8) << 3 | id % 8);
+  *bits |= bit;
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
+  const auto *const mutexes = as<PeVirtualMutex>(own_bytes(arguments[0], sizeof(PeVirtualMutex)));
+  const uint32_t id = arguments[1] & 0xFFFF;
+  uint8_t *const bits = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
+  if (bits == nullptr) return fault(FaultKind::kMutex, tasklet, std::string("vmutex_unlock") + kNotOwn);
+  const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, (mutexes->bits + id / 8) << 3 | id % 8);
+  if (waiter != PE_MAX_TASKLETS)
+    wake(waiter);
+  else
+    *bits &= static_cast<uint8_t>(~(1 << id % 8));
+  return After::kGoOn;
+}
+
+// --- The performance counter. The hardware has no low four bits.
+
+PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
+  double count = 0;
+  if (counter_mode_ == kCycles) count = clock_.cycles() - counter_start_;
+  if (counter_mode_ == kInstructions) count = static_cast<double>(clock_.instructions()) - counter_start_;
+  tasklets_[tasklet].result = static_cast<uint64_t>(count) & ~UINT64_C(15);
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call_perfcounter_config(uint32_t tasklet, const uint32_t *arguments) {
+  call_perfcounter_get(tasklet, nullptr);
+  const bool resets = (arguments[1] & 0xFF) != 0;
+  const auto now = [this] { return counter_mode_ == kInstructions ? static_cast<double>(clock_.instructions()) : clock_.cycles(); };
+  const double counted = now() - counter_start_;
+  if (arguments[0] != kSame) counter_mode_ = arguments[0];
+  counter_start_ = resets ? now() : now() - counted;
+  return After::kGoOn;
+}
+
+// --- Printing
+
+void PeRun::print(const char *bytes, size_t count) {
+  const size_t room = pe_->program->stdout_bytes() - std::min<size_t>(pe_->log.size(), pe_->program->stdout_bytes());
+  pe_->log_is_cut = pe_->log_is_cut || count > room;
+  pe_->log.append(bytes, std::min(count, room));
+}
+
+PeRun::After PeRun::call___pe_print_bytes(uint32_t tasklet, const uint32_t *arguments) {
+  const uint8_t *bytes = own_bytes(arguments[0], arguments[1]);
+  if (bytes == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("puts or putchar") + kNotOwn);
+  print(reinterpret_cast<const char *>(bytes), arguments[1]);
+  return After::kGoOn;
+}
+
+PeRun::After PeRun::call___pe_print_format(uint32_t tasklet, const uint32_t *arguments) {
+  std::string text, problem;
+  const auto bytes_at = [this](uint32_t address, uint64_t bytes) -> const uint8_t * { return own_bytes(address, bytes); };
+  if (!format_for_pe(arguments[0], arguments[1], bytes_at, text, problem)) return fault(FaultKind::kFormat, tasklet, problem);
+  print(text.data(), text.size());
+  return After::kGoOn;
+}
+
+}  // namespace dpuemu

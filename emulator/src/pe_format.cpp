@@ -1,0 +1,181 @@
+#include "pe_format.h"
+
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+namespace dpuemu {
+namespace {
+
+/// va_list of x86-64 with 32-bit pointers: integers have 8 bytes each in the area of saved registers or on the stack, floating-point values
+/// 16 in the area or 8 on the stack.
+struct VaList {
+  uint32_t integer_offset, float_offset, overflow_area, register_area;
+};
+constexpr uint32_t kIntegerAreaEnd = 48, kFloatAreaEnd = 176;
+
+class Formatter {
+ public:
+  Formatter(const BytesAt &bytes_at, std::string &text) : bytes_at_(bytes_at), text_(text) {}
+
+  /// Returns what is wrong, nullptr if nothing.
+  const char *run(uint32_t format, uint32_t arguments) {
+    const uint8_t *list = bytes_at_(arguments, sizeof list_);
+    const std::optional<std::string> pattern = string_at(format, kNoLimit);
+    if (list == nullptr || !pattern) return "the format is not in the PE's memory";
+    std::memcpy(&list_, list, sizeof list_);
+    for (const char *next = pattern->c_str(); *next != '\0';) {
+      if (*next != '%') {
+        text_ += *next++;
+      } else if (const char *problem = convert(next)) {
+        return problem;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr uint64_t kNoLimit = UINT64_MAX;
+
+  /// Steps over the conversion at `next`.
+  const char *convert(const char *&next) {
+    std::string spec = "%";
+    for (++next; *next != '\0' && std::strchr("-+ #0", *next) != nullptr; ++next) spec += *next;
+    std::optional<int> precision;
+    if (!take_number(next, spec, nullptr)) return kNoMemory;
+    if (*next == '.') {
+      spec += *next++;
+      precision = 0;
+      if (!take_number(next, spec, &*precision)) return kNoMemory;
+    }
+    std::string length;
+    for (; *next != '\0' && std::strchr("hlztjL", *next) != nullptr; ++next) length += *next;
+    const char conversion = *next;
+    if (conversion == '\0') return "printf has a conversion that does not end";
+    ++next;
+    if (conversion == '%') {
+      text_ += '%';
+      return nullptr;
+    }
+    const bool is_long_long = length == "ll" || length == "j";
+    if (std::strchr("di", conversion) != nullptr) {
+      uint64_t word;
+      if (!take(false, word)) return kNoMemory;
+      return append(spec + "ll" + conversion, signed_value(word, length, is_long_long));
+    }
+    if (std::strchr("uoxXp", conversion) != nullptr) {
+      uint64_t word;
+      if (!take(false, word)) return kNoMemory;
+      if (conversion == 'p') return append("0x%llx", static_cast<unsigned long long>(word & UINT32_MAX));
+      return append(spec + "ll" + conversion, unsigned_value(word, length, is_long_long));
+    }
+    if (conversion == 'c') {
+      uint64_t word;
+      if (!take(false, word)) return kNoMemory;
+      return append(spec + conversion, static_cast<int>(word));
+    }
+    if (std::strchr("eEfFgG", conversion) != nullptr) {
+      uint64_t word;
+      if (!take(true, word)) return kNoMemory;
+      double value;
+      std::memcpy(&value, &word, sizeof value);
+      return append(spec + conversion, value);
+    }
+    if (conversion == 's') {
+      uint64_t word;
+      if (!take(false, word)) return kNoMemory;
+      const uint64_t limit = precision && *precision >= 0 ? static_cast<uint64_t>(*precision) : kNoLimit;
+      const std::optional<std::string> string = string_at(static_cast<uint32_t>(word), limit);
+      if (!string) return "printf got a string that is not in the PE's memory";
+      return append(spec + conversion, string->c_str());
+    }
+    return "printf has a conversion that does not exist on a DPU";
+  }
+
+  static long long signed_value(uint64_t word, const std::string &length, bool is_long_long) {
+    if (is_long_long) return static_cast<long long>(word);
+    if (length == "hh") return static_cast<int8_t>(word);
+    if (length == "h") return static_cast<int16_t>(word);
+    return static_cast<int32_t>(word);
+  }
+
+  static unsigned long long unsigned_value(uint64_t word, const std::string &length, bool is_long_long) {
+    if (is_long_long) return word;
+    if (length == "hh") return static_cast<uint8_t>(word);
+    if (length == "h") return static_cast<uint16_t>(word);
+    return static_cast<uint32_t>(word);
+  }
+
+  /// A width or precision: digits, or an argument for `*`.
+  bool take_number(const char *&next, std::string &spec, int *value) {
+    if (*next == '*') {
+      uint64_t word;
+      if (!take(false, word)) return false;
+      ++next;
+      spec += std::to_string(static_cast<int32_t>(word));
+      if (value != nullptr) *value = static_cast<int32_t>(word);
+      return true;
+    }
+    int number = 0;
+    for (; *next >= '0' && *next <= '9'; ++next) {
+      if (number < 100000) number = 10 * number + (*next - '0');
+    }
+    if (number != 0 || value != nullptr) spec += std::to_string(number);
+    if (value != nullptr) *value = number;
+    return true;
+  }
+
+  bool take(bool is_float, uint64_t &word) {
+    uint32_t &offset = is_float ? list_.float_offset : list_.integer_offset;
+    uint32_t address;
+    if (offset < (is_float ? kFloatAreaEnd : kIntegerAreaEnd)) {
+      address = list_.register_area + offset;
+      offset += is_float ? 16 : 8;
+    } else {
+      address = list_.overflow_area;
+      list_.overflow_area += 8;
+    }
+    const uint8_t *bytes = bytes_at_(address, sizeof word);
+    if (bytes != nullptr) std::memcpy(&word, bytes, sizeof word);
+    return bytes != nullptr;
+  }
+
+  std::optional<std::string> string_at(uint32_t address, uint64_t limit) const {
+    std::string out;
+    for (; out.size() < limit; ++address) {
+      const uint8_t *byte = bytes_at_(address, 1);
+      if (byte == nullptr) return std::nullopt;
+      if (*byte == 0) break;
+      out += static_cast<char>(*byte);
+    }
+    return out;
+  }
+
+  template <class Value>
+  const char *append(const std::string &spec, Value value) {
+    const int length = std::snprintf(nullptr, 0, spec.c_str(), value);
+    if (length < 0 || length > kMostBytes) return "printf has a width or precision that is too large";
+    const size_t begin = text_.size();
+    text_.resize(begin + static_cast<size_t>(length) + 1);
+    std::snprintf(text_.data() + begin, static_cast<size_t>(length) + 1, spec.c_str(), value);
+    text_.pop_back();
+    return nullptr;
+  }
+
+  static constexpr const char *kNoMemory = "the arguments of printf are not in the PE's memory";
+  static constexpr int kMostBytes = 1 << 20;
+
+  const BytesAt &bytes_at_;
+  std::string &text_;
+  VaList list_ = {};
+};
+
+}  // namespace
+
+bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text, std::string &problem) {
+  const char *what = Formatter(bytes_at, text).run(format, arguments);
+  if (what != nullptr) problem = what;
+  return what == nullptr;
+}
+
+}  // namespace dpuemu

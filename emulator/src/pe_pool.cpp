@@ -1,0 +1,176 @@
+#include "pe_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "pe_run.h"
+#include "pe_signals.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kMostThreads = 32;
+
+struct Batch {
+  PeBatch work;
+  size_t next = 0;     // group to be taken
+  size_t running = 0;  // groups taken and not ended
+};
+
+/// A host thread and the places for the PEs it runs.
+class Worker {
+ public:
+  /// Throws std::bad_alloc.
+  Worker() {
+    for (PeRun &run : runs_)
+      if (!run.reserve()) throw std::bad_alloc();
+  }
+
+  void attach() {
+    thread_ = pthread_self();
+    prepare_thread_for_signals(target_);
+  }
+
+  void run(const PeGroup &group, bool is_strict) {
+    PeRun *active[kChips];
+    size_t count = 0;
+    for (const PeTask &task : group) {
+      PeRun &run = runs_[count];
+      run.begin(*task.pe, task.place, task.port, is_strict);
+      active[count++] = &run;
+    }
+    while (count != 0) {
+      size_t left = 0;
+      for (size_t i = 0; i < count; ++i)
+        if (advance(*active[i])) active[left++] = active[i];
+      count = left;
+    }
+  }
+
+  /// Called by the watch about once a second: `busy_seconds` grows while one tasklet is inside.
+  void watch(uint32_t patience_seconds) {
+    const uint64_t turn = target_.turns.load(std::memory_order_relaxed);
+    if (turn != watched_turn_ || !is_busy) {
+      watched_turn_ = turn;
+      watched_seconds_ = 0;
+    } else if (++watched_seconds_ >= patience_seconds) {
+      target_.overdue_turn.store(turn);
+      pthread_kill(thread_, SIGURG);
+    }
+  }
+
+  bool is_busy = false;  // guarded by the pool's mutex, as is watch()
+
+ private:
+  /// Runs the PE to the end of its next DMA. Returns whether it goes on after that.
+  bool advance(PeRun &run) {
+    target_.run = &run;
+    if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
+    PeRun::Step step;
+    do step = run.step(target_.door, target_.turns);
+    while (step == PeRun::Step::kOther);
+    // The program's first direct access sets gs on its way; after the last one gs points at what is no longer used.
+    if (step == PeRun::Step::kTransferred && run.gs_base() != 0) gs_base_ = run.gs_base();
+    if (step == PeRun::Step::kEnded) gs_base_ = kUnknownGs;
+    return step == PeRun::Step::kTransferred;
+  }
+
+  static constexpr uint64_t kUnknownGs = UINT64_MAX;
+
+  SignalTarget target_;
+  PeRun runs_[kChips];
+  uint64_t gs_base_ = 0;  // of this thread
+  pthread_t thread_ = {};
+  uint64_t watched_turn_ = 0;
+  uint32_t watched_seconds_ = 0;
+};
+
+class Pool {
+ public:
+  void start(PeBatch work, uint32_t threads) {
+    install_signal_handlers();
+    auto batch = std::make_shared<Batch>();
+    batch->work = std::move(work);
+    std::lock_guard<std::mutex> lock(mutex_);
+    grow(std::clamp(threads, 1u, kMostThreads));
+    batches_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+
+ private:
+  void grow(uint32_t threads) {
+    if (!has_watch_) {
+      std::thread([this] { watch(); }).detach();
+      has_watch_ = true;
+    }
+    while (workers_.size() < threads) {
+      auto worker = std::make_unique<Worker>();
+      workers_.reserve(workers_.size() + 1);
+      std::thread([this, own = worker.get()] { work(*own); }).detach();
+      workers_.push_back(std::move(worker));
+    }
+    allowed_ = threads;
+  }
+
+  void work(Worker &worker) {
+    worker.attach();
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !batches_.empty() && busy_ < allowed_; });
+      const std::shared_ptr<Batch> batch = batches_.front();
+      const PeGroup &group = batch->work.groups[batch->next++];
+      if (batch->next == batch->work.groups.size()) batches_.pop_front();
+      ++batch->running;
+      ++busy_;
+      worker.is_busy = true;
+      patience_seconds_ = batch->work.patience_seconds;
+      lock.unlock();
+      worker.run(group, batch->work.is_strict);
+      lock.lock();
+      worker.is_busy = false;
+      --busy_;
+      --batch->running;
+      changed_.notify_all();
+      if (batch->running != 0 || batch->next != batch->work.groups.size()) continue;
+      lock.unlock();
+      batch->work.on_end();
+      lock.lock();
+    }
+  }
+
+  void watch() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return busy_ != 0; });
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      lock.lock();
+      for (const auto &worker : workers_) worker->watch(patience_seconds_);
+    }
+  }
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Batch>> batches_;  // with groups to be taken
+  std::vector<std::unique_ptr<Worker>> workers_;
+  uint32_t allowed_ = 0, busy_ = 0;
+  uint32_t patience_seconds_ = 0;
+  bool has_watch_ = false;
+};
+
+}  // namespace
+
+void start_pes(PeBatch batch, uint32_t threads) {
+  static Pool *const forever = new Pool;
+  forever->start(std::move(batch), threads);
+}
+
+}  // namespace dpuemu

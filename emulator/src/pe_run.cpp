@@ -1,0 +1,214 @@
+#include "pe_run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <utility>
+
+namespace dpuemu {
+namespace {
+
+std::string hexadecimal(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+constexpr uint32_t kPageBytes = 4096;
+
+/// Strict mode gives a tasklet its declared stack, in whole pages; otherwise it has what there is, since frames are larger than on a DPU.
+uint32_t usable_stack(const Program &program, bool is_strict) {
+  if (!is_strict) return Stacks::kMostBytes;
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < program.tasklets(); ++i) most = std::max(most, program.stack_bytes(i));
+  return std::clamp((most + kPageBytes - 1) / kPageBytes * kPageBytes, kPageBytes, Stacks::kMostBytes);
+}
+
+}  // namespace
+
+/// How many instructions a call takes on a DPU: the instruction itself, or our estimate of the length of the SDK's routine. Waiting is not
+/// included, nor the formatting of printf, which takes thousands on a DPU but hardly matters in programs whose time does.
+namespace instructions_of {
+constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
+constexpr uint32_t mram_read = 1, mram_write = 1;
+constexpr uint32_t barrier_wait = 14, sem_take = 12, sem_give = 12, handshake_notify = 10, handshake_wait_for = 12;
+constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_lock = 11, vmutex_unlock = 11;
+constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3;
+constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
+}  // namespace instructions_of
+
+struct PeRun::CallRow {
+  uint32_t number;
+  Call function;
+  uint32_t instructions;
+};
+
+#define DPUEMU_CALL_ROW(number, name) {number, &PeRun::call_##name, instructions_of::name},
+constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
+#undef DPUEMU_CALL_ROW
+
+void PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict) {
+  const Program &program = *pe.program;
+  pe_ = &pe;
+  place_ = place;
+  is_strict_ = is_strict;
+  has_ended_ = false;
+  woken_ = 0;
+  sequence_ = 0;
+  counter_mode_ = 0;
+  counter_start_ = 0;
+  pe.has_run = true;
+  pe.report = {};
+  pe.fault = {};
+  direct_mram_.begin(port);
+  clock_.start();
+  stacks_.set_usable(usable_stack(program, is_strict));
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) tasklets_[i].state = State::kEnded;
+  for (uint32_t i = 0; i < program.tasklets(); ++i) {
+    tasklets_[i] = {};
+    tasklets_[i].stack = prepare_tasklet(stacks_.end(i), program.entry(place), i);
+    tasklets_[i].state = State::kWaiting;
+    woken_ |= 1u << i;
+  }
+}
+
+void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
+  Tasklet &tasklet = tasklets_[number];
+  door.tasklet_stack = tasklet.stack;
+  turns.fetch_add(1, std::memory_order_relaxed);
+  enter_tasklet(door, tasklet.result);
+  if (door.call == kSignal) return fault_by_signal(door, number);
+  tasklet.stack = door.tasklet_stack;
+  tasklet.call = door.call;
+  std::copy_n(door.arguments, 4, tasklet.arguments);
+  tasklet.state = State::kCalling;
+  const uint64_t computed = door.instructions - std::exchange(tasklet.instructions, door.instructions);
+  clock_.compute(number, computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
+}
+
+PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
+  while (woken_ != 0 && !has_ended_) {
+    const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
+    woken_ &= woken_ - 1;
+    resume(door, turns, number);
+  }
+  if (has_ended_) return Step::kEnded;
+
+  const uint32_t number = clock_.next();
+  if (number == PeClock::kNobody) {
+    const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
+    if (std::any_of(std::begin(tasklets_), std::end(tasklets_), waits)) fault_by_deadlock();
+    finish();
+    return Step::kEnded;
+  }
+  Tasklet &tasklet = tasklets_[number];
+  if (tasklet.state == State::kTransferring) {
+    woken_ |= 1u << number;
+    return Step::kOther;
+  }
+  if (tasklet.call >= std::size(kCalls)) {
+    fault(FaultKind::kInstruction, number, "the program is not made for this emulator");
+  } else {
+    tasklet.state = State::kWaiting;
+    if ((this->*kCalls[tasklet.call].function)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
+  }
+  if (has_ended_) return Step::kEnded;
+  return tasklet.state == State::kTransferring ? Step::kTransferred : Step::kOther;
+}
+
+void PeRun::finish() {
+  has_ended_ = true;
+  pe_->report.instructions = clock_.instructions();
+  pe_->report.cycles = clock_.cycles();
+  pe_->report.direct_pages = direct_mram_.end();
+}
+
+PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
+  Tasklet &tasklet = tasklets_[number];
+  tasklet.state = State::kWaiting;
+  tasklet.wait_kind = kind;
+  tasklet.wait_key = key;
+  tasklet.wait_sequence = ++sequence_;
+  return After::kStay;
+}
+
+uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
+  uint32_t first = PE_MAX_TASKLETS;
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    const Tasklet &tasklet = tasklets_[i];
+    if (tasklet.state != State::kWaiting || tasklet.wait_sequence == 0 || tasklet.wait_kind != kind || tasklet.wait_key != key) continue;
+    if (first == PE_MAX_TASKLETS || tasklet.wait_sequence < tasklets_[first].wait_sequence) first = i;
+  }
+  return first;
+}
+
+void PeRun::wake(uint32_t number, uint64_t result) {
+  tasklets_[number].wait_sequence = 0;
+  tasklets_[number].result = result;
+  woken_ |= 1u << number;
+}
+
+PeRun::After PeRun::fault(FaultKind kind, uint32_t tasklet, std::string reason) {
+  pe_->fault = {kind, tasklet, std::move(reason)};
+  finish();
+  return After::kStay;
+}
+
+void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
+  const uint64_t address = door.signal_address;
+  switch (door.signal) {
+    case SIGFPE:
+      fault(FaultKind::kDivision, tasklet, "division by zero, or of the least integer by -1");
+      return;
+    case SIGILL:
+    case SIGTRAP:
+      fault(FaultKind::kInstruction, tasklet, "an instruction that does not exist");
+      return;
+    case SIGURG:
+      fault(FaultKind::kEndless, tasklet,
+            "no waiting point for too long: an endless loop, or a loop that waits for another tasklet's store");
+      return;
+    default:
+      break;
+  }
+  if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) {
+    fault(FaultKind::kStack, tasklet,
+          "the stack overflowed (" + std::to_string(pe_->program->stack_bytes(tasklet)) + " bytes are declared for it)");
+  } else {
+    const auto wram = reinterpret_cast<uint64_t>(place_.wram);
+    // x86-64 reports no address for one that is not canonical.
+    const std::string where = address >= wram && address - wram < (UINT64_C(1) << 20)
+                                  ? "WRAM address " + hexadecimal(address - wram) + ", beyond its end"
+                                  : "address " + hexadecimal(address);
+    fault(FaultKind::kMemory, tasklet, "an access to " + where + ", which is not the PE's");
+  }
+}
+
+void PeRun::fault_by_deadlock() {
+  static constexpr const char *kWaitsFor[] = {"at the barrier at ",    "for the mutex at ",    "for a bit of the vmutex at ",
+                                              "for the semaphore at ", "to be waited for as ", "for tasklet "};
+  std::string reason = "deadlock:";
+  uint32_t first = PE_MAX_TASKLETS;
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    const Tasklet &tasklet = tasklets_[i];
+    if (tasklet.state != State::kWaiting) continue;
+    reason += first == PE_MAX_TASKLETS ? " tasklet " : ", tasklet ";
+    if (first == PE_MAX_TASKLETS) first = i;
+    reason += std::to_string(i) + " waits " + kWaitsFor[static_cast<int>(tasklet.wait_kind)];
+    const bool is_address = tasklet.wait_kind != WaitKind::kNotifier && tasklet.wait_kind != WaitKind::kNotified;
+    reason += is_address ? hexadecimal(tasklet.wait_key - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram)))
+                         : std::to_string(tasklet.wait_key);
+  }
+  fault(FaultKind::kDeadlock, first, std::move(reason));
+}
+
+uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {
+  const auto wram = reinterpret_cast<uintptr_t>(place_.wram);
+  const bool is_own =
+      (address >= wram && address - wram <= PE_WRAM_BYTES && bytes <= PE_WRAM_BYTES - (address - wram)) || stacks_.contains(address, bytes);
+  return is_own ? reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(address)) : nullptr;
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,93 @@
+// One run of one PE's program: its tasklets as fibers in modelled time.
+//
+// A tasklet runs until it makes a call of pe/calls.h. The instructions it counted on the way say when, in modelled time, it makes the call;
+// the call takes effect at that time, and the tasklet goes on when what it waits for has happened. So tasklets take locks in the order of
+// the modelled time, and a run is the same every time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "direct_mram.h"
+#include "door.h"
+#include "pe.h"
+#include "pe_clock.h"
+#include "pe_memory.h"
+
+namespace dpuemu {
+
+class PeRun {
+ public:
+  /// Takes the addresses of the stacks. Returns whether there were any.
+  bool reserve() { return stacks_.reserve(); }
+
+  /// The program starts at its entry with every tasklet. Requires reserve().
+  void begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
+
+  enum class Step { kTransferred, kOther, kEnded };
+  /// Goes on to the next call that takes effect. kTransferred: it was a DMA. kEnded: the run is over, and pe.report and pe.fault tell how.
+  /// turns: counts the entries of tasklets.
+  Step step(Door &door, std::atomic<uint64_t> &turns);
+
+  /// In a signal handler of a tasklet's SIGSEGV: whether it can go on.
+  bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
+  /// What gs must be while its tasklets run.
+  uint64_t gs_base() const { return direct_mram_.gs_base(); }
+
+ private:
+  enum class State : uint8_t { kCalling, kTransferring, kWaiting, kEnded };
+  enum class WaitKind : uint8_t { kBarrier, kMutex, kVirtualMutex, kSemaphore, kNotifier, kNotified };
+  struct Tasklet {
+    uint64_t stack;
+    uint64_t result;        // of its call
+    uint64_t instructions;  // when it was last outside
+    uint32_t call;
+    uint32_t arguments[4];
+    State state;
+    WaitKind wait_kind;
+    uint32_t wait_key;       // address or tasklet
+    uint64_t wait_sequence;  // who came first
+  };
+  enum class After { kGoOn, kStay };  // the calling tasklet
+  using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
+  struct CallRow;
+
+  static const CallRow kCalls[];
+
+  void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  void finish();
+  After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
+  /// The waiter that came first, PE_MAX_TASKLETS if none.
+  uint32_t first_waiter(WaitKind kind, uint32_t key) const;
+  void wake(uint32_t tasklet, uint64_t result = 0);
+  After fault(FaultKind kind, uint32_t tasklet, std::string reason);
+  void fault_by_signal(const Door &door, uint32_t tasklet);
+  void fault_by_deadlock();
+
+  /// The bytes at an address of the program, nullptr if they are not all its own.
+  uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
+  /// The mutex at the address, nullptr (and a fault) if there is none.
+  uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
+  After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read);
+  void print(const char *bytes, size_t count);
+
+#define DPUEMU_DECLARE_CALL(number, name) After call_##name(uint32_t tasklet, const uint32_t *arguments);
+  PE_CALL_TABLE(DPUEMU_DECLARE_CALL)
+#undef DPUEMU_DECLARE_CALL
+
+  Pe *pe_ = nullptr;
+  PePlace place_ = {};
+  bool is_strict_ = false;
+  bool has_ended_ = false;
+  Stacks stacks_;
+  DirectMram direct_mram_;
+  PeClock clock_;
+  Tasklet tasklets_[PE_MAX_TASKLETS];
+  uint32_t woken_ = 0;  // bit set: go on now
+  uint64_t sequence_ = 0;
+  uint32_t counter_mode_ = 0;  // of perfcounter_config
+  double counter_start_ = 0;
+};
+
+}  // namespace dpuemu

@@ -1,0 +1,273 @@
+#include "program.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+constexpr std::string_view kHeapName = DPU_MRAM_HEAP_POINTER_NAME;
+constexpr uint16_t kNoSection = 0;
+constexpr uint32_t kSymbolIramAddress = 0x80000000;
+
+}  // namespace
+
+/// Reads the file with every access checked: a broken file is refused, never followed out of its bounds.
+class ElfReader {
+ public:
+  ElfReader(std::span<const uint8_t> file, Program &program) : file_(file), program_(program) {}
+
+  dpu_error_t read() {
+    if (!read_header() || !read_sections()) return DPU_ERR_ELF_INVALID_FILE;
+    if (!read_symbols() || !read_constants()) return DPU_ERR_ELF_INVALID_FILE;
+    if (status_ != DPU_OK) return status_;
+    return read_relocations() ? DPU_OK : DPU_ERR_ELF_INVALID_FILE;
+  }
+
+ private:
+  using Area = Program::Area;
+
+  /// nullptr if `count` objects at the offset are not all in the file.
+  template <class T>
+  const T *at(uint64_t offset, uint64_t count = 1) const {
+    if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T) || offset % alignof(uint32_t) != 0) return nullptr;
+    return reinterpret_cast<const T *>(file_.data() + offset);
+  }
+
+  bool read_header() {
+    header_ = at<Elf32_Ehdr>(0);
+    if (header_ == nullptr || reinterpret_cast<uintptr_t>(file_.data()) % alignof(Elf32_Ehdr) != 0) return false;
+    const bool is_program = std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0 && header_->e_ident[EI_CLASS] == ELFCLASS32 &&
+                            header_->e_ident[EI_DATA] == ELFDATA2LSB && header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC &&
+                            header_->e_shentsize == sizeof(Elf32_Shdr);
+    if (!is_program) return false;
+    sections_ = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
+    return sections_ != nullptr;
+  }
+
+  static bool lies_in(uint64_t begin, uint64_t bytes, uint64_t origin, uint64_t room) {
+    return begin >= origin && begin - origin <= room && bytes <= room - (begin - origin);
+  }
+
+  /// Fills the images. What is larger than its memory sets status_.
+  bool read_sections() {
+    areas_.assign(header_->e_shnum, Area::kFixed);
+    for (uint16_t i = 0; i < header_->e_shnum; ++i) {
+      const Elf32_Shdr &section = sections_[i];
+      if (!(section.sh_flags & SHF_ALLOC) || section.sh_size == 0) continue;
+      const uint8_t *contents = nullptr;
+      if (section.sh_type != SHT_NOBITS) {
+        if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset) return false;
+        contents = file_.data() + section.sh_offset;
+      }
+      if (section.sh_addr >= PE_TEXT_ORIGIN) {
+        areas_[i] = Area::kText;
+        if (!lies_in(section.sh_addr, section.sh_size, PE_TEXT_ORIGIN, PE_TEXT_BYTES))
+          status_ = DPU_ERR_INVALID_IRAM_ACCESS;
+        else
+          put(program_.text_, section.sh_addr - PE_TEXT_ORIGIN, contents, section.sh_size);
+      } else if (section.sh_addr >= PE_MRAM_ORIGIN) {
+        if (!lies_in(section.sh_addr, section.sh_size, PE_MRAM_ORIGIN, PE_MRAM_BYTES))
+          status_ = DPU_ERR_INVALID_MRAM_ACCESS;
+        else if (contents != nullptr)
+          program_.mram_.push_back({section.sh_addr - PE_MRAM_ORIGIN, {contents, contents + section.sh_size}});
+      } else if (section.sh_addr >= PE_ATOMIC_ORIGIN) {
+        areas_[i] = Area::kWram;
+        if (!lies_in(section.sh_addr, section.sh_size, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES)) status_ = DPU_ERR_INVALID_WRAM_ACCESS;
+      } else {
+        areas_[i] = Area::kWram;
+        if (!lies_in(section.sh_addr, section.sh_size, PE_WRAM_ORIGIN, PE_WRAM_BYTES))
+          status_ = DPU_ERR_INVALID_WRAM_ACCESS;
+        else
+          put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
+      }
+    }
+    return !program_.text_.empty() || status_ != DPU_OK;
+  }
+
+  static void put(std::vector<uint8_t> &image, uint32_t offset, const uint8_t *contents, uint32_t bytes) {
+    if (image.size() < offset + bytes) image.resize(offset + bytes);
+    if (contents != nullptr) std::copy(contents, contents + bytes, image.begin() + offset);
+  }
+
+  bool read_symbols() {
+    for (uint16_t i = 0; i < header_->e_shnum; ++i) {
+      if (sections_[i].sh_type != SHT_SYMTAB) continue;
+      symbol_count_ = sections_[i].sh_size / sizeof(Elf32_Sym);
+      symbols_ = at<Elf32_Sym>(sections_[i].sh_offset, symbol_count_);
+      if (symbols_ == nullptr || sections_[i].sh_link >= header_->e_shnum) return false;
+      names_ = &sections_[sections_[i].sh_link];
+      if (names_->sh_offset > file_.size() || names_->sh_size > file_.size() - names_->sh_offset) return false;
+    }
+    for (uint32_t i = 0; i < symbol_count_; ++i) {
+      const Elf32_Sym &symbol = symbols_[i];
+      const std::string_view name = name_of(symbol);
+      if (name.empty()) continue;
+      if (symbol.st_shndx == SHN_ABS) {
+        constants_.emplace(name, symbol.st_value);
+      } else if (symbol.st_shndx != kNoSection && symbol.st_shndx < header_->e_shnum) {
+        add_symbol(name, symbol);
+      }
+    }
+    return symbols_ != nullptr;
+  }
+
+  void add_symbol(std::string_view name, const Elf32_Sym &symbol) {
+    const auto type = ELF32_ST_TYPE(symbol.st_info);
+    if (type == STT_SECTION || type == STT_FILE) return;
+    dpu_symbol_t found = {symbol.st_value, symbol.st_size};
+    if (areas_[symbol.st_shndx] == Area::kText) found.address = symbol.st_value - PE_TEXT_ORIGIN + kSymbolIramAddress;
+    if (name == kHeapName) found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
+    if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+    if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
+    // The heap is no variable: it keeps its contents.
+    if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size()) program_.wram_.resize(symbol.st_value);
+    // A global symbol of that name wins over a file's own.
+    if (ELF32_ST_BIND(symbol.st_info) == STB_LOCAL)
+      program_.symbols_.emplace(name, found);
+    else
+      program_.symbols_.insert_or_assign(std::string(name), found);
+  }
+
+  std::string_view name_of(const Elf32_Sym &symbol) const {
+    if (symbol.st_name >= names_->sh_size) return {};
+    const char *begin = reinterpret_cast<const char *>(file_.data() + names_->sh_offset + symbol.st_name);
+    return {begin, strnlen(begin, names_->sh_size - symbol.st_name)};
+  }
+
+  bool constant(const std::string &name, uint32_t &out) const {
+    const auto found = constants_.find(name);
+    if (found != constants_.end()) out = found->second;
+    return found != constants_.end();
+  }
+
+  bool read_constants() {
+    uint32_t format = 0, instructions = 0, default_stack = 0;
+    if (!constant("__pe_format", format) || format != kFormat || !constant("__pe_tasklets", program_.tasklets_) ||
+        !constant("__pe_stack_bytes", default_stack) || !constant("__pe_instructions", instructions))
+      return false;
+    if (program_.tasklets_ == 0) return false;
+    if (program_.tasklets_ > PE_MAX_TASKLETS) {
+      status_ = DPU_ERR_TOO_MANY_TASKLETS;
+      return true;
+    }
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+      program_.stack_bytes_[i] = default_stack;
+      constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
+    }
+    if (instructions > PE_MAX_INSTRUCTIONS + PE_MAX_INSTRUCTIONS / 2 && status_ == DPU_OK) status_ = DPU_ERR_INVALID_IRAM_ACCESS;
+    const uint64_t text_bytes = program_.text_.size();
+    if (status_ == DPU_OK && program_.gate_offset_ + sizeof(uint64_t) > text_bytes) return false;
+    program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
+    return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
+  }
+
+  bool read_relocations() {
+    for (uint16_t i = 0; i < header_->e_shnum; ++i) {
+      const Elf32_Shdr &section = sections_[i];
+      if (section.sh_type != SHT_RELA || section.sh_info >= header_->e_shnum) continue;
+      if (!(sections_[section.sh_info].sh_flags & SHF_ALLOC)) continue;
+      const uint32_t count = section.sh_size / sizeof(Elf32_Rela);
+      const auto *entries = at<Elf32_Rela>(section.sh_offset, count);
+      if (entries == nullptr) return false;
+      for (uint32_t j = 0; j < count; ++j)
+        if (!read_relocation(entries[j], areas_[section.sh_info])) return false;
+    }
+    return true;
+  }
+
+  bool read_relocation(const Elf32_Rela &entry, Area own) {
+    const uint32_t index = ELF32_R_SYM(entry.r_info), type = ELF32_R_TYPE(entry.r_info);
+    if (index >= symbol_count_) return false;
+    const uint16_t section = symbols_[index].st_shndx;
+    const Area target = section != kNoSection && section < header_->e_shnum ? areas_[section] : Area::kFixed;
+    const bool is_distance = type == R_X86_64_PC32 || type == R_X86_64_PLT32;
+    const bool is_address = type == R_X86_64_32 || type == R_X86_64_32S || type == R_X86_64_64;
+    if (type == R_X86_64_NONE) return true;
+    if (!is_distance && !is_address) return false;
+    if (is_distance ? target == own : target == Area::kFixed) return true;  // stays true wherever the program lies
+    if (own == Area::kFixed) return false;                                  // an initialised MRAM variable cannot point to WRAM here
+    const bool is_wide = type == R_X86_64_64;
+    const uint32_t origin = own == Area::kText ? PE_TEXT_ORIGIN : PE_WRAM_ORIGIN;
+    const auto &image = own == Area::kText ? program_.text_ : program_.wram_;
+    auto &relocations = own == Area::kText ? program_.text_relocations_ : program_.wram_relocations_;
+    if (!lies_in(entry.r_offset, is_wide ? 8 : 4, origin, image.size())) return false;
+    relocations.push_back({entry.r_offset - origin, is_distance, is_wide, target});
+    return true;
+  }
+
+  std::span<const uint8_t> file_;
+  Program &program_;
+  dpu_error_t status_ = DPU_OK;  // a well-formed program that does not fit
+  const Elf32_Ehdr *header_ = nullptr;
+  const Elf32_Shdr *sections_ = nullptr;
+  const Elf32_Sym *symbols_ = nullptr;
+  const Elf32_Shdr *names_ = nullptr;
+  uint32_t symbol_count_ = 0;
+  std::vector<Area> areas_;  // by section
+  std::map<std::string, uint32_t, std::less<>> constants_;
+};
+
+dpu_error_t Program::parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out) {
+  // A copy: the caller's bytes may lie at any address.
+  std::vector<uint64_t> aligned((file.size() + 7) / 8);
+  if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
+  auto program = std::make_shared<Program>();
+  const dpu_error_t status = ElfReader({reinterpret_cast<const uint8_t *>(aligned.data()), file.size()}, *program).read();
+  if (status == DPU_OK) out = std::move(program);
+  return status;
+}
+
+const dpu_symbol_t *Program::find(std::string_view name) const {
+  const auto found = symbols_.find(std::string(name));
+  return found != symbols_.end() ? &found->second : nullptr;
+}
+
+void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place) {
+  const auto shift_of = [&](Area area) -> uint32_t {
+    if (area == Area::kText) return address_of(place.text) - PE_TEXT_ORIGIN;
+    return area == Area::kWram ? address_of(place.wram) - PE_WRAM_ORIGIN : 0;
+  };
+  const uint32_t own_shift = shift_of(own);
+  for (const Relocation &relocation : relocations) {
+    uint32_t word;  // addresses have 32 bits, so the upper half of a wide one stays zero
+    std::memcpy(&word, image + relocation.offset, sizeof word);
+    word += shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0);
+    std::memcpy(image + relocation.offset, &word, sizeof word);
+  }
+}
+
+void Program::write_text(const PePlace &place, void (*gate)()) const {
+  std::copy(text_.begin(), text_.end(), place.text);
+  relocate(place.text, text_relocations_, Area::kText, place);
+  std::memcpy(place.text + gate_offset_, &gate, sizeof gate);
+}
+
+void Program::write_wram(const PePlace &place) const {
+  std::copy(wram_.begin(), wram_.end(), place.wram);
+  relocate(place.wram, wram_relocations_, Area::kWram, place);
+  std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});
+}
+
+dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *&out) {
+  static std::mutex mutex;
+  static auto *const programs = new std::map<std::string, std::shared_ptr<const Program>, std::less<>>;
+  const std::string_view key(reinterpret_cast<const char *>(file.data()), file.size());
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = programs->find(key);
+  if (found == programs->end()) {
+    std::shared_ptr<const Program> program;
+    const dpu_error_t status = Program::parse(file, program);
+    if (status != DPU_OK) return status;
+    found = programs->emplace(key, std::move(program)).first;
+  }
+  out = found->second.get();
+  return DPU_OK;
+}
+
+}  // namespace dpuemu
