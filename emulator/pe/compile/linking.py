@@ -94,7 +94,9 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
             *("-mx32", "-nostdlib", "-static", "-no-pie", "-fno-use-linker-plugin", "-o", str(linked)),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
             *("-T", str(script)),
-            "-Wl,-m,elf32_x86_64,--emit-relocs,--gc-sections,--build-id=none,--no-check-sections,-n,-u,__pe_start,-u,main",
+            "-Wl,-m,elf32_x86_64,--emit-relocs,--gc-sections,--build-id=none,--no-check-sections,-n",
+            # Hosts read CLOCKS_PER_SEC whether the program does or not.
+            *(f"-Wl,-u,{name}" for name in ("__pe_start", "main", "CLOCKS_PER_SEC")),
             *objects,
             *options.linker,
             str(compiler.runtime()),
@@ -152,4 +154,6 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
     estimate = program.instructions()
     available = sizes["PE_MAX_INSTRUCTIONS"]
     if estimate > available * IRAM_TOLERANCE:
-        raise CompileError(f"the program has about {estimate} instructions but the IRAM of a DPU has room for {available}")
+        raise CompileError(
+            f"the program has about {estimate} instructions but the IRAM of a DPU has room for {available}"
+        )

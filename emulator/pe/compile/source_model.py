@@ -1,7 +1,8 @@
 """Makes preprocessed C mean to gcc what it means to the SDK's compiler.
 
-A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bits in both. gcc cannot change the width of long, so `long` becomes
-`long long` wherever it is not part of `long long` or `long double`, constants ending in L become LL, and builtins for long those for long long.
+A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bits in both. gcc cannot change the width
+of long, so `long` becomes `long long` wherever it is not part of `long long` or `long double`, constants ending in L
+become LL, and builtins for long those for long long.
 
 Clang's pragmas that unroll the loop behind them become gcc's.
 """
@@ -12,11 +13,18 @@ import re
 
 # What the preprocessor must know before that.
 MACROS = [
-    *("-U__LONG_MAX__", "-D__LONG_MAX__=0x7fffffffffffffffLL", "-U__SIZEOF_LONG__", "-D__SIZEOF_LONG__=8", "-U__LONG_WIDTH__"),
+    *(
+        "-U__LONG_MAX__",
+        "-D__LONG_MAX__=0x7fffffffffffffffLL",
+        "-U__SIZEOF_LONG__",
+        "-D__SIZEOF_LONG__=8",
+        "-U__LONG_WIDTH__",
+    ),
     *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
 ]
 
-# Strings, characters and line markers are matched first and kept. Specifiers of one type may stand in any order: `long unsigned int long`.
+# Strings, characters and line markers are matched first and kept. Specifiers of one type may stand in any order:
+# `long unsigned int long`.
 _TOKEN = re.compile(
     r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
     |(?P<type>\blong\b(?:\s+(?:long|int|unsigned|signed|const|volatile|double)\b)*)
@@ -39,7 +47,10 @@ def _replace(found: re.Match[str]) -> str:
     return text
 
 
-_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?[ \t]*(\w*)[ \t]*\)?.*$", re.MULTILINE)
+_UNROLL = re.compile(
+    r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?[ \t]*(\w*)[ \t]*\)?.*$",
+    re.MULTILINE,
+)
 _NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE)
 # Where clang chooses: its factor for loops of unknown length.
 _UNROLL_DEFAULT = 8
