@@ -46,7 +46,7 @@ class PeRun {
     uint32_t arguments[4];
     State state;
     WaitKind wait_kind;
-    uint32_t wait_key;       // address or tasklet
+    uint32_t wait_key;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
     uint64_t wait_sequence;  // who came first
   };
   enum class After { kGoOn, kStay };  // the calling tasklet

@@ -4,6 +4,9 @@ A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bit
 of long, so `long` becomes `long long` wherever it is not part of `long long` or `long double`, constants ending in L
 become LL, and builtins for long those for long long.
 
+A variable whose initialiser uses its own value has none: the SDK's compiler usually drops what depends on it, gcc takes
+what a register happens to hold. Here it is 0, always.
+
 Clang's pragmas that unroll the loop behind them become gcc's.
 """
 
@@ -62,9 +65,23 @@ def _unroll(found: re.Match[str]) -> str:
     return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
 
 
+_DECLARATION = re.compile(
+    r"""(?P<head>[;{}]\s*(?!(?:return|else|do|case|goto|typedef|sizeof)\b)(?:[A-Za-z_]\w*[\s*]+)+(?P<name>[A-Za-z_]\w*)\s*=)
+    (?P<value>[^;{}"']*)(?=;)""",
+    re.VERBOSE,
+)
+
+
+def _without_itself(found: re.Match[str]) -> str:
+    # Members of that name, its address and its size are legal.
+    value = re.sub(r"\s*(\.|->|&|\(|\*)\s*", r"\1", found["value"])
+    own_value = re.search(rf"(?<![\w.&])(?<!->)(?<!sizeof\()(?<!sizeof )(?<!sizeof\*){found['name']}\b(?!\s*[(\w])", value)
+    return found["head"] + " 0" if own_value else found[0]
+
+
 def adapt(preprocessed: str) -> str | None:
     """Return the C source for gcc, or None if it needs no change."""
-    changed = preprocessed
+    changed = _DECLARATION.sub(_without_itself, preprocessed)
     if "unroll" in changed:
         changed = _NO_UNROLL.sub("#pragma GCC unroll 1", _UNROLL.sub(_unroll, changed))
     if "long" in changed or "__builtin_" in changed or re.search(r"\d[uU]?[lL]", changed):
