@@ -144,13 +144,14 @@ dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size
 dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
 
 /// DPU_INCBIN(name, "file"): a variable `struct dpu_incbin_t name` that holds the file's bytes as of the compilation.
-#define DPU_INCBIN(name, file)                                                                                                   \
-  __asm__(".pushsection .rodata\n .balign 8\n .globl dpu_incbin_" #name ", dpu_incbin_end_" #name "\n dpu_incbin_" #name ":\n" \
-          ".incbin \"" file "\"\n dpu_incbin_end_" #name ":\n .popsection\n");                                                 \
-  extern uint8_t dpu_incbin_##name[], dpu_incbin_end_##name[];                                                                   \
-  struct dpu_incbin_t name = {dpu_incbin_##name, 0, file};                                                                       \
-  __attribute__((constructor)) static void dpu_incbin_measure_##name(void) {                                                      \
-    name.size = (size_t)(dpu_incbin_end_##name - dpu_incbin_##name);                                                              \
+#define DPU_INCBIN(name, file)                                                                                           \
+  __asm__(".pushsection .rodata\n .balign 8\n .globl dpu_incbin_" #name ", dpu_incbin_end_" #name "\n dpu_incbin_" #name \
+          ":\n"                                                                                                          \
+          ".incbin \"" file "\"\n dpu_incbin_end_" #name ":\n .popsection\n");                                           \
+  extern uint8_t dpu_incbin_##name[], dpu_incbin_end_##name[];                                                           \
+  struct dpu_incbin_t name = {dpu_incbin_##name, 0, file};                                                               \
+  __attribute__((constructor)) static void dpu_incbin_measure_##name(void) {                                             \
+    name.size = (size_t)(dpu_incbin_end_##name - dpu_incbin_##name);                                                     \
   }
 
 /// Finds a symbol of a program: a variable (its address and size), or DPU_MRAM_HEAP_POINTER_NAME (the rest of MRAM behind the program's
@@ -163,8 +164,8 @@ dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_nam
 /// all have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the earlier asynchronous work of the rank, and before its
 /// later work (but work that is PARALLEL).
 /// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED; DPU_SYNCHRONOUS: DPU_ERR_DPU_ALREADY_RUNNING,
-/// DPU_ERR_MRAM_BUSY while a transfer or window is open, and then no PE has run; DPU_ERR_DPU_FAULT if a PE is in fault (dpuemu_get_fault says
-/// why), and all others have ended. DPU_ASYNCHRONOUS: dpu_sync tells these.
+/// DPU_ERR_MRAM_BUSY while a transfer or window is open, and then no PE has run; DPU_ERR_DPU_FAULT if a PE is in fault (dpuemu_get_fault
+/// says why), and all others have ended. DPU_ASYNCHRONOUS: dpu_sync tells these.
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
 
 /// done: no PE of the set runs and no asynchronous work of it waits. fault: a PE of the set is in fault. Does not wait.
@@ -184,8 +185,8 @@ dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 /// are multiples of 4.
 /// Errors: DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS, DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS,
 /// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if
-/// the name means different places to the PEs; DPU_ERR_MRAM_BUSY while PEs run, also for WRAM unless PARALLEL. An asynchronous transfer waits for running PEs instead, and dpu_sync tells its errors. After an error the prepared
-/// buffers stay.
+/// the name means different places to the PEs; DPU_ERR_MRAM_BUSY while PEs run, also for WRAM unless PARALLEL. An asynchronous transfer
+/// waits for running PEs instead, and dpu_sync tells its errors. After an error the prepared buffers stay.
 dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
                           dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
@@ -214,8 +215,8 @@ dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struc
                          dpu_callback_flags_t flags);
 
 /// Prints what the DPU's program has printed since the last dpu_log_read or dpu_load.
-/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if its program does not
-/// print, DPU_ERR_MRAM_BUSY while it runs; DPU_ERR_LOG_BUFFER_TOO_SMALL after printing what fitted in the buffer (1 MiB, or as
+/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if its program does
+/// not print, DPU_ERR_MRAM_BUSY while it runs; DPU_ERR_LOG_BUFFER_TOO_SMALL after printing what fitted in the buffer (1 MiB, or as
 /// STDOUT_BUFFER_INIT says).
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 

@@ -85,7 +85,7 @@ class Compiler:
         found = shutil.which(words[0]) if words else None
         if found is None:
             raise CompileError(
-                f"{' '.join(words) or 'DPUEMU_CC'} is no program, but a GCC for x86-64 is needed to compile DPU programs"
+                f"{' '.join(words) or 'DPUEMU_CC'} is no program; a GCC for x86-64 must compile DPU programs"
             )
         self.command = [found, *words[1:]]
         self.folder = folder
@@ -159,8 +159,8 @@ class Compiler:
             return ""
         reason = next((line for line in probe.stderr.splitlines() if line.strip()), f"exit code {probe.returncode}")
         return (
-            f"{' '.join(self.command)} cannot compile DPU programs, which takes a GCC for x86-64 with -mx32 and -ffixed-r15 "
-            f"and binutils with x32 (DPUEMU_CC names another one): {reason.strip()}"
+            f"{' '.join(self.command)} cannot compile DPU programs, which takes a GCC for x86-64 with -mx32 "
+            f"and -ffixed-r15 and binutils with x32 (DPUEMU_CC names another one): {reason.strip()}"
         )
 
     def include_flags(self) -> list[str]:
@@ -291,6 +291,6 @@ def _cache_folder() -> Path | None:
 
 
 def _forget_old(folder: Path, keep: int = 8) -> None:
-    """Remove all but the newest archives. Users copy them before use, so a removal at the wrong time costs them a compilation."""
+    """Remove all but the newest archives. Who has just looked one up and misses it compiles it again."""
     for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
         old.unlink(missing_ok=True)

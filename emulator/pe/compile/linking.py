@@ -117,7 +117,7 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
 
 
 def _move(linked: Path, output: str) -> None:
-    """Put the file in place; an old one of that name may be running or may be a hard link, so it is replaced, not rewritten."""
+    """Put the file in place. An old one may be in use or have another name, so it is replaced, not rewritten."""
     if os.path.exists(output) and not os.path.isfile(output):  # /dev/null
         with open(output, "wb") as target:
             target.write(linked.read_bytes())
@@ -141,7 +141,8 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
     used = heap_start + stacks - sizes["PE_WRAM_ORIGIN"]
     if used > sizes["PE_WRAM_BYTES"]:
         raise CompileError(
-            f"the program needs {used} bytes of WRAM ({heap_start} of data, {stacks} of stacks) but a DPU has {sizes['PE_WRAM_BYTES']}"
+            f"the program needs {used} bytes of WRAM ({heap_start} of data, {stacks} of stacks) "
+            f"but a DPU has {sizes['PE_WRAM_BYTES']}"
         )
     for name, section, origin, available in (
         ("of mutexes", ".atomic", sizes["PE_ATOMIC_ORIGIN"], sizes["PE_ATOMIC_BYTES"]),

@@ -1,4 +1,4 @@
-"""The command line of dpu-upmem-dpurte-clang: what goes to gcc's preprocessor and compiler, what to the linker, what is dropped."""
+"""The command line of dpu-upmem-dpurte-clang: what goes to gcc, what to the linker, what is dropped."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _library_number(path: Path) -> list[int]:
 
 
 def find_library() -> tuple[Path, str]:
-    """The folder of libdpuemu and the linker's option for it. A wheel has no link libdpuemu.so, so its file is named in full."""
+    """The folder of libdpuemu and the linker's option for it: the file's full name where no libdpuemu.so is."""
     chosen = os.environ.get("DPUEMU_LIBDIR")
     folders = [Path(chosen)] if chosen else [ROOT / "lib", ROOT.parent]
     for folder in folders:

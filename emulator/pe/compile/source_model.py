@@ -75,8 +75,9 @@ _DECLARATION = re.compile(
 def _without_itself(found: re.Match[str]) -> str:
     # Members of that name, its address and its size are legal.
     value = re.sub(r"\s*(\.|->|&|\(|\*)\s*", r"\1", found["value"])
-    own_value = re.search(rf"(?<![\w.&])(?<!->)(?<!sizeof\()(?<!sizeof )(?<!sizeof\*){found['name']}\b(?!\s*[(\w])", value)
-    return found["head"] + " 0" if own_value else found[0]
+    legal_before = r"(?<![\w.&])(?<!->)(?<!sizeof\()(?<!sizeof )(?<!sizeof\*)"
+    uses_itself = re.search(rf"{legal_before}{found['name']}\b(?!\s*[(\w])", value)
+    return found["head"] + " 0" if uses_itself else found[0]
 
 
 def adapt(preprocessed: str) -> str | None:
