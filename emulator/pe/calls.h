@@ -32,7 +32,7 @@
   X(2, ASSERT_FAILED, "an assertion failed")                        \
   X(3, HALT, "the program halted")                                  \
   X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init") \
-  X(5, ABORT, "the program called abort or exit with a failure")    \
+  X(5, ABORT, "the program called abort")    \
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
 
 /// The program file: an ELF32 x86-64 executable at these link addresses, with the relocations kept (--emit-relocs). The loader moves text
