@@ -19,8 +19,8 @@ namespace dpuemu {
 
 class PeRun {
  public:
-  /// Takes the addresses of the stacks. Returns whether there were any.
-  bool reserve() { return stacks_.reserve(); }
+  /// Takes the addresses that runs need. Returns whether there were any.
+  bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
   /// The program starts at its entry with every tasklet. Requires reserve().
   void begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
