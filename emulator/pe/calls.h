@@ -50,7 +50,9 @@
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
+/// Of IRAM. The number of a program is an estimate, good to about a factor of 1.5, so only programs beyond the second are refused.
 #define PE_MAX_INSTRUCTIONS 4096
+#define PE_MAX_ESTIMATED_INSTRUCTIONS 6144
 
 /// What CLOCKS_PER_SEC says, in Hz.
 #define PE_CLOCKS_PER_SECOND 350000000

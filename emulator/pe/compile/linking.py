@@ -14,9 +14,6 @@ import counting
 from compiler import PE_ROOT, CompileError, Compiler
 from options import Options
 
-# The number of instructions is an estimate from x86-64 code, so only what is far beyond a DPU's IRAM is refused.
-IRAM_TOLERANCE = 1.5
-
 _CONSTANT = re.compile(r"^#define (PE_\w+) (0[xX][0-9a-fA-F]+|\d+)\s*$", re.MULTILINE)
 
 
@@ -153,8 +150,8 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
         if program.end(section) and used > available:
             raise CompileError(f"the program needs {used} bytes {name} but a DPU has {available}")
     estimate = program.instructions()
-    available = sizes["PE_MAX_INSTRUCTIONS"]
-    if estimate > available * IRAM_TOLERANCE:
+    if estimate > sizes["PE_MAX_ESTIMATED_INSTRUCTIONS"]:
         raise CompileError(
-            f"the program has about {estimate} instructions but the IRAM of a DPU has room for {available}"
+            f"the program has about {estimate} instructions but the IRAM of a DPU has room for "
+            f"{sizes['PE_MAX_INSTRUCTIONS']}"
         )
