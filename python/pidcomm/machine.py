@@ -74,7 +74,9 @@ def machine(
     when it is first used.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
-    if disabled is not None or any(value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)):
+    if disabled is not None or any(
+        value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)
+    ):
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
         fields += [_switch(hugepages), _flush_code(flush), _switch(strict)]
         fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]

@@ -90,7 +90,7 @@ class Symbol:
         """Its size; that of the MRAM heap is all that the program does not use."""
         return self._place[1]
 
-    def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike = None) -> None:
+    def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
         """Write to every PE, `offset` bytes behind the start of the symbol.
 
         values: shape (pes, n), row p for PE p, or shape (n,) or a single value, the same for every PE. Their dtype is
@@ -139,7 +139,7 @@ class Symbol:
         """Tell name, size and place."""
         return f"<Symbol {self._name}: {self.size_bytes} bytes at {self.address:#x}>"
 
-    def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike) -> Array:
+    def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike | None) -> Array:
         if dtype is None and not hasattr(values, "dtype"):
             if offset != 0 or isinstance(values, bool) or not isinstance(values, (int, float)):
                 raise ArgumentError(f"values for {self!r} have no dtype ({type(values).__name__}); give dtype=")
@@ -187,7 +187,9 @@ def as_files(program: object) -> list[Path]:
     """
     words = [program] if isinstance(program, (str, os.PathLike)) else program
     if not isinstance(words, Sequence) or isinstance(words, (bytes, bytearray)) or not words:
-        raise ArgumentError(f"the program ({program!r}) must be a path, a sequence of paths of C files, or C source text")
+        raise ArgumentError(
+            f"the program ({program!r}) must be a path, a sequence of paths of C files, or C source text"
+        )
     files: list[Path] = []
     for word in words:
         if not isinstance(word, (str, os.PathLike)) or not os.fspath(word) or "\0" in str(os.fspath(word)):
@@ -210,7 +212,9 @@ def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Seq
     """Return what the compiler is told. Raises ArgumentError for numbers below 1 and options that are no texts."""
     words = [] if isinstance(options, str) else list(options)
     if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
-        raise ArgumentError(f"options ({options!r}) must be a sequence of str, one per word of the compiler's command line")
+        raise ArgumentError(
+            f"options ({options!r}) must be a sequence of str, one per word of the compiler's command line"
+        )
     if tasklets is not None:
         words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
     if stack_bytes is not None:

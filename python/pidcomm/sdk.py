@@ -58,7 +58,7 @@ def put_first(folder: str, variable: str, variables: Mapping[str, str]) -> str:
 
 @contextmanager
 def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Compile C files, or C source text, to a program in a temporary folder; yield its path and the compiler's warnings.
+    """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
 
     Takes about as long as gcc does. Raises ArgumentError with the compiler's messages if it refuses the sources, Error
     if it cannot be run.
@@ -73,10 +73,9 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
             extra += ["-iquote", os.curdir]
         compiler = str(sdk_root() / "bin" / COMPILER)
         command = [sys.executable, compiler, *extra, *options, "-o", str(program), *map(str, sources)]
-        variables = {**os.environ, **{name: value for name, value in environment().items() if name != "PATH"}}
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, env=variables, stdin=subprocess.DEVNULL
+                command, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL
             )
         except OSError as error:
             raise Error(f"the compiler of PE programs cannot be run: {error}") from None
