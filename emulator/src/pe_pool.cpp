@@ -77,9 +77,8 @@ class Worker {
     PeRun::Step step;
     do step = run.step(target_.door, target_.turns);
     while (step == PeRun::Step::kOther);
-    // The program's first direct access sets gs on its way; after the last one gs points at what is no longer used.
-    if (step == PeRun::Step::kTransferred && run.gs_base() != 0) gs_base_ = run.gs_base();
-    if (step == PeRun::Step::kEnded) gs_base_ = kUnknownGs;
+    // The program's first direct access has set gs on its way, perhaps just before the end of the run.
+    gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
     return step == PeRun::Step::kTransferred;
   }
 
