@@ -489,7 +489,8 @@ class Set {
       const std::size_t row_bytes = size / pes_;
       const std::vector<struct dpu_set_t> &all = rows(set);
       const std::scoped_lock lock(allocation_->transfers());
-      for (std::size_t pe = 0; pe < all.size(); ++pe) check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
+      for (std::size_t pe = 0; pe < all.size(); ++pe)
+        check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
       const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second}, offset, row_bytes, DPU_XFER_DEFAULT);
       if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // a refused transfer would keep the caller's memory
       check_access(error);
