@@ -173,7 +173,7 @@ dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
 
 /// Waits for the asynchronous work and running PEs of the set.
 /// Errors: the first error of an asynchronous job since the last dpu_sync; else DPU_ERR_DPU_FAULT while a PE is in fault (until the
-/// rank's next run, or dpu_free).
+/// rank's next run or load, or dpu_free).
 dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
 
 /// Names `buffer` as the host side of the next dpu_push_xfer of each DPU in the set. NULL: the DPU takes no part.

@@ -78,8 +78,8 @@ dpu_error_t dpuemu_window_release(struct dpu_rank_t *rank);
 /// queued asynchronous work), running until dpuemu_end_run is called (by any thread). In between transfers fail with DPU_ERR_MRAM_BUSY;
 /// asynchronous transfers, dpu_sync, dpu_free and window_acquire wait. After the end the PEs remain the owner until the host's next
 /// transfer or window, and in strict mode the rank stays protected until then. With fault = true the run ends with DPU `dpu_in_rank`
-/// (chip*8 + bank) in fault: dpu_sync, transfers and window_acquire on the rank then return DPU_ERR_DPU_FAULT until the next
-/// dpuemu_begin_run or dpu_free. Errors: DPU_ERR_INVALID_DPU_SET; begin: DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or
+/// (chip*8 + bank) in fault: dpu_sync and window_acquire on the rank then return DPU_ERR_DPU_FAULT until the next run, dpu_load
+/// or dpu_free. Errors: DPU_ERR_INVALID_DPU_SET; begin: DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or
 /// window is open; end: DPU_ERR_INTERNAL if no PE runs or there is no such DPU.
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *rank);
 dpu_error_t dpuemu_end_run(struct dpu_rank_t *rank, bool fault, uint32_t dpu_in_rank);

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -18,6 +19,7 @@ namespace dpuemu {
 namespace {
 
 constexpr uint32_t kMostThreads = 32;
+constexpr std::chrono::milliseconds kWatchPeriod{100};
 
 struct Batch {
   PeBatch work;
@@ -26,7 +28,10 @@ struct Batch {
   uint32_t endless = 0;  // PEs that the watch has ended
 
   /// One endless PE costs its patience, others after it little, and a program that never ends on any PE ends soon.
-  uint32_t patience_seconds() const { return endless == 0 ? work.patience_seconds : 1; }
+  std::chrono::milliseconds patience() const {
+    if (is_given_up()) return kWatchPeriod;
+    return endless == 0 ? std::chrono::seconds(work.patience_seconds) : std::chrono::milliseconds(500);
+  }
   bool is_given_up() const { return endless >= kMostEndless; }
   static constexpr uint32_t kMostEndless = 8;
 };
@@ -70,16 +75,16 @@ class Worker {
     }
   }
 
-  /// Called by the watch about once a second.
+  /// Called by the watch every period. Ends the tasklet that has been inside for too long.
   void watch() {
     const uint64_t turn = target_.turns.load(std::memory_order_relaxed);
+    const auto now = std::chrono::steady_clock::now();
     if (turn != watched_turn_ || batch == nullptr) {
       watched_turn_ = turn;
-      watched_seconds_ = 0;
-    } else if (++watched_seconds_ >= batch->patience_seconds()) {
-      ++batch->endless;
-      target_.overdue_turn.store(turn);
-      pthread_kill(thread_, SIGURG);
+      watched_since_ = now;
+    } else if (now - watched_since_ >= batch->patience()) {
+      if (target_.overdue_turn.exchange(turn) != turn) ++batch->endless;
+      pthread_kill(thread_, SIGURG);  // again if the last one came just before the tasklet was entered
     }
   }
 
@@ -105,7 +110,7 @@ class Worker {
   uint64_t gs_base_ = 0;  // of this thread
   pthread_t thread_ = {};
   uint64_t watched_turn_ = 0;
-  uint32_t watched_seconds_ = 0;
+  std::chrono::steady_clock::time_point watched_since_;
 };
 
 class Pool {
@@ -166,15 +171,15 @@ class Pool {
     for (;;) {
       begun_.wait(lock, [this] { return busy_ != 0; });
       lock.unlock();
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::this_thread::sleep_for(kWatchPeriod);
       lock.lock();
       for (const auto &worker : workers_) worker->watch();
     }
   }
 
-  std::mutex mutex_;  // guards everything below
-  std::condition_variable changed_;  // for the workers
-  std::condition_variable begun_;    // for the watch
+  std::mutex mutex_;                            // guards everything below
+  std::condition_variable changed_;             // for the workers
+  std::condition_variable begun_;               // for the watch
   std::deque<std::shared_ptr<Batch>> batches_;  // with groups to be taken
   std::vector<std::unique_ptr<Worker>> workers_;
   uint32_t allowed_ = 0, busy_ = 0;
