@@ -1,9 +1,11 @@
 // Loading, launching, symbols, logs: what the API promises about PE programs.
 #include <elf.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <thread>
 

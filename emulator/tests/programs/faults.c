@@ -63,6 +63,7 @@ static void do_it(void) {
     case FAULT_DIVISION_OVERFLOW: sink = (uint32_t)(low / minus_one); break;
     case FAULT_ASSERT: assert(zero == 1); break;
     case FAULT_HALT: halt(); break;
+    case FAULT_PRINT_AND_HALT: puts("before the end"), halt(); break;
     case FAULT_ABORT: abort(); break;
     case FAULT_TRAP: __builtin_trap(); break;
     case FAULT_HEAP_FULL: for (;;) mem_alloc(1024);
