@@ -277,6 +277,20 @@ TEST(Fault_OfTheFirstByteBehindWram) {
   faults.check_fault(FAULT_FIRST_BYTE_BEHIND_WRAM, "address");
 }
 
+TEST(Fault_OfAnMramPointerBeyondMramAlsoAfterRightOnes) {
+  Faults faults;
+  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM_AFTER_A_RIGHT_ONE, "address");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfAnyAddressBehindWramEvenWhereAnotherPeHasItsOwn) {
+  Faults faults;
+  for (uint32_t distance = 1 << 16; distance < 1 << 20; distance += 1 << 16) {
+    put<uint32_t>(faults.bad(), "distance", distance);
+    faults.check_fault(FAULT_FAR_PAST_WRAM, "address");
+  }
+}
+
 TEST(Fault_OfTheStack) {
   Faults faults;
   faults.check_fault(FAULT_STACK, "stack");
@@ -391,7 +405,13 @@ TEST(Fault_OfAnAsyncLaunchComesWithSync) {
   CHECK_OK(dpu_launch(faults.set->set, DPU_ASYNCHRONOUS));
   CHECK_STATUS(dpu_sync(faults.set->set), DPU_ERR_DPU_FAULT);
   CHECK_OK(dpu_sync(dpu_set_from_rank(&faults.set->set.list.ranks[0])));
+  dpuemu_window_t window;
+  CHECK_STATUS(dpuemu_window_acquire(faults.set->rank(1), &window), DPU_ERR_DPU_FAULT);
+  CHECK_OK(dpuemu_window_acquire(faults.set->rank(0), &window));
+  CHECK_OK(dpuemu_window_release(faults.set->rank(0)));
   faults.check_recovery();
+  CHECK_OK(dpuemu_window_acquire(faults.set->rank(1), &window));
+  CHECK_OK(dpuemu_window_release(faults.set->rank(1)));
 }
 
 TEST(Fault_SentenceIsCutToTheBuffer) {

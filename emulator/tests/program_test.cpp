@@ -367,6 +367,19 @@ TEST(HeapPointer_IsBehindTheLogAndTheMramVariables) {
   CHECK_EQ(heap_address("layout_both"), 64u + 40u);
 }
 
+TEST(WramHeap_BeginsBehindTheDeclaredStacks) {
+  pe_machine(1);
+  Set set(1);
+  dpu_program_t *many = nullptr, *few = nullptr;
+  CHECK_OK(dpu_load(set.set, program_path("increment").c_str(), &many));
+  CHECK_OK(dpu_load(set.set, program_path("increment_5").c_str(), &few));
+  dpu_symbol_t with_many, with_few;
+  CHECK_OK(dpu_get_symbol(many, "__sys_heap_pointer_reset", &with_many));
+  CHECK_OK(dpu_get_symbol(few, "__sys_heap_pointer_reset", &with_few));
+  CHECK_EQ(with_many.address - with_few.address, 11u * 1024);
+  CHECK(with_few.address > 5 * 1024 && with_many.address < 24 * 1024);
+}
+
 TEST(Globals_OfAllKindsPersistAcrossLaunchesAndPointersInThemAreRight) {
   pe_machine(1);
   Loaded set(3, "variables");
@@ -568,6 +581,53 @@ TEST(AsyncWork_LaunchesTransfersAndCallbacksComeInOrder) {
   std::sort(callback.outputs.begin(), callback.outputs.end());
   for (uint32_t i = 0; i < 2 * kRounds; ++i) CHECK_EQ(callback.outputs[i], 3 * (10 + i / 2));
   CHECK_EQ(number(set.all[5], "output"), 3 * (9 + kRounds));
+}
+
+TEST(AsyncLaunch_ComesAsOftenAsItIsQueued) {
+  pe_machine(2);
+  Loaded set(128, "variables");
+  for (int i = 0; i < 5; ++i) CHECK_OK(dpu_launch(set.set, DPU_ASYNCHRONOUS));
+  CHECK_OK(dpu_sync(set.set));
+  for (dpu_set_t dpu : set.all) CHECK_EQ(number(dpu, "launches"), 105u);
+}
+
+TEST(AsyncParallelTransfer_DoesNotWaitForTheRunningPes) {
+  pe_machine(1);
+  Loaded set(1, "gate");
+  Running run(set.set);
+  Running::wait_for(set.all[0]);
+  const uint32_t one = 1;
+  CHECK_OK(dpu_broadcast_to(set.set, "gate", 0, &one, 4, static_cast<dpu_xfer_flags_t>(DPU_XFER_ASYNC | DPU_XFER_PARALLEL)));
+  CHECK_OK(dpu_sync(set.set));
+  CHECK_EQ(number(set.all[0], "finished"), 1u);
+}
+
+TEST(Callback_MayLaunchItsRank) {
+  pe_machine(2);
+  Loaded set(128, "other");
+  const auto callback = [](dpu_set_t rank, uint32_t index, void *) -> dpu_error_t {
+    const uint32_t input = 30 + index;
+    const dpu_error_t status = dpu_copy_to(rank, "input", 0, &input, 4);
+    return status == DPU_OK ? dpu_launch(rank, DPU_SYNCHRONOUS) : status;
+  };
+  for (int how : {0, int{DPU_CALLBACK_ASYNC}}) {
+    load(set.set, "other");
+    CHECK_OK(dpu_callback(set.set, callback, nullptr, static_cast<dpu_callback_flags_t>(how)));
+    CHECK_OK(dpu_sync(set.set));
+    for (uint32_t i = 0; i < 128; ++i) CHECK_EQ(number(set.all[i], "output"), 3 * (30 + i / 64));
+  }
+}
+
+TEST(DisabledDpus_AreNeitherLoadedNorLaunched) {
+  machine(1, {place(0, 2, 3)});
+  Loaded set(63, "other");
+  CHECK_EQ(set.all.size(), 63u);
+  launch(set.set);
+  CHECK_EQ(report_of(set.set).pes, 63u);
+  for (dpu_set_t dpu : set.all) CHECK_EQ(number(dpu, "output"), 18u);
+  const dpu_set_t absent = dpu_set_from_dpu(dpu_get(set.rank(0), 2, 3));
+  CHECK_STATUS(dpu_launch(absent, DPU_SYNCHRONOUS), DPU_ERR_DPU_DISABLED);
+  CHECK_STATUS(dpu_load(absent, program_path("other").c_str(), nullptr), DPU_ERR_DPU_DISABLED);
 }
 
 TEST(DifferentPrograms_RunSideBySideAndHaveNoCommonSymbols) {

@@ -141,6 +141,35 @@ TEST(DirectAccess_ReachesAllOfMramSeesTheHostsBytesAndIsCounted) {
   CHECK_EQ(get<uint8_t>(dpu, kHeap, heap.size - 1), 43);
 }
 
+TEST(DirectAccess_OfAllPesOfARankStaysApart) {
+  pe_machine(1);
+  Loaded set(64, "direct");
+  for (uint32_t topic : {0u, 1u, 2u, 3u}) {
+    load(set.set, "direct");
+    for (uint32_t i = 0; i < 64; ++i) put<uint32_t>(set.all[i], kHeap, 10000 * i, 200000 * 7);
+    put<uint32_t>(set.set, "topic", topic);
+    launch(set.set);
+    for (uint32_t i = 0; i < 64; ++i) {
+      check_expectations(set.all[i], "direct", __FILE__, __LINE__);
+      CHECK_EQ(get<uint32_t>(set.all[i], kHeap, 200000 * 7), 10000 * i + (topic == 3 ? 7 : 0));
+    }
+  }
+}
+
+TEST(Runtime_DoesTheSameForProgramsOfEveryOptimisation) {
+  pe_machine(1);
+  const struct {
+    const char *name, *plain;
+    uint32_t topics;
+  } programs[] = {{"synchronisation_O0", "synchronisation", 13}, {"direct_O0", "direct", 3}, {"allocators_O3", "allocators", 6},
+                  {"synchronisation_Os", "synchronisation", 13}, {"direct_O3", "direct", 3}};
+  for (const auto &program : programs)
+    for (uint32_t topic = 0; topic < program.topics; ++topic) {
+      Loaded set(1, program.name);
+      CHECK_PROGRAM(set.all[0], program.plain, topic);
+    }
+}
+
 // --- Time
 
 TEST(Perfcounter_GrowsWithWorkAndDmaAndCountsCyclesOrInstructions) {

@@ -26,6 +26,7 @@ __host uint32_t what;
 __host uint32_t who;
 __host uint32_t input;
 __host uint32_t finished;
+__host uint32_t distance;
 
 extern uint8_t __sys_wram_end[];
 static volatile uint32_t zero;
@@ -55,6 +56,11 @@ static void do_it(void) {
     case FAULT_OWN_TEXT_WRITE: *(volatile uint8_t *)((uintptr_t)&use_stack + zero) = 0; break;
     case FAULT_MRAM_POINTER_AS_WRAM: sink = *(volatile uint32_t *)((uintptr_t)DPU_MRAM_HEAP_POINTER + zero); break;
     case FAULT_DIRECT_BEYOND_MRAM: sink = *(__mram_ptr volatile uint32_t *)(0x0C000000 + zero); break;
+    case FAULT_DIRECT_BEYOND_MRAM_AFTER_A_RIGHT_ONE:
+      sink = *(__mram_ptr volatile uint32_t *)DPU_MRAM_HEAP_POINTER;
+      sink = *(__mram_ptr volatile uint32_t *)(0x0C000000 + zero);
+      break;
+    case FAULT_FAR_PAST_WRAM: sink = *(volatile uint8_t *)(__sys_wram_end + distance); break;
     case FAULT_STACK: sink = use_stack(1 << 20); break;
     case FAULT_DIVISION_32: sink = (uint32_t)(low / (int32_t)zero); break;
     case FAULT_REMAINDER_32: sink = 17 % zero; break;

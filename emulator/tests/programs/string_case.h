@@ -29,8 +29,8 @@ static inline uint32_t case_offset(const uint8_t *bytes, const void *pointer) {
 
 /// The caller keeps a and b below 32, n at most 24, the lower half's strings shorter than 32 and the upper half free for results.
 static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
-  char *a = (char *)bytes + c->a, *b = (char *)bytes + c->b, *to = (char *)bytes + 64;
-  size_t n = c->n;
+  char *a = (char *)bytes + c->a % 32, *b = (char *)bytes + c->b % 32, *to = (char *)bytes + 64;
+  size_t n = c->n % 32;
   int character = (char)('a' + c->n % 4);
   switch (c->function) {
     case 0: return (uint32_t)strlen(a);
