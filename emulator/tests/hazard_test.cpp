@@ -211,7 +211,10 @@ TEST(Dma_MovesTheSizeThatEightBitsOfWordsCanSay) {
 
 TEST(Dma_OfRightAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
   Dma dma(kStrict);
-  CHECK_OK(dma.run({{0, kMram + 1024, 0, 2048}, {1, kMram + 4096, 0, 8}, {0, kMram + kMramBytes - 8, 4096, 8}, {1, kMram + kMramBytes - 2048, 8, 2048}}));
+  CHECK_OK(dma.run({{0, kMram + 1024, 0, 2048},
+                    {1, kMram + 4096, 0, 8},
+                    {0, kMram + kMramBytes - 8, 4096, 8},
+                    {1, kMram + kMramBytes - 2048, 8, 2048}}));
   CHECK_EQ(number(dma.dpu(), "ended"), 1u);
   const dpuemu_report_t report = report_of(dma.dpu());
   CHECK_EQ(report.dma_reads, 2u);
@@ -299,8 +302,7 @@ TEST(Fault_OfTheStack) {
 
 TEST(Fault_OfDivision) {
   Faults faults;
-  for (fault_kind what :
-       {FAULT_DIVISION_32, FAULT_REMAINDER_32, FAULT_DIVISION_64, FAULT_DIVISION_UNSIGNED_64, FAULT_DIVISION_OVERFLOW})
+  for (fault_kind what : {FAULT_DIVISION_32, FAULT_REMAINDER_32, FAULT_DIVISION_64, FAULT_DIVISION_UNSIGNED_64, FAULT_DIVISION_OVERFLOW})
     faults.check_fault(what, "division");
   faults.check_recovery();
 }

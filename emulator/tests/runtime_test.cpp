@@ -27,8 +27,8 @@ uint64_t noise_word(uint64_t seed, uint64_t position) {
 std::string printed_by_host() {
   std::string out;
   char line[512];
-#define P(...)                                      \
-  std::snprintf(line, sizeof line, __VA_ARGS__);    \
+#define P(...)                                   \
+  std::snprintf(line, sizeof line, __VA_ARGS__); \
   out += line;
 #include "programs/printed.h"
 #undef P
@@ -161,8 +161,11 @@ TEST(Runtime_DoesTheSameForProgramsOfEveryOptimisation) {
   const struct {
     const char *name, *plain;
     uint32_t topics;
-  } programs[] = {{"synchronisation_O0", "synchronisation", 13}, {"direct_O0", "direct", 3}, {"allocators_O3", "allocators", 6},
-                  {"synchronisation_Os", "synchronisation", 13}, {"direct_O3", "direct", 3}};
+  } programs[] = {{"synchronisation_O0", "synchronisation", 13},
+                  {"direct_O0", "direct", 3},
+                  {"allocators_O3", "allocators", 6},
+                  {"synchronisation_Os", "synchronisation", 13},
+                  {"direct_O3", "direct", 3}};
   for (const auto &program : programs)
     for (uint32_t topic = 0; topic < program.topics; ++topic) {
       Loaded set(1, program.name);
@@ -201,11 +204,12 @@ TEST(String_FunctionsDoAsTheHostsLibrary) {
   };
   std::vector<Input> inputs(set.all.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    for (uint32_t j = 0; j < CASE_BYTES; ++j) inputs[i].bytes[j] = static_cast<uint8_t>('a' + noise(i, j) % 4 + (noise(i + 99, j) % 16 == 0 ? 120 : 0));
+    for (uint32_t j = 0; j < CASE_BYTES; ++j)
+      inputs[i].bytes[j] = static_cast<uint8_t>('a' + noise(i, j) % 4 + (noise(i + 99, j) % 16 == 0 ? 120 : 0));
     for (uint32_t j : {noise(i, 500) % 20 + 4u, 25u, 31u, 45u, 63u, 95u, 127u}) inputs[i].bytes[j] = 0;
     for (uint32_t j = 0; j < CASES; ++j)
-      inputs[i].cases[j] = {static_cast<uint32_t>((i * CASES + j) % CASE_FUNCTIONS), noise(i, 1000 + 4 * j) % 32u, noise(i, 1001 + 4 * j) % 32u,
-                            noise(i, 1002 + 4 * j) % 24u};
+      inputs[i].cases[j] = {static_cast<uint32_t>((i * CASES + j) % CASE_FUNCTIONS), noise(i, 1000 + 4 * j) % 32u,
+                            noise(i, 1001 + 4 * j) % 32u, noise(i, 1002 + 4 * j) % 24u};
     CHECK_OK(dpu_copy_to(set.all[i], "bytes", 0, inputs[i].bytes, CASE_BYTES));
     CHECK_OK(dpu_copy_to(set.all[i], "cases", 0, inputs[i].cases, sizeof inputs[i].cases));
   }
@@ -264,9 +268,7 @@ TEST(Printf_PrintsAnAddressInHexadecimal) {
 
 TEST(PutsAndPutchar_PrintALineAndACharacter) { CHECK_EQ(printed(3), std::string("a line\nx9\n")); }
 
-TEST(Printf_OfAllTaskletsComesInTheOrderOfTime) {
-  CHECK_EQ(printed(4), std::string("tasklet 0\ntasklet 1\ntasklet 2\ntasklet 3\n"));
-}
+TEST(Printf_OfAllTaskletsComesInTheOrderOfTime) { CHECK_EQ(printed(4), std::string("tasklet 0\ntasklet 1\ntasklet 2\ntasklet 3\n")); }
 
 TEST(Types_HaveTheSizesOfTheSdksHeaders) { run_topic("basics", 0); }
 

@@ -4,8 +4,8 @@
 
 __host struct {
   uint32_t is_write;
-  uint32_t mram;     // address
-  uint32_t wram;     // offset in `buffer`
+  uint32_t mram;  // address
+  uint32_t wram;  // offset in `buffer`
   uint32_t bytes;
 } calls[8];
 __host uint32_t count;

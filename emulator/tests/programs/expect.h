@@ -10,10 +10,10 @@ __host uint32_t topic;
 __host uint32_t failed_line;
 __host uint32_t checks;
 
-#define EXPECT(condition)                                           \
-  do {                                                              \
-    if (!(condition) && failed_line == 0) failed_line = __LINE__;   \
-    ++checks;                                                       \
+#define EXPECT(condition)                                         \
+  do {                                                            \
+    if (!(condition) && failed_line == 0) failed_line = __LINE__; \
+    ++checks;                                                     \
   } while (0)
 
 #endif  // TEST_EXPECT_H

@@ -1,6 +1,6 @@
 // Another program than the rest: its `input` lies elsewhere, after a table.
-#include <stdint.h>
 #include <attributes.h>
+#include <stdint.h>
 
 __host uint32_t before[100] = {1};
 __host uint32_t input = 6;

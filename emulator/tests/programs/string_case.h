@@ -33,26 +33,46 @@ static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
   size_t n = c->n % 32;
   int character = (char)('a' + c->n % 4);
   switch (c->function) {
-    case 0: return (uint32_t)strlen(a);
-    case 1: return (uint32_t)strnlen(a, n);
-    case 2: return case_sign(memcmp(a, b, n));
-    case 3: return case_sign(strcmp(a, b));
-    case 4: return case_sign(strncmp(a, b, n));
-    case 5: return case_offset(bytes, memset(to, (int)c->a * 9, n));
-    case 6: return case_offset(bytes, memcpy(to, a, n));
-    case 7: return case_offset(bytes, memmove(a, b, n));
-    case 8: return case_offset(bytes, memchr(a, character, n));
-    case 9: return case_offset(bytes, strchr(a, character));
-    case 10: return case_offset(bytes, strrchr(a, character));
-    case 11: return case_offset(bytes, strcat(strcpy(to, a), b));
-    case 12: return case_offset(bytes, strncat(strcpy(to, a), b, n));
-    case 13: return case_offset(bytes, strcpy(to, a));
-    case 14: return case_offset(bytes, strncpy(to, a, n));
-    case 15: return case_offset(bytes, stpcpy(to, a));
-    case 16: return case_offset(bytes, stpncpy(to, a, n));
-    case 17: return (uint32_t)strspn(a, b);
-    case 18: return (uint32_t)strcspn(a, b);
-    case 19: return case_offset(bytes, strpbrk(a, b));
+    case 0:
+      return (uint32_t)strlen(a);
+    case 1:
+      return (uint32_t)strnlen(a, n);
+    case 2:
+      return case_sign(memcmp(a, b, n));
+    case 3:
+      return case_sign(strcmp(a, b));
+    case 4:
+      return case_sign(strncmp(a, b, n));
+    case 5:
+      return case_offset(bytes, memset(to, (int)c->a * 9, n));
+    case 6:
+      return case_offset(bytes, memcpy(to, a, n));
+    case 7:
+      return case_offset(bytes, memmove(a, b, n));
+    case 8:
+      return case_offset(bytes, memchr(a, character, n));
+    case 9:
+      return case_offset(bytes, strchr(a, character));
+    case 10:
+      return case_offset(bytes, strrchr(a, character));
+    case 11:
+      return case_offset(bytes, strcat(strcpy(to, a), b));
+    case 12:
+      return case_offset(bytes, strncat(strcpy(to, a), b, n));
+    case 13:
+      return case_offset(bytes, strcpy(to, a));
+    case 14:
+      return case_offset(bytes, strncpy(to, a, n));
+    case 15:
+      return case_offset(bytes, stpcpy(to, a));
+    case 16:
+      return case_offset(bytes, stpncpy(to, a, n));
+    case 17:
+      return (uint32_t)strspn(a, b);
+    case 18:
+      return (uint32_t)strcspn(a, b);
+    case 19:
+      return case_offset(bytes, strpbrk(a, b));
     case 20: {
       bytes[c->b + n % 3] = 0;  // a short needle is found now and then
       return case_offset(bytes, strstr(a, b));
@@ -69,7 +89,8 @@ static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
       for (int i = 0; i < 4; ++i) value = value * 131 + case_offset(bytes, strsep(&place, "bc"));
       return value * 131 + case_offset(bytes, place);
     }
-    default: return (uint32_t)strlen(strcpy(to, a)) + case_sign(strcoll(a, b)) * 3;
+    default:
+      return (uint32_t)strlen(strcpy(to, a)) + case_sign(strcoll(a, b)) * 3;
   }
 }
 

@@ -11,7 +11,21 @@
 
 #include "expect.h"
 
-enum { kBarrier, kBarrierSizes, kMutex, kTrylock, kPool, kVirtual, kSemaphore, kProducer, kWaiterFirst, kNotifierFirst, kAlready, kChain, kAtomicBit };
+enum {
+  kBarrier,
+  kBarrierSizes,
+  kMutex,
+  kTrylock,
+  kPool,
+  kVirtual,
+  kSemaphore,
+  kProducer,
+  kWaiterFirst,
+  kNotifierFirst,
+  kAlready,
+  kChain,
+  kAtomicBit
+};
 
 BARRIER_INIT(all, NR_TASKLETS)
 BARRIER_INIT(end_of_round, NR_TASKLETS)
