@@ -1,9 +1,8 @@
 /// dpu.h: the UPMEM host API, as far as dpuemu emulates it. Names, signatures and values are those of the UPMEM SDK 2025.1.
 ///
-/// Present: sets and their iteration, MRAM transfers (synchronous, asynchronous, broadcast), callbacks, status.
-/// In this version PE programs are NOT executed: dpu_load finds no program it can run, dpu_launch has none to launch, dpu_log_read none
-/// that wrote. WRAM and IRAM are therefore empty of symbols; MRAM is complete, with the address map of the hardware (dpuemu.h).
-/// Absent: scatter-gather transfers, FIFOs, checkpoints.
+/// Present: sets and their iteration, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks, status.
+/// PE programs are files of the stand-in compiler dpu-upmem-dpurte-clang; programs of the SDK's compiler are DPU_ERR_ELF_INVALID_FILE.
+/// Absent: scatter-gather transfers, FIFOs, checkpoints, transfers to IRAM.
 ///
 /// Errors common to every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set, or the allocation it is a part of, has been
 /// freed (also if its ranks are allocated again), or is none; DPU_ERR_SYSTEM if memory or threads run out. Every check comes before the
@@ -43,7 +42,7 @@ typedef enum dpu_xfer_flags_t {
   DPU_XFER_DEFAULT = 0,        ///< return when the bytes have moved; forget the prepared buffers
   DPU_XFER_NO_RESET = 1 << 0,  ///< keep the prepared buffers for the next transfer
   DPU_XFER_ASYNC = 1 << 1,     ///< return at once; the transfer runs after the earlier asynchronous work of each rank
-  DPU_XFER_PARALLEL = 1 << 2,  ///< beside running PEs: WRAM only, hence always an error here
+  DPU_XFER_PARALLEL = 1 << 2,  ///< beside running PEs and before queued work; WRAM only
 } dpu_xfer_flags_t;
 
 typedef enum dpu_callback_flags_t {
@@ -135,18 +134,38 @@ void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator);
 struct dpu_set_dpu_iterator_t dpu_set_dpu_iterator_from(struct dpu_set_t *set);
 void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator);
 
-/// PE programs are not executed in this version: these three return DPU_ERR_ELF_NO_SUCH_FILE if the file does not exist (NULL included),
-/// else DPU_ERR_ELF_INVALID_FILE. What is in MRAM stays.
+/// Gives every PE of the set the program: text, initial values of its variables in WRAM and MRAM, an empty log. What else is in MRAM and
+/// in the WRAM heap stays. Waits for earlier asynchronous work.
+/// program (may be NULL): receives the program, for dpu_get_symbol; it lives as long as the process.
+/// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program is larger than that
+/// memory, DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. After an error the PEs are as before.
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
 
-/// Finds a symbol of a program. With no program (NULL) only DPU_MRAM_HEAP_POINTER_NAME is known, as the whole MRAM: address 0x08000000,
-/// 64 MiB. (The SDK knows no symbol then; this leniency lets MRAM be used without a PE program.)
-/// Errors: DPU_ERR_NO_PROGRAM_LOADED for any other name, DPU_ERR_UNKNOWN_SYMBOL for a NULL name.
+/// DPU_INCBIN(name, "file"): a variable `struct dpu_incbin_t name` that holds the file's bytes as of the compilation.
+#define DPU_INCBIN(name, file)                                                                                           \
+  __asm__(".pushsection .rodata\n .balign 8\n .globl dpu_incbin_" #name ", dpu_incbin_end_" #name "\n dpu_incbin_" #name \
+          ":\n"                                                                                                          \
+          ".incbin \"" file "\"\n dpu_incbin_end_" #name ":\n .popsection\n");                                           \
+  extern uint8_t dpu_incbin_##name[], dpu_incbin_end_##name[];                                                           \
+  struct dpu_incbin_t name = {dpu_incbin_##name, 0, file};                                                               \
+  __attribute__((constructor)) static void dpu_incbin_measure_##name(void) {                                             \
+    name.size = (size_t)(dpu_incbin_end_##name - dpu_incbin_##name);                                                     \
+  }
+
+/// Finds a symbol of a program: a variable (its address and size), or DPU_MRAM_HEAP_POINTER_NAME (the rest of MRAM behind the program's
+/// variables). With no program (NULL) only the latter is known, as the whole MRAM: address 0x08000000, 64 MiB. (The SDK knows no symbol
+/// then; this leniency lets MRAM be used without a PE program.)
+/// Errors: DPU_ERR_UNKNOWN_SYMBOL, also for a NULL name; DPU_ERR_NO_PROGRAM_LOADED for any other name with no program.
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
 
-/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, else always DPU_ERR_NO_PROGRAM_LOADED in this version.
+/// Runs the loaded program on every PE of the set, each tasklet from its main. DPU_SYNCHRONOUS: after earlier asynchronous work, and until
+/// all have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the earlier asynchronous work of the rank, and before its
+/// later work (but work that is PARALLEL).
+/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED; DPU_SYNCHRONOUS: DPU_ERR_DPU_ALREADY_RUNNING,
+/// DPU_ERR_MRAM_BUSY while a transfer or window is open, and then no PE has run; DPU_ERR_DPU_FAULT if a PE is in fault (dpuemu_get_fault
+/// says why), and all others have ended. DPU_ASYNCHRONOUS: dpu_sync tells these.
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
 
 /// done: no PE of the set runs and no asynchronous work of it waits. fault: a PE of the set is in fault. Does not wait.
@@ -161,12 +180,13 @@ dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
 /// Errors: DPU_ERR_DPU_DISABLED for a single disabled DPU.
 dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 
-/// Moves `length` bytes between each prepared buffer and its DPU's MRAM at symbol + offset. DPUs without a buffer keep every byte.
-/// Offset and length may be any number of bytes: unlike the SDK, nothing is rounded to 8. Multiples of 8 are fast.
+/// Moves `length` bytes between each prepared buffer and its DPU's MRAM or WRAM at symbol + offset. DPUs without a buffer keep every byte.
+/// In MRAM, offset and length may be any number of bytes: unlike the SDK, nothing is rounded to 8. Multiples of 8 are fast. In WRAM both
+/// are multiples of 4.
 /// Errors: DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS, DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS,
-/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol; DPU_ERR_MRAM_BUSY while PEs run;
-/// DPU_ERR_DPU_FAULT. An asynchronous transfer waits for running PEs instead, and dpu_sync tells its errors. After an error the prepared
-/// buffers stay.
+/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if
+/// the name means different places to the PEs; DPU_ERR_MRAM_BUSY while PEs run, also for WRAM unless PARALLEL. An asynchronous transfer
+/// waits for running PEs instead, and dpu_sync tells its errors. After an error the prepared buffers stay.
 dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
                           dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
@@ -194,8 +214,10 @@ dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t s
 dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
                          dpu_callback_flags_t flags);
 
-/// Prints what the DPU's program printed. Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, else always
-/// DPU_ERR_LOG_CONTEXT_MISSING in this version.
+/// Prints what the DPU's program has printed since the last dpu_log_read or dpu_load.
+/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if its program does
+/// not print, DPU_ERR_MRAM_BUSY while it runs; DPU_ERR_LOG_BUFFER_TOO_SMALL after printing what fitted in the buffer (1 MiB, or as
+/// STDOUT_BUFFER_INIT says).
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 
 #pragma GCC visibility pop

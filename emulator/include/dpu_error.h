@@ -16,37 +16,37 @@ typedef enum dpu_error_t {
   DPU_ERR_INVALID_DPU_SET,                   ///< the set is freed, never was, or is of the wrong kind for this call
   DPU_ERR_INVALID_THREAD_ID,                 ///< not used by dpuemu
   DPU_ERR_INVALID_NOTIFY_ID,                 ///< not used by dpuemu
-  DPU_ERR_INVALID_WRAM_ACCESS,               ///< the symbol lies in WRAM, which this version does not hold
-  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol lies in IRAM, which this version does not hold
-  DPU_ERR_INVALID_MRAM_ACCESS,               ///< the transfer would pass the end of the 64 MiB of MRAM
+  DPU_ERR_INVALID_WRAM_ACCESS,               ///< beyond the 64 KiB of WRAM, or no multiple of 4; a program that needs more WRAM
+  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol lies in IRAM, which the host cannot reach; a program of too many instructions
+  DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; a program that needs more MRAM
   DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
   DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a host window is open: the other side owns the MRAM
   DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
   DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL on an MRAM symbol
   DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu
   DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program
-  DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< not used by dpuemu
+  DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< the symbol means different places to the PEs of the set
   DPU_ERR_CORRUPTED_MEMORY,                  ///< not used by dpuemu
   DPU_ERR_DPU_DISABLED,                      ///< the single-DPU set names a disabled DPU
   DPU_ERR_DPU_ALREADY_RUNNING,               ///< the PEs of the rank run already
   DPU_ERR_INVALID_MEMORY_TRANSFER,           ///< neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU
   DPU_ERR_INVALID_LAUNCH_POLICY,             ///< neither DPU_SYNCHRONOUS nor DPU_ASYNCHRONOUS
   DPU_ERR_DPU_FAULT,                         ///< a DPU of the set is in fault
-  DPU_ERR_ELF_INVALID_FILE,                  ///< not a program this machine can run (this version runs none)
+  DPU_ERR_ELF_INVALID_FILE,                  ///< not a program of the stand-in compiler
   DPU_ERR_ELF_NO_SUCH_FILE,                  ///< the program file does not exist
   DPU_ERR_ELF_NO_SUCH_SECTION,               ///< not used by dpuemu
   DPU_ERR_TIMEOUT,                           ///< not used by dpuemu
   DPU_ERR_INVALID_PROFILE,                   ///< a profile that is no list of key=value, or a machine that cannot be
   DPU_ERR_UNKNOWN_SYMBOL,                    ///< no symbol of that name
   DPU_ERR_LOG_FORMAT,                        ///< not used by dpuemu
-  DPU_ERR_LOG_CONTEXT_MISSING,               ///< no program loaded that could have written a log
-  DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< not used by dpuemu
+  DPU_ERR_LOG_CONTEXT_MISSING,               ///< the loaded program does not print
+  DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< more was printed than the log holds
   DPU_ERR_VPD_INVALID_FILE,                  ///< not used by dpuemu
   DPU_ERR_VPD_NO_REPAIR,                     ///< not used by dpuemu
   DPU_ERR_NO_THREAD_PER_RANK,                ///< not used by dpuemu
   DPU_ERR_INVALID_BUFFER_SIZE,               ///< not used by dpuemu
   DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING without DPU_CALLBACK_ASYNC
-  DPU_ERR_TOO_MANY_TASKLETS,                 ///< not used by dpuemu
+  DPU_ERR_TOO_MANY_TASKLETS,                 ///< a program of more than 24 tasklets
   DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< not used by dpuemu
   DPU_ERR_SG_LENGTH_MISMATCH,                ///< not used by dpuemu
   DPU_ERR_SG_NOT_ACTIVATED,                  ///< not used by dpuemu

@@ -1,4 +1,4 @@
-/// dpu_memory.h: transfers below the level of symbols. Signatures of the UPMEM SDK; only MRAM is reachable in this version.
+/// dpu_memory.h: transfers below the level of symbols. Signatures of the UPMEM SDK; only MRAM is reachable below symbols.
 #ifndef DPU_MEMORY_H
 #define DPU_MEMORY_H
 

@@ -1,4 +1,4 @@
-/// dpu_program.h: the program of a DPU. PE programs are not executed in this version, so no DPU ever has one.
+/// dpu_program.h: the program of a DPU.
 #ifndef DPU_PROGRAM_H
 #define DPU_PROGRAM_H
 
@@ -10,7 +10,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// The program loaded into the DPU, NULL if none.
+/// The program loaded into the DPU, NULL if none. For dpu_get_symbol; its fields are not offered.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu);
 
 #pragma GCC visibility pop

@@ -1,29 +1,29 @@
 /// calls.h: the door between a PE program and the emulator. Read by C++, by C and by the assembler.
 ///
-/// X(number, name), numbers ascending from 0: the PE program calls `name` as an ordinary function; its body (runtime/gate.S) leaves the tasklet and enters the
-/// emulator, which does what the call means at the tasklet's point in time and resumes it with the result. Arguments are 32-bit words in
-/// edi, esi, edx, ecx; results come back in rax.
+/// X(number, name), numbers ascending from 0: the PE program calls `name` as an ordinary function; its body (runtime/gate.S) leaves the
+/// tasklet and enters the emulator, which does what the call means at the tasklet's point in time and resumes it with the result. Arguments
+/// are 32-bit words in edi, esi, edx, ecx; results come back in rax.
 #ifndef DPUEMU_PE_CALLS_H
 #define DPUEMU_PE_CALLS_H
 
-#define PE_CALL_TABLE(X)       \
-  X(0, __pe_exit)              \
-  X(1, __pe_fault)             \
-  X(2, mram_read)              \
-  X(3, mram_write)             \
-  X(4, barrier_wait)           \
-  X(5, mutex_lock)             \
-  X(6, mutex_trylock)          \
-  X(7, mutex_unlock)           \
-  X(8, sem_take)               \
-  X(9, sem_give)               \
-  X(10, handshake_notify)      \
-  X(11, handshake_wait_for)    \
-  X(12, vmutex_lock)           \
-  X(13, vmutex_unlock)         \
-  X(14, perfcounter_config)    \
-  X(15, perfcounter_get)       \
-  X(16, __pe_print_format)     \
+#define PE_CALL_TABLE(X)    \
+  X(0, __pe_exit)           \
+  X(1, __pe_fault)          \
+  X(2, mram_read)           \
+  X(3, mram_write)          \
+  X(4, barrier_wait)        \
+  X(5, mutex_lock)          \
+  X(6, mutex_trylock)       \
+  X(7, mutex_unlock)        \
+  X(8, sem_take)            \
+  X(9, sem_give)            \
+  X(10, handshake_notify)   \
+  X(11, handshake_wait_for) \
+  X(12, vmutex_lock)        \
+  X(13, vmutex_unlock)      \
+  X(14, perfcounter_config) \
+  X(15, perfcounter_get)    \
+  X(16, __pe_print_format)  \
   X(17, __pe_print_bytes)
 
 /// What a PE program tells __pe_fault about itself.
@@ -32,7 +32,7 @@
   X(2, ASSERT_FAILED, "an assertion failed")                        \
   X(3, HALT, "the program halted")                                  \
   X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init") \
-  X(5, ABORT, "the program called abort or exit with a failure")    \
+  X(5, ABORT, "the program called abort")    \
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
 
 /// The program file: an ELF32 x86-64 executable at these link addresses, with the relocations kept (--emit-relocs). The loader moves text
@@ -50,7 +50,9 @@
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
+/// Of IRAM. The number of a program is an estimate, good to about a factor of 1.5, so only programs beyond the second are refused.
 #define PE_MAX_INSTRUCTIONS 4096
+#define PE_MAX_ESTIMATED_INSTRUCTIONS 6144
 
 /// What CLOCKS_PER_SEC says, in Hz.
 #define PE_CLOCKS_PER_SECOND 350000000

@@ -20,6 +20,8 @@
 
 using namespace dpuemu;
 
+static_assert(DPUEMU_CYCLES_PER_SECOND == PE_CLOCKS_PER_SECOND);
+
 namespace {
 
 const Program *as_program(const dpu_program_t *program) { return reinterpret_cast<const Program *>(program); }

@@ -27,41 +27,38 @@ void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   }
 }
 
+/// Inaccessible addresses from gs + 0 to gs + the end of MRAM; 0 if there are none.
+uint64_t reserve_gs_range() {
+  void *reserved = mmap(nullptr, PE_MRAM_ORIGIN + kMramBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
+}
+
 }  // namespace
 
 void set_gs_base(uint64_t base) { syscall(SYS_arch_prctl, ARCH_SET_GS, base); }
 
 bool DirectMram::reserve() {
-  if (copy_ != nullptr) return true;
-  // From gs + 0 on, nothing else may be hit by an address below the start of MRAM.
-  const uint64_t bytes = PE_MRAM_ORIGIN + kMramBytes;
-  void *reserved = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) return false;
-  gs_base_ = reinterpret_cast<uint64_t>(reserved);
-  copy_ = static_cast<uint8_t *>(reserved) + PE_MRAM_ORIGIN;
-  return true;
+  static const uint64_t shared_nowhere = reserve_gs_range();
+  nowhere_base_ = shared_nowhere;
+  if (copy_base_ == 0) copy_base_ = reserve_gs_range();
+  pages_.resize(kPages / 64);
+  return nowhere_base_ != 0 && copy_base_ != 0;
 }
 
 bool DirectMram::handle_fault(uint64_t address) {
+  const uint64_t mram = gs_base() + PE_MRAM_ORIGIN;
+  if (address < mram || address - mram >= kMramBytes) return false;
   if (!is_used_) {
-    if (address < PE_MRAM_ORIGIN || address - PE_MRAM_ORIGIN >= kMramBytes || pages_.empty() || !reserve()) return false;
     is_used_ = true;
-    set_gs_base(gs_base_);
+    set_gs_base(copy_base_);
     return true;
   }
-  const uint64_t offset = address - reinterpret_cast<uint64_t>(copy_);
-  if (address < reinterpret_cast<uint64_t>(copy_) || offset >= kMramBytes || is_loaded(offset / kPageBytes)) return false;
-  const uint64_t page = offset / kPageBytes;
-  uint8_t *const bytes = copy_ + page * kPageBytes;
-  if (mprotect(bytes, kPageBytes, PROT_READ | PROT_WRITE) != 0) return false;
+  const uint64_t page = (address - mram) / kPageBytes;
+  uint8_t *const bytes = copy() + page * kPageBytes;
+  if (is_loaded(page) || mprotect(bytes, kPageBytes, PROT_READ | PROT_WRITE) != 0) return false;
   port_.read(page * kPageBytes, kPageBytes, bytes);
   pages_[page / 64] |= UINT64_C(1) << (page % 64);
   return true;
-}
-
-void DirectMram::begin(const MramPort &port) {
-  port_ = port;
-  if (pages_.empty()) pages_.resize(kPages / 64);
 }
 
 uint64_t DirectMram::end() {
@@ -70,9 +67,9 @@ uint64_t DirectMram::end() {
   for (uint64_t word = 0; word < pages_.size(); ++word) {
     for (uint64_t left = pages_[word]; left != 0; left &= left - 1, ++count) {
       const uint64_t offset = (word * 64 + static_cast<uint64_t>(std::countr_zero(left))) * kPageBytes;
-      port_.write(offset, kPageBytes, copy_ + offset);
-      madvise(copy_ + offset, kPageBytes, MADV_DONTNEED);
-      mprotect(copy_ + offset, kPageBytes, PROT_NONE);
+      port_.write(offset, kPageBytes, copy() + offset);
+      madvise(copy() + offset, kPageBytes, MADV_DONTNEED);
+      mprotect(copy() + offset, kPageBytes, PROT_NONE);
     }
     pages_[word] = 0;
   }
@@ -84,7 +81,7 @@ void DirectMram::read(uint64_t offset, uint64_t bytes, uint8_t *to) const {
   if (!is_used_) return port_.read(offset, bytes, to);
   for_each_page(offset, bytes, [&](uint64_t page, uint64_t begin, uint64_t part) {
     if (is_loaded(page))
-      std::copy_n(copy_ + begin, part, to);
+      std::copy_n(copy() + begin, part, to);
     else
       port_.read(begin, part, to);
     to += part;
@@ -95,7 +92,7 @@ void DirectMram::write(uint64_t offset, uint64_t bytes, const uint8_t *from) con
   if (!is_used_) return port_.write(offset, bytes, from);
   for_each_page(offset, bytes, [&](uint64_t page, uint64_t begin, uint64_t part) {
     if (is_loaded(page))
-      std::copy_n(from, part, copy_ + begin);
+      std::copy_n(from, part, copy() + begin);
     else
       port_.write(begin, part, from);
     from += part;

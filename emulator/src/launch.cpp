@@ -162,9 +162,11 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     }
     program.write_wram(place);
     pe.program = &program;
+    pe.fault = {};
     pe.log.clear();
     pe.log_is_cut = false;
   });
+  for (const Members &members : all) members.rank->forget_faults(members.dpus);
   for (const Transfer &transfer : transfers) move_bytes(transfer);
   return all_executable ? DPU_OK : DPU_ERR_SYSTEM;
 }

@@ -152,9 +152,11 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
   if (unit == Unit::kDpus && count != DPU_ALLOCATE_ALL)
     for (; taken_dpus > count; --taken_dpus) disable_one(enabled);
 
-  for (Rank *rank : taken) {
-    if (!rank->region().map()) return DPU_ERR_SYSTEM;
-    rank->region().advise_huge_pages(settings_.hugepages == 1);
+  for (size_t i = 0; i < taken.size(); ++i) {
+    if (!taken[i]->region().map()) return DPU_ERR_SYSTEM;
+    // The few DPUs of a small set would fill huge pages with zeros for the others.
+    const bool is_worth_it = static_cast<uint32_t>(std::popcount(enabled[i])) >= kDpusPerRank / 2;
+    taken[i]->region().advise_huge_pages(settings_.hugepages == kOn && is_worth_it);
   }
   auto *pages = static_cast<uint8_t *>(arena_.allocate(taken.size() + 1));
   auto *record = new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), {}};

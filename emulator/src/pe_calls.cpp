@@ -43,6 +43,9 @@ constexpr struct {
 #undef DPUEMU_FAULT_ROW
 };
 
+/// Of a bit of a virtual mutex, different for all bits in WRAM.
+uint32_t number_of_bit(uint32_t bits, uint32_t id) { return (bits % PE_WRAM_BYTES) * 8 + id; }
+
 const char kNotOwn[] = " was given an address that is not the PE's";
 
 }  // namespace
@@ -157,17 +160,21 @@ PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *ar
 
 // --- Mutexes
 
+// The hardware has 256 bits and takes the low 8 bits of any address for the number of one; HST-L of PrIM lives on that.
 uint8_t *PeRun::mutex_at(uint32_t tasklet, uint32_t address) {
-  const auto first = reinterpret_cast<uintptr_t>(place_.wram) + PE_ATOMIC_ORIGIN;
-  if (address >= first && address - first < PE_ATOMIC_BYTES) return reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(address));
-  fault(FaultKind::kMutex, tasklet, "a mutex that is none: it must be made by MUTEX_INIT or ATOMIC_BIT_INIT");
-  return nullptr;
+  uint8_t *const first = place_.wram + PE_ATOMIC_ORIGIN;
+  const bool is_mutex = address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first)) < PE_ATOMIC_BYTES;
+  if (is_strict_ && !is_mutex) {
+    fault(FaultKind::kMutex, tasklet, "a mutex that is none: it must be made by MUTEX_INIT or ATOMIC_BIT_INIT");
+    return nullptr;
+  }
+  return first + address % PE_ATOMIC_BYTES;
 }
 
 PeRun::After PeRun::call_mutex_lock(uint32_t tasklet, const uint32_t *arguments) {
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
-  if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0]);
+  if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES);
   *mutex = 1;
   return After::kGoOn;
 }
@@ -184,7 +191,7 @@ PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *argument
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
   // Given on to the first waiter, the mutex stays locked.
-  if (const uint32_t waiter = first_waiter(WaitKind::kMutex, arguments[0]); waiter != PE_MAX_TASKLETS)
+  if (const uint32_t waiter = first_waiter(WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES); waiter != PE_MAX_TASKLETS)
     wake(waiter);
   else
     *mutex = 0;
@@ -197,8 +204,7 @@ PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments
   uint8_t *const bits = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
   if (bits == nullptr) return fault(FaultKind::kMutex, tasklet, std::string("vmutex_lock") + kNotOwn);
   const auto bit = static_cast<uint8_t>(1 << id % 8);
-  // The key names the bit: addresses of bits are below 2^31 / 8 of each other within one WRAM.
-  if (*bits & bit) return wait(tasklet, WaitKind::kVirtualMutex, (mutexes->bits + id / 8) << 3 | id % 8);
+  if (*bits & bit) return wait(tasklet, WaitKind::kVirtualMutex, number_of_bit(mutexes->bits, id));
   *bits |= bit;
   return After::kGoOn;
 }
@@ -208,7 +214,7 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
   const uint32_t id = arguments[1] & 0xFFFF;
   uint8_t *const bits = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
   if (bits == nullptr) return fault(FaultKind::kMutex, tasklet, std::string("vmutex_unlock") + kNotOwn);
-  const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, (mutexes->bits + id / 8) << 3 | id % 8);
+  const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, number_of_bit(mutexes->bits, id));
   if (waiter != PE_MAX_TASKLETS)
     wake(waiter);
   else

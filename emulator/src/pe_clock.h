@@ -14,7 +14,6 @@
 
 namespace dpuemu {
 
-constexpr double kCyclesPerSecond = 350e6;
 constexpr double kIssueCycles = 11;
 constexpr double kReadLatencyCycles = 77, kWriteLatencyCycles = 61, kLatencyCyclesPerByte = 0.5;
 constexpr double kEngineCycles = 34.4, kEngineCyclesPerByte = 0.527;

@@ -57,17 +57,17 @@ class Formatter {
       text_ += '%';
       return nullptr;
     }
-    const bool is_long_long = length == "ll" || length == "j";
+    const bool is_wide = length == "l" || length == "ll" || length == "j";
     if (std::strchr("di", conversion) != nullptr) {
       uint64_t word;
       if (!take(false, word)) return kNoMemory;
-      return append(spec + "ll" + conversion, signed_value(word, length, is_long_long));
+      return append(spec + "ll" + conversion, signed_value(word, length, is_wide));
     }
     if (std::strchr("uoxXp", conversion) != nullptr) {
       uint64_t word;
       if (!take(false, word)) return kNoMemory;
       if (conversion == 'p') return append("0x%llx", static_cast<unsigned long long>(word & UINT32_MAX));
-      return append(spec + "ll" + conversion, unsigned_value(word, length, is_long_long));
+      return append(spec + "ll" + conversion, unsigned_value(word, length, is_wide));
     }
     if (conversion == 'c') {
       uint64_t word;
@@ -92,15 +92,15 @@ class Formatter {
     return "printf has a conversion that does not exist on a DPU";
   }
 
-  static long long signed_value(uint64_t word, const std::string &length, bool is_long_long) {
-    if (is_long_long) return static_cast<long long>(word);
+  static long long signed_value(uint64_t word, const std::string &length, bool is_wide) {
+    if (is_wide) return static_cast<long long>(word);
     if (length == "hh") return static_cast<int8_t>(word);
     if (length == "h") return static_cast<int16_t>(word);
     return static_cast<int32_t>(word);
   }
 
-  static unsigned long long unsigned_value(uint64_t word, const std::string &length, bool is_long_long) {
-    if (is_long_long) return word;
+  static unsigned long long unsigned_value(uint64_t word, const std::string &length, bool is_wide) {
+    if (is_wide) return word;
     if (length == "hh") return static_cast<uint8_t>(word);
     if (length == "h") return static_cast<uint16_t>(word);
     return static_cast<uint32_t>(word);

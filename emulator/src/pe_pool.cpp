@@ -21,8 +21,14 @@ constexpr uint32_t kMostThreads = 32;
 
 struct Batch {
   PeBatch work;
-  size_t next = 0;     // group to be taken
-  size_t running = 0;  // groups taken and not ended
+  size_t next = 0;       // group to be taken
+  size_t running = 0;    // groups taken and not ended
+  uint32_t endless = 0;  // PEs that the watch has ended
+
+  /// One endless PE costs its patience, others after it little, and a program that never ends on any PE ends soon.
+  uint32_t patience_seconds() const { return endless == 0 ? work.patience_seconds : 1; }
+  bool is_given_up() const { return endless >= kMostEndless; }
+  static constexpr uint32_t kMostEndless = 8;
 };
 
 /// A host thread and the places for the PEs it runs.
@@ -55,19 +61,29 @@ class Worker {
     }
   }
 
-  /// Called by the watch about once a second: `busy_seconds` grows while one tasklet is inside.
-  void watch(uint32_t patience_seconds) {
+  /// Does not run the PEs.
+  static void give_up(const PeGroup &group) {
+    for (const PeTask &task : group) {
+      task.pe->has_run = true;
+      task.pe->report = {};
+      task.pe->fault = {FaultKind::kEndless, 0, "not started, since other PEs of the launch did not end"};
+    }
+  }
+
+  /// Called by the watch about once a second.
+  void watch() {
     const uint64_t turn = target_.turns.load(std::memory_order_relaxed);
-    if (turn != watched_turn_ || !is_busy) {
+    if (turn != watched_turn_ || batch == nullptr) {
       watched_turn_ = turn;
       watched_seconds_ = 0;
-    } else if (++watched_seconds_ >= patience_seconds) {
+    } else if (++watched_seconds_ >= batch->patience_seconds()) {
+      ++batch->endless;
       target_.overdue_turn.store(turn);
       pthread_kill(thread_, SIGURG);
     }
   }
 
-  bool is_busy = false;  // guarded by the pool's mutex, as is watch()
+  Batch *batch = nullptr;  // of the group that runs; guarded by the pool's mutex, as is watch()
 
  private:
   /// Runs the PE to the end of its next DMA. Returns whether it goes on after that.
@@ -77,9 +93,8 @@ class Worker {
     PeRun::Step step;
     do step = run.step(target_.door, target_.turns);
     while (step == PeRun::Step::kOther);
-    // The program's first direct access sets gs on its way; after the last one gs points at what is no longer used.
-    if (step == PeRun::Step::kTransferred && run.gs_base() != 0) gs_base_ = run.gs_base();
-    if (step == PeRun::Step::kEnded) gs_base_ = kUnknownGs;
+    // The program's first direct access has set gs on its way, perhaps just before the end of the run.
+    gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
     return step == PeRun::Step::kTransferred;
   }
 
@@ -129,13 +144,13 @@ class Pool {
       const PeGroup &group = batch->work.groups[batch->next++];
       if (batch->next == batch->work.groups.size()) batches_.pop_front();
       ++batch->running;
-      ++busy_;
-      worker.is_busy = true;
-      patience_seconds_ = batch->work.patience_seconds;
+      if (++busy_ == 1) begun_.notify_one();
+      worker.batch = batch.get();
+      const bool is_given_up = batch->is_given_up();
       lock.unlock();
-      worker.run(group, batch->work.is_strict);
+      is_given_up ? Worker::give_up(group) : worker.run(group, batch->work.is_strict);
       lock.lock();
-      worker.is_busy = false;
+      worker.batch = nullptr;
       --busy_;
       --batch->running;
       changed_.notify_all();
@@ -149,20 +164,20 @@ class Pool {
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return busy_ != 0; });
+      begun_.wait(lock, [this] { return busy_ != 0; });
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::seconds(1));
       lock.lock();
-      for (const auto &worker : workers_) worker->watch(patience_seconds_);
+      for (const auto &worker : workers_) worker->watch();
     }
   }
 
   std::mutex mutex_;  // guards everything below
-  std::condition_variable changed_;
+  std::condition_variable changed_;  // for the workers
+  std::condition_variable begun_;    // for the watch
   std::deque<std::shared_ptr<Batch>> batches_;  // with groups to be taken
   std::vector<std::unique_ptr<Worker>> workers_;
   uint32_t allowed_ = 0, busy_ = 0;
-  uint32_t patience_seconds_ = 0;
   bool has_watch_ = false;
 };
 

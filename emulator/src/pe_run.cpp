@@ -197,8 +197,8 @@ void PeRun::fault_by_deadlock() {
     reason += first == PE_MAX_TASKLETS ? " tasklet " : ", tasklet ";
     if (first == PE_MAX_TASKLETS) first = i;
     reason += std::to_string(i) + " waits " + kWaitsFor[static_cast<int>(tasklet.wait_kind)];
-    const bool is_address = tasklet.wait_kind != WaitKind::kNotifier && tasklet.wait_kind != WaitKind::kNotified;
-    reason += is_address ? hexadecimal(tasklet.wait_key - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram)))
+    const bool is_address = tasklet.wait_kind == WaitKind::kBarrier || tasklet.wait_kind == WaitKind::kSemaphore;
+    reason += is_address ? "WRAM address " + hexadecimal(tasklet.wait_key - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram)))
                          : std::to_string(tasklet.wait_key);
   }
   fault(FaultKind::kDeadlock, first, std::move(reason));

@@ -19,8 +19,8 @@ namespace dpuemu {
 
 class PeRun {
  public:
-  /// Takes the addresses of the stacks. Returns whether there were any.
-  bool reserve() { return stacks_.reserve(); }
+  /// Takes the addresses that runs need. Returns whether there were any.
+  bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
   /// The program starts at its entry with every tasklet. Requires reserve().
   void begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
@@ -46,7 +46,7 @@ class PeRun {
     uint32_t arguments[4];
     State state;
     WaitKind wait_kind;
-    uint32_t wait_key;       // address or tasklet
+    uint32_t wait_key;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
     uint64_t wait_sequence;  // who came first
   };
   enum class After { kGoOn, kStay };  // the calling tasklet

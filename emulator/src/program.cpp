@@ -160,7 +160,7 @@ class ElfReader {
       program_.stack_bytes_[i] = default_stack;
       constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
     }
-    if (instructions > PE_MAX_INSTRUCTIONS + PE_MAX_INSTRUCTIONS / 2 && status_ == DPU_OK) status_ = DPU_ERR_INVALID_IRAM_ACCESS;
+    if (instructions > PE_MAX_ESTIMATED_INSTRUCTIONS && status_ == DPU_OK) status_ = DPU_ERR_INVALID_IRAM_ACCESS;
     const uint64_t text_bytes = program_.text_.size();
     if (status_ == DPU_OK && program_.gate_offset_ + sizeof(uint64_t) > text_bytes) return false;
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;

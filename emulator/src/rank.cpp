@@ -90,6 +90,11 @@ bool Rank::open_wram(uint32_t dpu_index) {
   return pe.has_wram;
 }
 
+void Rank::forget_faults(uint64_t members) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  faulted_ &= ~members;
+}
+
 bool Rank::is_idle() {
   std::lock_guard<std::mutex> lock(mutex_);
   return is_idle_locked();

@@ -54,6 +54,9 @@ class Rank {
   /// Errors: DPU_ERR_INTERNAL if no PE runs.
   dpu_error_t end_run(uint64_t faulted);
 
+  /// These PEs (by dpu_index) are not in fault any more.
+  void forget_faults(uint64_t members);
+
   bool is_idle();
   /// True if any of the DPUs of the bit set (by dpu_index) is in fault.
   bool is_faulted(uint64_t members = ~UINT64_C(0));

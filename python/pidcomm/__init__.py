@@ -18,6 +18,7 @@ from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Groups, Hypercube
 from pidcomm.machine import Machine, PeSet, allocate, machine, resident_bytes, set_transfer
 from pidcomm.plan import plan
+from pidcomm.programs import LaunchReport, Symbol
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, STREAMS, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
 
@@ -40,10 +41,12 @@ __all__ = [
     "Error",
     "Groups",
     "Hypercube",
+    "LaunchReport",
     "Machine",
     "Options",
     "OutOfMemoryError",
     "PeSet",
+    "Symbol",
     "Trace",
     "__version__",
     "allocate",

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from pidcomm import _core
+from pidcomm import _core, sdk
 from pidcomm.arguments import MAX_COUNT, as_integer
 from pidcomm.errors import ArgumentError
+from pidcomm.programs import (
+    LaunchReport,
+    PathText,
+    Symbol,
+    as_files,
+    compiler_options,
+    is_source,
+    is_source_text,
+)
 
 if TYPE_CHECKING:
     from pidcomm.hypercube import Hypercube
@@ -62,7 +74,9 @@ def machine(
     when it is first used.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
-    if disabled is not None or any(value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)):
+    if disabled is not None or any(
+        value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)
+    ):
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
         fields += [_switch(hugepages), _flush_code(flush), _switch(strict)]
         fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]
@@ -104,10 +118,18 @@ def _pe_number(position: tuple[int, int, int]) -> int:
 
 
 class PeSet:
-    """Own a number of PEs, from `pidcomm.allocate` until `free`, the end of a `with` block or garbage collection."""
+    """Own a number of PEs, from `pidcomm.allocate` until `free`, the end of a `with` block or garbage collection.
+
+    PEs run programs: `load` one, write and read its variables (`symbol`), `launch` it. Row p of a variable is PE p of
+    every `hypercube` of the set, so collectives fit between launches; they work on the MRAM heap, what the program
+    leaves of MRAM (``DPU_MRAM_HEAP_POINTER`` in it), and their offsets count from there. PEs of entangled groups that
+    lack PEs, on machines with disabled ones, have the last rows: as in the largest hypercube that the set allows, and,
+    if none can have them, in the order of DPU_FOREACH.
+    """
 
     def __init__(self, core: _core.Set) -> None:
         self._core = core
+        self._loads = 0
 
     @property
     def pes(self) -> int:
@@ -132,6 +154,115 @@ class PeSet:
         from pidcomm.hypercube import Hypercube
 
         return Hypercube(self, self._core, lengths)
+
+    # ---- PE programs
+
+    def load(
+        self,
+        program: PathText | Sequence[PathText],
+        *,
+        tasklets: int | None = None,
+        stack_bytes: int | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        """Load a program on all PEs: a program file, one or several C files, or C source text.
+
+        program: the path of what the compiler of PE programs wrote, a path that ends in .c or a sequence of such, or a
+        str with a line break or a brace, which is source text. Sources are compiled first, with -O2 unless options say
+        otherwise. tasklets, stack_bytes: NR_TASKLETS and STACK_SIZE_DEFAULT of sources (default: 1 and 1024). options:
+        more words for the compiler, as gcc has them.
+
+        All variables take their initial values; the rest of MRAM stays. The compiler's warnings come as Python
+        warnings.
+
+        Raises ArgumentError, with the compiler's messages if it refuses the source, for what is no program, Error while
+        PEs run or if the set is freed. The old program then stays. Costs a run of gcc for sources.
+        """
+        words = compiler_options(tasklets, stack_bytes, options)
+        if isinstance(program, str) and is_source_text(program):
+            self._load_sources(program, words)
+            return
+        files = as_files(program)
+        if is_source(files[0]):
+            self._load_sources(files, words)
+            return
+        if words:
+            raise ArgumentError(f"{files[0]} is compiled already: tasklets, stack_bytes and options are for sources")
+        self._load_file(os.fspath(files[0]))
+
+    @overload
+    def launch(self, *, wait: Literal[True] = True) -> LaunchReport: ...
+    @overload
+    def launch(self, *, wait: Literal[False]) -> None: ...
+    @overload
+    def launch(self, *, wait: bool) -> LaunchReport | None: ...
+    def launch(self, *, wait: bool = True) -> LaunchReport | None:
+        """Run the loaded program on all PEs; return what they did.
+
+        wait: False to return None at once; then `wait` for the end, and until then what touches the PEs waits, or
+        raises Error.
+
+        Raises Error if no program is loaded, if the PEs run already, and for a fault: then with a sentence about the
+        first PE, by number, that is in fault. The end of the program is not interrupted by Ctrl-C; a PE that computes
+        without end is in fault after `Machine.patience_seconds`.
+        """
+        self._core.launch(bool(wait))
+        return self.report() if wait else None
+
+    def wait(self) -> LaunchReport:
+        """Wait for PEs that were launched with wait=False; return what they did in the last launch.
+
+        Raises Error for a fault, as `launch`, and if nothing has been launched.
+        """
+        self._core.sync()
+        return self.report()
+
+    def report(self) -> LaunchReport:
+        """Return what the PEs did in the last launch, also if it ended in a fault.
+
+        Raises Error while PEs run and if nothing has been launched.
+        """
+        return LaunchReport(**self._core.report())
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a variable of the loaded program, to be written and read as arrays.
+
+        ``"__sys_used_mram_end"`` is the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if no
+        program is loaded.
+        """
+        return Symbol(self, self._core, name)
+
+    def logs(self) -> list[str]:
+        """Return what each PE has printed since its log was last read: one str per PE, in the order of rows.
+
+        Raises Error while PEs run and if no program is loaded.
+        """
+        return [self.log(pe) for pe in range(self.pes)]
+
+    def log(self, pe: int) -> str:
+        """Return what one PE has printed since its log was last read. A log that was full comes with a RuntimeWarning.
+
+        Raises ArgumentError if there is no such PE, else as `logs`.
+        """
+        text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
+        if is_cut:
+            warnings.warn(f"PE {pe} printed more than its log holds", RuntimeWarning, stacklevel=2)
+        return text.decode(errors="replace")
+
+    def _load_sources(self, sources: str | Sequence[Path], words: Sequence[str]) -> None:
+        with sdk.compiled(sources, words) as (path, messages):
+            self._load_file(os.fspath(path))
+        if messages:
+            warnings.warn(messages, stacklevel=3)
+
+    def _load_file(self, path: str) -> None:
+        self._core.load(path)
+        self._loads += 1
+
+    @property
+    def loads(self) -> int:
+        """How often a program has been loaded."""
+        return self._loads
 
     def free(self) -> None:
         """Give the PEs back, with the memory of their MRAM. Waits for running collectives.

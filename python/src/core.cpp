@@ -2,6 +2,7 @@
 // are the business of the package around it.
 //
 // Memory comes as one-dimensional contiguous arrays of bytes. Nothing that waits or moves bytes holds the interpreter's lock.
+#include <dpu_management.h>
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -20,6 +21,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <latch>
 #include <memory>
@@ -86,6 +89,23 @@ void check_device(dpu_error_t error, const std::string &what, int status = PIDCO
   const std::string sentence = what + ": " + (text != nullptr ? text : "unknown error");
   std::free(text);
   throw StatusError(error == DPU_ERR_SYSTEM ? static_cast<int>(PIDCOMM_ERR_MEMORY) : status, sentence);
+}
+
+/// What an error about a program or a symbol is taken for: the caller's argument, or the machine.
+int status_of(dpu_error_t error) {
+  switch (error) {
+    case DPU_ERR_ELF_NO_SUCH_FILE:
+    case DPU_ERR_ELF_INVALID_FILE:
+    case DPU_ERR_TOO_MANY_TASKLETS:
+    case DPU_ERR_UNKNOWN_SYMBOL:
+    case DPU_ERR_INVALID_SYMBOL_ACCESS:
+    case DPU_ERR_INVALID_WRAM_ACCESS:
+    case DPU_ERR_INVALID_IRAM_ACCESS:
+    case DPU_ERR_INVALID_MRAM_ACCESS:
+      return PIDCOMM_ERR_ARGUMENT;
+    default:
+      return PIDCOMM_ERR_DEVICE;
+  }
 }
 
 struct Request {
@@ -181,6 +201,9 @@ class Allocation {
     pidcomm_hypercube_destroy(manager);
   }
 
+  /// Held from preparing the buffers of a transfer until it has ended: a set has one list of them.
+  std::mutex &transfers() const { return transfers_; }
+
   /// Calls body(set) without the interpreter's lock while nobody can free the set.
   template <class Body>
   auto use(const Body &body) const {
@@ -196,6 +219,7 @@ class Allocation {
   }
   struct dpu_set_t set_;
   mutable std::shared_mutex mutex_;
+  mutable std::mutex transfers_;
   std::vector<hypercube_manager *> managers_;
   std::atomic<bool> is_freed_ = false;
 };
@@ -255,6 +279,7 @@ class Cube {
       if (rows.size() % pes != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
       if (offset > DPUEMU_MRAM_BYTES) throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");
       const std::size_t row_bytes = rows.size() / pes;
+      const std::scoped_lock lock(allocation_->transfers());
       struct dpu_set_t dpu;
       uint32_t pe;
       PIDCOMM_FOREACH_PE(manager_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
@@ -277,6 +302,41 @@ class Cube {
   hypercube_manager *manager_;
   std::size_t axes_;
 };
+
+/// The PEs of a set as sets of one, in the order of its rows: as the largest hypercube that the set allows numbers them, then those that no
+/// hypercube can use, of entangled groups that lack lanes, in the order of DPU_FOREACH.
+std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
+  uint32_t pes = 0;
+  check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
+  const auto numbered = [&](uint32_t count, std::vector<struct dpu_set_t> &rows) {
+    hypercube_manager *manager = nullptr;
+    const int status = pidcomm_hypercube_create(set, 1, &count, &manager);
+    if (status == PIDCOMM_ERR_SHAPE) return false;
+    check(status);
+    rows.clear();
+    struct dpu_set_t dpu;
+    uint32_t pe;
+    PIDCOMM_FOREACH_PE(manager, dpu, pe) rows.push_back(dpu);
+    pidcomm_hypercube_destroy(manager);
+    return true;
+  };
+  std::vector<struct dpu_set_t> rows;
+  if (numbered(pes, rows)) return rows;
+  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs make a hypercube (or are none), `high` do not
+    const uint32_t middle = low + (high - low) / 2;
+    (numbered(middle, rows) ? low : high) = middle;
+  }
+  std::vector<struct dpu_t *> placed;
+  for (const struct dpu_set_t &row : rows) placed.push_back(dpu_from_set(row));
+  std::sort(placed.begin(), placed.end());
+  struct dpu_set_t dpu;
+  DPU_FOREACH(set, dpu) {
+    if (!std::binary_search(placed.begin(), placed.end(), dpu_from_set(dpu))) rows.push_back(dpu);
+  }
+  return rows;
+}
+
+using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
 
 class Set {
  public:
@@ -308,9 +368,140 @@ class Set {
   uint32_t pes() const { return pes_; }
   uint32_t ranks() const { return ranks_; }
 
+  // --- PE programs. Rows are PEs in the order of rows_of.
+
+  void load(const std::string &path) {
+    allocation_->use([&](struct dpu_set_t set) {
+      struct dpu_program_t *program = nullptr;
+      const dpu_error_t error = dpu_load(set, path.c_str(), &program);
+      check_device(error, "loading " + path, status_of(error));
+      program_ = program;
+    });
+  }
+
+  void launch(bool waits) {
+    allocation_->use([&](struct dpu_set_t set) { check_run(dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS), set); });
+  }
+  void sync() {
+    allocation_->use([&](struct dpu_set_t set) { check_run(dpu_sync(set), set); });
+  }
+
+  nb::dict report() {
+    dpuemu_report_t report = {};
+    allocation_->use([&](struct dpu_set_t set) {
+      const dpu_error_t error = dpuemu_get_report(set, &report);
+      if (error == DPU_ERR_NO_PROGRAM_LOADED) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
+      check_device(error, "reading the report of a launch");
+    });
+    nb::dict dict;
+#define PIDCOMM_FIELD(name) dict[#name] = report.name;
+    PIDCOMM_FIELD(pes)
+    PIDCOMM_FIELD(faulted_pes)
+    PIDCOMM_FIELD(dma_reads)
+    PIDCOMM_FIELD(dma_read_bytes)
+    PIDCOMM_FIELD(dma_writes)
+    PIDCOMM_FIELD(dma_write_bytes)
+    PIDCOMM_FIELD(masked_addresses)
+    PIDCOMM_FIELD(masked_sizes)
+    PIDCOMM_FIELD(wrapped_addresses)
+    PIDCOMM_FIELD(direct_pages)
+    PIDCOMM_FIELD(instructions)
+    PIDCOMM_FIELD(cycles_max)
+    PIDCOMM_FIELD(cycles_sum)
+    PIDCOMM_FIELD(host_seconds)
+#undef PIDCOMM_FIELD
+    return dict;
+  }
+
+  SymbolPlace symbol(const std::string &name) const {
+    return allocation_->use([&](struct dpu_set_t) {
+      struct dpu_symbol_t symbol = {};
+      const dpu_error_t error = dpu_get_symbol(program_, name.c_str(), &symbol);
+      check_device(error, "symbol '" + name + "'", status_of(error));
+      return SymbolPlace(symbol.address, symbol.size);
+    });
+  }
+
+  void write_rows(SymbolPlace symbol, uint32_t offset, Bytes rows) {
+    move_rows(DPU_XFER_TO_DPU, symbol, offset, const_cast<uint8_t *>(rows.data()), rows.size());
+  }
+  void read_rows(SymbolPlace symbol, uint32_t offset, MutableBytes rows) {
+    move_rows(DPU_XFER_FROM_DPU, symbol, offset, rows.data(), rows.size());
+  }
+  void write_same(SymbolPlace symbol, uint32_t offset, Bytes bytes) {
+    allocation_->use([&](struct dpu_set_t set) {
+      check_access(dpu_broadcast_to_symbol(set, {symbol.first, symbol.second}, offset, bytes.data(), bytes.size(), DPU_XFER_DEFAULT));
+    });
+  }
+
+  /// What the PE has printed since it was last asked, and whether it printed more than its log holds.
+  std::pair<nb::bytes, bool> log(uint32_t pe) {
+    std::string text;
+    bool is_cut = false;
+    allocation_->use([&](struct dpu_set_t set) {
+      if (program_ == nullptr) throw StatusError(PIDCOMM_ERR_DEVICE, "reading a log: no program is loaded");
+      char *characters = nullptr;
+      std::size_t count = 0;
+      FILE *stream = open_memstream(&characters, &count);
+      if (stream == nullptr) throw StatusError(PIDCOMM_ERR_MEMORY, "no memory for a log");
+      const dpu_error_t error = dpu_log_read(rows(set).at(pe), stream);
+      const bool is_closed = std::fclose(stream) == 0;
+      if (is_closed) text.assign(characters, count);
+      std::free(characters);
+      if (!is_closed) throw StatusError(PIDCOMM_ERR_MEMORY, "no memory for a log");
+      is_cut = error == DPU_ERR_LOG_BUFFER_TOO_SMALL;
+      const bool prints_nothing = error == DPU_ERR_LOG_CONTEXT_MISSING;
+      if (!is_cut && !prints_nothing) check_device(error, "reading the log of PE " + std::to_string(pe));
+    });
+    return {nb::bytes(text.data(), text.size()), is_cut};
+  }
+
  private:
+  const std::vector<struct dpu_set_t> &rows(struct dpu_set_t set) {
+    const std::scoped_lock lock(rows_mutex_);
+    if (rows_.empty()) rows_ = rows_of(set);
+    return rows_;
+  }
+
+  /// Turns a fault into a sentence about the first PE, in the order of rows, that is in fault.
+  void check_run(dpu_error_t error, struct dpu_set_t set) {
+    if (error != DPU_ERR_DPU_FAULT) return check_device(error, "running the PE program");
+    std::string first;
+    uint32_t faulted = 0;
+    for (uint32_t pe = 0; pe < rows(set).size(); ++pe) {
+      char sentence[1024];
+      check_device(dpuemu_get_fault(rows_[pe], sentence, sizeof sentence), "reading a fault");
+      if (*sentence == '\0') continue;
+      if (faulted++ == 0) first = "PE " + std::to_string(pe) + ", " + sentence;
+    }
+    const std::string others = faulted > 1 ? " (the first of " + std::to_string(faulted) + " PEs in fault)" : "";
+    throw StatusError(PIDCOMM_ERR_DEVICE, "the PE program is in fault: " + first + others);
+  }
+
+  static void check_access(dpu_error_t error) {
+    const char *hint = error == DPU_ERR_INVALID_WRAM_ACCESS ? " (the host reaches WRAM in whole words of 4 bytes)" : "";
+    check_device(error, std::string("accessing a symbol") + hint, status_of(error));
+  }
+
+  void move_rows(dpu_xfer_t direction, SymbolPlace symbol, uint32_t offset, uint8_t *bytes, std::size_t size) {
+    allocation_->use([&](struct dpu_set_t set) {
+      if (size % pes_ != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
+      const std::size_t row_bytes = size / pes_;
+      const std::vector<struct dpu_set_t> &all = rows(set);
+      const std::scoped_lock lock(allocation_->transfers());
+      for (std::size_t pe = 0; pe < all.size(); ++pe)
+        check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
+      const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second}, offset, row_bytes, DPU_XFER_DEFAULT);
+      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // a refused transfer would keep the caller's memory
+      check_access(error);
+    });
+  }
+
   std::shared_ptr<Allocation> allocation_;
   uint32_t pes_ = 0, ranks_ = 0;
+  std::atomic<struct dpu_program_t *> program_ = nullptr;  // lives as long as the process
+  std::mutex rows_mutex_;
+  std::vector<struct dpu_set_t> rows_;  // once made they stay
 };
 
 nb::dict tables() {
@@ -504,6 +695,9 @@ NB_MODULE(_core, m) {
   m.def("tables", tables);
   m.attr("MRAM_BYTES") = DPUEMU_MRAM_BYTES;
   m.attr("PES_PER_RANK") = DPUEMU_DPUS_PER_RANK;
+  m.attr("MAX_RANKS") = DPUEMU_MAX_RANKS;
+  m.attr("CYCLES_PER_SECOND") = DPUEMU_CYCLES_PER_SECOND;
+  m.attr("HEAP_NAME") = DPU_MRAM_HEAP_POINTER_NAME;
 
   nb::class_<Request>(m, "Request")
       .def(
@@ -518,6 +712,15 @@ NB_MODULE(_core, m) {
       .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a, "profile"_a.none())
       .def("hypercube", &Set::hypercube, "axis_len"_a)
       .def("free", &Set::free)
+      .def("load", &Set::load, "path"_a)
+      .def("launch", &Set::launch, "waits"_a)
+      .def("sync", &Set::sync)
+      .def("report", &Set::report)
+      .def("symbol", &Set::symbol, "name"_a)
+      .def("write_rows", &Set::write_rows, "symbol"_a, "offset"_a, "rows"_a.noconvert())
+      .def("read_rows", &Set::read_rows, "symbol"_a, "offset"_a, "rows"_a.noconvert())
+      .def("write_same", &Set::write_same, "symbol"_a, "offset"_a, "bytes"_a.noconvert())
+      .def("log", &Set::log, "pe"_a)
       .def_prop_ro("is_freed", &Set::is_freed)
       .def_prop_ro("pes", &Set::pes)
       .def_prop_ro("ranks", &Set::ranks);

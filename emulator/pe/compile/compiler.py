@@ -21,21 +21,32 @@ PE_ROOT = Path(__file__).resolve().parent.parent
 # The DPU's own names, as its compiler predefines them, in place of those of the machine that runs the emulator.
 _MACROS = [
     *("-D__DPU=1", "-D__DPU__=1"),
-    *(f"-U{name}" for name in ("__x86_64__ __x86_64 __amd64__ __amd64 __k8 __k8__ __linux__ __linux linux __gnu_linux__ __unix__ __unix unix").split()),
-    *(f"-U{name}" for name in ("__SSE__ __SSE2__ __SSE_MATH__ __SSE2_MATH__ __MMX__ __MMX_WITH_SSE__ __CET__ __code_model_small__").split()),
+    *("-U__x86_64__", "-U__x86_64", "-U__amd64__", "-U__amd64", "-U__k8__", "-U__k8", "-U__code_model_small__"),
+    *("-U__linux__", "-U__linux", "-Ulinux", "-U__gnu_linux__", "-U__unix__", "-U__unix", "-Uunix"),
+    *("-U__SSE__", "-U__SSE2__", "-U__SSE_MATH__", "-U__SSE2_MATH__", "-U__MMX__", "-U__MMX_WITH_SSE__"),
+    *("-U__WCHAR_TYPE__", "-D__WCHAR_TYPE__=unsigned char", "-U__WCHAR_MAX__", "-D__WCHAR_MAX__=255"),
+    *("-U__WCHAR_MIN__", "-D__WCHAR_MIN__=0", "-U__SIZEOF_WCHAR_T__", "-D__SIZEOF_WCHAR_T__=1"),
     *source_model.MACROS,
 ]
 
-# x32: 32-bit pointers in 64-bit mode. Position-dependent, so that symbols are plain addresses that the emulator moves; r15 counts. Tables of
-# jump targets would lie in WRAM. Vector code would hide how many instructions a DPU takes. Address 0 is WRAM like any other.
+# x32: 32-bit pointers in 64-bit mode. Position-dependent, so that symbols are plain addresses that the emulator
+# moves; r15 counts. Tables of jump targets would lie in WRAM. Vector code would hide how many instructions a DPU
+# takes. Address 0 is WRAM like any other.
 _MACHINE = [
     *("-mx32", "-ffixed-r15", "-fno-pic", "-fno-pie", "-mpopcnt", "-mfpmath=sse", "-mlong-double-64"),
     *("-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-tree-loop-distribute-patterns"),
-    *("-fno-stack-protector", "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"),
+    *(
+        "-fno-stack-protector",
+        "-fcf-protection=none",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+        "-fno-exceptions",
+    ),
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
-# There is no hosted C library, but small memcpy and memset are expanded as the SDK's compiler does. printf and its kin return void.
+# There is no hosted C library, but small memcpy and memset are expanded as the SDK's compiler does. printf and its
+# kin return void.
 _LANGUAGE = ["-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"]
 
 # Old C that the SDK's compiler only warns about.
@@ -46,12 +57,17 @@ _LENIENCY = [
     "-Wno-error=implicit-int",
 ]
 
-_UNRECOGNIZED = re.compile(r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]")
+_UNRECOGNIZED = re.compile(
+    r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
+)
 _STRICT_GNU = re.compile(r"-std=gnu")
 
 
 class CompileError(Exception):
-    """A step failed. `code` is its exit code; the text, if any, is one sentence for the user (gcc's own messages are out already)."""
+    """A step failed.
+
+    `code` is its exit code; the text, if any, is one sentence for the user (gcc's own messages are out already).
+    """
 
     def __init__(self, sentence: str = "", code: int = 1) -> None:
         """Remember both."""
@@ -68,7 +84,9 @@ class Compiler:
         words = shlex.split(chosen) if chosen else ["gcc" if shutil.which("gcc") else "cc"]
         found = shutil.which(words[0]) if words else None
         if found is None:
-            raise CompileError(f"{' '.join(words) or 'DPUEMU_CC'} is no program, but a GCC for x86-64 is needed to compile DPU programs")
+            raise CompileError(
+                f"{' '.join(words) or 'DPUEMU_CC'} is no program; a GCC for x86-64 must compile DPU programs"
+            )
         self.command = [found, *words[1:]]
         self.folder = folder
         self.verbose = verbose
@@ -82,12 +100,15 @@ class Compiler:
         return self.folder / f"{self._count}{suffix}"
 
     def run(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run gcc. Its messages go to stderr as they are, but for options it does not know: those are left out with a word on stderr."""
+        """Run gcc. Its messages go to stderr as they are.
+
+        Options it does not know are left out, with a word on stderr unless they are about warnings.
+        """
         words = [*self.command, *(word for word in arguments if word not in self._unknown)]
         while True:
             if self.verbose:
                 print(shlex.join(words), file=sys.stderr)
-            environment = {**os.environ, "LC_MESSAGES": "C", "LANGUAGE": "C"}
+            environment = {**os.environ, "LC_ALL": "C.UTF-8"}
             done = subprocess.run(
                 words,
                 check=False,
@@ -98,7 +119,11 @@ class Compiler:
                 errors="surrogateescape",
                 env=environment,
             )
-            unknown = {option for option in _UNRECOGNIZED.findall(done.stderr) if option in words} if done.returncode else set()
+            unknown = (
+                {option for option in _UNRECOGNIZED.findall(done.stderr) if option in words}
+                if done.returncode
+                else set()
+            )
             if not unknown:
                 sys.stderr.write(done.stderr)
                 return done
@@ -106,7 +131,10 @@ class Compiler:
                 return done
             for option in sorted(unknown):
                 if not option.startswith("-W"):
-                    print(f"dpu-upmem-dpurte-clang: {option} is unknown to {self.command[0]} and left out", file=sys.stderr)
+                    print(
+                        f"dpu-upmem-dpurte-clang: {option} is unknown to {self.command[0]} and left out",
+                        file=sys.stderr,
+                    )
             self._unknown |= unknown
             words = [word for word in words if word not in unknown]
 
@@ -131,15 +159,19 @@ class Compiler:
             return ""
         reason = next((line for line in probe.stderr.splitlines() if line.strip()), f"exit code {probe.returncode}")
         return (
-            f"{' '.join(self.command)} cannot compile DPU programs, which takes a GCC for x86-64 with -mx32 and -ffixed-r15 "
-            f"and binutils with x32 (DPUEMU_CC names another one): {reason.strip()}"
+            f"{' '.join(self.command)} cannot compile DPU programs, which takes a GCC for x86-64 with -mx32 "
+            f"and -ffixed-r15 and binutils with x32 (DPUEMU_CC names another one): {reason.strip()}"
         )
 
     def include_flags(self) -> list[str]:
         """The headers of the DPU and, below them, gcc's freestanding ones."""
         if self._include is None:
             answer = subprocess.run(
-                [*self.command, "-print-file-name=include"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+                [*self.command, "-print-file-name=include"],
+                check=False,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
             )
             self._include = answer.stdout.strip()
         return ["-nostdinc", "-isystem", str(PE_ROOT / "include"), "-isystem", self._include]
@@ -166,7 +198,9 @@ class Compiler:
             self.checked([standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)])
         return counting.count(plain.read_text(errors="surrogateescape"))
 
-    def object(self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None) -> None:
+    def object(
+        self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None
+    ) -> None:
         """Compile a C or assembly file to an object. Assembly is taken as it is, without counting."""
         if source.endswith((".c", ".i", ".C", ".I")):
             counted = self.temporary(".s")
@@ -178,8 +212,9 @@ class Compiler:
     def runtime(self) -> Path:
         """The archive of the PE-side runtime, in the temporary folder.
 
-        Compiling it takes longer than a small program, so it is kept in a folder of the user (DPUEMU_CACHE, else XDG_CACHE_HOME/dpuemu, else
-        ~/.cache/dpuemu) under a name made of the contents of everything it is made of. Without such a folder it is compiled each time.
+        Compiling it takes longer than a small program, so it is kept in a folder of the user (DPUEMU_CACHE, else
+        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) under a name made of the contents of everything it is made of.
+        Without such a folder it is compiled each time.
         """
         archive = self.temporary(".a")
         name = f"runtime-{self._fingerprint()}.a"
@@ -203,10 +238,16 @@ class Compiler:
         digest = hashlib.sha256()
         compiler = Path(self.command[0]).resolve()
         status = compiler.stat()
-        digest.update(repr((self.command, str(compiler), status.st_size, status.st_mtime_ns, self.include_flags()[-1])).encode())
+        digest.update(
+            repr((self.command, str(compiler), status.st_size, status.st_mtime_ns, self.include_flags()[-1])).encode()
+        )
         for part in ("calls.h", "include", "runtime", "compile"):
             path = PE_ROOT / part
-            files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in (".h", ".c", ".S", ".py"))
+            files = (
+                [path]
+                if path.is_file()
+                else sorted(file for file in path.rglob("*") if file.suffix in (".h", ".c", ".S", ".py"))
+            )
             for file in files:
                 content = file.read_bytes()
                 digest.update(f"{file.relative_to(PE_ROOT)} {len(content)}\n".encode() + content)
@@ -223,7 +264,13 @@ class Compiler:
             objects.append(str(target))
         if not objects:
             raise CompileError(f"the runtime is missing from {PE_ROOT / 'runtime'}")
-        answer = subprocess.run([*self.command, "-print-prog-name=ar"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        answer = subprocess.run(
+            [*self.command, "-print-prog-name=ar"],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         tool = shutil.which(answer.stdout.strip() or "ar")
         if tool is None:
             raise CompileError("the program ar of binutils is needed to compile DPU programs and was not found")
@@ -236,11 +283,14 @@ def _cache_folder() -> Path | None:
     chosen = os.environ.get("DPUEMU_CACHE")
     if chosen:
         return Path(chosen)
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME") and os.path.join(os.environ["HOME"], ".cache")
-    return Path(home) / "dpuemu" if home else None
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base:
+        return Path(base) / "dpuemu"
+    home = os.environ.get("HOME")
+    return Path(home) / ".cache" / "dpuemu" if home else None
 
 
 def _forget_old(folder: Path, keep: int = 8) -> None:
-    """Remove all but the newest archives. Users copy them before use, so a removal at the wrong time costs them a compilation."""
+    """Remove all but the newest archives. Who has just looked one up and misses it compiles it again."""
     for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
         old.unlink(missing_ok=True)

@@ -1,13 +1,15 @@
 """What an instruction of gcc's x86-64 assembly costs on a DPU: data only, read by counting.py.
 
-The unit is one DPU instruction, an issue slot of a tasklet. A DPU is a 32-bit machine with three-operand instructions, comparison and jump in
-one instruction, shift-and-add in one, loads and stores of 1 to 8 bytes in one from base + offset. What it lacks is software: multiplication
-(8x8-bit steps), division, 64-bit multiplication and division, floating point.
+The unit is one DPU instruction, an issue slot of a tasklet. A DPU is a 32-bit machine with three-operand
+instructions, comparison and jump in one instruction, shift-and-add in one, loads and stores of 1 to 8 bytes in one
+from base + offset. What it lacks is software: multiplication (8x8-bit steps), division, 64-bit multiplication and
+division, floating point.
 """
 
-# The clock in MHz and the throughput in 10^6 operations per second that PrIM measured on one DPU with 11 tasklets or more, where one
-# instruction issues per cycle. One turn of its loop is the operation and its overhead: address, load, store, index, compare-and-jump, which
-# are 5 instructions, 6 for 64-bit elements. So the operation's own instructions are 350 / throughput - overhead.
+# The clock in MHz and the throughput in 10^6 operations per second that PrIM measured on one DPU with 11 tasklets or
+# more, where one instruction issues per cycle. One turn of its loop is the operation and its overhead: address, load,
+# store, index, compare-and-jump, which are 5 instructions, 6 for 64-bit elements. So the operation's own instructions
+# are 350 / throughput - overhead.
 CLOCK_MHZ = 350
 LOOP_OVERHEAD = {32: 5, 64: 6}
 MEASURED_MOPS = {
@@ -25,10 +27,10 @@ MEASURED_MOPS = {
     "double_div": (0.16, 64),
 }
 
-# Software routine -> instructions of one run. The rows below the measured ones are estimates:
-# a comparison unpacks and orders two words, about a third of an addition; an integer becomes a float by counting leading zeros, shifting and
-# rounding, which is an addition's second half; a narrowing conversion rounds, a widening one only moves bits; a minimum is a comparison and
-# a choice; a square root yields one bit per step as a division does.
+# Software routine -> instructions of one run. The rows below the measured ones are estimates: a comparison unpacks
+# and orders two words, about a third of an addition; an integer becomes a float by counting leading zeros, shifting
+# and rounding, which is an addition's second half; a narrowing conversion rounds, a widening one only moves bits; a
+# minimum is a comparison and a choice; a square root yields one bit per step as a division does.
 ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bits) in MEASURED_MOPS.items()} | {
     "float_compare": 22,
     "double_compare": 30,
@@ -46,7 +48,8 @@ ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bit
     "double_sqrt": 2100,
 }
 
-# Software routine -> instructions it takes in IRAM, once per program. Estimates: unrolled 32 steps for the 32-bit ones, loops for the others.
+# Software routine -> instructions it takes in IRAM, once per program. Estimates: unrolled 32 steps for the 32-bit
+# ones, loops for the others.
 ROUTINE_SIZE = {
     "int32_mul": 40,
     "int32_div": 45,
@@ -79,17 +82,22 @@ ROUTINE_SIZE = {
 # A software routine's place in the program: the call and the move of an argument.
 ROUTINE_CALL = 2
 
-# An access through %gs, directly to MRAM: a transfer of 8 bytes as one of many tasklets sees it, and the instructions around it.
+# An access through %gs, directly to MRAM: a transfer of 8 bytes as one of many tasklets sees it, and the instructions
+# around it.
 MRAM_ACCESS_RUN = 16
 MRAM_ACCESS_SIZE = 6
 
-# One turn of a string instruction: load or store, address, compare-and-jump. Scales of the x86 address that counts them: 1, 2, 4, 8.
+# One turn of a string instruction: load or store, address, compare-and-jump. Scales of the x86 address that counts
+# them: 1, 2, 4, 8.
 STRING_TURN = 4
+# Turns of one that stops at a difference or a match, which the code does not tell: an estimate.
+STRING_SEARCH_TURNS = 8
 
 # An address base + index needs an addition of its own, once per basic block.
 INDEXED_ADDRESS = 1
 
-# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits. Loads and stores of operands come on top.
+# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits. Loads and stores of operands come on
+# top.
 INTEGER = {
     "add": (1, 2),
     "sub": (1, 2),
@@ -132,7 +140,8 @@ INTEGER = {
 }
 VARIABLE_SHIFT_64 = 7
 
-# Moves. gcc's two-operand code needs copies that a DPU's three-operand code does not, but moves of arguments are real: half of them count.
+# Moves. gcc's two-operand code needs copies that a DPU's three-operand code does not, but moves of arguments are
+# real: half of them count.
 REGISTER_MOVE = 0.5
 CONSTANT_MOVE = 1
 EXTEND_REGISTER = 1  # movzbl %al, %eax; an extending load costs what a load costs
@@ -226,7 +235,8 @@ FLOATING_COMPARE_SUFFIX = {"ss": "float_compare", "sd": "double_compare"}
 # Packed floating point (rare, since vectorisation is off): suffix -> lanes, scalar suffix.
 PACKED_FLOATING = {"ps": (4, "ss"), "pd": (2, "sd")}
 
-# SSE moves: mnemonic -> 8-byte loads or stores that a memory operand stands for. Between registers they are 0: a DPU has one register file.
+# SSE moves: mnemonic -> 8-byte loads or stores that a memory operand stands for. Between registers they are 0: a DPU
+# has one register file.
 SSE_MOVE = {
     "movss": 1,
     "movsd": 1,
@@ -249,7 +259,21 @@ SSE_MOVE = {
 }
 
 # SSE operations that only arrange registers for other SSE operations and have no counterpart.
-SSE_FREE = {"pxor", "xorps", "xorpd", "unpcklps", "unpcklpd", "unpckhps", "unpckhpd", "punpcklqdq", "punpckldq", "punpckhqdq", "shufps", "shufpd", "pshufd"}
+SSE_FREE = {
+    "pxor",
+    "xorps",
+    "xorpd",
+    "unpcklps",
+    "unpcklpd",
+    "unpckhps",
+    "unpckhpd",
+    "punpcklqdq",
+    "punpckldq",
+    "punpckhqdq",
+    "shufps",
+    "shufpd",
+    "pshufd",
+}
 
 # Any other SSE operation on 16 bytes: four words.
 SSE_OTHER = 4

@@ -1,8 +1,8 @@
 """Makes a PE program count its DPU instructions.
 
-count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and returns it with `leaq N(%r15), %r15` at the start of each basic block, N
-being the modelled number of DPU instructions of the block (costs.py). An lea changes no flags, so it may stand anywhere. A block ends behind
-every jump, call and return: what precedes a call is counted before it.
+count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and returns it with `leaq N(%r15), %r15` at the start
+of each basic block, N being the modelled number of DPU instructions of the block (costs.py). An lea changes no flags,
+so it may stand anywhere. A block ends behind every jump, call and return: what precedes a call is counted before it.
 
 Two kinds of local labels tell the linker's caller what a section would take in IRAM. They vanish with their section:
   __pe_size_<N>_<k>             the section has N instructions
@@ -20,7 +20,8 @@ COUNTER = "%r15"
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
 
-# gcc's code labels, numbered labels and functions. The labels of debug information (.LVL1, .LFB0, .LBB2) are no jump targets.
+# gcc's code labels, numbered labels and functions. The labels of debug information (.LVL1, .LFB0, .LBB2) are no jump
+# targets.
 _BLOCK_LABEL = re.compile(r"(?:\.L\d+|[^.\s:][^\s:]*):")
 _ANY_LABEL = re.compile(r"[\w.$@]+:")
 _SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)(.*)|(text|data|bss)\b)")
@@ -34,10 +35,11 @@ _ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
 
 
 class Cost:
-    """What one instruction adds: run, instructions executed; size, instructions in IRAM; routine, the software routine it calls, or None.
+    """What one instruction adds to its block.
 
-    `indexed` is the address base + index it needs computed, or None; `ends` says that a block ends behind it; `turns` is the address scale that
-    counts the turns of a string instruction, 0 for others.
+    `run` is instructions executed, `size` instructions in IRAM, `routine` the software routine it calls, or None;
+    `indexed` is the address base + index it needs computed, or None; `ends` says that a block ends behind it; `turns`
+    is the address scale that counts the turns of a string instruction, 0 for others.
     """
 
     __slots__ = ("ends", "indexed", "mnemonic", "operands", "routine", "run", "size", "turns")
@@ -108,7 +110,7 @@ def _add_access(cost: Cost, operand: str, accesses: int, words: int = 1) -> None
         cost.size += costs.MRAM_ACCESS_SIZE * accesses * words
     found = _MEMORY.search(operand)
     if found and "," in found[3]:
-        base, index, *_ = (*found[3].split(","), "")
+        base, index = found[3].split(",")[:2]
         if index.strip() and (base.strip() or found[2]):
             cost.indexed = found[3]
 
@@ -121,7 +123,12 @@ def _integer(cost: Cost, name: str, size: str, operands: list[str]) -> None:
     if is_wide and name in ("shl", "sal", "shr", "sar") and operands[0] == "%cl":
         instructions = costs.VARIABLE_SHIFT_64
     # 64-bit shifts by 32 or more only move words.
-    if is_wide and name in ("shl", "sal", "shr", "sar") and operands[0].startswith("$") and _constant(operands[0]) >= 32:
+    if (
+        is_wide
+        and name in ("shl", "sal", "shr", "sar")
+        and operands[0].startswith("$")
+        and _constant(operands[0]) >= 32
+    ):
         instructions = 2
     if name == "xor" and operands[0] == last:
         instructions = costs.CONSTANT_MOVE
@@ -153,7 +160,8 @@ def _multiply(cost: Cost, size: str, operands: list[str]) -> None:
     instructions, routine = costs.MULTIPLY[size]
     cost.add(instructions)
     if routine is not None:
-        # One operand: the product is twice as wide. gcc needs the 128-bit product only to divide 64 bits by a constant.
+        # One operand: the product is twice as wide. gcc needs the 128-bit product only to divide 64 bits by a
+        # constant.
         if len(operands) == 1:
             routine = {"l": "int64_mul", "q": "int64_div"}.get(size, routine)
         cost.call(routine)
@@ -200,12 +208,13 @@ def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
 @lru_cache(maxsize=20000)
 def instruction_cost(text: str) -> Cost:
     """Cost of one instruction, from its text without label and comment."""
-    repeated = False
+    repeated = searched = False
     while True:
         prefix = _PREFIX.match(text)
         if prefix is None:
             break
         repeated = repeated or prefix[0].startswith("rep")
+        searched = searched or prefix[0].startswith(("repz", "repe", "repnz", "repne"))
         text = text[prefix.end() :]
     mnemonic, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
     operands = split_operands(rest.strip())
@@ -226,13 +235,15 @@ def instruction_cost(text: str) -> Cost:
         cost.add(costs.FIXED[mnemonic])
         return cost
     if _STRING_OPERATION.match(mnemonic) and not (mnemonic == "movsd" and operands):
-        if repeated:
+        if searched:
+            cost.add(costs.STRING_TURN * costs.STRING_SEARCH_TURNS)
+        elif repeated:
             cost.turns = costs.STRING_TURN
             cost.size += costs.STRING_TURN
         else:
             cost.add(costs.STRING_TURN - 1)
         return cost
-    if any(operand.startswith("%xmm") for operand in operands):
+    if mnemonic in costs.FLOATING or any(operand.startswith("%xmm") for operand in operands):
         _sse(cost, mnemonic, operands)
         return cost
 
@@ -278,7 +289,10 @@ def instruction_cost(text: str) -> Cost:
 
 
 def _divides_by_constant(block: list[Cost], place: int) -> bool:
-    """Whether the 64-bit product at `place` of the block is gcc's way to divide 32 bits by a constant: its upper half is all that is used."""
+    """Whether the 64-bit product at `place` of the block is gcc's way to divide 32 bits by a constant.
+
+    If so, its upper half is all that is used.
+    """
     target = block[place].operands[-1]
     for later in block[place + 1 : place + 4]:
         if later.mnemonic in ("shrq", "sarq") and later.operands[-1] == target:

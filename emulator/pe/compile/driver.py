@@ -36,7 +36,12 @@ def _answer(compiler: Compiler, options: Options) -> int:
 
 def _preprocess(compiler: Compiler, options: Options) -> int:
     output = ["-o", options.output] if options.output else []
-    flags = [*compiler.preprocess_flags(options.standard), *options.compiler, *options.dependencies, *compiler.include_flags()]
+    flags = [
+        *compiler.preprocess_flags(options.standard),
+        *options.compiler,
+        *options.dependencies,
+        *compiler.include_flags(),
+    ]
     file = ["-MF", options.dependency_file] if options.dependency_file else []
     return compiler.run(["-E", *flags, *file, *output, *options.inputs]).returncode
 
@@ -60,7 +65,9 @@ def _compile(compiler: Compiler, options: Options) -> int:
                 Path(options.output or f"{_stem(source)}.s").write_text(text, errors="surrogateescape")
         elif is_source(source) or is_assembly(source):
             target = Path(options.output or f"{_stem(source)}.o") if separate else compiler.temporary(".o")
-            compiler.object(source, target, flags, options.standard, _dependencies(options, source) if is_source(source) else None)
+            compiler.object(
+                source, target, flags, options.standard, _dependencies(options, source) if is_source(source) else None
+            )
             objects.append(str(target))
         else:
             objects.append(source)

@@ -14,9 +14,6 @@ import counting
 from compiler import PE_ROOT, CompileError, Compiler
 from options import Options
 
-# The number of instructions is an estimate from x86-64 code, so only what is far beyond a DPU's IRAM is refused.
-IRAM_TOLERANCE = 1.5
-
 _CONSTANT = re.compile(r"^#define (PE_\w+) (0[xX][0-9a-fA-F]+|\d+)\s*$", re.MULTILINE)
 
 
@@ -94,7 +91,9 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
             *("-mx32", "-nostdlib", "-static", "-no-pie", "-fno-use-linker-plugin", "-o", str(linked)),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
             *("-T", str(script)),
-            "-Wl,-m,elf32_x86_64,--emit-relocs,--gc-sections,--build-id=none,--no-check-sections,-n,-u,__pe_start,-u,main",
+            "-Wl,-m,elf32_x86_64,--emit-relocs,--gc-sections,--build-id=none,--no-check-sections,-n",
+            # Hosts read CLOCKS_PER_SEC whether the program does or not.
+            *(f"-Wl,-u,{name}" for name in ("__pe_start", "main", "CLOCKS_PER_SEC")),
             *objects,
             *options.linker,
             str(compiler.runtime()),
@@ -115,7 +114,7 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
 
 
 def _move(linked: Path, output: str) -> None:
-    """Put the file in place; an old one of that name may be running or may be a hard link, so it is replaced, not rewritten."""
+    """Put the file in place. An old one may be in use or have another name, so it is replaced, not rewritten."""
     if os.path.exists(output) and not os.path.isfile(output):  # /dev/null
         with open(output, "wb") as target:
             target.write(linked.read_bytes())
@@ -139,7 +138,8 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
     used = heap_start + stacks - sizes["PE_WRAM_ORIGIN"]
     if used > sizes["PE_WRAM_BYTES"]:
         raise CompileError(
-            f"the program needs {used} bytes of WRAM ({heap_start} of data, {stacks} of stacks) but a DPU has {sizes['PE_WRAM_BYTES']}"
+            f"the program needs {used} bytes of WRAM ({heap_start} of data, {stacks} of stacks) "
+            f"but a DPU has {sizes['PE_WRAM_BYTES']}"
         )
     for name, section, origin, available in (
         ("of mutexes", ".atomic", sizes["PE_ATOMIC_ORIGIN"], sizes["PE_ATOMIC_BYTES"]),
@@ -150,6 +150,8 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
         if program.end(section) and used > available:
             raise CompileError(f"the program needs {used} bytes {name} but a DPU has {available}")
     estimate = program.instructions()
-    available = sizes["PE_MAX_INSTRUCTIONS"]
-    if estimate > available * IRAM_TOLERANCE:
-        raise CompileError(f"the program has about {estimate} instructions but the IRAM of a DPU has room for {available}")
+    if estimate > sizes["PE_MAX_ESTIMATED_INSTRUCTIONS"]:
+        raise CompileError(
+            f"the program has about {estimate} instructions but the IRAM of a DPU has room for "
+            f"{sizes['PE_MAX_INSTRUCTIONS']}"
+        )

@@ -1,4 +1,4 @@
-"""The command line of dpu-upmem-dpurte-clang: what goes to gcc's preprocessor and compiler, what to the linker, what is dropped."""
+"""The command line of dpu-upmem-dpurte-clang: what goes to gcc, what to the linker, what is dropped."""
 
 from __future__ import annotations
 
@@ -13,18 +13,31 @@ DEFAULT_STACK_BYTES = 1024
 # Options whose argument is the next word.
 _TAKES_WORD = {"-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-x", "--param"}
 _LINKER_TAKES_WORD = {"-L", "-l", "-Xlinker", "-u", "-z", "-T"}
-_DROPPED_WITH_WORD = {"-target", "-Xclang", "-mllvm", "-isysroot", "--sysroot", "-arch", "-Xassembler", "-Xanalyzer", "-B"}
+_DROPPED_WITH_WORD = {
+    "-target",
+    "-Xclang",
+    "-mllvm",
+    "-isysroot",
+    "--sysroot",
+    "-arch",
+    "-Xassembler",
+    "-Xanalyzer",
+    "-B",
+}
 
-# Options of clang, of other machines, or about what the emulator decides itself: position, machine, libraries, instrumentation. -Werror is
-# here because gcc warns of other things than clang: a program that the SDK accepts must not fail.
+# Options of clang, of other machines, or about what the emulator decides itself: position, machine, libraries,
+# instrumentation. -Werror is here because gcc warns of other things than clang: a program that the SDK accepts must
+# not fail.
 _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
-    | -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as|openmp|split-stack|stack-protector
+    |
+    -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as|openmp|split-stack|stack-protector
           |use-ld|ms-extensions|modules|cf-protection|builtin|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
           |instrument-functions)([-=].*)?$
-    | -(static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
-    | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$
-    | --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$
+    |
+    -(static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
+    | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |
+    --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$
     """,
     re.VERBOSE,
 )
@@ -76,7 +89,9 @@ def _gnu_standard(option: str) -> str:
     """-std=... with the GNU dialect of that standard: named address spaces exist in GNU dialects only."""
     name = option.partition("=")[2]
     if name.startswith("iso9899:"):
-        name = {"1990": "c90", "199409": "c90", "1999": "c99", "2011": "c11", "2017": "c17", "2018": "c17"}.get(name[8:], "c11")
+        name = {"1990": "c90", "199409": "c90", "1999": "c99", "2011": "c11", "2017": "c17", "2018": "c17"}.get(
+            name[8:], "c11"
+        )
     return "-std=" + re.sub(r"^c(\d)", r"gnu\1", name)
 
 
@@ -147,7 +162,9 @@ def parse(words: list[str]) -> Options:
             options.linker += [word, following(word)]
         elif word.startswith(("-L", "-l")):
             options.linker.append(word)
-        elif word in ("--version", "-dumpversion", "-dumpmachine", "-dumpfullversion", "--help") or word.startswith(("-print-", "--print-")):
+        elif word in ("--version", "-dumpversion", "-dumpmachine", "-dumpfullversion", "--help") or word.startswith(
+            ("-print-", "--print-")
+        ):
             options.mode = "ask"
             options.question.append(word)
         elif word in ("-v", "-###"):
@@ -170,5 +187,7 @@ def parse(words: list[str]) -> Options:
         raise UsageError(f"NR_TASKLETS is {options.tasklets} but a DPU runs 1 to {MAX_TASKLETS} tasklets")
     for tasklet in options.stacks:
         if tasklet >= MAX_TASKLETS:
-            raise UsageError(f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to {MAX_TASKLETS - 1}")
+            raise UsageError(
+                f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to {MAX_TASKLETS - 1}"
+            )
     return options

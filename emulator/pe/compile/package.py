@@ -24,7 +24,7 @@ def _library_number(path: Path) -> list[int]:
 
 
 def find_library() -> tuple[Path, str]:
-    """The folder of libdpuemu and the linker's option for it. A wheel has no link libdpuemu.so, so its file is named in full."""
+    """The folder of libdpuemu and the linker's option for it: the file's full name where no libdpuemu.so is."""
     chosen = os.environ.get("DPUEMU_LIBDIR")
     folders = [Path(chosen)] if chosen else [ROOT / "lib", ROOT.parent]
     for folder in folders:
@@ -32,12 +32,19 @@ def find_library() -> tuple[Path, str]:
         if files:
             name = "-ldpuemu" if any(file.name == "libdpuemu.so" for file in files) else f"-l:{files[-1].name}"
             return folder.resolve(), name
-    where = f"the folder {chosen} that DPUEMU_LIBDIR names" if chosen else " or ".join(str(folder) for folder in folders)
+    where = (
+        f"the folder {chosen} that DPUEMU_LIBDIR names" if chosen else " or ".join(str(folder) for folder in folders)
+    )
     raise PackageError(f"there is no libdpuemu.so in {where}; DPUEMU_LIBDIR names another folder")
 
 
 def _variables() -> dict[str, str]:
-    values = {"prefix": str(ROOT), "exec_prefix": str(ROOT), "includedir": str(ROOT / "include"), "bindir": str(ROOT / "bin")}
+    values = {
+        "prefix": str(ROOT),
+        "exec_prefix": str(ROOT),
+        "includedir": str(ROOT / "include"),
+        "bindir": str(ROOT / "bin"),
+    }
     try:
         values["libdir"] = str(find_library()[0])
     except PackageError:
@@ -53,8 +60,25 @@ def answer(words: list[str]) -> str:
         if package not in _PACKAGES:
             raise PackageError(f"there is no package {package}, only {', '.join(sorted(_PACKAGES))}")
     # The order of the output is that of pkg-config: flags, then libraries.
-    known = ("--cflags", "--cflags-only-I", "--libs", "--libs-only-L", "--libs-only-l", "--libs-only-other", "--modversion", "--exists")
-    quiet = ("--silence-errors", "--print-errors", "--short-errors", "--static", "--define-prefix", "--dont-define-prefix", "--cflags-only-other")
+    known = (
+        "--cflags",
+        "--cflags-only-I",
+        "--libs",
+        "--libs-only-L",
+        "--libs-only-l",
+        "--libs-only-other",
+        "--modversion",
+        "--exists",
+    )
+    quiet = (
+        "--silence-errors",
+        "--print-errors",
+        "--short-errors",
+        "--static",
+        "--define-prefix",
+        "--dont-define-prefix",
+        "--cflags-only-other",
+    )
     for word in words:
         if word.startswith("-") and word not in known and word not in quiet and not word.startswith("--variable="):
             raise PackageError(f"{word} is no option of {NAME}")

@@ -1,7 +1,11 @@
 """Makes preprocessed C mean to gcc what it means to the SDK's compiler.
 
-A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bits in both. gcc cannot change the width of long, so `long` becomes
-`long long` wherever it is not part of `long long` or `long double`, constants ending in L become LL, and builtins for long those for long long.
+A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bits in both. gcc cannot change the width
+of long, so `long` becomes `long long` wherever it is not part of `long long` or `long double`, constants ending in L
+become LL, and builtins for long those for long long.
+
+A variable whose initialiser uses its own value has none: the SDK's compiler usually drops what depends on it, gcc takes
+what a register happens to hold. Here it is 0, always.
 
 Clang's pragmas that unroll the loop behind them become gcc's.
 """
@@ -12,11 +16,18 @@ import re
 
 # What the preprocessor must know before that.
 MACROS = [
-    *("-U__LONG_MAX__", "-D__LONG_MAX__=0x7fffffffffffffffLL", "-U__SIZEOF_LONG__", "-D__SIZEOF_LONG__=8", "-U__LONG_WIDTH__"),
+    *(
+        "-U__LONG_MAX__",
+        "-D__LONG_MAX__=0x7fffffffffffffffLL",
+        "-U__SIZEOF_LONG__",
+        "-D__SIZEOF_LONG__=8",
+        "-U__LONG_WIDTH__",
+    ),
     *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
 ]
 
-# Strings, characters and line markers are matched first and kept. Specifiers of one type may stand in any order: `long unsigned int long`.
+# Strings, characters and line markers are matched first and kept. Specifiers of one type may stand in any order:
+# `long unsigned int long`.
 _TOKEN = re.compile(
     r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
     |(?P<type>\blong\b(?:\s+(?:long|int|unsigned|signed|const|volatile|double)\b)*)
@@ -39,7 +50,10 @@ def _replace(found: re.Match[str]) -> str:
     return text
 
 
-_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?[ \t]*(\w*)[ \t]*\)?.*$", re.MULTILINE)
+_UNROLL = re.compile(
+    r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?[ \t]*(\w*)[ \t]*\)?.*$",
+    re.MULTILINE,
+)
 _NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE)
 # Where clang chooses: its factor for loops of unknown length.
 _UNROLL_DEFAULT = 8
@@ -51,9 +65,24 @@ def _unroll(found: re.Match[str]) -> str:
     return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
 
 
+_DECLARATION = re.compile(
+    r"""(?P<head>[;{}]\s*(?!(?:return|else|do|case|goto|typedef|sizeof)\b)(?:[A-Za-z_]\w*[\s*]+)+(?P<name>[A-Za-z_]\w*)\s*=)
+    (?P<value>[^;{}"']*)(?=;)""",
+    re.VERBOSE,
+)
+
+
+def _without_itself(found: re.Match[str]) -> str:
+    # Members of that name, its address and its size are legal.
+    value = re.sub(r"\s*(\.|->|&|\(|\*)\s*", r"\1", found["value"])
+    legal_before = r"(?<![\w.&])(?<!->)(?<!sizeof\()(?<!sizeof )(?<!sizeof\*)"
+    uses_itself = re.search(rf"{legal_before}{found['name']}\b(?!\s*[(\w])", value)
+    return found["head"] + " 0" if uses_itself else found[0]
+
+
 def adapt(preprocessed: str) -> str | None:
     """Return the C source for gcc, or None if it needs no change."""
-    changed = preprocessed
+    changed = _DECLARATION.sub(_without_itself, preprocessed)
     if "unroll" in changed:
         changed = _NO_UNROLL.sub("#pragma GCC unroll 1", _UNROLL.sub(_unroll, changed))
     if "long" in changed or "__builtin_" in changed or re.search(r"\d[uU]?[lL]", changed):

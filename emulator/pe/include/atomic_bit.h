@@ -11,8 +11,8 @@
 #define ATOMIC_BIT_INIT(_name) uint8_t __atomic_bit ATOMIC_BIT_GET(_name)
 #define ATOMIC_BIT_EXTERN(_name) extern ATOMIC_BIT_INIT(_name)
 
-extern uint8_t __atomic_start_addr;
-#define ATOMIC_BIT_INDEX(_name) (&ATOMIC_BIT_GET(_name) - &__atomic_start_addr)
+/// Its number, 0 to 255: all locks lie in one block of 256 bytes, aligned to its size.
+#define ATOMIC_BIT_INDEX(_name) ((uintptr_t)&ATOMIC_BIT_GET(_name) % DPU_NR_ATOMIC_BITS)
 
 /// The calls behind mutex_lock and mutex_unlock, by names that programs do not use.
 void __pe_lock(uint8_t *bit) __asm__("mutex_lock");

@@ -1,7 +1,6 @@
 /// attributes.h: where a PE program's objects live and how the compiler treats them.
 ///
-/// Differs from the SDK: __mram_ptr is the address space of a segment register. The compiler knows it in its GNU dialects only (-std=gnu11;
-/// with a strict -std=c11 add -fasm), and `long` in an object's type is as wide as the host compiler's x32 `long`.
+/// Differs from the SDK: __mram_ptr is the address space of a segment register, which the compiler knows in its GNU dialects only.
 #ifndef PE_ATTRIBUTES_H
 #define PE_ATTRIBUTES_H
 

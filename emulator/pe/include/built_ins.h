@@ -29,14 +29,14 @@ static inline uint32_t __pe_cmpb4(uint32_t a, uint32_t b) {
 
 static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__builtin_clz(a); }
 
-#define __PE_OP_lsl(a, n) ((uint32_t)(a) << ((n)&31))
-#define __PE_OP_lsr(a, n) ((uint32_t)(a) >> ((n)&31))
-#define __PE_OP_asr(a, n) ((uint32_t)((int32_t)(a) >> ((n)&31)))
-#define __PE_OP_rol(a, n) ((uint32_t)(a) << ((n)&31) | (uint32_t)(a) >> (-(n)&31))
-#define __PE_OP_ror(a, n) ((uint32_t)(a) >> ((n)&31) | (uint32_t)(a) << (-(n)&31))
+#define __PE_OP_lsl(a, n) ((uint32_t)(a) << ((n) & 31))
+#define __PE_OP_lsr(a, n) ((uint32_t)(a) >> ((n) & 31))
+#define __PE_OP_asr(a, n) ((uint32_t)((int32_t)(a) >> ((n) & 31)))
+#define __PE_OP_rol(a, n) ((uint32_t)(a) << ((n) & 31) | (uint32_t)(a) >> (-(n) & 31))
+#define __PE_OP_ror(a, n) ((uint32_t)(a) >> ((n) & 31) | (uint32_t)(a) << (-(n) & 31))
 /// What lsl and lsr push out.
-#define __PE_OP_lslx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << ((n)&31) >> 32))
-#define __PE_OP_lsrx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << 32 >> ((n)&31)))
+#define __PE_OP_lslx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << ((n) & 31) >> 32))
+#define __PE_OP_lsrx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << 32 >> ((n) & 31)))
 #define __PE_OP_add(a, b) ((uint32_t)(a) + (uint32_t)(b))
 #define __PE_OP_sub(a, b) ((uint32_t)(a) - (uint32_t)(b))
 #define __PE_OP_rsub(a, b) ((uint32_t)(b) - (uint32_t)(a))
@@ -64,9 +64,9 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __PE_OP_extuh(a) ((uint32_t)(uint16_t)(a))
 
 /// Assignments to a 32-bit register, and to a 64-bit one with the sign or with zeros.
-#define __PE_SET_(register, value) ((register) = (value))
-#define __PE_SET_s(register, value) ((register) = (int64_t)(int32_t)(value))
-#define __PE_SET_u(register, value) ((register) = (uint64_t)(uint32_t)(value))
+#define __PE_SET_(target, value) ((target) = (value))
+#define __PE_SET_s(target, value) ((target) = (int64_t)(int32_t)(value))
+#define __PE_SET_u(target, value) ((target) = (uint64_t)(uint32_t)(value))
 
 #define __builtin_lsl_rrr(rc, ra, rb) __PE_SET_(rc, __PE_OP_lsl(ra, rb))
 #define __builtin_lsl_rri(rc, ra, imm) __PE_SET_(rc, __PE_OP_lsl(ra, __pe_immediate(imm)))

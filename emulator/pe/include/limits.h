@@ -6,7 +6,7 @@
 
 #define CHAR_BIT 8
 #define WORD_BIT 32
-#define LONG_BIT 32
+#define LONG_BIT 64
 #define MB_LEN_MAX 16
 
 #define SCHAR_MAX __SCHAR_MAX__

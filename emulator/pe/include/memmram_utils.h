@@ -4,7 +4,7 @@
 
 /// x rounded up: to a multiple of mask + 1, of a (both powers of two), of 8.
 #define ALIGN_MASK(x, mask) (((x) + (mask)) & ~(mask))
-#define ALIGN(x, a) ALIGN_MASK((x), (a)-1)
+#define ALIGN(x, a) ALIGN_MASK((x), (a) - 1)
 #define DMA_ALIGNMENT 8
 #define DMA_OFF_MASK (DMA_ALIGNMENT - 1)
 #define DMA_ALIGNED(x) ALIGN(x, DMA_ALIGNMENT)

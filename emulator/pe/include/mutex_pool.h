@@ -12,11 +12,11 @@ struct mutex_pool {
 };
 
 /// Defines the pool NAME of NB_MUTEXES mutexes, a power of two.
-#define MUTEX_POOL_INIT(NAME, NB_MUTEXES)                                                                           \
-  _Static_assert((NB_MUTEXES) > 0, "a pool needs at least one mutex");                                              \
-  _Static_assert(((NB_MUTEXES) & ((NB_MUTEXES)-1)) == 0, "the number of mutexes of a pool must be a power of two"); \
-  uint8_t __atomic_bit hw_mutexes_##NAME[NB_MUTEXES] = {0};                                                         \
-  struct mutex_pool NAME = {.hw_mutexes = hw_mutexes_##NAME, .hw_mutexes_mask = (NB_MUTEXES)-1};
+#define MUTEX_POOL_INIT(NAME, NB_MUTEXES)                                                                             \
+  _Static_assert((NB_MUTEXES) > 0, "a pool needs at least one mutex");                                                \
+  _Static_assert(((NB_MUTEXES) & ((NB_MUTEXES) - 1)) == 0, "the number of mutexes of a pool must be a power of two"); \
+  uint8_t __atomic_bit hw_mutexes_##NAME[NB_MUTEXES] = {0};                                                           \
+  struct mutex_pool NAME = {.hw_mutexes = hw_mutexes_##NAME, .hw_mutexes_mask = (NB_MUTEXES) - 1};
 
 /// Lock and free the mutex that guards thing number id.
 static inline void mutex_pool_lock(struct mutex_pool *mp, uint16_t id) { mutex_lock(&mp->hw_mutexes[id & mp->hw_mutexes_mask]); }

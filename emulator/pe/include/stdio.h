@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 /// The log takes 1 MiB at the start of MRAM in a program that prints, unless this sets another size: bytes, a multiple of 8, not 0.
-#define STDOUT_BUFFER_INIT(size)                                                                                     \
-  _Static_assert((size) >= 8 && ((size)&7) == 0, "the size of the stdout buffer must be a multiple of 8 and not 0"); \
-  unsigned char __mram_noinit __stdout_buffer[(size)];                                                               \
+#define STDOUT_BUFFER_INIT(size)                                                                                       \
+  _Static_assert((size) >= 8 && ((size) & 7) == 0, "the size of the stdout buffer must be a multiple of 8 and not 0"); \
+  unsigned char __mram_noinit __stdout_buffer[(size)];                                                                 \
   const unsigned int __stdout_buffer_size = (size);
 
 /// One call is one piece of the log: other tasklets' output never comes in between.

@@ -42,15 +42,13 @@ static __mram_ptr void *tell(void *ptr, seqreader_t *reader) {
   return (__mram_ptr void *)((uintptr_t)ptr - reader->wram_cache + reader->mram_addr);
 }
 
-#define SEQREAD_OF_SIZE(size)                                                                                     \
-  seqreader_buffer_t seqread##size##_alloc(void) { return alloc(size); }                                          \
-  void *seqread##size##_init(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader) {         \
-    return init(cache, mram_addr, reader, size);                                                                  \
-  }                                                                                                               \
-  void *seqread##size##_get(void *ptr, uint32_t inc, seqreader_t *reader) { return get(ptr, inc, reader, size); } \
-  void *seqread##size##_seek(__mram_ptr void *mram_addr, seqreader_t *reader) {                                   \
-    return seek((uintptr_t)mram_addr, reader, size);                                                              \
-  }                                                                                                               \
+#define SEQREAD_OF_SIZE(size)                                                                                                      \
+  seqreader_buffer_t seqread##size##_alloc(void) { return alloc(size); }                                                           \
+  void *seqread##size##_init(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader) {                          \
+    return init(cache, mram_addr, reader, size);                                                                                   \
+  }                                                                                                                                \
+  void *seqread##size##_get(void *ptr, uint32_t inc, seqreader_t *reader) { return get(ptr, inc, reader, size); }                  \
+  void *seqread##size##_seek(__mram_ptr void *mram_addr, seqreader_t *reader) { return seek((uintptr_t)mram_addr, reader, size); } \
   __mram_ptr void *seqread##size##_tell(void *ptr, seqreader_t *reader) { return tell(ptr, reader); }
 
 SEQREAD_OF_SIZE(32)

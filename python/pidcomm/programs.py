@@ -1,0 +1,222 @@
+"""PE programs: what a launch did, and the variables of a program as arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from pidcomm import _core
+from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer
+from pidcomm.errors import ArgumentError, Error
+
+if TYPE_CHECKING:
+    from pidcomm.machine import PeSet
+
+PathText: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """Tell what the PEs of a set did in their last launch.
+
+    Exact: ``pes`` that ran and ``faulted_pes`` of them; DMA between MRAM (64 MiB) and WRAM, ``dma_reads`` to WRAM and
+    ``dma_writes`` to MRAM with their bytes; what the hardware does without a word, ``masked_addresses`` (the low three
+    bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and ``wrapped_addresses`` (on from the end of
+    MRAM at its start); ``direct_pages`` of 4 KiB that were reached by dereferencing pointers to MRAM.
+
+    Modelled, from the x86-64 code that runs in place of the DPU's: ``instructions`` of all tasklets, ``cycles_max`` of
+    the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
+
+    Measured: ``host_seconds`` that the launch took here. They say nothing about DIMMs.
+    """
+
+    pes: int
+    faulted_pes: int
+    dma_reads: int
+    dma_read_bytes: int
+    dma_writes: int
+    dma_write_bytes: int
+    masked_addresses: int
+    masked_sizes: int
+    wrapped_addresses: int
+    direct_pages: int
+    instructions: int
+    cycles_max: float
+    cycles_sum: float
+    host_seconds: float
+
+    @property
+    def modelled_seconds(self) -> float:
+        """Return the modelled time of the slowest PE, at 350 MHz. The start of the launch by the host is not in it."""
+        return self.cycles_max / _core.CYCLES_PER_SECOND
+
+
+class Symbol:
+    """A variable of the program that is loaded on all PEs of a set, in WRAM or MRAM. Made by `PeSet.symbol`.
+
+    Rows are PEs, as `PeSet` numbers them. Once the set has loaded another program, or the same one again, `write` and
+    `read` raise Error. They raise Error, too, while the PEs run, and ArgumentError before anything moves for what is
+    not inside the symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
+    """
+
+    def __init__(self, pe_set: PeSet, core_set: _core.Set, name: str) -> None:
+        """Find a symbol; see `PeSet.symbol`."""
+        if not isinstance(name, str) or "\0" in name:
+            raise ArgumentError(f"the name of a symbol ({name!r}) must be a str")
+        self._pe_set = pe_set
+        self._core = core_set
+        self._name = name
+        self._loads = pe_set.loads
+        self._place = core_set.symbol(name)
+
+    @property
+    def name(self) -> str:
+        """Its name in the program."""
+        return self._name
+
+    @property
+    def address(self) -> int:
+        """Its address as the program sees it: WRAM begins at 0, MRAM at 0x08000000."""
+        return self._place[0]
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size; that of the MRAM heap is all that the program does not use."""
+        return self._place[1]
+
+    def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
+        """Write to every PE, `offset` bytes behind the start of the symbol.
+
+        values: shape (pes, n), row p for PE p, or shape (n,) or a single value, the same for every PE. Their dtype is
+        that of the variable's elements: any of fixed size, structured ones included. What has none, such as a list,
+        needs `dtype`; but a Python int or float without one and without offset fills a variable of its size (1, 2, 4, 8
+        bytes). Moves n * itemsize bytes per PE.
+        """
+        array = self._elements(values, offset, dtype)
+        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._pe_set.pes):
+            raise ArgumentError(
+                f"values for {self!r} have shape {array.shape}; it needs ({self._pe_set.pes}, n), one row per PE, or "
+                "(n,) for all PEs",
+                "ERR_HOST_BUFFER",
+            )
+        row_bytes = array.nbytes if array.ndim < 2 else int(array.shape[1]) * array.itemsize
+        offset = self._require_inside(offset, row_bytes)
+        if row_bytes:
+            move = self._core.write_rows if array.ndim == 2 else self._core.write_same
+            move(self._place, offset, as_bytes(np.ascontiguousarray(array)))
+
+    def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array:
+        """Read `count` elements of every PE, `offset` bytes behind the start of the symbol; return shape (pes, count).
+
+        dtype: any of fixed size. count: None for all that are behind offset, but the MRAM heap needs a number. Moves
+        count * itemsize bytes per PE.
+        """
+        element = _as_dtype(dtype)
+        if count is None:
+            if self._name == _core.HEAP_NAME:
+                raise ArgumentError(f"reading {self!r} needs a count: the heap is all of MRAM that the program leaves")
+            left = self.size_bytes - self._require_inside(offset, 0)
+            if left % element.itemsize:
+                raise ArgumentError(
+                    f"the {left} bytes of {self!r} from offset {offset} are no whole elements of {element.itemsize} "
+                    "bytes; give a count"
+                )
+            count = left // element.itemsize
+        count = as_integer("count", count)
+        offset = self._require_inside(offset, count * element.itemsize)
+        rows = np.empty((self._pe_set.pes, count), element)
+        if count:
+            self._core.read_rows(self._place, offset, as_bytes(rows))
+        return rows
+
+    def __repr__(self) -> str:
+        """Tell name, size and place."""
+        return f"<Symbol {self._name}: {self.size_bytes} bytes at {self.address:#x}>"
+
+    def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike | None) -> Array:
+        if dtype is None and not hasattr(values, "dtype"):
+            if offset != 0 or isinstance(values, bool) or not isinstance(values, (int, float)):
+                raise ArgumentError(f"values for {self!r} have no dtype ({type(values).__name__}); give dtype=")
+            kind = "f" if isinstance(values, float) else "i" if values < 0 else "u"
+            if self.size_bytes not in ((2, 4, 8) if kind == "f" else (1, 2, 4, 8)):
+                raise ArgumentError(f"a single {type(values).__name__} does not fill {self!r}; give dtype=")
+            dtype = f"{kind}{self.size_bytes}"
+        try:
+            array = np.asarray(values, None if dtype is None else _as_dtype(dtype))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentError(f"values for {self!r} are no array: {error}", "ERR_HOST_BUFFER") from None
+        _as_dtype(array.dtype)
+        return array
+
+    def _require_inside(self, offset: int, row_bytes: int) -> int:
+        """Return the offset. Raises ArgumentError if so many bytes from there are not all in the symbol."""
+        if self._pe_set.loads != self._loads:
+            raise Error(f"{self!r} is of a program that has been replaced; ask for the symbol again")
+        offset = as_integer("offset", offset, high=MAX_COUNT)
+        if offset + row_bytes > self.size_bytes:
+            raise ArgumentError(f"{row_bytes} bytes at offset {offset} pass the end of {self!r}", "ERR_WINDOW")
+        return offset
+
+
+def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
+    """Return a dtype. Raises ArgumentError unless its elements are bytes of a fixed number."""
+    try:
+        found = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise ArgumentError(f"dtype {dtype!r} is not a NumPy dtype", "ERR_TYPE") from None
+    if found.hasobject or found.itemsize == 0 or not found.isnative:
+        raise ArgumentError(f"dtype {found} has no fixed size, or another byte order than a PE", "ERR_TYPE")
+    return found
+
+
+def is_source_text(program: object) -> bool:
+    """Whether it is C source text rather than a path: it has a line break or a brace."""
+    return isinstance(program, str) and ("\n" in program or "{" in program)
+
+
+def as_files(program: object) -> list[Path]:
+    """Return the files that a path or a sequence of paths names.
+
+    Raises ArgumentError unless they are one program file or any number of C files, and all of them exist.
+    """
+    words = [program] if isinstance(program, (str, os.PathLike)) else program
+    if not isinstance(words, Sequence) or isinstance(words, (bytes, bytearray)) or not words:
+        raise ArgumentError(
+            f"the program ({program!r}) must be a path, a sequence of paths of C files, or C source text"
+        )
+    files: list[Path] = []
+    for word in words:
+        if not isinstance(word, (str, os.PathLike)) or not os.fspath(word) or "\0" in str(os.fspath(word)):
+            raise ArgumentError(f"{word!r} is no path of a PE program")
+        files.append(Path(os.fspath(word)))
+    if len(files) > 1 and (other := next((file for file in files if not is_source(file)), None)):
+        raise ArgumentError(f"{other} is no C file; several files of a program must be")
+    for file in files:
+        if not file.is_file():
+            raise ArgumentError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
+    return files
+
+
+def is_source(file: Path) -> bool:
+    """Whether a file is to be compiled."""
+    return file.suffix == ".c"
+
+
+def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
+    """Return what the compiler is told. Raises ArgumentError for numbers below 1 and options that are no texts."""
+    words = [] if isinstance(options, str) else list(options)
+    if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
+        raise ArgumentError(
+            f"options ({options!r}) must be a sequence of str, one per word of the compiler's command line"
+        )
+    if tasklets is not None:
+        words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
+    if stack_bytes is not None:
+        words.append(f"-DSTACK_SIZE_DEFAULT={as_integer('stack_bytes', stack_bytes, 1, MAX_COUNT)}")
+    return words

@@ -1,0 +1,119 @@
+"""Host programs that are run on the emulated machine, and a table of the PE programs they launched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import FrameType
+
+from rich.table import Table
+
+from pidcomm import sdk
+from pidcomm.programs import LaunchReport
+
+NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # as shells have them
+
+EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
+
+
+def program_environment(
+    variables: Mapping[str, str], *, ranks: int | None, threads: int | None, strict: bool, report: Path | None
+) -> dict[str, str]:
+    """Return the environment of a host program: the stand-in tools and the library first, and the machine as wanted.
+
+    variables: the environment it is made from; what is None or False stays as it is there. report: the file that each
+    launch appends a line to.
+    """
+    own = sdk.environment(strict=strict)
+    result = {**variables, **own}
+    if variables.get("DPUEMU_LIBDIR"):
+        result["DPUEMU_LIBDIR"] = variables["DPUEMU_LIBDIR"]
+    result["PATH"] = sdk.put_first(own["PATH"], "PATH", variables)
+    result["LD_LIBRARY_PATH"] = sdk.put_first(str(sdk.library_folder()), "LD_LIBRARY_PATH", variables)
+    wanted = {"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_REPORT": report}
+    return result | {name: str(value) for name, value in wanted.items() if value is not None}
+
+
+def run_program(
+    command: Sequence[str], *, ranks: int | None, threads: int | None, strict: bool, wants_report: bool
+) -> tuple[int, list[LaunchReport]]:
+    """Run a host program to its end; return its exit code, 128 + n for signal n, and its launches if they are wanted.
+
+    Launches are those of the program and of all that it started, in the order in which they ended. SIGTERM is passed
+    on; SIGINT reaches the program from the terminal. Raises OSError if it cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
+        file = Path(folder) / "launches.jsonl" if wants_report else None
+        variables = program_environment(os.environ, ranks=ranks, threads=threads, strict=strict, report=file)
+        with subprocess.Popen(list(command), env=variables) as process:
+            code = _wait(process)
+        launches = parse_launches(file.read_text()) if file is not None and file.exists() else []
+    return code if code >= 0 else BY_SIGNAL - code, launches
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    def pass_on(number: int, _: FrameType | None) -> None:
+        process.send_signal(number)
+
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, pass_on)
+    try:
+        return process.wait()
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def parse_launches(text: str) -> list[LaunchReport]:
+    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them."""
+    names = [field.name for field in fields(LaunchReport)]
+    lines = (json.loads(line) for line in text.splitlines())
+    return [LaunchReport(**{name: line[name] for name in names}) for line in lines]
+
+
+def launch_line(launch: LaunchReport) -> str:
+    """Return a launch as a line of JSON."""
+    return json.dumps({**asdict(launch), "modelled_seconds": launch.modelled_seconds})
+
+
+def launch_table(launches: Sequence[LaunchReport]) -> Table:
+    """Return a table of launches, with a line of sums if there are several."""
+    table = Table(title="PE programs", show_footer=len(launches) > 1)
+    table.add_column("launch", "sum", justify="right")
+    columns = [
+        ("PEs", EXACT, [f"{launch.pes:,}" for launch in launches], ""),
+        ("in fault", EXACT, *_counts([launch.faulted_pes for launch in launches])),
+        ("DMA reads", EXACT, *_counts([launch.dma_reads for launch in launches])),
+        ("bytes", EXACT, *_counts([launch.dma_read_bytes for launch in launches])),
+        ("DMA writes", EXACT, *_counts([launch.dma_writes for launch in launches])),
+        ("bytes", EXACT, *_counts([launch.dma_write_bytes for launch in launches])),
+        ("odd DMA", EXACT, *_counts([odd_dma(launch) for launch in launches])),
+        ("instructions", MODELLED, *_counts([launch.instructions for launch in launches])),
+        ("PE us", MODELLED, *_microseconds([launch.modelled_seconds for launch in launches])),
+        ("host us", MEASURED, *_microseconds([launch.host_seconds for launch in launches])),
+    ]
+    for name, source, _, total in columns:
+        table.add_column(f"{name}\n{source}", total, justify="right", overflow="fold")
+    for number, row in enumerate(zip(*(cells for _, _, cells, _ in columns), strict=True), 1):
+        table.add_row(str(number), *row)
+    return table
+
+
+def odd_dma(launch: LaunchReport) -> int:
+    """Return how often the hardware would have made something else of a DMA than was asked for."""
+    return launch.masked_addresses + launch.masked_sizes + launch.wrapped_addresses
+
+
+def _counts(values: Sequence[int]) -> tuple[list[str], str]:
+    return [f"{value:,}" for value in values], f"{sum(values):,}"
+
+
+def _microseconds(seconds: Sequence[float]) -> tuple[list[str], str]:
+    return [f"{value * 1e6:,.1f}" for value in seconds], f"{sum(seconds) * 1e6:,.1f}"
