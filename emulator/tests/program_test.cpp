@@ -113,6 +113,15 @@ class Running {
   bool is_open_ = false;
 };
 
+bool is_compiled(const std::string &text) {
+  const TemporaryFile source("tried.c", {text.begin(), text.end()});
+  const std::string program = program_path("tried");
+  const std::string command = DPUEMU_TEST_COMPILER " -O2 -o " + program + " " + source.path + " >/dev/null 2>&1";
+  const bool is_made = std::system(command.c_str()) == 0;
+  std::remove(program.c_str());
+  return is_made;
+}
+
 uint64_t heap_address(const char *program) {
   Loaded set(1, program);
   dpu_symbol_t heap;
@@ -783,17 +792,21 @@ TEST(Log_ThatIsFullSaysSoAndThePeGoesOn) {
 // --- The stand-in compiler, where published programs trip it
 
 TEST(Compiler_TakesAnMramPointerDeclaredRightAfterALoop) {
-  const std::string text =
-      "#include <mram.h>\n"
-      "int main(void) {\n"
-      "  int sum = 0;\n"
-      "  for (int i = 0; i < 3; i++) sum += i;\n"
-      "  __mram_ptr int *numbers = (__mram_ptr int *)DPU_MRAM_HEAP_POINTER;\n"
-      "  return sum + numbers[0];\n"
-      "}\n";
-  const TemporaryFile source("after_loop.c", {text.begin(), text.end()});
-  const std::string program = program_path("after_loop");
-  const std::string command = DPUEMU_TEST_COMPILER " -O2 -o " + program + " " + source.path + " >/dev/null 2>&1";
-  CHECK_EQ(std::system(command.c_str()), 0);
-  std::remove(program.c_str());
+  CHECK(
+      is_compiled("#include <mram.h>\n"
+                  "int main(void) {\n"
+                  "  int sum = 0;\n"
+                  "  for (int i = 0; i < 3; i++) sum += i;\n"
+                  "  __mram_ptr int *numbers = (__mram_ptr int *)DPU_MRAM_HEAP_POINTER;\n"
+                  "  return sum + numbers[0];\n"
+                  "}\n"));
+}
+
+TEST(Compiler_KeepsAVariableWhoseNeighbourUsesIt) {
+  CHECK(
+      is_compiled("#include <alloc.h>\n"
+                  "int main(void) {\n"
+                  "  char *begin = mem_alloc(64), *end = begin + 64;\n"
+                  "  return end - begin;\n"
+                  "}\n"));
 }

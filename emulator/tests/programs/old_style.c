@@ -45,7 +45,8 @@ main() {
   /* MRAM and WRAM addresses in integers. */
   uint32_t mram = (uint32_t)DPU_MRAM_HEAP_POINTER + me() * 64;
   uint32_t *block = mem_alloc(64);
-  uint32_t address = (uint32_t)block, end = address + 64;
+  uint32_t address = (uint32_t)block;
+  uint32_t end = address + 64;
   mram_read((__mram_ptr void const *)mram, block, 64);
   uint32_t own = 0;
   for (uint32_t j = address; j < end; j += 4) own += *(uint32_t *)j;
