@@ -37,7 +37,7 @@ typedef struct dpuemu_machine {
   int strict;                 ///< 1: pages of a rank owned by its PEs are inaccessible to the host; touching them ends the process
                               ///< with a sentence naming the rank; and what the hardware masks silently is a fault of the PE. 2: not.
                               ///< [DPUEMU_STRICT=1|0] (2)
-  uint32_t patience_seconds;  ///< a tasklet that computes so long without a call of the runtime is in fault [DPUEMU_PATIENCE] (60)
+  uint32_t patience_seconds;  ///< a tasklet that computes so long without a call of the runtime is in fault [DPUEMU_PATIENCE] (10)
 } dpuemu_machine_t;
 
 /// Replaces the machine (NULL: every field 0). `disabled` (may be NULL) lists n_disabled DPUs that the machine does not have, each as
@@ -104,6 +104,10 @@ typedef struct dpuemu_report {
 
 /// Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_NO_PROGRAM_LOADED if no PE of the set has been launched.
 dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report);
+
+/// Ends the launch that the set's ranks take part in, if one goes on: every PE of it that has not ended is in fault. Returns at once;
+/// dpu_launch or dpu_sync waits for the end as ever. By any thread. Errors: DPU_ERR_INVALID_DPU_SET.
+dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set);
 
 /// Writes a sentence about the first PE of the set that is in fault (rank, chip, bank, tasklet, reason), at most `size` bytes with
 /// the final zero; an empty string if there is none. Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run.

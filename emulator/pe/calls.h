@@ -32,14 +32,15 @@
   X(2, ASSERT_FAILED, "an assertion failed")                        \
   X(3, HALT, "the program halted")                                  \
   X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init") \
-  X(5, ABORT, "the program called abort")    \
+  X(5, ABORT, "the program called abort")                           \
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
 
 /// The program file: an ELF32 x86-64 executable at these link addresses, with the relocations kept (--emit-relocs). The loader moves text
-/// and WRAM to each PE's own place below 2 GiB; MRAM addresses stay.
+/// and WRAM to each PE's own place below 2 GiB; MRAM addresses stay. The mutexes do not lie right behind WRAM, so that what passes its end
+/// is noticed.
 #define PE_WRAM_ORIGIN 0x00000000
 #define PE_WRAM_BYTES 0x10000
-#define PE_ATOMIC_ORIGIN 0x00010000
+#define PE_ATOMIC_ORIGIN 0x0001F000
 #define PE_ATOMIC_BYTES 256
 #define PE_MRAM_ORIGIN 0x08000000
 #define PE_MRAM_BYTES 0x04000000

@@ -61,7 +61,7 @@ dpu_error_t dpuemu_window_release(struct dpu_rank_t *handle) {
 
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *handle) {
   return with_rank(handle, [](Rank &rank, const PinnedSet &) {
-    const dpu_error_t status = rank.begin_run();
+    const dpu_error_t status = rank.begin_run(~UINT64_C(0));
     if (status == DPU_OK && Machine::instance().is_strict()) rank.protect_run();
     return status;
   });

@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "guard.h"
@@ -73,10 +74,15 @@ dpu_error_t between_runs(const dpu_set_t &dpu_set, Act act) {
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program) {
   return load(dpu_set, program, [&](std::vector<char> &file) {
     if (binary_path == nullptr) return DPU_ERR_ELF_NO_SUCH_FILE;
-    std::ifstream stream(binary_path, std::ios::binary);
-    if (!stream) return DPU_ERR_ELF_NO_SUCH_FILE;
-    file.assign(std::istreambuf_iterator<char>(stream), {});
-    return DPU_OK;
+    const std::unique_ptr<FILE, int (*)(FILE *)> stream(std::fopen(binary_path, "rb"), std::fclose);
+    if (stream == nullptr) return DPU_ERR_ELF_NO_SUCH_FILE;
+    constexpr size_t kPieceBytes = 64 << 10;
+    for (size_t got = kPieceBytes, size = 0; got == kPieceBytes; size += got) {
+      file.resize(size + kPieceBytes);
+      got = std::fread(file.data() + size, 1, kPieceBytes, stream.get());
+      file.resize(size + got);
+    }
+    return std::ferror(stream.get()) ? DPU_ERR_ELF_INVALID_FILE : DPU_OK;  // a folder, say
   });
 }
 
@@ -125,6 +131,15 @@ struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
   dpu_t found;
   if (!Machine::instance().find(dpu, rank, found)) return nullptr;
   return as_handle(rank->rank->pes[dpu_index(found.chip, found.bank)].program);
+}
+
+dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set) {
+  return guarded([&] {
+    PinnedSet set;
+    const dpu_error_t status = set.pin(dpu_set);
+    for (Rank *rank : set.ranks()) rank->stop_run();
+    return status;
+  });
 }
 
 dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report) {

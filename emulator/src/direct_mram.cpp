@@ -27,37 +27,55 @@ void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   }
 }
 
-/// Inaccessible addresses from gs + 0 to gs + the end of MRAM; 0 if there are none.
+/// Inaccessible addresses for all that a 32-bit pointer and an operand of 16 bytes can reach from gs; 0 if there are none.
+constexpr uint64_t kGsBytes = (UINT64_C(4) << 30) + kPageBytes;
 uint64_t reserve_gs_range() {
-  void *reserved = mmap(nullptr, PE_MRAM_ORIGIN + kMramBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *reserved = mmap(nullptr, kGsBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
+}
+
+/// How much the next first touch makes accessible. A process has only so many mappings, so pages that lie apart come in larger and larger
+/// units: at most 2 * (kSmallUnits + kMediumUnits + 32) mappings per run.
+constexpr uint32_t kSmallUnits = 32, kMediumUnits = 32;
+constexpr uint64_t unit_bytes(uint32_t units) {
+  return units < kSmallUnits ? kPageBytes : units < kSmallUnits + kMediumUnits ? UINT64_C(64) << 10 : UINT64_C(2) << 20;
 }
 
 }  // namespace
 
 void set_gs_base(uint64_t base) { syscall(SYS_arch_prctl, ARCH_SET_GS, base); }
 
+DirectMram::~DirectMram() {
+  if (copy_base_ != 0) munmap(reinterpret_cast<void *>(copy_base_), kGsBytes);
+}
+
 bool DirectMram::reserve() {
   static const uint64_t shared_nowhere = reserve_gs_range();
   nowhere_base_ = shared_nowhere;
-  if (copy_base_ == 0) copy_base_ = reserve_gs_range();
   pages_.resize(kPages / 64);
-  return nowhere_base_ != 0 && copy_base_ != 0;
+  return nowhere_base_ != 0;
 }
 
 bool DirectMram::handle_fault(uint64_t address) {
   const uint64_t mram = gs_base() + PE_MRAM_ORIGIN;
   if (address < mram || address - mram >= kMramBytes) return false;
   if (!is_used_) {
+    if (copy_base_ == 0) copy_base_ = reserve_gs_range();
+    if (copy_base_ == 0) return false;
     is_used_ = true;
     set_gs_base(copy_base_);
     return true;
   }
-  const uint64_t page = (address - mram) / kPageBytes;
-  uint8_t *const bytes = copy() + page * kPageBytes;
-  if (is_loaded(page) || mprotect(bytes, kPageBytes, PROT_READ | PROT_WRITE) != 0) return false;
-  port_.read(page * kPageBytes, kPageBytes, bytes);
-  pages_[page / 64] |= UINT64_C(1) << (page % 64);
+  if (is_loaded((address - mram) / kPageBytes)) return false;
+  const uint64_t bytes = unit_bytes(units_), begin = (address - mram) / bytes * bytes;
+  if (mprotect(copy() + begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  ++units_;
+  for (uint64_t offset = begin; offset < begin + bytes; offset += kPageBytes) {
+    const uint64_t page = offset / kPageBytes;
+    if (is_loaded(page)) continue;
+    port_.read(offset, kPageBytes, copy() + offset);
+    pages_[page / 64] |= UINT64_C(1) << (page % 64);
+  }
   return true;
 }
 
@@ -68,12 +86,17 @@ uint64_t DirectMram::end() {
     for (uint64_t left = pages_[word]; left != 0; left &= left - 1, ++count) {
       const uint64_t offset = (word * 64 + static_cast<uint64_t>(std::countr_zero(left))) * kPageBytes;
       port_.write(offset, kPageBytes, copy() + offset);
-      madvise(copy() + offset, kPageBytes, MADV_DONTNEED);
-      mprotect(copy() + offset, kPageBytes, PROT_NONE);
     }
     pages_[word] = 0;
   }
+  // A copy that could not be closed would answer the next run with what is in it now.
+  madvise(copy(), kMramBytes, MADV_DONTNEED);
+  if (mprotect(copy(), kMramBytes, PROT_NONE) != 0) {
+    munmap(reinterpret_cast<void *>(copy_base_), kGsBytes);
+    copy_base_ = 0;
+  }
   is_used_ = false;
+  units_ = 0;
   return count;
 }
 

@@ -15,7 +15,9 @@ namespace dpuemu {
 
 class DirectMram {
  public:
-  /// Takes addresses, once. Returns whether there were any.
+  ~DirectMram();
+
+  /// Takes what every run needs. Returns whether it was there.
   bool reserve();
   /// For a run of this PE. Costs nothing unless the program makes a direct access. Requires reserve().
   void begin(const MramPort &port) { port_ = port; }
@@ -39,6 +41,7 @@ class DirectMram {
   bool is_used_ = false;
   uint64_t nowhere_base_ = 0, copy_base_ = 0;  // values for gs
   std::vector<uint64_t> pages_;                // bit set of the pages of the copy that are filled
+  uint32_t units_ = 0;                         // made accessible since the begin of the run
 };
 
 /// Sets the calling thread's gs.

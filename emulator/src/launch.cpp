@@ -67,11 +67,12 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
 
 /// Starts the members, whose ranks run already (Rank::begin_run). When all have ended the runs are ended, and then on_end(any fault) is
 /// called.
-void start_members(std::vector<Members> all, std::function<void(bool)> on_end) {
+void start_members(std::vector<Members> all, StopFlag stop, std::function<void(bool)> on_end) {
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
   batch.patience_seconds = machine.patience_seconds();
+  batch.is_stopped = std::move(stop);
   for (const Members &members : all) append_groups(members, batch.groups);
   const auto begin = std::chrono::steady_clock::now();
   batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, is_strict = batch.is_strict] {
@@ -93,11 +94,11 @@ void start_members(std::vector<Members> all, std::function<void(bool)> on_end) {
 }
 
 /// Begins the runs of all ranks or of none.
-dpu_error_t begin_runs(const std::vector<Members> &all) {
+dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop) {
   for (size_t i = 0; i < all.size(); ++i) {
-    const dpu_error_t status = all[i].rank->begin_run();
+    const dpu_error_t status = all[i].rank->begin_run(all[i].dpus, stop);
     if (status == DPU_OK) continue;
-    for (size_t j = 0; j < i; ++j) all[j].rank->end_run(0);
+    for (size_t j = 0; j < i; ++j) all[j].rank->cancel_run();
     return status;
   }
   return DPU_OK;
@@ -106,12 +107,13 @@ dpu_error_t begin_runs(const std::vector<Members> &all) {
 /// begin_runs and start_members; what goes wrong before PEs run ends the runs again.
 dpu_error_t begin_and_start(const std::vector<Members> &all, std::function<void(bool)> on_end) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
-  const dpu_error_t status = begin_runs(all);
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  const dpu_error_t status = begin_runs(all, stop);
   if (status != DPU_OK) return status;
   try {
-    start_members(all, std::move(on_end));
+    start_members(all, stop, std::move(on_end));
   } catch (...) {
-    for (const Members &members : all) members.rank->end_run(0);
+    for (const Members &members : all) members.rank->cancel_run();
     throw;
   }
   return DPU_OK;
@@ -147,7 +149,11 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     }
     transfers.push_back(std::move(transfer));
   }
-  if (!has_room) return DPU_ERR_SYSTEM;
+  if (!has_room) {
+    for (const Target &target : targets)
+      if (const Program *text = target.rank->pes[target.index].text) target.rank->places.set_text(target.index, text->text_bytes(), true);
+    return DPU_ERR_SYSTEM;
+  }
 
   std::atomic<bool> all_executable{true};
   parallel_for(targets.size(), Machine::instance().threads(), [&](uint64_t t) {

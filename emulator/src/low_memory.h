@@ -5,8 +5,9 @@
 
 namespace dpuemu {
 
-/// Inaccessible addresses below 2 GiB, aligned to 64 KiB, never given back. nullptr if there is no such gap left in the process.
-/// bytes: a multiple of 64 KiB.
+/// Inaccessible addresses below 2 GiB, aligned to 64 KiB. nullptr if there is no such gap in the process. bytes: a multiple of 64 KiB.
 uint8_t *reserve_low(uint64_t bytes);
+/// Gives them back.
+void release_low(uint8_t *begin, uint64_t bytes);
 
 }  // namespace dpuemu

@@ -21,6 +21,7 @@ enum class FaultKind : uint8_t {
   kFormat,       // printf with what it cannot print
   kDeadlock,
   kEndless,  // no waiting point for too long
+  kStopped,  // by the host, or for lack of its memory
   kProgram,  // the program itself said so (PE_FAULT_TABLE)
 };
 

@@ -73,8 +73,11 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
   const bool is_mram = mram_address < PE_MRAM_BYTES || mram_address - PE_MRAM_ORIGIN < PE_MRAM_BYTES;
   const bool wraps = !is_mram || offset + moved > PE_MRAM_BYTES;
   if (is_strict_) {
-    const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes at MRAM " + std::to_string(offset);
-    if ((mram_address | wram_address) & kWordMask) return fault(FaultKind::kDma, tasklet, call + ": an address is no multiple of 8");
+    const uint32_t wram_offset = wram_address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram));
+    const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, MRAM address " + hexadecimal(mram_address);
+    if (mram_address & kWordMask) return fault(FaultKind::kDma, tasklet, call + ": no multiple of 8");
+    if (wram_address & kWordMask)
+      return fault(FaultKind::kDma, tasklet, call + ", WRAM address " + hexadecimal(wram_offset) + ": no multiple of 8");
     if (moved != bytes) return fault(FaultKind::kDma, tasklet, call + ": the size must be a multiple of 8 from 8 to 2048");
     if (wraps) return fault(FaultKind::kDma, tasklet, call + ": beyond the end of MRAM");
   }

@@ -11,7 +11,7 @@ void PeClock::start() { *this = PeClock(); }
 void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
   computing_ |= 1u << tasklet;
   due_[tasklet] = issued_ + static_cast<double>(instructions);
-  instructions_ += instructions;
+  computing_instructions_[tasklet] = instructions;
 }
 
 void PeClock::transfer(uint32_t tasklet, uint32_t bytes, bool is_read) {
@@ -45,6 +45,7 @@ uint32_t PeClock::next() {
   if (computed_at < transferred_at || (computed_at == transferred_at && computed < transferred)) {
     issued_ = least_issued;
     now_ = computed_at;
+    instructions_ += computing_instructions_[computed];
     computing_ &= ~(1u << computed);
     return computed;
   }

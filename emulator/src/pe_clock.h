@@ -45,6 +45,7 @@ class PeClock {
   double engine_free_ = 0;                     // cycles
   uint64_t instructions_ = 0;                  // of all tasklets
   double due_[PE_MAX_TASKLETS] = {};           // computing: in issued_, transferring: in now_
+  uint64_t computing_instructions_[PE_MAX_TASKLETS] = {};
 };
 
 }  // namespace dpuemu

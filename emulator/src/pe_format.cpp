@@ -44,9 +44,14 @@ class Formatter {
     std::optional<int> precision;
     if (!take_number(next, spec, nullptr)) return kNoMemory;
     if (*next == '.') {
-      spec += *next++;
+      ++next;
       precision = 0;
-      if (!take_number(next, spec, &*precision)) return kNoMemory;
+      std::string digits;
+      if (!take_number(next, digits, &*precision)) return kNoMemory;
+      if (*precision >= 0)
+        spec += "." + digits;
+      else
+        precision.reset();  // as if there were none
     }
     std::string length;
     for (; *next != '\0' && std::strchr("hlztjL", *next) != nullptr; ++next) length += *next;
@@ -84,7 +89,7 @@ class Formatter {
     if (conversion == 's') {
       uint64_t word;
       if (!take(false, word)) return kNoMemory;
-      const uint64_t limit = precision && *precision >= 0 ? static_cast<uint64_t>(*precision) : kNoLimit;
+      const uint64_t limit = precision ? static_cast<uint64_t>(*precision) : kNoLimit;
       const std::optional<std::string> string = string_at(static_cast<uint32_t>(word), limit);
       if (!string) return "printf got a string that is not in the PE's memory";
       return append(spec + conversion, string->c_str());

@@ -7,48 +7,60 @@
 namespace dpuemu {
 namespace {
 
-// Per PE: 64 KiB of WRAM, the page of mutexes, a gap, text, a gap.
-constexpr uint64_t kStrideBytes = 0x40000;
+// Per PE: 64 KiB of WRAM, a gap, the page of mutexes, text; 64 KiB at least between the text and the next PE.
+constexpr uint64_t kStrideBytes = 0x50000;
 constexpr uint64_t kTextOffset = 0x20000;
 constexpr uint64_t kPageBytes = 0x1000;
-constexpr uint64_t kWramAndMutexBytes = PE_WRAM_BYTES + kPageBytes;
-static_assert(PE_ATOMIC_ORIGIN == PE_WRAM_BYTES && PE_ATOMIC_BYTES <= kPageBytes && kTextOffset + PE_TEXT_BYTES <= kStrideBytes);
+constexpr uint64_t kChunkBytes = kStrideBytes * RankPlaces::kPesPerChunk;
+static_assert(PE_ATOMIC_ORIGIN > PE_WRAM_BYTES && PE_ATOMIC_BYTES <= kPageBytes && PE_ATOMIC_ORIGIN + kPageBytes <= kTextOffset);
+static_assert(PE_ATOMIC_ORIGIN % kPageBytes == 0 && kTextOffset + PE_TEXT_BYTES + 0x10000 <= kStrideBytes);
 
 }  // namespace
 
 bool RankPlaces::reserve() {
-  // One stride more: text of the last PE ends where the next WRAM would begin.
-  if (base_ == nullptr) base_ = reserve_low(kStrideBytes * (kDpusPerRank + 1));
-  return base_ != nullptr;
+  for (uint8_t *&chunk : chunks_) {
+    if (chunk == nullptr) chunk = reserve_low(kChunkBytes);
+    if (chunk == nullptr) return false;
+  }
+  return true;
 }
 
 PePlace RankPlaces::of(uint32_t dpu_index) const {
-  uint8_t *const place = base_ + kStrideBytes * dpu_index;
+  uint8_t *const place = chunks_[dpu_index / kPesPerChunk] + kStrideBytes * (dpu_index % kPesPerChunk);
   return {place, place + kTextOffset};
 }
 
-bool RankPlaces::open_wram(uint32_t dpu_index) { return mprotect(of(dpu_index).wram, kWramAndMutexBytes, PROT_READ | PROT_WRITE) == 0; }
+bool RankPlaces::open_wram(uint32_t dpu_index) {
+  uint8_t *const wram = of(dpu_index).wram;
+  return mprotect(wram, PE_WRAM_BYTES, PROT_READ | PROT_WRITE) == 0 &&
+         mprotect(wram + PE_ATOMIC_ORIGIN, kPageBytes, PROT_READ | PROT_WRITE) == 0;
+}
 
 bool RankPlaces::set_text(uint32_t dpu_index, uint32_t bytes, bool executable) {
   return mprotect(of(dpu_index).text, bytes, executable ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE) == 0;
 }
 
 void RankPlaces::drop() {
-  if (base_ == nullptr) return;
-  const uint64_t bytes = kStrideBytes * (kDpusPerRank + 1);
-  madvise(base_, bytes, MADV_DONTNEED);
-  mprotect(base_, bytes, PROT_NONE);
+  for (uint8_t *chunk : chunks_) {
+    if (chunk == nullptr) continue;
+    madvise(chunk, kChunkBytes, MADV_DONTNEED);
+    mprotect(chunk, kChunkBytes, PROT_NONE);
+  }
 }
 
 bool Stacks::reserve() {
-  if (base_ == nullptr) base_ = reserve_low(uint64_t{PE_STACK_BLOCK_BYTES} * PE_MAX_TASKLETS);
+  if (base_ == nullptr) base_ = reserve_low(kBytes);
   return base_ != nullptr;
+}
+
+Stacks::~Stacks() {
+  if (base_ != nullptr) release_low(base_, kBytes);
 }
 
 void Stacks::set_usable(uint32_t usable_bytes) {
   if (usable_bytes == usable_bytes_) return;
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
-    uint8_t *const block = base_ + uint64_t{PE_STACK_BLOCK_BYTES} * i;
+    uint8_t *const block = reinterpret_cast<uint8_t *>(end(i)) - PE_STACK_BLOCK_BYTES;
     const uint32_t below = PE_STACK_BLOCK_BYTES - usable_bytes;
     mprotect(block, below, PROT_NONE);
     mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE);

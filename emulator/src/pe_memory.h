@@ -24,13 +24,20 @@ class RankPlaces {
   /// Forgets the contents and gives the memory back; nothing is accessible any more.
   void drop();
 
+  static constexpr uint32_t kPesPerChunk = 8;  // small pieces fit between what else a process has below 2 GiB
+
  private:
-  uint8_t *base_ = nullptr;
+  uint8_t *chunks_[kDpusPerRank / kPesPerChunk] = {};
 };
 
 /// The stacks of one running PE's tasklets.
 class Stacks {
  public:
+  Stacks() = default;
+  ~Stacks();
+  Stacks(const Stacks &) = delete;
+  Stacks &operator=(const Stacks &) = delete;
+
   /// Takes the addresses if that has not been done yet. Returns whether they are there.
   bool reserve();
   /// Makes the stacks usable, each `usable_bytes` (whole pages, at most kMostBytes) deep; what lies below is inaccessible.
@@ -44,7 +51,9 @@ class Stacks {
   static constexpr uint32_t kMostBytes = PE_STACK_BLOCK_BYTES - 4096;
 
  private:
-  uint64_t begin() const { return reinterpret_cast<uint64_t>(base_); }
+  /// With a block that stays inaccessible: no stack ends where something else begins.
+  static constexpr uint64_t kBytes = uint64_t{PE_STACK_BLOCK_BYTES} * (PE_MAX_TASKLETS + 1);
+  uint64_t begin() const { return reinterpret_cast<uint64_t>(base_) + PE_STACK_BLOCK_BYTES; }
   uint8_t *base_ = nullptr;
   uint32_t usable_bytes_ = 0;
 };

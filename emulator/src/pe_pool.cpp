@@ -1,7 +1,7 @@
 #include "pe_pool.h"
 
 #include <pthread.h>
-#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,17 +23,10 @@ constexpr std::chrono::milliseconds kWatchPeriod{100};
 
 struct Batch {
   PeBatch work;
-  size_t next = 0;       // group to be taken
-  size_t running = 0;    // groups taken and not ended
-  uint32_t endless = 0;  // PEs that the watch has ended
+  size_t next = 0;     // group to be taken
+  size_t running = 0;  // groups taken and not ended
 
-  /// One endless PE costs its patience, others after it little, and a program that never ends on any PE ends soon.
-  std::chrono::milliseconds patience() const {
-    if (is_given_up()) return kWatchPeriod;
-    return endless == 0 ? std::chrono::seconds(work.patience_seconds) : std::chrono::milliseconds(500);
-  }
-  bool is_given_up() const { return endless >= kMostEndless; }
-  static constexpr uint32_t kMostEndless = 8;
+  bool is_stopped() const { return work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed); }
 };
 
 /// A host thread and the places for the PEs it runs.
@@ -50,41 +43,31 @@ class Worker {
     prepare_thread_for_signals(target_);
   }
 
-  void run(const PeGroup &group, bool is_strict) {
+  void run(const PeGroup &group, const Batch &of) {
     PeRun *active[kChips];
     size_t count = 0;
     for (const PeTask &task : group) {
       PeRun &run = runs_[count];
-      run.begin(*task.pe, task.place, task.port, is_strict);
+      run.begin(*task.pe, task.place, task.port, of.work.is_strict);
       active[count++] = &run;
     }
     while (count != 0) {
       size_t left = 0;
       for (size_t i = 0; i < count; ++i)
-        if (advance(*active[i])) active[left++] = active[i];
+        if (advance(*active[i], of)) active[left++] = active[i];
       count = left;
     }
   }
 
-  /// Does not run the PEs.
-  static void give_up(const PeGroup &group) {
-    for (const PeTask &task : group) {
-      task.pe->has_run = true;
-      task.pe->report = {};
-      task.pe->fault = {FaultKind::kEndless, 0, "not started, since other PEs of the launch did not end"};
-    }
-  }
-
-  /// Called by the watch every period. Ends the tasklet that has been inside for too long.
+  /// Called by the watch every period. Ends a tasklet that has been inside for too long.
   void watch() {
     const uint64_t turn = target_.turns.load(std::memory_order_relaxed);
     const auto now = std::chrono::steady_clock::now();
     if (turn != watched_turn_ || batch == nullptr) {
       watched_turn_ = turn;
       watched_since_ = now;
-    } else if (now - watched_since_ >= batch->patience()) {
-      if (target_.overdue_turn.exchange(turn) != turn) ++batch->endless;
-      pthread_kill(thread_, SIGURG);  // again if the last one came just before the tasklet was entered
+    } else if (batch->is_stopped() || now - watched_since_ >= std::chrono::seconds(batch->work.patience_seconds)) {
+      end_tasklet(thread_, target_, turn);  // again if the last time was just before the tasklet was entered
     }
   }
 
@@ -92,12 +75,18 @@ class Worker {
 
  private:
   /// Runs the PE to the end of its next DMA. Returns whether it goes on after that.
-  bool advance(PeRun &run) {
+  bool advance(PeRun &run, const Batch &of) {
     target_.run = &run;
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
     PeRun::Step step;
-    do step = run.step(target_.door, target_.turns);
-    while (step == PeRun::Step::kOther);
+    do {
+      if (of.is_stopped()) run.stop();
+      try {
+        step = run.step(target_.door, target_.turns);
+      } catch (const std::bad_alloc &) {
+        step = run.fail_without_memory();
+      }
+    } while (step == PeRun::Step::kOther);
     // The program's first direct access has set gs on its way, perhaps just before the end of the run.
     gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
     return step == PeRun::Step::kTransferred;
@@ -131,11 +120,15 @@ class Pool {
       std::thread([this] { watch(); }).detach();
       has_watch_ = true;
     }
-    while (workers_.size() < threads) {
-      auto worker = std::make_unique<Worker>();
-      workers_.reserve(workers_.size() + 1);
-      std::thread([this, own = worker.get()] { work(*own); }).detach();
-      workers_.push_back(std::move(worker));
+    try {
+      while (workers_.size() < threads) {
+        auto worker = std::make_unique<Worker>();
+        workers_.reserve(workers_.size() + 1);
+        std::thread([this, own = worker.get()] { work(*own); }).detach();
+        workers_.push_back(std::move(worker));
+      }
+    } catch (const std::exception &) {
+      if (workers_.empty()) throw;  // else fewer threads do the same work
     }
     allowed_ = threads;
   }
@@ -151,9 +144,8 @@ class Pool {
       ++batch->running;
       if (++busy_ == 1) begun_.notify_one();
       worker.batch = batch.get();
-      const bool is_given_up = batch->is_given_up();
       lock.unlock();
-      is_given_up ? Worker::give_up(group) : worker.run(group, batch->work.is_strict);
+      worker.run(group, *batch);
       lock.lock();
       worker.batch = nullptr;
       --busy_;
@@ -189,8 +181,17 @@ class Pool {
 }  // namespace
 
 void start_pes(PeBatch batch, uint32_t threads) {
-  static Pool *const forever = new Pool;
-  forever->start(std::move(batch), threads);
+  static std::mutex mutex;
+  static Pool *pool = nullptr;
+  static pid_t owner = 0;
+  Pool *own;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (owner != getpid()) pool = new Pool;  // the threads of a parent process are not in its child
+    owner = getpid();
+    own = pool;
+  }
+  own->start(std::move(batch), threads);
 }
 
 }  // namespace dpuemu

@@ -1,8 +1,10 @@
 // The host threads that run PEs. They outlive every set, like those of thread_pool.h, and the process does not wait for them at its end.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "mram_port.h"
@@ -25,8 +27,9 @@ using PeGroup = std::vector<PeTask>;
 struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
-  uint32_t patience_seconds;     // a tasklet that makes no call for so long is in fault
-  std::function<void()> on_end;  // on one of the threads, when all PEs have ended
+  uint32_t patience_seconds;                            // a tasklet that makes no call for so long is in fault
+  std::shared_ptr<const std::atomic<bool>> is_stopped;  // when it becomes true, all PEs are in fault
+  std::function<void()> on_end;                         // on one of the threads, when all PEs have ended
 };
 
 /// Starts the batch on up to `threads` threads (all batches together, 32 at most), and returns. Throws std::bad_alloc or std::system_error

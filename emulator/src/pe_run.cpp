@@ -8,13 +8,14 @@
 #include <utility>
 
 namespace dpuemu {
-namespace {
 
 std::string hexadecimal(uint64_t value) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
   return text;
 }
+
+namespace {
 
 constexpr uint32_t kPageBytes = 4096;
 
@@ -118,6 +119,17 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
   return tasklet.state == State::kTransferring ? Step::kTransferred : Step::kOther;
 }
 
+void PeRun::stop() {
+  if (!has_ended_) fault(FaultKind::kStopped, 0, "stopped by the host");
+}
+
+PeRun::Step PeRun::fail_without_memory() {
+  pe_->fault.kind = FaultKind::kStopped;
+  pe_->fault.reason.clear();
+  if (!has_ended_) finish();
+  return Step::kEnded;
+}
+
 void PeRun::finish() {
   has_ended_ = true;
   pe_->report.instructions = clock_.instructions();
@@ -166,12 +178,13 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     case SIGTRAP:
       fault(FaultKind::kInstruction, tasklet, "an instruction that does not exist");
       return;
-    case SIGURG:
+    case SIGSEGV:
+    case SIGBUS:
+      break;
+    default:  // the watch
       fault(FaultKind::kEndless, tasklet,
             "no waiting point for too long: an endless loop, or a loop that waits for another tasklet's store");
       return;
-    default:
-      break;
   }
   if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) {
     fault(FaultKind::kStack, tasklet,
@@ -179,10 +192,13 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
   } else {
     const auto wram = reinterpret_cast<uint64_t>(place_.wram);
     // x86-64 reports no address for one that is not canonical.
-    const std::string where = address >= wram && address - wram < (UINT64_C(1) << 20)
-                                  ? "WRAM address " + hexadecimal(address - wram) + ", beyond its end"
-                                  : "address " + hexadecimal(address);
-    fault(FaultKind::kMemory, tasklet, "an access to " + where + ", which is not the PE's");
+    const uint64_t offset = address - wram;
+    if (address >= wram && offset < PE_WRAM_BYTES)
+      fault(FaultKind::kMemory, tasklet, "a jump to WRAM address " + hexadecimal(offset));
+    else if (address >= wram && offset < (UINT64_C(1) << 20))
+      fault(FaultKind::kMemory, tasklet, "an access to WRAM address " + hexadecimal(offset) + ", beyond its end");
+    else
+      fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", which is not the PE's");
   }
 }
 

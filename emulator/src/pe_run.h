@@ -17,6 +17,8 @@
 
 namespace dpuemu {
 
+std::string hexadecimal(uint64_t value);
+
 class PeRun {
  public:
   /// Takes the addresses that runs need. Returns whether there were any.
@@ -29,6 +31,11 @@ class PeRun {
   /// Goes on to the next call that takes effect. kTransferred: it was a DMA. kEnded: the run is over, and pe.report and pe.fault tell how.
   /// turns: counts the entries of tasklets.
   Step step(Door &door, std::atomic<uint64_t> &turns);
+
+  /// Ends the run with a fault at its next step.
+  void stop();
+  /// Ends the run with a fault after a step that threw std::bad_alloc.
+  Step fail_without_memory();
 
   /// In a signal handler of a tasklet's SIGSEGV: whether it can go on.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }

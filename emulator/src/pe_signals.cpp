@@ -4,43 +4,72 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <iterator>
 #include <mutex>
 #include <new>
 
 namespace dpuemu {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGURG};
+/// What the watch sends to a thread. Hardly anybody uses it, unlike the signals with names.
+int watch_signal() { return SIGRTMAX - 1; }
+
+/// Of one signal: who handled it before us, and, if someone has taken our place since, who that was.
+struct Handled {
+  int signal;
+  bool is_installed;
+  struct sigaction original, latest;
+};
+Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},  {SIGFPE, false, {}, {}},
+                     {SIGILL, false, {}, {}},  {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
 constexpr size_t kHandlerStackBytes = 256 << 10;
 
-struct sigaction previous_actions[std::size(kSignals)];
-
 __attribute__((tls_model("initial-exec"))) thread_local SignalTarget *current_target = nullptr;
+// A handler that was installed over ours may call ours: then it is the turn of whoever was before us.
+__attribute__((tls_model("initial-exec"))) thread_local int passing_on = 0;
+
+/// Whether an instruction of this thread raised it, rather than kill() or raise().
+bool is_synchronous(const siginfo_t *info) { return info->si_code > 0; }
+
+void end_process(int signal, bool is_repeated) {
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  if (!is_repeated) raise(signal);  // delivered when the handler returns
+}
 
 void pass_on(int signal, siginfo_t *info, void *context) {
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    if (kSignals[i] != signal) continue;
-    const struct sigaction &previous = previous_actions[i];
-    if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
-    if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
-    if (signal == SIGURG) return;  // ignored by default
-    struct sigaction end_process = {};
-    end_process.sa_handler = SIG_DFL;
-    sigaction(signal, &end_process, nullptr);  // what raised it is repeated
+  for (const Handled &entry : handled) {
+    if (entry.signal != signal) continue;
+    const struct sigaction &next = passing_on == 0 ? entry.latest : entry.original;
+    if (next.sa_handler == SIG_IGN && !is_synchronous(info)) return;
+    if (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN) return end_process(signal, is_synchronous(info) && signal != SIGTRAP);
+    ++passing_on;
+    if (next.sa_flags & SA_SIGINFO)
+      next.sa_sigaction(signal, info, context);
+    else
+      next.sa_handler(signal);
+    --passing_on;
   }
 }
 
 void on_signal(int signal, siginfo_t *info, void *context) {
-  SignalTarget *target = current_target;
-  if (target == nullptr || target->door.is_inside == 0) {
-    if (signal != SIGURG || target == nullptr) pass_on(signal, info, context);
-    return;
+  SignalTarget *const target = current_target;
+  const bool is_from_watch = signal == watch_signal() && target != nullptr && info->si_code == SI_TKILL && info->si_pid == getpid();
+  if (is_from_watch) {
+    if (target->door.is_inside == 0 || target->overdue_turn.load() != target->turns.load(std::memory_order_relaxed)) return;
+    return leave_by_signal(target->door, signal, 0, context);
   }
-  if (signal == SIGURG && target->overdue_turn.load() != target->turns.load(std::memory_order_relaxed)) return;
+  if (target == nullptr || target->door.is_inside == 0 || !is_synchronous(info)) return pass_on(signal, info, context);
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
   if (signal == SIGSEGV && target->run->handle_memory_fault(address)) return;
   leave_by_signal(target->door, signal, address, context);
+}
+
+sigset_t all_handled() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const Handled &entry : handled) sigaddset(&set, entry.signal != 0 ? entry.signal : watch_signal());
+  return set;
 }
 
 }  // namespace
@@ -54,26 +83,35 @@ void prepare_thread_for_signals(SignalTarget &target) {
   handler_stack.ss_sp = stack;
   handler_stack.ss_size = kHandlerStackBytes;
   sigaltstack(&handler_stack, nullptr);
-  sigset_t blocked;
+  sigset_t blocked, ours = all_handled();
   sigfillset(&blocked);
-  for (int signal : kSignals) sigdelset(&blocked, signal);
+  for (int signal = 1; signal < NSIG; ++signal)
+    if (sigismember(&ours, signal) == 1) sigdelset(&blocked, signal);
   pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
 void install_signal_handlers() {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
+  for (Handled &entry : handled) {
+    if (entry.signal == 0) entry.signal = watch_signal();
     struct sigaction now = {};
-    sigaction(kSignals[i], nullptr, &now);
+    sigaction(entry.signal, nullptr, &now);
     if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) continue;
-    previous_actions[i] = now;
+    if (!entry.is_installed) entry.original = now;
+    entry.latest = now;
+    entry.is_installed = true;
     struct sigaction ours = {};
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-    sigemptyset(&ours.sa_mask);
-    sigaction(kSignals[i], &ours, nullptr);
+    ours.sa_mask = all_handled();
+    sigaction(entry.signal, &ours, nullptr);
   }
+}
+
+void end_tasklet(pthread_t thread, SignalTarget &target, uint64_t turn) {
+  target.overdue_turn.store(turn);
+  pthread_kill(thread, watch_signal());
 }
 
 }  // namespace dpuemu

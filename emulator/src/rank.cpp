@@ -57,16 +57,23 @@ dpu_error_t Rank::close_window() {
   return DPU_OK;
 }
 
-dpu_error_t Rank::begin_run() {
+dpu_error_t Rank::begin_run(uint64_t members, StopFlag stop) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
   if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
   if (transfers_ + windows_ != 0) return DPU_ERR_MRAM_BUSY;
   is_running_ = true;
-  faulted_ = 0;
+  stop_ = std::move(stop);
+  faulted_before_run_ = faulted_;
+  faulted_ &= ~members;
   region_.protect(false);
   changed_.notify_all();  // transfers that wait for queued jobs now fail instead
   return DPU_OK;
+}
+
+void Rank::stop_run() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (is_running_ && stop_ != nullptr) stop_->store(true);
 }
 
 void Rank::protect_run() {
@@ -78,9 +85,16 @@ dpu_error_t Rank::end_run(uint64_t faulted) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!is_running_) return DPU_ERR_INTERNAL;
   is_running_ = false;
-  faulted_ = faulted;
+  faulted_ |= faulted;
   changed_.notify_all();
   return DPU_OK;
+}
+
+void Rank::cancel_run() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  is_running_ = false;
+  faulted_ = faulted_before_run_;
+  changed_.notify_all();
 }
 
 bool Rank::open_wram(uint32_t dpu_index) {

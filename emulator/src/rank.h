@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 
@@ -25,6 +26,9 @@ constexpr uint32_t dpu_index(uint32_t chip, uint32_t bank) { return chip * kBank
 struct PreparedBuffers {
   uint8_t *of_dpu[kDpusPerRank] = {};
 };
+
+/// Raised when a launch shall end before its PEs do.
+using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
 class Rank {
  public:
@@ -46,13 +50,17 @@ class Rank {
   /// Errors: DPU_ERR_INTERNAL if no window is open.
   dpu_error_t close_window();
 
-  /// The PEs take the MRAM and run, after the queued jobs. Errors: DPU_ERR_MRAM_BUSY while a transfer or window is open,
-  /// DPU_ERR_DPU_ALREADY_RUNNING.
-  dpu_error_t begin_run();
+  /// These PEs (by dpu_index) take the rank's MRAM and run, after the queued jobs; they are not in fault any more. Errors:
+  /// DPU_ERR_MRAM_BUSY while a transfer or window is open, DPU_ERR_DPU_ALREADY_RUNNING.
+  dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr);
+  /// Raises the flag that the run began with.
+  void stop_run();
   /// No access by anyone to the MRAM from now on until the host takes it (strict mode). Requires running PEs.
   void protect_run();
   /// Errors: DPU_ERR_INTERNAL if no PE runs.
   dpu_error_t end_run(uint64_t faulted);
+  /// As if begin_run had not been called: no PE has run.
+  void cancel_run();
 
   /// These PEs (by dpu_index) are not in fault any more.
   void forget_faults(uint64_t members);
@@ -112,10 +120,11 @@ class Rank {
   std::deque<QueuedJob> jobs_;
   bool is_working_ = false;  // a thread works on the jobs; it ends when there are none
   bool is_running_ = false;
+  StopFlag stop_;
   uint32_t detached_ = 0;
   uint32_t transfers_ = 0;
   uint32_t windows_ = 0;
-  uint64_t faulted_ = 0;  // by dpu_index
+  uint64_t faulted_ = 0, faulted_before_run_ = 0;  // by dpu_index
   dpu_error_t async_error_ = DPU_OK;
 };
 

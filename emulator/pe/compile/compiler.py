@@ -37,6 +37,7 @@ _MACHINE = [
     *("-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-tree-loop-distribute-patterns"),
     *(
         "-fno-stack-protector",
+        "-fstack-clash-protection",  # large frames touch the inaccessible page below the stack
         "-fcf-protection=none",
         "-fno-asynchronous-unwind-tables",
         "-fno-unwind-tables",
@@ -196,7 +197,10 @@ class Compiler:
             preprocessed.write_text(adapted, errors="surrogateescape")
             # printf's formats now name types that gcc thinks of as different.
             self.checked([standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)])
-        return counting.count(plain.read_text(errors="surrogateescape"))
+        code = plain.read_text(errors="surrogateescape")
+        if "@tpoff" in code:
+            raise CompileError(f"{source} has thread-local variables, but a DPU has none: use an array of tasklets")
+        return counting.count(code)
 
     def object(
         self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None

@@ -32,11 +32,12 @@ _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
     |
     -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as|openmp|split-stack|stack-protector
-          |use-ld|ms-extensions|modules|cf-protection|builtin|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
+          |stack-clash-protection|use-ld|ms-extensions|modules|cf-protection|builtin|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
           |instrument-functions)([-=].*)?$
     |
     -(static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
-    | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |
+    |
+    -l(m|c|gcc)$ | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |
     --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$
     """,
     re.VERBOSE,
@@ -160,6 +161,8 @@ def parse(words: list[str]) -> Options:
                 options.linker.append(word)
         elif word in _LINKER_TAKES_WORD:
             options.linker += [word, following(word)]
+        elif _DROPPED.match(word):
+            continue
         elif word.startswith(("-L", "-l")):
             options.linker.append(word)
         elif word in ("--version", "-dumpversion", "-dumpmachine", "-dumpfullversion", "--help") or word.startswith(
@@ -169,8 +172,6 @@ def parse(words: list[str]) -> Options:
             options.question.append(word)
         elif word in ("-v", "-###"):
             options.verbose = True
-        elif _DROPPED.match(word):
-            continue
         elif word in _TAKES_WORD:
             argument = following(word)
             options.compiler += [word, argument]

@@ -4,8 +4,8 @@ A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bit
 of long, so `long` becomes `long long` wherever it is not part of `long long` or `long double`, constants ending in L
 become LL, and builtins for long those for long long.
 
-A variable whose initialiser uses its own value has none: the SDK's compiler usually drops what depends on it, gcc takes
-what a register happens to hold. Here it is 0, always.
+An integer variable whose initialiser computes with its own value has none (SimplePIM has one): the SDK's compiler
+usually drops what depends on it, gcc takes what a register happens to hold. Here it is 0, always.
 
 Clang's pragmas that unroll the loop behind them become gcc's.
 """
@@ -30,8 +30,9 @@ MACROS = [
 # `long unsigned int long`.
 _TOKEN = re.compile(
     r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
+    |(?P<kept_type>\bdouble\s+long\b)
     |(?P<type>\blong\b(?:\s+(?:long|int|unsigned|signed|const|volatile|double)\b)*)
-    |(?P<number>(?<![\w.])(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?:[uU][lL]|[lL][uU]?)(?![\w.]))
+    |(?P<number>(?<![\w.])(?<![eEpP][+-])(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?:[uU][lL]|[lL][uU]?)(?![\w.]))
     |(?P<builtin>\b__builtin_(?:clz|ctz|popcount|ffs|parity|clrsb)l\b)
     """,
     re.VERBOSE | re.MULTILINE,
@@ -55,7 +56,8 @@ _UNROLL = re.compile(
     re.MULTILINE,
 )
 _NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE)
-# Where clang chooses: its factor for loops of unknown length.
+# Without a number clang unrolls loops of known length wholly and others by its choice; gcc must be told a number, and
+# a large one would make the others too long for IRAM.
 _UNROLL_DEFAULT = 8
 
 
@@ -65,24 +67,26 @@ def _unroll(found: re.Match[str]) -> str:
     return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
 
 
-_DECLARATION = re.compile(
-    r"""(?P<head>[;{}]\s*(?!(?:return|else|do|case|goto|typedef|sizeof)\b)(?:[A-Za-z_]\w*[\s*]+)+(?P<name>[A-Za-z_]\w*)\s*=)
-    (?P<value>[^;{}"']*)(?=;)""",
+# One scalar variable of an integer type, initialised by arithmetic on names and numbers alone: no call, comma, member,
+# string, sizeof or address, so that its own name in there can only be its own value.
+_SELF_INITIALISED = re.compile(
+    r"""(?P<head>[;{}]\s*(?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\s+)+
+      (?P<name>[A-Za-z_]\w*)\s*=)
+    (?P<value>(?:\s|\d\w*|[A-Za-z_]\w*(?!\s*\()|[-+*/%()|^~]|<<|>>)*)(?=;)""",
     re.VERBOSE,
 )
 
 
 def _without_itself(found: re.Match[str]) -> str:
-    # Members of that name, its address and its size are legal.
-    value = re.sub(r"\s*(\.|->|&|\(|\*)\s*", r"\1", found["value"])
-    legal_before = r"(?<![\w.&])(?<!->)(?<!sizeof\()(?<!sizeof )(?<!sizeof\*)"
-    uses_itself = re.search(rf"{legal_before}{found['name']}\b(?!\s*[(\w])", value)
-    return found["head"] + " 0" if uses_itself else found[0]
+    names = re.findall(r"[A-Za-z_]\w*", found["value"])
+    if found["name"] not in names or not {"sizeof", "_Alignof", "__alignof__", "typeof", "__typeof__"}.isdisjoint(names):
+        return found[0]
+    return found["head"] + " 0"
 
 
 def adapt(preprocessed: str) -> str | None:
     """Return the C source for gcc, or None if it needs no change."""
-    changed = _DECLARATION.sub(_without_itself, preprocessed)
+    changed = _SELF_INITIALISED.sub(_without_itself, preprocessed)
     if "unroll" in changed:
         changed = _NO_UNROLL.sub("#pragma GCC unroll 1", _UNROLL.sub(_unroll, changed))
     if "long" in changed or "__builtin_" in changed or re.search(r"\d[uU]?[lL]", changed):

@@ -27,7 +27,8 @@
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
 /// A pointer to MRAM: its value is a DPU address, 0x08000000 + the offset in bytes. WRAM pointers do not convert to it.
-#define __mram_ptr __seg_gs
+// (gcc takes the bare keyword for a type name right behind a for loop.)
+#define __mram_ptr __attribute__(()) __seg_gs
 
 /// MRAM objects. Only __mram and __mram_keep take initial values; the others keep what MRAM held when the program is loaded.
 #define __mram __mram_ptr __section(".mram") __dma_aligned __used
