@@ -203,8 +203,8 @@ class PeSet:
         raises Error.
 
         Raises Error if no program is loaded, if the PEs run already, and for a fault: then with a sentence about the
-        first PE, by number, that is in fault. The end of the program is not interrupted by Ctrl-C; a PE that computes
-        without end is in fault after `Machine.patience_seconds`.
+        first PE, by number, that is in fault. Ctrl-C stops the PEs; without it, a PE that computes without end is in
+        fault after `Machine.patience_seconds`.
         """
         self._core.launch(bool(wait))
         return self.report() if wait else None

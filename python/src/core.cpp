@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -336,6 +337,27 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   return rows;
 }
 
+/// Waits for `run`, and for Ctrl-C meanwhile: then the PEs are stopped, and KeyboardInterrupt follows their end. Requires a released GIL.
+template <class Run>
+dpu_error_t run_interruptibly(struct dpu_set_t set, Run run) {
+  constexpr std::chrono::milliseconds kPeriod{50};
+  std::future<dpu_error_t> end = std::async(std::launch::async, run);
+  bool is_interrupted = false;
+  while (end.wait_for(kPeriod) != std::future_status::ready) {
+    if (!is_interrupted) {
+      const nb::gil_scoped_acquire held;
+      is_interrupted = PyErr_CheckSignals() != 0;
+    }
+    if (is_interrupted) dpuemu_stop(set);
+  }
+  const dpu_error_t error = end.get();
+  if (is_interrupted) {
+    const nb::gil_scoped_acquire held;
+    throw nb::python_error();
+  }
+  return error;
+}
+
 using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
 
 class Set {
@@ -380,10 +402,13 @@ class Set {
   }
 
   void launch(bool waits) {
-    allocation_->use([&](struct dpu_set_t set) { check_run(dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS), set); });
+    allocation_->use([&](struct dpu_set_t set) {
+      const auto launch = [=] { return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS); };
+      check_run(waits ? run_interruptibly(set, launch) : launch(), set);
+    });
   }
   void sync() {
-    allocation_->use([&](struct dpu_set_t set) { check_run(dpu_sync(set), set); });
+    allocation_->use([&](struct dpu_set_t set) { check_run(run_interruptibly(set, [=] { return dpu_sync(set); }), set); });
   }
 
   nb::dict report() {

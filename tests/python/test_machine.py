@@ -62,7 +62,7 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
         "hugepages": False,
         "flush": True,
         "strict": False,
-        "patience_seconds": 60,
+        "patience_seconds": 10,
     }
     assert count == 3 * 64 - 2
     assert busy[0] == "ERR_DEVICE"

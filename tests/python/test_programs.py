@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -436,3 +438,21 @@ def test_programs_come_from_files_of_c(rank: pidcomm.PeSet, tmp_path: Path, monk
         rank.load(["main.c", "part.c"], options=["-DEXTRA=-1"])
     rank.launch()
     assert (rank.symbol("result").read(np.int32) == -5).all()
+
+
+ENDLESS = """
+int main(void) { for (volatile int i = 0;; ++i); }
+"""
+
+
+def test_ctrl_c_stops_the_pes(pes: pidcomm.PeSet) -> None:
+    pes.load(ENDLESS)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        pes.launch()
+    timer.join()
+    with pytest.raises(pidcomm.Error, match="in fault"):
+        pes.wait()
+    pes.load("int main(void) { return 0; }")
+    assert pes.launch().faulted_pes == 0
