@@ -23,14 +23,14 @@ uint64_t noise_word(uint64_t seed, uint64_t position) {
   return word;
 }
 
-/// What the PE and the host print for printed.h. long is wide on both sides, so the host's formats mean the same.
+/// What the PE and the host print for printed.def. long is wide on both sides, so the host's formats mean the same.
 std::string printed_by_host() {
   std::string out;
   char line[512];
 #define P(...)                                   \
   std::snprintf(line, sizeof line, __VA_ARGS__); \
   out += line;
-#include "programs/printed.h"
+#include "programs/printed.def"
 #undef P
   return out;
 }

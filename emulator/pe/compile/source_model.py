@@ -70,18 +70,17 @@ def _unroll(found: re.Match[str]) -> str:
 # One scalar variable of an integer type, initialised by arithmetic on names and numbers alone: no call, comma, member,
 # string, sizeof or address, so that its own name in there can only be its own value.
 _SELF_INITIALISED = re.compile(
-    r"""(?P<head>[;{}]\s*(?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\s+)+
+    r"""(?P<head>[;{}]\s*(?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\b\s*)+
       (?P<name>[A-Za-z_]\w*)\s*=)
-    (?P<value>(?:\s|\d\w*|[A-Za-z_]\w*(?!\s*\()|[-+*/%()|^~]|<<|>>)*)(?=;)""",
+    (?P<value>(?:\s|\d\w*\b|[A-Za-z_]\w*\b(?!\s*\()|[-+*/%()|^~<]|(?<!-)>)*)(?=;)""",
     re.VERBOSE,
 )
 
 
 def _without_itself(found: re.Match[str]) -> str:
-    names = re.findall(r"[A-Za-z_]\w*", found["value"])
-    if found["name"] not in names or not {"sizeof", "_Alignof", "__alignof__", "typeof", "__typeof__"}.isdisjoint(names):
-        return found[0]
-    return found["head"] + " 0"
+    names = set(re.findall(r"[A-Za-z_]\w*", found["value"]))
+    unevaluated = {"sizeof", "_Alignof", "__alignof__", "typeof", "__typeof__"}
+    return found["head"] + " 0" if found["name"] in names and not names & unevaluated else found[0]
 
 
 def adapt(preprocessed: str) -> str | None:

@@ -1,4 +1,4 @@
-// printf, puts, putchar. Topic 0: the lines of printed.h, 1: long, 2: a pointer, 3: puts and putchar, 4: all tasklets in turn.
+// printf, puts, putchar. Topic 0: the lines of printed.def, 1: long, 2: a pointer, 3: puts and putchar, 4: all tasklets in turn.
 #include <barrier.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ int main(void) {
   if (me() != 0) return 0;
   if (topic == 0) {
 #define P(...) printf(__VA_ARGS__);
-#include "printed.h"
+#include "printed.def"
 #undef P
   }
   if (topic == 1) printf("%ld %lu %lx\n", (int64_t)-1234567890123456789L, (uint64_t)18446744073709551615UL, (uint64_t)0x123456789ABCDEFUL);
