@@ -43,9 +43,6 @@ constexpr struct {
 #undef DPUEMU_FAULT_ROW
 };
 
-/// Of a bit of a virtual mutex, different for all bits in WRAM.
-uint32_t number_of_bit(uint32_t bits, uint32_t id) { return (bits % PE_WRAM_BYTES) * 8 + id; }
-
 const char kNotOwn[] = " was given an address that is not the PE's";
 
 }  // namespace
@@ -201,27 +198,32 @@ PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *argument
   return After::kGoOn;
 }
 
-PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments) {
+PeRun::VirtualMutex PeRun::virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments) {
   const auto *const mutexes = as<PeVirtualMutex>(own_bytes(arguments[0], sizeof(PeVirtualMutex)));
   const uint32_t id = arguments[1] & 0xFFFF;
-  uint8_t *const bits = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
-  if (bits == nullptr) return fault(FaultKind::kMutex, tasklet, std::string("vmutex_lock") + kNotOwn);
-  const auto bit = static_cast<uint8_t>(1 << id % 8);
-  if (*bits & bit) return wait(tasklet, WaitKind::kVirtualMutex, number_of_bit(mutexes->bits, id));
-  *bits |= bit;
+  uint8_t *const byte = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
+  if (byte == nullptr) {
+    fault(FaultKind::kMutex, tasklet, std::string("a vmutex") + kNotOwn);
+    return {};
+  }
+  return {byte, static_cast<uint8_t>(1 << id % 8), (mutexes->bits % PE_WRAM_BYTES) * 8 + id};
+}
+
+PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments) {
+  const VirtualMutex mutex = virtual_mutex_at(tasklet, arguments);
+  if (mutex.byte == nullptr) return After::kStay;
+  if (*mutex.byte & mutex.bit) return wait(tasklet, WaitKind::kVirtualMutex, mutex.number);
+  *mutex.byte |= mutex.bit;
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
-  const auto *const mutexes = as<PeVirtualMutex>(own_bytes(arguments[0], sizeof(PeVirtualMutex)));
-  const uint32_t id = arguments[1] & 0xFFFF;
-  uint8_t *const bits = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
-  if (bits == nullptr) return fault(FaultKind::kMutex, tasklet, std::string("vmutex_unlock") + kNotOwn);
-  const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, number_of_bit(mutexes->bits, id));
-  if (waiter != PE_MAX_TASKLETS)
+  const VirtualMutex mutex = virtual_mutex_at(tasklet, arguments);
+  if (mutex.byte == nullptr) return After::kStay;
+  if (const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, mutex.number); waiter != PE_MAX_TASKLETS)
     wake(waiter);
   else
-    *bits &= static_cast<uint8_t>(~(1 << id % 8));
+    *mutex.byte &= static_cast<uint8_t>(~mutex.bit);
   return After::kGoOn;
 }
 

@@ -76,6 +76,13 @@ class PeRun {
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
   /// The mutex at the address, nullptr (and a fault) if there is none.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
+  /// One bit of a vmutex, and its number, different for all bits in WRAM. No byte (and a fault) if there is none.
+  struct VirtualMutex {
+    uint8_t *byte = nullptr;
+    uint8_t bit = 0;
+    uint32_t number = 0;
+  };
+  VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
   After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read);
   void print(const char *bytes, size_t count);
 
