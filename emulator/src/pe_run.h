@@ -46,15 +46,15 @@ class PeRun {
   enum class State : uint8_t { kCalling, kTransferring, kWaiting, kEnded };
   enum class WaitKind : uint8_t { kBarrier, kMutex, kVirtualMutex, kSemaphore, kNotifier, kNotified };
   struct Tasklet {
-    uint64_t stack;
-    uint64_t result;        // of its call
-    uint64_t instructions;  // when it was last outside
-    uint32_t call;
-    uint32_t arguments[4];
-    State state;
-    WaitKind wait_kind;
-    uint32_t wait_key;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence;  // who came first
+    uint64_t stack = 0;
+    uint64_t result = 0;        // of its call
+    uint64_t instructions = 0;  // when it was last outside
+    uint32_t call = 0;
+    uint32_t arguments[4] = {};
+    State state = State::kEnded;
+    WaitKind wait_kind = WaitKind::kBarrier;
+    uint32_t wait_key = 0;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
+    uint64_t wait_sequence = 0;  // who came first; 0: waits for none of them
   };
   enum class After { kGoOn, kStay };  // the calling tasklet
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);

@@ -445,6 +445,24 @@ TEST(Launch_OfOneDpuLeavesTheOthersAlone) {
   CHECK_EQ(report_of(set.all[20]).pes, 1u);
 }
 
+TEST(Launch_PassesOverARankWithoutEnabledDpus) {
+  std::vector<uint32_t> absent;
+  for (uint32_t chip = 0; chip < 8; ++chip)
+    for (uint32_t bank = 0; bank < 8; ++bank) absent.push_back(place(1, chip, bank));
+  dpuemu_machine_t wanted = {};
+  wanted.ranks = 3;
+  wanted.threads = 2;
+  CHECK_OK(dpuemu_configure(&wanted, absent.data(), static_cast<uint32_t>(absent.size())));
+  dpu_set_t set;
+  CHECK_OK(dpu_alloc_ranks(3, nullptr, &set));
+  load(set, "other");
+  launch(set);
+  CHECK_OK(dpu_launch(set, DPU_ASYNCHRONOUS));
+  CHECK_OK(dpu_sync(set));
+  CHECK_EQ(report_of(set).pes, 128u);
+  CHECK_OK(dpu_free(set));
+}
+
 TEST(Launch_OfOneRankLeavesTheOtherAlone) {
   pe_machine(2);
   Loaded set(128, "other");

@@ -447,11 +447,15 @@ int main(void) { for (volatile int i = 0;; ++i); }
 
 def test_ctrl_c_stops_the_pes(pes: pidcomm.PeSet) -> None:
     pes.load(ENDLESS)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        pes.launch()
-    timer.join()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pes.launch()
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(pidcomm.Error, match="in fault"):
         pes.wait()
     pes.load("int main(void) { return 0; }")
