@@ -4,7 +4,6 @@
 #include <dpu_memory.h>
 #include <dpu_transfer_matrix.h>
 
-#include <bit>
 #include <memory>
 
 #include "guard.h"
@@ -104,8 +103,7 @@ dpu_error_t transfer_set(const PinnedSet &set, Move move, const Target &target, 
 /// The same buffer for all members of each rank.
 std::vector<PreparedBuffers> same_buffer(const PinnedSet &set, uint8_t *buffer) {
   std::vector<PreparedBuffers> all(set.ranks().size());
-  for (size_t i = 0; i < all.size(); ++i)
-    for (uint64_t members = set.members(i); members != 0; members &= members - 1) all[i].of_dpu[std::countr_zero(members)] = buffer;
+  for (size_t i = 0; i < all.size(); ++i) for_each_dpu(set.members(i), [&](uint32_t dpu) { all[i].of_dpu[dpu] = buffer; });
   return all;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -12,7 +11,6 @@
 #include "door.h"
 #include "host_ownership.h"
 #include "job_queue.h"
-#include "machine_settings.h"
 #include "pe_pool.h"
 #include "report_file.h"
 #include "thread_pool.h"
@@ -30,11 +28,6 @@ std::vector<Members> members_of(const PinnedSet &set) {
   std::vector<Members> all;
   for (size_t i = 0; i < set.ranks().size(); ++i) all.push_back({set.ranks()[i], set.members(i)});
   return all;
-}
-
-template <class Act>
-void for_each_dpu(uint64_t dpus, Act act) {
-  for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
 }
 
 bool have_programs(const std::vector<Members> &all) {

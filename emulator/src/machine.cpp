@@ -281,7 +281,7 @@ void Machine::prepare(const PinnedSet &set, uint8_t *buffer) {
   for (size_t i = 0; i < set.ranks().size(); ++i) {
     Rank &rank = *set.ranks()[i];
     PreparedBuffers &buffers = CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
-    for (uint64_t members = set.members(i); members != 0; members &= members - 1) buffers.of_dpu[std::countr_zero(members)] = buffer;
+    for_each_dpu(set.members(i), [&](uint32_t dpu) { buffers.of_dpu[dpu] = buffer; });
   }
 }
 
@@ -291,10 +291,7 @@ std::vector<PreparedBuffers> Machine::prepared(const PinnedSet &set) {
   for (size_t i = 0; i < out.size(); ++i) {
     const Rank &rank = *set.ranks()[i];
     const PreparedBuffers &buffers = CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
-    for (uint64_t members = set.members(i); members != 0; members &= members - 1) {
-      const int index = std::countr_zero(members);
-      out[i].of_dpu[index] = buffers.of_dpu[index];
-    }
+    for_each_dpu(set.members(i), [&](uint32_t dpu) { out[i].of_dpu[dpu] = buffers.of_dpu[dpu]; });
   }
   return out;
 }

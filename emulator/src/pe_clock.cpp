@@ -22,11 +22,6 @@ void PeClock::transfer(uint32_t tasklet, uint32_t bytes, bool is_read) {
   due_[tasklet] = std::max(engine_free_, begin + latency);
 }
 
-void PeClock::park(uint32_t tasklet) {
-  computing_ &= ~(1u << tasklet);
-  transferring_ &= ~(1u << tasklet);
-}
-
 uint32_t PeClock::next() {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   uint32_t computed = kNobody, transferred = kNobody;

@@ -27,8 +27,6 @@ class PeClock {
   void compute(uint32_t tasklet, uint64_t instructions);
   /// The tasklet waits for a DMA that it gives to the engine now.
   void transfer(uint32_t tasklet, uint32_t bytes, bool is_read);
-  /// The tasklet waits for no point in time.
-  void park(uint32_t tasklet);
 
   static constexpr uint32_t kNobody = UINT32_MAX;
   /// Goes on to the next point where a tasklet is done with what it does, and returns it, parked. Equal times: the lowest tasklet first.

@@ -66,9 +66,8 @@ void PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   direct_mram_.begin(port);
   clock_.start();
   stacks_.set_usable(usable_stack(program, is_strict));
-  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) tasklets_[i].state = State::kEnded;
+  std::fill(std::begin(tasklets_), std::end(tasklets_), Tasklet());
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    tasklets_[i] = {};
     tasklets_[i].stack = prepare_tasklet(stacks_.end(i), program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;

@@ -61,11 +61,6 @@ class Program {
     bool is_wide;      // 64 bits
     Area target;
   };
-  struct Image {
-    Area area;
-    std::vector<uint8_t> *bytes;
-    std::vector<Relocation> *relocations;
-  };
   friend class ElfReader;
 
   static uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }

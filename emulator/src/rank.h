@@ -4,6 +4,7 @@
 #include <dpu.h>
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -21,6 +22,12 @@ namespace dpuemu {
 
 /// Index of a DPU within its rank in the order of DPU_FOREACH.
 constexpr uint32_t dpu_index(uint32_t chip, uint32_t bank) { return chip * kBanks + bank; }
+
+/// act(dpu_index) for each DPU of a bit set.
+template <class Act>
+void for_each_dpu(uint64_t dpus, Act act) {
+  for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
+}
 
 /// Host buffers of a rank's next transfer, by dpu_index; nullptr: takes no part.
 struct PreparedBuffers {

@@ -146,16 +146,15 @@ class Compiler:
             raise CompileError(self._what_is_missing(), done.returncode)
         return done
 
+    def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run gcc for what it says; nobody else sees it."""
+        command = [*self.command, *arguments]
+        return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
     def _what_is_missing(self) -> str:
         source = self.temporary(".c")
         source.write_text("int x;\n")
-        probe = subprocess.run(
-            [*self.command, "-mx32", "-ffixed-r15", "-c", str(source), "-o", os.devnull],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
+        probe = self._ask("-mx32", "-ffixed-r15", "-c", str(source), "-o", os.devnull)
         if probe.returncode == 0:
             return ""
         reason = next((line for line in probe.stderr.splitlines() if line.strip()), f"exit code {probe.returncode}")
@@ -167,14 +166,7 @@ class Compiler:
     def include_flags(self) -> list[str]:
         """The headers of the DPU and, below them, gcc's freestanding ones."""
         if self._include is None:
-            answer = subprocess.run(
-                [*self.command, "-print-file-name=include"],
-                check=False,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-            )
-            self._include = answer.stdout.strip()
+            self._include = self._ask("-print-file-name=include").stdout.strip()
         return ["-nostdinc", "-isystem", str(PE_ROOT / "include"), "-isystem", self._include]
 
     def preprocess_flags(self, standard: str) -> list[str]:
@@ -268,14 +260,7 @@ class Compiler:
             objects.append(str(target))
         if not objects:
             raise CompileError(f"the runtime is missing from {PE_ROOT / 'runtime'}")
-        answer = subprocess.run(
-            [*self.command, "-print-prog-name=ar"],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        tool = shutil.which(answer.stdout.strip() or "ar")
+        tool = shutil.which(self._ask("-print-prog-name=ar").stdout.strip() or "ar")
         if tool is None:
             raise CompileError("the program ar of binutils is needed to compile DPU programs and was not found")
         done = subprocess.run([tool, "rcs", str(archive), *objects], check=False, stdin=subprocess.DEVNULL)

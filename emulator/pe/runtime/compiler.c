@@ -17,20 +17,14 @@ int __clrsbdi2(int64_t value) {
   return differing == 0 ? 63 : __builtin_clzll(differing) - 1;
 }
 
-double __powidf2(double base, int exponent) {
-  double power = 1;
-  for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; left >>= 1) {
-    if ((left & 1) != 0) power *= base;
-    base *= base;
+#define DEFINE_POWER(name, type)                                                                           \
+  type name(type base, int exponent) {                                                                     \
+    type power = 1;                                                                                        \
+    for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; left >>= 1) { \
+      if ((left & 1) != 0) power *= base;                                                                  \
+      base *= base;                                                                                        \
+    }                                                                                                      \
+    return exponent < 0 ? 1 / power : power;                                                               \
   }
-  return exponent < 0 ? 1 / power : power;
-}
-
-float __powisf2(float base, int exponent) {
-  float power = 1;
-  for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; left >>= 1) {
-    if ((left & 1) != 0) power *= base;
-    base *= base;
-  }
-  return exponent < 0 ? 1 / power : power;
-}
+DEFINE_POWER(__powidf2, double)
+DEFINE_POWER(__powisf2, float)
