@@ -78,13 +78,20 @@ typedef struct pidcomm_hypercube hypercube_manager;
 /* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products of
  * `conventional` may associate differently). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
  * that the caller has prepared for DPUs of the set are forgotten, and the transfers use the threads and flushes of the SDK, not those
- * given here. */
+ * given here.
+ * `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it (section V, table II: what does not
+ * apply to a collective is left out; without any it is carried out as by `conventional`). They are for shapes that the 8 lanes divide
+ * without a rest. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if the mask selects PEs of one
+ * entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends with DPU_ERR_DPU_FAULT;
+ * MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times the PEs that a group has
+ * in an entangled group. */
 typedef struct pidcomm_options {
   int technique;         /* pidcomm_technique; default: tile */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
-  size_t scratch_offset; /* reserved for techniques that need scratch MRAM; unused by tile and conventional */
+  size_t scratch_offset; /* from the MRAM heap base: where pr, pr+im and pr+im+cm may write as much as a PE's input is long, if PEs reorder
+                            before the host pass; an error if it is missing (0) then. Unused by tile and conventional */
 } pidcomm_options;
 
 /* One collective as a value. `host` is the input row array of scatter and broadcast, the output of gather and reduce. Fields that a
@@ -107,7 +114,14 @@ typedef struct pidcomm_trace {
   double seconds_plan;                                   /* checks and planning */
   double seconds_acquire;                                /* waiting for the ranks and taking ownership */
   double seconds_pass;                                   /* the host pass (conventional: the three phases below) */
-  double seconds_from_pes, seconds_host, seconds_to_pes; /* conventional: transfers and host work */
+  double seconds_from_pes, seconds_host, seconds_to_pes; /* conventional: transfers and host work; pr: the sweep into host memory (from),
+                                                            the one back, which does the host's work on its way (to) */
+  double seconds_load;                                   /* pr techniques: loading the reorder program */
+  double seconds_reorder;                                /* pr techniques: telling the PEs what to reorder, and their runs */
+  double seconds_launch;                                 /* of that, the runs; on emulated DIMMs what it took to emulate them */
+  uint64_t pe_loads, pe_launches;                        /* pr techniques: of the reorder program */
+  uint64_t pe_cycles;                                    /* of the slowest PE, summed over launches; modelled on emulated DIMMs */
+  uint64_t pe_bytes;                                     /* MRAM bytes that the PEs read and wrote */
   uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
   uint64_t host_bytes_read, host_bytes_written;          /* host rows; conventional: also its staging buffers */
   uint64_t staging_bytes;                                /* host memory used for staging, all threads */

@@ -6,17 +6,24 @@
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
+/* The three steps by which the PID-Comm paper (ISCA 2024, section V) leaves the conventional way, as bits of a set: PE-assisted reordering,
+ * in-register modulation, cross-domain modulation. */
+#define PIDCOMM_STEP_PR 1
+#define PIDCOMM_STEP_IM 2
+#define PIDCOMM_STEP_CM 4
+
 /* X(ENUM, code, name, takes an operator, input at the PEs (else in host rows), output at the PEs, input has N blocks (else one), output has
- * N blocks). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. */
-#define PIDCOMM_COLLECTIVES(X)                        \
-  X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1)             \
-  X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0) \
-  X(ALLREDUCE, 2, allreduce, 1, 1, 1, 0, 0)           \
-  X(ALLGATHER, 3, allgather, 0, 1, 1, 0, 1)           \
-  X(SCATTER, 4, scatter, 0, 0, 1, 1, 0)               \
-  X(GATHER, 5, gather, 0, 1, 0, 0, 1)                 \
-  X(REDUCE, 6, reduce, 1, 1, 0, 0, 0)                 \
-  X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0)
+ * N blocks, steps of the paper that apply). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. The steps are those
+ * of table II of the paper; CM of a reduction is for operators that treat every byte by itself. */
+#define PIDCOMM_COLLECTIVES(X)                           \
+  X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1, 7)             \
+  X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0, 7) \
+  X(ALLREDUCE, 2, allreduce, 1, 1, 1, 0, 0, 7)           \
+  X(ALLGATHER, 3, allgather, 0, 1, 1, 0, 1, 7)           \
+  X(SCATTER, 4, scatter, 0, 0, 1, 1, 0, 2)               \
+  X(GATHER, 5, gather, 0, 1, 0, 0, 1, 2)                 \
+  X(REDUCE, 6, reduce, 1, 1, 0, 0, 0, 3)                 \
+  X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0)
 
 /* X(ENUM, code, name, C type). Codes start at 16: 1, 2, 4 and 8 mean "an integer word of that many bytes". */
 #define PIDCOMM_TYPES(X)          \
@@ -42,10 +49,13 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* X(ENUM, code, name). Code 0 of an option always means "the library chooses". */
-#define PIDCOMM_TECHNIQUES(X) \
-  X(TILE, 1, "tile")          \
-  X(CONVENTIONAL, 2, "conventional")
+/* X(ENUM, code, name, steps of the paper that it takes). Code 0 of an option always means "the library chooses". */
+#define PIDCOMM_TECHNIQUES(X)           \
+  X(TILE, 1, "tile", 0)                 \
+  X(CONVENTIONAL, 2, "conventional", 0) \
+  X(PR, 3, "pr", 1)                     \
+  X(PR_IM, 4, "pr+im", 3)               \
+  X(PR_IM_CM, 5, "pr+im+cm", 7)
 
 /* X(ENUM, code, name, rank): the highest rank the machine can run is the default; rank 0 is never chosen by itself. */
 #define PIDCOMM_ISAS(X)         \

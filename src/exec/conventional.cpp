@@ -3,14 +3,12 @@
 #include <dpu_management.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <functional>
-#include <mutex>
 
 #include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/parallel.h"
+#include "exec/prepared_transfer.h"
 
 namespace pidcomm {
 
@@ -24,26 +22,6 @@ struct Rows {
   std::byte *in;
   std::byte *out;
   uint64_t in_bytes, out_bytes;
-};
-
-/// The SDK keeps one prepared buffer per DPU: hypercubes on one set take turns, and nobody's buffers are left behind.
-class PreparedTransfer {
- public:
-  explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement) : set_(set), turn_(mutex_of(placement.ranks.front())) {
-    clear();
-  }
-  ~PreparedTransfer() { clear(); }
-  PreparedTransfer(const PreparedTransfer &) = delete;
-  PreparedTransfer &operator=(const PreparedTransfer &) = delete;
-
- private:
-  static std::mutex &mutex_of(const struct dpu_rank_t *rank) {
-    static std::array<std::mutex, 64> mutexes;
-    return mutexes[std::hash<const void *>()(rank) / 64 % mutexes.size()];
-  }
-  void clear() { dpu_prepare_xfer(set_, nullptr); }
-  struct dpu_set_t set_;
-  std::lock_guard<std::mutex> turn_;
 };
 
 /// Moves `bytes` bytes between every PE's window and its row.
@@ -123,10 +101,7 @@ void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &p
   if (!is_direct) {
     const uint64_t in_bytes = plan.cube.pes * rows.in_bytes;
     const uint64_t out_bytes = to_host ? 0 : (out_is_per_pe ? plan.cube.pes : grouping.groups) * rows.out_bytes;
-    if (staging.size() < in_bytes + out_bytes) {
-      staging = Scratch();  // the old one goes first: both may not fit
-      staging = Scratch(in_bytes + out_bytes);
-    }
+    staging.require(in_bytes + out_bytes);
     rows.in = staging.data();
     rows.out = to_host ? host : staging.data() + in_bytes;
     trace.staging_bytes = in_bytes + out_bytes;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "error.h"
+#include "exec/pe_reorder.h"
 #include "exec/placement.h"
 #include "plan/request.h"
 
@@ -49,7 +50,13 @@ void check_device(dpu_error_t status, const std::string &doing) {
 void wait_for_set(struct dpu_set_t set, const Placement &placement) {
   const dpu_error_t status = dpu_sync(set);
   if (status == DPU_OK) return;
-  check_device(status, "waiting for earlier work of the set" + (status == DPU_ERR_INVALID_DPU_SET ? "" : faults_of(set, placement)));
+  std::string doing = "waiting for earlier work of the set";
+  if (status != DPU_ERR_INVALID_DPU_SET) {
+    doing += faults_of(set, placement);
+    if (has_reorder_program(placement.dpus.front()))
+      doing += "; these PEs have the program with which a collective reordered blocks: load yours again before a launch";
+  }
+  check_device(status, doing);
 }
 
 uint64_t heap_base_of(const Placement &placement) {

@@ -11,6 +11,7 @@
 #include "exec/device.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
+#include "exec/pe_reorder.h"
 #include "hostpass/address_map.h"
 #include "hostpass/audit.h"
 
@@ -39,12 +40,13 @@ int default_threads() {
 
 Options resolve(const pidcomm_options *options) {
   const bool is_coherent = rank_windows_are_coherent();
-  Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE};
+  Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE, 0};
   if (options != nullptr) {
     if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
     if (options->coherence != PIDCOMM_COHERENCE_DEFAULT) resolved.coherence = options->coherence;
     resolved.isa = options->isa;
     resolved.threads = options->threads;
+    resolved.scratch_offset = options->scratch_offset;
   }
   if (name_of_technique(resolved.technique) == nullptr)
     fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown", kTechniqueChoices);
@@ -115,9 +117,7 @@ struct Executor::CachedPlan {
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base) const {
     return request.collective == other.collective && dims == other.dims && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
-           (request.host == nullptr) == (other.host == nullptr) && options.technique == other_options.technique &&
-           options.isa == other_options.isa && options.threads == other_options.threads && options.coherence == other_options.coherence &&
-           heap_base == other_base;
+           (request.host == nullptr) == (other.host == nullptr) && options == other_options && heap_base == other_base;
   }
 };
 
@@ -133,7 +133,7 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
     for (std::byte *base : eg_base)
       for (uint64_t word = offset / kWordBytes; word < (offset + bytes) / kWordBytes; ++word) inside.insert(base + word_offset(word));
   };
-  add(plan.src, plan.in_pe_bytes);
+  add(plan.pass_src, plan.in_pe_bytes);
   add(plan.dst, plan.out_pe_bytes);
   uint64_t outside = 0;
   record.each_line([&](const std::byte *line) { outside += !inside.contains(line); });
@@ -171,7 +171,8 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
 
   const Stopwatch planning;
   const Options resolved = resolve(options);
-  const Plan &plan = plan_for(request, resolved, heap_base_of(placement_));
+  const uint64_t heap_base = heap_base_of(placement_);
+  const Plan &plan = plan_for(request, resolved, heap_base);
   trace.technique = resolved.technique;
   trace.threads = resolved.threads;
   trace.coherence = resolved.coherence;
@@ -189,31 +190,53 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
   std::byte *const host = static_cast<std::byte *>(request.host);
-  if (resolved.technique == PIDCOMM_TECHNIQUE_CONVENTIONAL) {
+  if (plan.stages && plan.path == Path::paper) {
+    const uint64_t bytes = Staging::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
+    staging_.require(bytes);
+    trace.staging_bytes = bytes;
+    trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
+    trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
+  }
+  if (plan.path == Path::sdk) {
     const Stopwatch pass;
     run_conventional(plan, set_, placement_, kernels_of(resolved.isa), host, staging_, trace);
     trace.seconds_pass = pass.seconds();
   } else {
-    const Stopwatch acquiring;
-    const Windows windows(placement_, mapped_);
-    trace.seconds_acquire += acquiring.seconds();
-    const Stopwatch pass;
-    run_host_pass(plan, host, windows, trace);
-    trace.seconds_pass = pass.seconds();
+    std::optional<PeReorder> pes;
+    if (plan.before || plan.after) pes.emplace(set_, placement_, heap_base, trace);
+    if (plan.before) pes->run(*plan.before, "scratch", trace);
+    run_on_windows(plan, host, trace);
+    if (plan.after) pes->run(*plan.after, "destination", trace);
   }
   trace.seconds_total = total.seconds();
 }
 
+void Executor::run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
+  const Stopwatch acquiring;
+  const Windows windows(placement_, mapped_);
+  trace.seconds_acquire += acquiring.seconds();
+  const Stopwatch pass;
+  run_host_pass(plan, host, windows, trace);
+  trace.seconds_pass = pass.seconds();
+}
+
 void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
-  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(), host, plan.options.threads};
+  const Staging staging = {staging_.data(), plan.in_pe_bytes / kWordBytes};
+  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(), host, staging, plan.options.threads};
   AuditRecord record;
   std::optional<AuditScope> scope;
+  record.ignore(staging_.data(), staging_.data() + staging_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, windows.columns(), plan.src, plan.in_pe_bytes, pass.threads);
+    flush_window(pass.kernels, windows.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  trace.staging_bytes = plan.tile ? run_tile(pass) : run_staged(pass);
+  if (plan.staged) trace.staging_bytes += run_staged(pass);
+  for (const Sweep &sweep : plan.sweeps) {
+    const Stopwatch sweeping;
+    trace.staging_bytes += run_sweep(pass, sweep);
+    if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+  }
   if (!scope) return;
   record.summarise(trace);
   trace.lines_outside = lines_outside(record, plan, windows.eg_base());

@@ -43,6 +43,7 @@ class Executor {
     std::vector<Column> columns;
   };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  void run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace);
   void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
@@ -52,7 +53,7 @@ class Executor {
   MappedEgs mapped_;  // of the last windows: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
-  Scratch staging_;                                       // of the conventional technique, kept between calls
+  Scratch staging_;                                       // of techniques that go through host memory, kept between calls
 };
 
 }  // namespace pidcomm

@@ -25,6 +25,15 @@ std::vector<Column> columns_of(std::vector<std::byte *> eg_base) {
   return columns;
 }
 
+uint64_t Staging::bytes_for(uint64_t egs, uint64_t words) {
+  return (egs + 2 * kPairEgs - 1) / (2 * kPairEgs) * uint64_t{kPairEgs} * words * kLineStride;
+}
+
+std::byte *Staging::line(uint32_t eg, uint64_t word) const {
+  const uint64_t pair = uint64_t{eg} / (2 * kPairEgs) * kPairEgs + eg % kPairEgs;
+  return base + (pair * words + word) * kLineStride + eg / kPairEgs % 2 * kLineBytes;
+}
+
 bool streams_rows(const Plan &plan) {
   constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
   return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;

@@ -1,4 +1,4 @@
-// The host passes: carry out the affine and the staged form of a plan over acquired windows.
+// The host passes: carry out the sweeps and the staged form of a plan over acquired windows.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,28 @@
 
 namespace pidcomm {
 
+/// Lines of every entangled group in host memory, in host order: `words` of each, at a stride of kLineStride, so that the lines of banks d
+/// and d + 4 are neighbours as in a region.
+struct Staging {
+  std::byte *base;
+  uint64_t words;
+
+  static uint64_t bytes_for(uint64_t egs, uint64_t words);
+  std::byte *line(uint32_t eg, uint64_t word) const;
+};
+
 /// Everything a pass touches. eg_base[e] is the line of MRAM word 0 of entangled group e.
 struct HostPass {
   const Plan &plan;
   const Kernels &kernels;
   const std::vector<std::byte *> &eg_base;
   std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
+  Staging staging;  // if the plan stages
   int threads;
 };
 
-/// Carries out plan.tile. Returns the bytes of host memory used for staging, all threads.
-uint64_t run_tile(const HostPass &pass);
+/// Carries out one of plan.sweeps. Returns the bytes of host memory used for scratch, all threads.
+uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 
 /// Carries out plan.staged. Returns likewise.
 uint64_t run_staged(const HostPass &pass);

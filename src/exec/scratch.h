@@ -12,6 +12,14 @@ class Scratch {
   Scratch() = default;
   explicit Scratch(std::size_t bytes)
       : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
+
+  /// Makes it as large as that, if it is not; the contents are lost then.
+  void require(std::size_t bytes) {
+    if (bytes_ >= bytes) return;
+    *this = Scratch();  // the old one goes first: both may not fit
+    *this = Scratch(bytes);
+  }
+
   std::byte *data() const { return data_.get(); }
   std::size_t size() const { return bytes_; }
 

@@ -12,7 +12,13 @@ std::mutex g_scope_mutex;
 
 }  // namespace
 
+void AuditRecord::ignore(const std::byte *begin, const std::byte *end) {
+  ignored_begin_ = begin;
+  ignored_end_ = end;
+}
+
 void AuditRecord::note(LineEvent event, const std::byte *line) {
+  if (line >= ignored_begin_ && line < ignored_end_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   Counts &counts = lines_[reinterpret_cast<uintptr_t>(line)];
   switch (event) {

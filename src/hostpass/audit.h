@@ -15,6 +15,9 @@ enum class LineEvent { load, store, flush, prefetch };
 /// Thread-safe. At most one record is current in the process; an AuditScope makes one so.
 class AuditRecord {
  public:
+  /// Lines in [begin, end) are not on record: host memory that passes use like lines.
+  void ignore(const std::byte *begin, const std::byte *end);
+
   /// Notes an event on the 64-byte line at `line`.
   void note(LineEvent event, const std::byte *line);
 
@@ -31,6 +34,7 @@ class AuditRecord {
   struct Counts {
     uint64_t loads, stores, flushes, prefetches, loads_unflushed;
   };
+  const std::byte *ignored_begin_ = nullptr, *ignored_end_ = nullptr;
   std::mutex mutex_;
   std::unordered_map<uintptr_t, Counts> lines_;
 };

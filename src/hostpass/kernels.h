@@ -31,22 +31,24 @@ struct Step {
   uint32_t word, count;
 };
 
-/// Lines that wait to be stored: those of item i from lines + i * kItemScratchBytes on.
+/// Lines that wait to be stored: those of item i from lines + i * kItemScratchBytes on, `step.count` of each version. A version is for a
+/// block of every destination; there is one, for all streams, or a power of two.
 struct Store {
   const std::byte *lines;
   Step step;
+  uint32_t versions;
 };
 
-/// The functions that depend on element type and operator. Lines are in PIM order for byte-wise operators and in host order (word i is
-/// lane i) otherwise.
+/// The functions that depend on element type and operator.
 struct Reducer {
   /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The sums of item i
   /// begin at sums + i * kItemScratchBytes, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is
-  /// stored on the way, to every stream of every item.
-  void (*accumulate)(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
+  /// stored on the way, to all streams of every item. The second one transposes lines when it has loaded them.
+  void (*accumulate[2])(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
+  /// Lines are in PIM order for byte-wise operators and in host order (word i is lane i) otherwise.
   void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
-  /// into (op)= from, `bytes` bytes in host order, a multiple of 8; both may be unaligned.
+  /// into (op)= from, `bytes` bytes, a multiple of 8, in host order, or in any if the operator is byte-wise; both may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
 };
 
@@ -67,9 +69,11 @@ struct TileCall {
       kStepWords;         // of the first step, such that the others meet host rows at a multiple of a line; kStepWords if that is so anyway
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
   uint32_t lane_mask;
-  uint32_t keep_lanes;  // from_host with one stream to store: lanes whose bytes in memory stay as they are
-  bool bytewise;
-  bool streams_rows;  // to_host: rows are stored past the caches where they are aligned
+  uint32_t keep_lanes;    // from_host with one stream to store: lanes whose bytes in memory stay as they are
+  bool host_order;        // of lines between load and store; else PIM order
+  bool load_transposes;   // lines come in the other order
+  bool store_transposes;  // lines go in the other order (rotated passes only: the others know)
+  bool streams_rows;      // to_host: rows are stored past the caches where they are aligned
   const Reducer *reducer;
   std::byte *scratch;  // kScratchBytes, aligned to 64
 };

@@ -13,6 +13,8 @@
 //   Line swap_lanes<Bit>(Line)                   PIM order: lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
 //   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l]; control = lane_control(map)
+//   Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
+// A map has byte l for lane l.
 
 constexpr int kMaxTileLines = 8;
 
@@ -158,22 +160,31 @@ constexpr uint32_t kItemScratchLines = kItemScratchBytes / sizeof(Line);
 /// Stores the first scratch lines of every item to all its streams.
 void put_everywhere(const TileCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemScratchLines, 0, call.out_count); }
 
+/// Stores `copies` versions of the step's lines, the first of every item's scratch: version(line, n) to block n of every destination.
+template <class Version>
+void put_versions(const TileCall &call, Step step, uint32_t copies, const Version &version) {
+  Line lines[kMaxItems][kStepWords];
+  for (uint32_t n = 0; n < copies; ++n) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w) lines[i][w] = version(lines_of(call, i)[w], n);
+    for (uint32_t o = n * call.out_neighbours; o < call.out_count; o += copies * call.out_neighbours)
+      put_streams(call, step, lines[0], kStepWords, o, o + call.out_neighbours);
+  }
+}
+
 void pass_spread(const TileCall &call) {
   const uint32_t copies = 1u << count_bits(call.lane_mask);
+  decltype(Isa::lane_control(0)) controls[8];
+  for (uint32_t copy = 0; copy < copies; ++copy) {
+    const uint32_t from = deposit_bits(copy, call.lane_mask);
+    uint64_t map = 0;
+    for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
+    controls[copy] = Isa::lane_control(map);
+  }
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
       for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = next_line(call, call.items[i].in[0], step.word + w);
-    Line copied[kMaxItems][kStepWords];
-    for (uint32_t copy = 0; copy < copies; ++copy) {
-      const uint32_t from = deposit_bits(copy, call.lane_mask);
-      uint64_t map = 0;
-      for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
-      const auto control = Isa::lane_control(map);
-      for (uint32_t i = 0; i < call.item_count; ++i)
-        for (uint32_t w = 0; w < step.count; ++w) copied[i][w] = Isa::shuffle_lanes(lines_of(call, i)[w], control);
-      for (uint32_t o = copy * call.out_neighbours; o < call.out_count; o += copies * call.out_neighbours)
-        put_streams(call, step, copied[0], kStepWords, o, o + call.out_neighbours);
-    }
+    put_versions(call, step, copies, [&](Line line, uint32_t copy) { return Isa::shuffle_lanes(line, controls[copy]); });
   });
 }
 
@@ -295,24 +306,30 @@ Visit visit_after(const TileCall &call, Step step, uint32_t index, uint32_t late
   return {v / blocks * members * blocks + v % blocks, {word, left < step.count ? left : step.count}};
 }
 
-/// Streams to store by the time that `visited` of `members` are loaded.
-uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t members) {
+/// Streams to store by the time that `visited` of `visits` are done.
+uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t visits) {
   const uint32_t pairs = call.out_count / call.out_neighbours;
-  return pairs * visited / members * call.out_neighbours;
+  return pairs * visited / visits * call.out_neighbours;
 }
 
-template <class T, int Op, bool Bytewise, int Members>
+/// Where the lines of an item that wait for stream o begin.
+const Line *waiting_lines(const TileCall &call, const Store &store, uint32_t item, uint32_t o) {
+  const uint32_t version = o / call.out_neighbours & (store.versions - 1);
+  return reinterpret_cast<const Line *>(store.lines) + item * kItemScratchLines + version * store.step.count;
+}
+
+template <class T, int Op, bool Transposes, int Members>
 void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
-  const uint32_t members = call.in_count / blocks;
+  const uint32_t visits = call.in_count / Members;
   const uint32_t visit_lines = Members * call.item_count * step.count;
   const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
-  for (uint32_t index = 0; index < call.in_count / Members; ++index) {
+  for (uint32_t index = 0; index < visits; ++index) {
     const uint32_t member = index / blocks * Members, block = index % blocks;
     const uint32_t s = member * blocks + block;
     const Visit ahead = visit_after(call, step, index, later, Members, blocks);
-    const bool stores = store != nullptr && block == blocks - 1;
-    const uint32_t first_out = stores ? share_of_streams(call, member, members) : 0;
-    const uint32_t last_out = stores ? share_of_streams(call, member + Members, members) : 0;
+    const bool stores = store != nullptr;
+    const uint32_t first_out = stores ? share_of_streams(call, index, visits) : 0;
+    const uint32_t last_out = stores ? share_of_streams(call, index + 1, visits) : 0;
     const uint32_t words = stores && store->step.count > step.count ? store->step.count : step.count;
     for (uint32_t w = 0; w < words; ++w) {
       if (w < step.count) {
@@ -323,7 +340,7 @@ void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32
           for (uint32_t m = 0; m < Members; ++m) {
             if (w < ahead.step.count) Isa::prefetch_line(line_at(in[ahead.first_stream + m * blocks], ahead.step.word + w));
             Line next = Isa::load_line(line_at(in[s + m * blocks], step.word + w));
-            if constexpr (!Bytewise) next = Isa::transpose(next);
+            if constexpr (Transposes) next = Isa::transpose(next);
             line = m == 0 ? (member == 0 ? next : combine_lines<T, Op>(*sum, next)) : combine_lines<T, Op>(line, next);
           }
           *sum = line;
@@ -332,19 +349,18 @@ void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32
       if (stores && w < store->step.count)  // a share of what waits, so that reads and writes alternate
         for (uint32_t o = first_out; o < last_out; ++o)
           for (uint32_t i = 0; i < call.item_count; ++i)
-            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w),
-                            reinterpret_cast<const Line *>(store->lines)[i * kItemScratchLines + w]);
+            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), waiting_lines(call, *store, i, o)[w]);
     }
   }
 }
 
-template <class T, int Op, bool Bytewise>
+template <class T, int Op, bool Transposes>
 void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t members = call.in_count / blocks;
-  const auto function = members % 8 == 0   ? accumulate_members<T, Op, Bytewise, 8>
-                        : members % 4 == 0 ? accumulate_members<T, Op, Bytewise, 4>
-                        : members % 2 == 0 ? accumulate_members<T, Op, Bytewise, 2>
-                                           : accumulate_members<T, Op, Bytewise, 1>;
+  const auto function = members % 8 == 0   ? accumulate_members<T, Op, Transposes, 8>
+                        : members % 4 == 0 ? accumulate_members<T, Op, Transposes, 4>
+                        : members % 2 == 0 ? accumulate_members<T, Op, Transposes, 2>
+                                           : accumulate_members<T, Op, Transposes, 1>;
   function(call, step, sums, blocks, store);
 }
 
@@ -382,7 +398,7 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
 
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-  return {accumulate<T, Op, Bytewise>, fold_lanes<T, Op, Bytewise>, combine<T, Op>};
+  return {{accumulate<T, Op, false>, accumulate<T, Op, true>}, fold_lanes<T, Op, Bytewise>, combine<T, Op>};
 }
 
 /// An entry of Kernels::reducers; no functions where the operator is not defined for the type.
@@ -427,24 +443,33 @@ void exchange_sums_in(const TileCall &call, Step step) {
 }
 template <int Mask>
 void exchange_sums(const TileCall &call, Step step) {
-  call.bytewise ? exchange_sums_in<Mask, PimOrder>(call, step) : exchange_sums_in<Mask, HostOrder>(call, step);
+  call.host_order ? exchange_sums_in<Mask, HostOrder>(call, step) : exchange_sums_in<Mask, PimOrder>(call, step);
 }
 
 void transpose_lines(Line *lines, uint32_t count) {
   for (uint32_t w = 0; w < count; ++w) lines[w] = Isa::transpose(lines[w]);
 }
 
+/// Sums of a step: see Reducer::accumulate.
+void accumulate_step(const TileCall &call, Step step, Line *sums, uint32_t blocks, const Store *store) {
+  call.reducer->accumulate[call.load_transposes](call, step, bytes_of(sums), blocks, store);
+}
+
+/// The sums of a step combined pairwise, over `blocks` blocks of an item, into the first.
+void combine_blocks(const TileCall &call, Step step, Line *sums, uint32_t blocks) {
+  for (uint32_t pace = 1; pace < blocks; pace *= 2)
+    for (uint32_t i = 0; i < blocks; i += 2 * pace)
+      call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
+}
+
 void pass_fold_blocks(const TileCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
   each_step<kFoldStepWords>(call, [&](Step step) {
-    call.reducer->accumulate(call, step, call.scratch, blocks, nullptr);
+    accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
     PIDCOMM_BY_LANE_MASK(exchange_sums, call, step);
     for (uint32_t item = 0; item < call.item_count; ++item) {
-      Line *const sums = lines_of(call, item);
-      for (uint32_t pace = 1; pace < blocks; pace *= 2)
-        for (uint32_t i = 0; i < blocks; i += 2 * pace)
-          call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
-      if (!call.bytewise) transpose_lines(sums, step.count);
+      combine_blocks(call, step, lines_of(call, item), blocks);
+      if (call.host_order) transpose_lines(lines_of(call, item), step.count);
     }
     put_everywhere(call, step);
   });
@@ -455,35 +480,162 @@ void fold_sums(const TileCall &call, Step step, Line *sums, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const lines = sums + i * kItemScratchLines;
     call.reducer->fold_lanes(bytes_of(lines), step.count, call.lane_mask);
-    if (call.bytewise != to_pim_order) transpose_lines(lines, step.count);
+    if (call.host_order == to_pim_order) transpose_lines(lines, step.count);
   }
+}
+
+/// Stores all that waits.
+void put_waiting(const TileCall &call, const Store &store) {
+  for (uint32_t o = 0; o < call.out_count; o += call.out_neighbours)
+    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemScratchLines, o, o + call.out_neighbours);
 }
 
 /// The lines of a step are stored while those of the next one are loaded.
 void pass_fold_lanes(const TileCall &call) {
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
-  Store store = {nullptr, {0, 0}};
+  Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
   each_step(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
-    call.reducer->accumulate(call, step, bytes_of(sums), 1, store.lines == nullptr ? nullptr : &store);
+    accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
     fold_sums(call, step, sums, true);
-    store = {bytes_of(sums), step};
+    store = {bytes_of(sums), step, 1};
   });
-  put_streams(call, store.step, reinterpret_cast<const Line *>(store.lines), kItemScratchLines, 0, call.out_count);
+  put_waiting(call, store);
+}
+
+/// Stores the first scratch lines of every item, in host order, to host rows: stream o receives the o-th of the lanes in a mask.
+void put_words(const TileCall &call, Step step, uint32_t lanes) {
+  for (uint32_t i = 0; i < call.item_count; ++i) {
+    for (uint32_t o = 0; o < call.out_count; ++o) {
+      const uint32_t lane = deposit_bits(o, lanes);
+      for (uint32_t w = 0; w < step.count; ++w)
+        store_word(host_word(call.items[i].out[o], step.word + w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
+    }
+  }
 }
 
 void pass_fold_to_host(const TileCall &call) {
   each_step(call, [&](Step step) {
-    call.reducer->accumulate(call, step, call.scratch, 1, nullptr);
+    accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
     fold_sums(call, step, lines_of(call, 0), false);
+    put_words(call, step, ~call.lane_mask & 7);
+  });
+}
+
+// ---- after PE-assisted reordering ----
+
+/// Rotates lines over the lanes of their groups, in the order that the call works in.
+class Rotation {
+ public:
+  explicit Rotation(const TileCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
+    for (uint32_t slot = 0; slot < slots_; ++slot) {
+      uint64_t map = 0;
+      for (uint32_t lane = 0; lane < 8; ++lane) {
+        const uint32_t rank = extract_bits(lane, call.lane_mask);
+        const uint32_t from = deposit_bits((rank - slot) & (slots_ - 1), call.lane_mask);
+        map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
+      }
+      lanes_[slot] = Isa::lane_control(map);
+      words_[slot] = Isa::word_control(map);
+    }
+  }
+
+  uint32_t slots() const { return slots_; }
+
+  /// What the lane of rank c has goes to the lane of rank c + slot.
+  Line rotated(Line line, uint32_t slot) const {
+    return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : Isa::shuffle_lanes(line, lanes_[slot]);
+  }
+
+ private:
+  uint32_t slots_;
+  bool is_host_order_;
+  decltype(Isa::lane_control(0)) lanes_[8];
+  decltype(Isa::word_control(0)) words_[8];
+};
+
+/// A line on its way from or to where the other order is used.
+Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
+
+void pass_rotate(const TileCall &call) {
+  const Rotation rotation(call);
+  Line lines[2 * kMaxTileLines];
+  for (uint32_t w = 0; w < call.words; ++w) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
-      for (uint32_t o = 0; o < call.out_count; ++o) {
-        const uint32_t lane = deposit_bits(o, ~call.lane_mask & 7);
-        for (uint32_t w = 0; w < step.count; ++w)
-          store_word(host_word(call.items[i].out[o], step.word + w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
+      const TileItem &streams = call.items[i];
+      for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line<&Isa::prefetch_far>(call, streams.in[s], w);
+      for (uint32_t s = 0; s < call.in_count; ++s) {
+        const Line rotated = rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));
+        Isa::store_line(line_at(streams.out[s], w), reordered(rotated, call.store_transposes));
       }
     }
+  }
+}
+
+void pass_spread_rotated(const TileCall &call) {
+  const Rotation rotation(call);
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w)
+        lines_of(call, i)[w] = reordered(next_line(call, call.items[i].in[0], step.word + w), call.load_transposes);
+    put_versions(call, step, rotation.slots(),
+                 [&](Line line, uint32_t slot) { return reordered(rotation.rotated(line, slot), call.store_transposes); });
+  });
+}
+
+/// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first scratch lines of the item.
+void fold_slots(const TileCall &call, Step step, const Rotation &rotation, const Store *store) {
+  accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
+  for (uint32_t i = 0; i < call.item_count; ++i) {
+    Line *const sums = lines_of(call, i);
+    for (uint32_t slot = 0; slot < rotation.slots(); ++slot) {
+      for (uint32_t w = 0; w < step.count; ++w) {
+        const uint32_t ahead = step.word + step.count + w;
+        if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(call.items[i].in[slot], ahead));  // of the next step, meanwhile
+        Line &sum = sums[slot * step.count + w];
+        sum = rotation.rotated(sum, slot);
+      }
+    }
+    combine_blocks(call, step, sums, rotation.slots());
+  }
+}
+
+void pass_fold_rotated(const TileCall &call) {
+  const Rotation rotation(call);
+  each_step<kFoldStepWords>(call, [&](Step step) {
+    fold_slots(call, step, rotation, nullptr);
+    for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+    put_everywhere(call, step);
+  });
+}
+
+/// As pass_fold_lanes, the lines of a step are stored while those of the next one are loaded.
+void pass_fold_rotated_spread(const TileCall &call) {
+  const Rotation rotation(call);
+  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // those that wait are behind them
+  static_assert(2 * kSumLines <= kItemScratchLines);
+  Store store = {nullptr, {0, 0}, rotation.slots()};
+  each_step(call, [&](Step step) {
+    fold_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const Line *const sums = lines_of(call, i);
+      Line *const waiting = lines_of(call, i) + kSumLines;
+      for (uint32_t slot = 0; slot < rotation.slots(); ++slot)
+        for (uint32_t w = 0; w < step.count; ++w)
+          waiting[slot * step.count + w] = reordered(rotation.rotated(sums[w], slot), call.store_transposes);
+    }
+    store = {bytes_of(lines_of(call, 0) + kSumLines), step, rotation.slots()};
+  });
+  put_waiting(call, store);
+}
+
+void pass_fold_rotated_to_host(const TileCall &call) {
+  const Rotation rotation(call);
+  each_step(call, [&](Step step) {
+    fold_slots(call, step, rotation, nullptr);
+    for (uint32_t i = 0; !call.host_order && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+    put_words(call, step, 0xFF);
   });
 }
 

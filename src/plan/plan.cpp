@@ -11,11 +11,24 @@ namespace {
 constexpr Extent extent_of(bool at_pes, bool per_member) { return {at_pes ? Space::mram : Space::host, per_member}; }
 
 constexpr CollectiveRule kRules[] = {
-#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after) \
-  {code, has_op != 0, extent_of(pes_before, blocks_before), extent_of(pes_after, blocks_after), tile_##name},
+#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
+  {code, has_op != 0, extent_of(pes_before, blocks_before), extent_of(pes_after, blocks_after), steps, sweep_##name},
     PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
+
+/// The steps of the paper that a technique takes.
+int steps_of(int technique) {
+  switch (technique) {
+#define PIDCOMM_ROW(ENUM, code, name, steps) \
+  case code:                                 \
+    return steps;
+    PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    default:
+      return 0;
+  }
+}
 
 uint64_t blocks(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
 
@@ -83,7 +96,6 @@ struct PairStep {
   uint32_t below, above;
 };
 PairStep pair_step(uint32_t count, uint32_t egs) {
-  constexpr uint32_t kPairEgs = 4;
   const uint32_t below = egs != 0 && kPairEgs % egs == 0 ? kPairEgs / egs : 0;
   if (below == 0 || count % (2 * below) != 0) return {0, 0};
   return {below, count / (2 * below)};
@@ -99,19 +111,19 @@ uint32_t streams_of(const Side &side) {
 /// after the other. The banks below go along where an item has so few streams that one pair of banks would not keep memory busy. A step of
 /// the input alone stays where it is when every item is stored to all members: the output is then the larger part by far, and has its own
 /// pairs.
-void pair_loops(TilePlan &tile) {
+void pair_loops(Sweep &sweep) {
   const bool stores_to_members =
-      std::any_of(tile.out.streams.begin(), tile.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
-  const uint32_t item_streams = std::max(streams_of(tile.in), streams_of(tile.out));
+      std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
+  const uint32_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
   const auto pair_of = [&](const Loop &loop) {
     return loop.out_egs == 0 && stores_to_members ? PairStep{0, 0} : pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
   };
   uint32_t items = 1;
-  for (const Loop &loop : tile.outer)
+  for (const Loop &loop : sweep.outer)
     if (pair_of(loop).below != 0) items *= 2;
   if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have scratch");
   std::vector<Loop> rest;
-  for (const Loop &loop : tile.outer) {
+  for (const Loop &loop : sweep.outer) {
     const PairStep pair = pair_of(loop);
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
       return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
@@ -123,11 +135,11 @@ void pair_loops(TilePlan &tile) {
     rest.push_back(part("", pair.above, 2 * pair.below));
     const bool takes_low = items * pair.below * item_streams <= kMaxItems;
     if (takes_low) items *= pair.below;
-    (takes_low ? tile.lockstep : rest).push_back(part("_low", pair.below, 1));
+    (takes_low ? sweep.lockstep : rest).push_back(part("_low", pair.below, 1));
     const bool moves_output = loop.out_egs != 0;
-    tile.lockstep.insert(moves_output ? tile.lockstep.end() : tile.lockstep.begin(), part("_pair", 2, pair.below));
+    sweep.lockstep.insert(moves_output ? sweep.lockstep.end() : sweep.lockstep.begin(), part("_pair", 2, pair.below));
   }
-  tile.outer = std::move(rest);
+  sweep.outer = std::move(rest);
 }
 
 /// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
@@ -153,20 +165,91 @@ void pair_streams(Side &side) {
   side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
 }
 
-TilePlan make_tile(const Plan &plan, const CollectiveRule &rule, const LaneSplit &split) {
-  TilePlan tile;
-  tile.lane_mask = split.lane_mask;
-  tile.k = split.k;
-  tile.words = plan.block_bytes / kWordBytes;
-  tile.in.space = plan.in.space;
-  tile.out.space = plan.out.space;
-  tile.in.offset = plan.in.space == Space::mram ? plan.src : 0;
-  tile.out.offset = plan.out.space == Space::mram ? plan.dst : 0;
-  rule.tile(plan, split, tile);
-  pair_loops(tile);
-  pair_streams(tile.out);
-  for (std::vector<Loop> *loops : {&tile.outer, &tile.ordered, &tile.lockstep}) simplify(*loops);
-  return tile;
+/// words: of every stream, unless the collective cuts them further.
+Sweep empty_sweep(uint64_t words) {
+  Sweep sweep;
+  sweep.words = words;
+  return sweep;
+}
+
+/// Brings the loops into the order in which memory likes to be visited.
+void arrange(Sweep &sweep) {
+  pair_loops(sweep);
+  pair_streams(sweep.out);
+  for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
+}
+
+/// The sweep that does a collective's work.
+Sweep make_sweep(const Plan &plan, const CollectiveRule &rule, const LaneSplit &split) {
+  Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes);
+  sweep.lane_mask = split.lane_mask;
+  sweep.k = split.k;
+  sweep.rotates = (plan.steps & PIDCOMM_STEP_PR) != 0;
+  sweep.host_order = sweep.rotates ? (plan.steps & PIDCOMM_STEP_CM) == 0 : plan.reduces && !plan.bytewise;
+  sweep.in.space = plan.stages ? Space::staging : plan.in.space;
+  sweep.out.space = plan.out.space;
+  sweep.in.offset = sweep.in.space == Space::mram ? plan.pass_src : 0;
+  sweep.out.offset = sweep.out.space == Space::mram ? plan.dst : 0;
+  rule.sweep(plan, split, sweep);
+  arrange(sweep);
+  return sweep;
+}
+
+/// Everything that the host pass reads, into host memory.
+Sweep make_staging_sweep(const Plan &plan) {
+  Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes);
+  sweep.pass = Pass::rotate;
+  sweep.host_order = true;
+  sweep.in.offset = plan.pass_src;
+  sweep.in.streams = sweep.out.streams = {{1, 0, 0}};
+  sweep.out.space = Space::staging;
+  sweep.outer = {{"entangled_group", plan.cube.pes / kLanes, 1, 1, 0, 0}};
+  arrange(sweep);
+  return sweep;
+}
+
+void check_scratch(const Plan &plan, const pidcomm_request &request, uint64_t heap_base) {
+  const uint64_t offset = plan.options.scratch_offset;
+  const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
+  if (offset == 0)
+    fail(PIDCOMM_ERR_WINDOW, name, ": technique ", technique, " needs ", plan.scratch_bytes,
+         " bytes of scratch MRAM at every PE; say where by scratch_offset, which cannot be 0");
+  check_window(name, "scratch", offset, plan.scratch_bytes, heap_base);
+  const auto check_apart = [&](const char *side, uint64_t begin, uint64_t bytes) {
+    if (offset < begin + bytes && begin < offset + plan.scratch_bytes)
+      fail(PIDCOMM_ERR_WINDOW, name, ": scratch [", offset, ", ", offset + plan.scratch_bytes, ") and ", side, " [", begin, ", ",
+           begin + bytes, ") overlap");
+  };
+  check_apart("source", request.src, plan.in_pe_bytes);
+  if (plan.out_pe_bytes != 0) check_apart("destination", request.dst, plan.out_pe_bytes);
+}
+
+/// The paper's steps: what the PEs reorder, and where the host pass reads from.
+void plan_steps(Plan &plan, const CollectiveRule &rule, const LaneSplit &split, const pidcomm_request &request, uint64_t heap_base) {
+  plan.stages = (plan.steps & PIDCOMM_STEP_IM) == 0;
+  // Without selected lanes every lane is a group of its own: there is nothing to reorder.
+  if ((plan.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return;
+  const bool has_blocks = rule.bytes_are_blocks();
+  if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)
+    fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": technique ", name_of_technique(plan.options.technique),
+         " cuts the vector into ", 1u << split.k, " blocks, one for each PE of a group in an entangled group; it needs bytes (", plan.bytes,
+         ") divisible by ", 1u << split.k, " * ", kWordBytes);
+  const Reorder reorder = {
+      0,       0,    has_blocks ? plan.block_bytes : plan.block_bytes >> split.k, has_blocks ? split.member_egs : 1, split.lane_mask,
+      split.k, false};
+  if (plan.in.per_member || plan.reduces) {
+    plan.scratch_bytes = reorder.bytes();
+    if (plan.scratch_bytes != 0) check_scratch(plan, request, heap_base);
+    plan.pass_src = heap_base + plan.options.scratch_offset;
+    plan.before = reorder;
+    plan.before->from = plan.src;
+    plan.before->to = plan.pass_src;
+  }
+  if (plan.out.space == Space::mram && (!plan.reduces || !plan.in.per_member)) {
+    plan.after = reorder;
+    plan.after->from = plan.after->to = plan.dst;
+    plan.after->backwards = true;
+  }
 }
 
 StagedPlan make_staged(const Plan &plan) {
@@ -232,12 +315,24 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   if (needs_host && !(has_source && has_destination)) check_host(plan, request);
   plan.src = has_source ? heap_base + request.src : 0;
   plan.dst = has_destination ? heap_base + request.dst : 0;
+  plan.pass_src = plan.src;
+  plan.steps = steps_of(options.technique) & rule.steps;
+  if (plan.reduces && !plan.bytewise) plan.steps &= ~PIDCOMM_STEP_CM;
+  const std::optional<LaneSplit> split = LaneSplit::of(cube, request.dims);
   if (options.technique == PIDCOMM_TECHNIQUE_TILE) {
-    if (const std::optional<LaneSplit> split = LaneSplit::of(cube, request.dims))
-      plan.tile = make_tile(plan, rule, *split);
-    else
-      plan.staged = make_staged(plan);
+    plan.path = split ? Path::tile : Path::general;
+  } else {
+    plan.path = plan.steps != 0 ? Path::paper : Path::sdk;
   }
+  if (plan.path == Path::general) plan.staged = make_staged(plan);
+  if (plan.path == Path::paper) {
+    if (!split)
+      fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(options.technique), " is for shapes that the ", kLanes,
+           " lanes of an entangled group divide without a rest, which ", cube.to_string(), " is not; use tile or conventional");
+    plan_steps(plan, rule, *split, request, heap_base);
+    if (plan.stages) plan.sweeps.push_back(make_staging_sweep(plan));
+  }
+  if (split && plan.path != Path::sdk) plan.sweeps.push_back(make_sweep(plan, rule, *split));
   return plan;
 }
 
@@ -262,6 +357,12 @@ void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgL
   for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop)
     loops.push_back({name, loop->count, in_moves ? loop->eg_stride : 0, out_moves ? loop->eg_stride : 0, in_bytes * loop->index_stride,
                      out_bytes * loop->index_stride});
+}
+
+void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes) {
+  const uint64_t slot_bytes = vector_bytes >> split.k;
+  sweep.words = slot_bytes / kWordBytes;
+  side.streams.push_back({1u << split.k, 0, slot_bytes});
 }
 
 void add_streams(Side &side, const std::vector<EgLoop> &egs) {

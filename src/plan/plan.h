@@ -1,9 +1,10 @@
 // A plan: what a collective will do, as a value. Immutable once made, printable, of a size that depends on the number of axes only.
 //
-// The `tile` technique on a shape with a lane split is one affine loop nest over items. An item reads some streams of lines (or host
-// rows) and writes some; a stream starts at (entangled group, byte) = start of its side + sum over loops of step * index + its own place
-// in the side's stream nest, and is `words` words long. The pass says what happens between load and store.
-// Every other shape is `staged`: see StagedPlan. The technique `conventional` needs the grouping only.
+// On a shape with a lane split the host pass is one sweep (`tile`, and the paper's techniques with in-register modulation) or two (`pr`):
+// affine loop nests over items. An item reads some streams of lines (or host rows) and writes some; a stream starts at (entangled group,
+// byte) = start of its side + sum over loops of step * index + its own place in the side's stream nest, and is `words` words long. The
+// pass says what happens between load and store. The paper's techniques let the PEs reorder blocks before the host pass and after it.
+// `tile` on every other shape is `staged`: see StagedPlan. What goes through the SDK needs the grouping only.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,28 @@
 namespace pidcomm {
 
 /// What one item does with its lines.
+/// For `tile`:
 ///   transpose      2^k lines -> 2^k lines, selected lane bits exchanged with line index bits (alltoall)
 ///   spread         1 line -> 2^k lines per destination, each with one selected lane everywhere (allgather)
 ///   fold_blocks    members x 2^k lines -> 1 line: accumulate, transpose, combine (reduce_scatter)
 ///   fold_lanes     member lines -> 1 line: accumulate, combine over the selected lanes, to every member (allreduce)
 ///   fold_to_host   the same, out to the host rows of the groups (reduce)
+/// For all:
 ///   to_host        lines -> 8 host rows (gather)
 ///   from_host      8 host rows -> lines (scatter; broadcast, where lanes of a group share a row and lines go to every member)
-#define PIDCOMM_PASSES(X) X(transpose) X(spread) X(fold_blocks) X(fold_lanes) X(fold_to_host) X(to_host) X(from_host)
+/// After PE-assisted reordering. Rotating a line by s moves what the lane of rank c in its group holds to the lane of rank c + s (mod 2^k),
+/// where a lane's rank is made of its selected bits. Slot s of a member is block s of some 2^k.
+///   rotate                 2^k lines -> 2^k lines, line s rotated by s (alltoall; with k = 0 a copy)
+///   spread_rotated         1 line -> 2^k lines per destination, line s rotated by s (allgather)
+///   fold_rotated           members x 2^k lines -> 1 line: accumulate each slot, rotate slot s by s, combine (reduce_scatter)
+///   fold_rotated_spread    the same, and line s of every destination is the result rotated by s (allreduce)
+///   fold_rotated_to_host   the same, out to 8 pieces of host rows (reduce)
+#define PIDCOMM_PASSES(X) \
+  X(transpose)            \
+  X(spread)               \
+  X(fold_blocks)          \
+  X(fold_lanes)           \
+  X(fold_to_host) X(to_host) X(from_host) X(rotate) X(spread_rotated) X(fold_rotated) X(fold_rotated_spread) X(fold_rotated_to_host)
 enum class Pass {
 #define PIDCOMM_ROW(name) name,
   PIDCOMM_PASSES(PIDCOMM_ROW)
@@ -34,7 +49,8 @@ enum class Pass {
 inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-enum class Space { mram, host };
+/// Where a side is. staging: lines in host order, in memory of the library's own.
+enum class Space { mram, host, staging };
 
 /// One side of a collective, as its definition has it.
 struct Extent {
@@ -50,7 +66,7 @@ struct StreamLoop {
 
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer
+  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; staging: byte of the window that is staged
   std::vector<StreamLoop> streams;  // slowest first
   uint32_t neighbours = 1;          // output: 2 if the fastest loop goes from bank d to bank d + 4
 };
@@ -63,19 +79,37 @@ struct Loop {
   uint64_t in_bytes, out_bytes;
 };
 
+/// Entangled groups from one to that whose lines are its neighbours: bank d to bank d + 4.
+inline constexpr uint32_t kPairEgs = 4;
+
 /// Items that are carried out in lockstep at most.
 inline constexpr uint32_t kMaxItems = 8;
 
 /// The affine form. Threads share `outer` x words; each runs `ordered` one after another on its words; `lockstep` loops run inside every
 /// chunk of words, so that the banks d and d+4, whose lines are neighbours, are visited together.
-struct TilePlan {
+struct Sweep {
   Pass pass{};
+  bool rotates = false;     // PEs have reordered, or will
+  bool host_order = false;  // between load and store lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
   Side in, out;
   uint64_t words = 0;              // of every stream
   bool exchange = false;           // in-place alltoall: items (a, b) and (b, a) are one
   bool ordered_downwards = false;  // in-place allgather: item 0 goes last
+
+  bool is_in_place() const { return in.space == Space::mram && out.space == Space::mram && in.offset == out.offset; }
+};
+
+/// PE-assisted reordering: in every part of 2^k blocks of a PE whose lane has rank c, block j of the output is block (c + j) mod 2^k of the
+/// input, or (c - j) mod 2^k if `backwards`. from == to: in place.
+struct Reorder {
+  uint64_t from = 0, to = 0;  // absolute MRAM bytes
+  uint64_t block_bytes = 0, parts = 0;
+  uint32_t lane_mask = 0, k = 0;
+  bool backwards = false;
+
+  uint64_t bytes() const { return parts * block_bytes << k; }
 };
 
 /// The form for every other shape. Entangled groups that share groups form a cluster; for a chunk of words a thread loads every line of
@@ -89,7 +123,16 @@ struct StagedPlan {
 
 struct Options {
   int technique, isa, threads, coherence;
+  uint64_t scratch_offset;  // from the heap base; 0: none
+  bool operator==(const Options &) const = default;
 };
+
+/// How the bytes travel.
+///   tile     one sweep of `tile`
+///   general  `tile` on a shape without a lane split
+///   paper    the paper's steps
+///   sdk      the SDK's transfers, and work on host memory between them
+enum class Path { tile, general, paper, sdk };
 
 struct Plan {
   int collective = 0, op = 0;
@@ -104,8 +147,14 @@ struct Plan {
   uint64_t src = 0, dst = 0;                     // absolute MRAM bytes
   uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
   uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
-  std::optional<TilePlan> tile;                  // technique tile, shape with a lane split
-  std::optional<StagedPlan> staged;              // technique tile, any other shape
+  Path path{};
+  int steps = 0;                         // PIDCOMM_STEP bits taken, path paper
+  std::vector<Sweep> sweeps;             // paths tile and paper, one after another
+  std::optional<StagedPlan> staged;      // path general
+  std::optional<Reorder> before, after;  // path paper
+  uint64_t pass_src = 0;                 // absolute MRAM byte that the host pass reads from: src, or scratch
+  uint64_t scratch_bytes = 0;            // at the start of which is pass_src; 0: none is needed
+  bool stages = false;                   // the host pass keeps the whole input in host memory on its way
 };
 
 /// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
@@ -113,14 +162,16 @@ struct CollectiveRule {
   int code;
   bool reduces;
   Extent in, out;
-  void (*tile)(const Plan &plan, const LaneSplit &split, TilePlan &tile);
+  int steps;  // PIDCOMM_STEP bits that apply
+  void (*sweep)(const Plan &plan, const LaneSplit &split, Sweep &sweep);
 
   /// `bytes` is N blocks, else one block.
   bool bytes_are_blocks() const { return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member); }
 };
 
-/// The affine form of each collective: pass, loops and streams. One file of src/plan/collectives each.
-#define PIDCOMM_ROW(ENUM, code, name, ...) void tile_##name(const Plan &plan, const LaneSplit &split, TilePlan &tile);
+/// The affine form of each collective: pass, loops and streams, given where both sides are and whether the sweep rotates. One file of
+/// src/plan/collectives each.
+#define PIDCOMM_ROW(ENUM, code, name, ...) void sweep_##name(const Plan &plan, const LaneSplit &split, Sweep &sweep);
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
@@ -143,6 +194,9 @@ std::string to_json(const Plan &plan, bool expand);
 /// groups moves those sides that are true.
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
                uint64_t out_bytes);
+
+/// Cuts the words of a sweep into the 2^k slots of a vector of so many bytes; the slots are streams of the side.
+void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes);
 
 /// Stream nest over the members' entangled groups.
 void add_streams(Side &side, const std::vector<EgLoop> &egs);

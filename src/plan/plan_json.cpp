@@ -13,7 +13,8 @@ constexpr const char *kPassNames[] = {
 #undef PIDCOMM_ROW
 };
 
-constexpr const char *kSpaceNames[] = {"mram", "host"};
+constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk"};
+constexpr const char *kSpaceNames[] = {"mram", "host", "staging"};
 
 /// Writes objects and arrays with their commas.
 class JsonWriter {
@@ -115,27 +116,39 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
   }
 }
 
-void write_tile(JsonWriter &json, const TilePlan &tile, bool expand) {
-  json.open("tile", '{');
-  json.string("pass", kPassNames[static_cast<int>(tile.pass)]);
-  json.number("lane_mask", tile.lane_mask);
-  json.number("k", tile.k);
-  json.number("words", tile.words);
-  json.boolean("exchange", tile.exchange);
-  json.boolean("ordered_downwards", tile.ordered_downwards);
-  write_loops(json, "outer", tile.outer);
-  write_loops(json, "ordered", tile.ordered);
-  write_loops(json, "lockstep", tile.lockstep);
-  write_side(json, "in", tile.in);
-  write_side(json, "out", tile.out);
+void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
+  json.open(nullptr, '{');
+  json.string("pass", kPassNames[static_cast<int>(sweep.pass)]);
+  json.number("lane_mask", sweep.lane_mask);
+  json.number("k", sweep.k);
+  json.boolean("host_order", sweep.host_order);
+  json.number("words", sweep.words);
+  json.boolean("exchange", sweep.exchange);
+  json.boolean("ordered_downwards", sweep.ordered_downwards);
+  write_loops(json, "outer", sweep.outer);
+  write_loops(json, "ordered", sweep.ordered);
+  write_loops(json, "lockstep", sweep.lockstep);
+  write_side(json, "in", sweep.in);
+  write_side(json, "out", sweep.out);
   if (expand) {
     std::vector<ExpandedLoop> loops;
-    for (const std::vector<Loop> *nest : {&tile.outer, &tile.ordered, &tile.lockstep})
-      for (const Loop &loop : *nest) loops.push_back({loop, nest == &tile.ordered && tile.ordered_downwards});
+    for (const std::vector<Loop> *nest : {&sweep.outer, &sweep.ordered, &sweep.lockstep})
+      for (const Loop &loop : *nest) loops.push_back({loop, nest == &sweep.ordered && sweep.ordered_downwards});
     json.open("steps", '[');
-    expand_loops(loops, tile.exchange, 0, {0, tile.in.offset, 0, tile.out.offset}, json);
+    expand_loops(loops, sweep.exchange, 0, {0, sweep.in.offset, 0, sweep.out.offset}, json);
     json.close(']');
   }
+  json.close('}');
+}
+
+void write_reorder(JsonWriter &json, const char *key, const Reorder &reorder) {
+  json.open(key, '{');
+  json.number("from", reorder.from);
+  json.number("to", reorder.to);
+  json.number("block_bytes", reorder.block_bytes);
+  json.number("parts", reorder.parts);
+  json.number("ways", uint64_t{1} << reorder.k);
+  json.boolean("backwards", reorder.backwards);
   json.close('}');
 }
 
@@ -154,7 +167,7 @@ std::string to_json(const Plan &plan, bool expand) {
   json.open(nullptr, '{');
   json.string("collective", name_of_collective(plan.collective));
   json.string("technique", name_of_technique(plan.options.technique));
-  json.string("path", plan.tile ? "tile" : plan.staged ? "general" : "sdk");
+  json.string("path", kPathNames[static_cast<int>(plan.path)]);
   json.string("shape", plan.cube.to_string());
   json.string("mask", plan.mask);
   json.string("dtype", name_of_type(plan.type.code));
@@ -168,7 +181,17 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("mram_bytes_written", plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   if (plan.reduces) json.string("reduces_in", plan.bytewise ? "pim_order" : "host_order");
-  if (plan.tile) write_tile(json, *plan.tile, expand);
+  if (plan.path == Path::paper) {
+    json.number("steps", static_cast<uint64_t>(plan.steps));
+    json.number("scratch_bytes", plan.scratch_bytes);
+    if (plan.before) write_reorder(json, "before", *plan.before);
+    if (plan.after) write_reorder(json, "after", *plan.after);
+  }
+  if (!plan.sweeps.empty()) {
+    json.open("sweeps", '[');
+    for (const Sweep &sweep : plan.sweeps) write_sweep(json, sweep, expand);
+    json.close(']');
+  }
   if (plan.staged) write_staged(json, *plan.staged);
   json.close('}');
   return json.text();

@@ -337,6 +337,7 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c) {
   Picture mram;
   if (in.at_pes) mram.cover(c.src, in.row_bytes);
   if (out.at_pes) mram.cover(c.dst, out.row_bytes);
+  if (c.options.scratch_offset != 0) mram.cover(c.options.scratch_offset, in.row_bytes);
   mram.poison(cube, ~c.seed);
   if (in.at_pes) mram.put(cube, c.src, in.row_bytes, before);
   mram.write(cube);
@@ -354,6 +355,8 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c) {
   const verify::Verdict verdict = verify::check(c.problem, before, got);
   check(verdict.wrong == 0, std::to_string(verdict.wrong) + " wrong elements, first: " + verdict.first);
   if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, got);
+  if (c.options.scratch_offset != 0)  // may hold anything, but nothing beside it
+    mram.put(cube, c.options.scratch_offset, in.row_bytes, after.get(cube, c.options.scratch_offset, in.row_bytes));
   const std::string difference = after.difference(cube, mram);
   check(difference.empty(), difference);
   check(out.at_pes ? host.is_unchanged() : host.is_unchanged_around(), "host memory outside the result changed");

@@ -1,5 +1,6 @@
 // The eight collectives through the C API on emulated DIMMs, measured against the oracle.
 
+#include <dpu_program.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +176,121 @@ TEST(Tile_TouchesNoLineOutsideTheWindowsWithoutFlushesEither) {
 TEST(Conventional_IsRightForEveryCollectiveMaskLaneSplitAndInPlace) {
   run_grid("conventional", {{8, 4}, {2, 2, 2, 4}, {16, 3}, {4, 6}, {2, 1, 12}, {3, 5}, {12, 4}, {10, 10}},
            {PIDCOMM_ISA_SCALAR, PIDCOMM_ISA_DEFAULT}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, {PIDCOMM_COHERENCE_NONE});
+}
+
+// ---- the paper's techniques ----------------------------------------------------------------------------------------------------------
+
+/// Do the PEs reorder blocks? (Table II of the paper; and a group must have several PEs in an entangled group.)
+bool reorders(int collective, const Axes &axis_len, const std::string &mask) {
+  if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER || collective == PIDCOMM_BROADCAST) return false;
+  std::uint32_t stride = 1;
+  for (std::size_t axis = 0; axis < axis_len.size(); stride *= axis_len[axis++])
+    if (mask[axis] == '1' && axis_len[axis] > 1 && stride < 8) return true;
+  return false;
+}
+
+TEST(Paper_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsaAndAuditedOnItsHostParts) {
+  Grid grid("the paper's techniques");
+  const std::vector<Element> kinds = elements();
+  const std::vector<int> isas = machine::available_isas();
+  std::size_t turn = 0;
+  for (const Axes &axis_len : kFastShapes) {
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    const Hypercube cube(set, axis_len);
+    for (const std::string &mask : machine::masks_of(axis_len.size()))
+      for (int collective : kCollectives)
+        for (bool is_in_place : {false, true})
+          for (std::size_t block_bytes : {8, 104, 1160})
+            for (int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM}) {
+              if (is_in_place && !can_be_in_place(collective)) continue;
+              ++turn;
+              const bool cuts_vector = collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE;
+              const std::size_t bytes =
+                  bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, cuts_vector ? 8 * block_bytes : block_bytes);
+              Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
+              place(c, 8192 - 8 * (turn % 9), is_in_place);
+              c.options = {.technique = technique,
+                           .isa = isas[turn % isas.size()],
+                           .threads = static_cast<int>(1 + turn % 3),
+                           .coherence = kBothPolicies[turn / 2 % 2],
+                           .scratch_offset = (1u << 20) - 8 * (turn % 50)};
+              grid.run([&] {
+                const pidcomm_trace trace = machine::run_case(cube, c);
+                const bool has_launches = reorders(collective, axis_len, mask);
+                const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
+                check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
+                check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
+                const bool is_sdk = collective == PIDCOMM_BROADCAST ||
+                                    (technique == PIDCOMM_TECHNIQUE_PR && (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER));
+                if (is_sdk) return;
+                const bool stages = technique == PIDCOMM_TECHNIQUE_PR;
+                if (!stages) check_bytes_moved(c, trace);
+                if (c.options.isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
+              });
+            }
+  }
+  grid.finish();
+}
+
+TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  const auto heap_base = [&] {
+    struct dpu_symbol_t symbol;
+    DPU_OK_OR_FAIL(dpu_get_symbol(dpu_get_program(dpu_from_set(cube.dpu(0))), DPU_MRAM_HEAP_POINTER_NAME, &symbol));
+    return symbol.address;
+  };
+  const std::uint32_t before = heap_base();
+  CHECK(before != 0x08000000u);
+  Case c = make_case(PIDCOMM_ALLREDUCE, {8, 8}, "10", 640, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+  c.src = 64;
+  c.dst = 4096;
+  c.options.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  c.options.scratch_offset = 8192;
+  for (int times = 0; times < 2; ++times) {
+    const pidcomm_trace trace = machine::run_case(cube, c);
+    CHECK_EQ(trace.pe_loads, times == 0 ? 1u : 0u);
+    CHECK_EQ(heap_base(), before);
+  }
+  // A launch without loading the program again is a fault, and the next call says why; loading mends it.
+  CHECK_EQ(dpu_launch(set.get(), DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  std::vector<std::uint8_t> host(64);
+  pidcomm_request request = {PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+  CHECK_EQ(pidcomm_run(cube.get(), &request, &c.options, nullptr), +PIDCOMM_ERR_DEVICE);
+  CHECK(std::string(pidcomm_last_error()).find("load yours again") != std::string::npos);
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
+  machine::run_case(cube, c);
+
+  // What is refused, before anything moves or the program is replaced.
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  const auto refuses = [&](int status, const char *word, std::size_t scratch, std::size_t bytes) {
+    request.bytes = bytes;
+    pidcomm_options options = c.options;
+    options.scratch_offset = scratch;
+    CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), status);
+    if (std::string(pidcomm_last_error()).find(word) == std::string::npos) machine::fail(pidcomm_last_error());
+  };
+  refuses(PIDCOMM_ERR_WINDOW, "scratch_offset", 0, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "source", 64 + 632, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "destination", 4096 - 632, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "multiple", 8196, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "past the", machine::kMramBytes - 632 - (before - 0x08000000u), 640);
+  refuses(PIDCOMM_ERR_SIZE, "divisible by 8 * 8", 8192, 648);
+  DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
+}
+
+TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {3, 8});
+  const pidcomm_request request = {PIDCOMM_ALLTOALL, "01", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+  const pidcomm_options options = {PIDCOMM_TECHNIQUE_PR_IM_CM, 0, 0, 0, 8192};
+  CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_ERR_OPTION);
+  CHECK(std::string(pidcomm_last_error()).find("3x8") != std::string::npos);
 }
 
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) {
@@ -619,7 +735,7 @@ TEST(Names_AreThoseOfTheTables) {
 #define COLLECTIVE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_collective_name, code, #name)
 #define TYPE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_type_name, code, #name)
 #define OP_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_op_name, code, name)
-#define TECHNIQUE_ROW(ENUM, code, name) CHECK_NAME(pidcomm_technique_name, code, name)
+#define TECHNIQUE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_technique_name, code, name)
 #define ISA_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_isa_name, code, name)
 #define COHERENCE_ROW(ENUM, code, name) CHECK_NAME(pidcomm_coherence_name, code, name)
   PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)

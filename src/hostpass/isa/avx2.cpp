@@ -98,6 +98,29 @@ struct Isa {
     const Halves h = halves(line);
     return join(_mm256_shuffle_epi8(h.low, control), _mm256_shuffle_epi8(h.high, control));
   }
+
+  /// Both 32-bit halves of every word to take, and whether it comes from the high register, for each register of the result.
+  struct WordControl {
+    __m256i halves[2], from_high[2];
+  };
+  static WordControl word_control(uint64_t map) {
+    WordControl control;
+    for (int i = 0; i < 2; ++i) {
+      const __m256i word = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(static_cast<int>(map >> 32 * i)));
+      const __m256i first = _mm256_slli_epi64(_mm256_and_si256(word, _mm256_set1_epi64x(3)), 1);
+      control.halves[i] = _mm256_or_si256(first, _mm256_slli_epi64(_mm256_or_si256(first, _mm256_set1_epi64x(1)), 32));
+      control.from_high[i] = _mm256_cmpgt_epi64(word, _mm256_set1_epi64x(3));
+    }
+    return control;
+  }
+  static Line shuffle_words(Line line, const WordControl &control) {
+    const Halves h = halves(line);
+    const auto half = [&](int i) {
+      return _mm256_blendv_epi8(_mm256_permutevar8x32_epi32(h.low, control.halves[i]),
+                                _mm256_permutevar8x32_epi32(h.high, control.halves[i]), control.from_high[i]);
+    };
+    return join(half(0), half(1));
+  }
 };
 
 #include "hostpass/passes.inl"

@@ -45,6 +45,9 @@ struct Avx512Ops {
   }
   static Line shuffle_lanes(Line x, __m512i control) { return line(_mm512_shuffle_epi8(reg(x), control)); }
 
+  static __m512i word_control(uint64_t map) { return _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(static_cast<long long>(map))); }
+  static Line shuffle_words(Line x, __m512i control) { return line(_mm512_permutexvar_epi64(control, reg(x))); }
+
  private:
   /// Word i of the result of a butterfly: of a (0 .. 7) if i lacks the bit, else of b (8 .. 15); those that have `bit` set.
   template <int Bit>

@@ -67,6 +67,15 @@ struct ScalarOps {
   }
 
   static uint64_t lane_control(uint64_t map) { return map; }
+  static uint64_t word_control(uint64_t map) { return map; }
+
+  static Line shuffle_words(Line line, uint64_t map) {
+    uint64_t word[8], shuffled[8];
+    __builtin_memcpy(word, &line, sizeof word);
+    for (int i = 0; i < 8; ++i) shuffled[i] = word[map >> 8 * i & 7];
+    __builtin_memcpy(&line, shuffled, sizeof shuffled);
+    return line;
+  }
 
   static Line shuffle_lanes(Line line, uint64_t map) {
     Line shuffled = {};

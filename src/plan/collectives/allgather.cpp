@@ -2,18 +2,18 @@
 //
 // A line of source entangled group a holds a word of 2^k members of 2^(3-k) groups. For each of the 2^k: the line in which every lane has
 // its own group's word, stored to every entangled group of the set. In place the contribution is block 0 of the window, so a = 0, whose
-// stores replace it, goes last.
+// stores replace it, goes last. Rotated, line s goes to slot s of every member, and the PEs put the slots in order.
 #include "plan/plan.h"
 
 namespace pidcomm {
 
-void tile_allgather(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-  tile.pass = Pass::spread;
-  tile.ordered_downwards = plan.src == plan.dst;
-  add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
-  add_loops(tile.ordered_downwards ? tile.ordered : tile.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
-  add_streams(tile.out, split.members);
-  tile.out.streams.push_back({1u << split.k, 0, plan.block_bytes});
+void sweep_allgather(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+  sweep.pass = sweep.rotates ? Pass::spread_rotated : Pass::spread;
+  sweep.ordered_downwards = sweep.is_in_place();
+  add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
+  add_loops(sweep.ordered_downwards ? sweep.ordered : sweep.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
+  add_streams(sweep.out, split.members);
+  sweep.out.streams.push_back({1u << split.k, 0, plan.block_bytes});
 }
 
 }  // namespace pidcomm

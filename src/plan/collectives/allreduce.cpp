@@ -2,15 +2,18 @@
 //
 // Accumulate over the entangled groups of a set, combine over the selected lanes so that every lane holds its group's result, store the
 // line to every entangled group of the set. All lines of a word are read before one is written, so in place is the same work.
+// Rotated, every vector is 2^k slots: each lane reduces one of them, which goes back to all lanes.
 #include "plan/plan.h"
 
 namespace pidcomm {
 
-void tile_allreduce(const Plan &, const LaneSplit &split, TilePlan &tile) {
-  tile.pass = Pass::fold_lanes;
-  add_loops(tile.outer, "set", split.sets, true, 0, true, 0);
-  add_streams(tile.in, split.members);
-  add_streams(tile.out, split.members);
+void sweep_allreduce(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+  sweep.pass = sweep.rotates ? Pass::fold_rotated_spread : Pass::fold_lanes;
+  add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
+  for (Side *side : {&sweep.in, &sweep.out}) {
+    add_streams(*side, split.members);
+    if (sweep.rotates) add_slots(sweep, *side, split, plan.block_bytes);
+  }
 }
 
 }  // namespace pidcomm

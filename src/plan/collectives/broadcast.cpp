@@ -5,11 +5,11 @@
 
 namespace pidcomm {
 
-void tile_broadcast(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-  tile.pass = Pass::from_host;
-  add_loops(tile.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
-  add_lane_streams(tile.in, split, 0, plan.in_row_bytes);
-  add_streams(tile.out, split.members);
+void sweep_broadcast(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+  sweep.pass = Pass::from_host;
+  add_loops(sweep.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
+  add_lane_streams(sweep.in, split, 0, plan.in_row_bytes);
+  add_streams(sweep.out, split.members);
 }
 
 }  // namespace pidcomm

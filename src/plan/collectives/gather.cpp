@@ -3,11 +3,11 @@
 
 namespace pidcomm {
 
-void tile_gather(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-  tile.pass = Pass::to_host;
-  add_loops(tile.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
-  add_loops(tile.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
-  add_lane_streams(tile.out, split, plan.block_bytes, plan.out_row_bytes);
+void sweep_gather(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+  sweep.pass = Pass::to_host;
+  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
+  add_loops(sweep.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
+  add_lane_streams(sweep.out, split, plan.block_bytes, plan.out_row_bytes);
 }
 
 }  // namespace pidcomm

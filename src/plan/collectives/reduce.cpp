@@ -1,13 +1,19 @@
-// reduce: the group's host row receives the element-wise reduction of all members. As allreduce, but the result leaves through the host.
+// reduce: the group's host row receives the element-wise reduction of all members. As allreduce, but the result leaves through the host:
+// rotated, a piece of the row from every lane.
 #include "plan/plan.h"
 
 namespace pidcomm {
 
-void tile_reduce(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-  tile.pass = Pass::fold_to_host;
-  add_loops(tile.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
-  add_streams(tile.in, split.members);
-  tile.out.streams = {{8u >> split.k, 0, plan.out_row_bytes}};
+void sweep_reduce(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+  sweep.pass = sweep.rotates ? Pass::fold_rotated_to_host : Pass::fold_to_host;
+  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
+  add_streams(sweep.in, split.members);
+  if (sweep.rotates) {
+    add_slots(sweep, sweep.in, split, plan.block_bytes);
+    add_lane_streams(sweep.out, split, plan.block_bytes >> split.k, plan.out_row_bytes);
+  } else {
+    sweep.out.streams = {{8u >> split.k, 0, plan.out_row_bytes}};
+  }
 }
 
 }  // namespace pidcomm

@@ -6,11 +6,11 @@
 
 namespace pidcomm {
 
-void tile_scatter(const Plan &plan, const LaneSplit &split, TilePlan &tile) {
-  tile.pass = Pass::from_host;
-  add_loops(tile.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
-  add_loops(tile.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
-  add_lane_streams(tile.in, split, plan.block_bytes, plan.in_row_bytes);
+void sweep_scatter(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+  sweep.pass = Pass::from_host;
+  add_loops(sweep.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
+  add_loops(sweep.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
+  add_lane_streams(sweep.in, split, plan.block_bytes, plan.in_row_bytes);
 }
 
 }  // namespace pidcomm

@@ -55,18 +55,21 @@ Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
 }
 
 /// One thread's state: the pointers of the items in lockstep, and scratch.
-class TileWorker {
+class SweepWorker {
  public:
-  TileWorker(const HostPass &pass, const std::vector<StreamStart> &in_starts, const std::vector<StreamStart> &out_starts)
-      : pass_(pass), tile_(*pass.plan.tile), in_starts_(in_starts), out_starts_(out_starts), scratch_(kScratchBytes) {
-    const uint64_t lockstep = steps_of(tile_.lockstep), tiles = tile_.exchange ? 2 : 1;
-    for (uint64_t i = 0; i < lockstep; ++i) pointers_.emplace_back(in_starts.size() * tiles, out_starts.size() * tiles);
+  SweepWorker(const HostPass &pass, const Sweep &sweep, const std::vector<StreamStart> &in_starts,
+              const std::vector<StreamStart> &out_starts)
+      : pass_(pass), sweep_(sweep), in_starts_(in_starts), out_starts_(out_starts), scratch_(kScratchBytes) {
+    const uint64_t lockstep = steps_of(sweep_.lockstep), sides = sweep_.exchange ? 2 : 1;
+    for (uint64_t i = 0; i < lockstep; ++i) pointers_.emplace_back(in_starts.size() * sides, out_starts.size() * sides);
     for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
     call_.items = items_.data();
     call_.item_count = static_cast<uint32_t>(items_.size());
-    call_.out_neighbours = tile_.out.neighbours;
-    call_.lane_mask = tile_.lane_mask;
-    call_.bytewise = pass.plan.bytewise;
+    call_.out_neighbours = sweep_.out.neighbours;
+    call_.lane_mask = sweep_.lane_mask;
+    call_.host_order = sweep.host_order;
+    call_.load_transposes = sweep.host_order && sweep.in.space == Space::mram;
+    call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
     call_.reducer = reducer_of(pass.kernels, pass.plan);
     call_.streams_rows = streams_rows(pass.plan);
     call_.scratch = scratch_.data();
@@ -74,10 +77,10 @@ class TileWorker {
 
   /// Words [first, last) of every item of one step of the outer loops.
   void run(const Item &start, uint64_t first, uint64_t last) {
-    const uint64_t ordered = steps_of(tile_.ordered);
+    const uint64_t ordered = steps_of(sweep_.ordered);
     for (uint64_t o = 0; o < ordered; ++o) {
-      const Item item = advanced(start, tile_.ordered, tile_.ordered_downwards ? ordered - 1 - o : o);
-      if (tile_.exchange && item.in_eg > item.out_eg) continue;
+      const Item item = advanced(start, sweep_.ordered, sweep_.ordered_downwards ? ordered - 1 - o : o);
+      if (sweep_.exchange && item.in_eg > item.out_eg) continue;
       for (uint64_t word = first; word < last;) word += run_chunk(item, word, last);
     }
   }
@@ -92,23 +95,23 @@ class TileWorker {
 
   /// Words from `word` on, to where the first stream of the items comes to the end of a run, or `last`. Returns how many.
   uint32_t run_chunk(const Item &start, uint64_t word, uint64_t last) {
-    uint32_t run_words = static_cast<uint32_t>(std::min<uint64_t>(tile_.words - word, kRunWords));
-    for (std::size_t i = 0; i < pointers_.size(); ++i) point(pointers_[i], advanced(start, tile_.lockstep, i), word, run_words);
+    uint32_t run_words = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - word, kRunWords));
+    for (std::size_t i = 0; i < pointers_.size(); ++i) point(pointers_[i], advanced(start, sweep_.lockstep, i), word, run_words);
     call_.in_count = pointers_.front().in_count;
     call_.out_count = pointers_.front().out_count;
     const uint32_t words = static_cast<uint32_t>(std::min<uint64_t>(last - word, run_words));
     call_.prefetch_end = run_words;
     call_.words = words;
     call_.first_words = first_step_words();
-    pass_.kernels.pass[static_cast<int>(tile_.pass)](call_);
+    pass_.kernels.pass[static_cast<int>(sweep_.pass)](call_);
     return words;
   }
 
   /// Words of the first step of a chunk, such that the later ones meet host rows at a multiple of a line.
   uint32_t first_step_words() const {
-    const void *row = tile_.in.space == Space::host    ? static_cast<const void *>(items_[0].in[0])
-                      : tile_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
-                                                       : nullptr;
+    const void *row = sweep_.in.space == Space::host    ? static_cast<const void *>(items_[0].in[0])
+                      : sweep_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
+                                                        : nullptr;
     return row == nullptr ? kStepWords : words_to_line(row);
   }
 
@@ -119,23 +122,24 @@ class TileWorker {
       for (const StreamStart &start : starts)
         list[count++] = pointer_to(side, eg + start.egs, offset + start.bytes + word * kWordBytes, run_words);
     };
-    add(tile_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
-    add(tile_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
-    if (tile_.exchange && item.in_eg != item.out_eg) {  // the twin item reads where this one writes, and the other way round
-      add(tile_.in, in_starts_, item.out_eg, item.out_offset, pointers.in, pointers.in_count);
-      add(tile_.out, out_starts_, item.in_eg, item.in_offset, pointers.out, pointers.out_count);
+    add(sweep_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
+    add(sweep_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
+    if (sweep_.exchange && item.in_eg != item.out_eg) {  // the twin item reads where this one writes, and the other way round
+      add(sweep_.in, in_starts_, item.out_eg, item.out_offset, pointers.in, pointers.in_count);
+      add(sweep_.out, out_starts_, item.in_eg, item.in_offset, pointers.out, pointers.out_count);
     }
   }
 
   std::byte *pointer_to(const Side &side, uint32_t eg, uint64_t byte, uint32_t &run_words) const {
     if (side.space == Space::host) return pass_.host + byte;
+    if (side.space == Space::staging) return pass_.staging.line(eg, byte / kWordBytes);
     const LinePosition position = position_of(pass_.eg_base[eg], byte / kWordBytes);
     run_words = std::min(run_words, position.run_words);
     return position.line;
   }
 
   const HostPass &pass_;
-  const TilePlan &tile_;
+  const Sweep &sweep_;
   const std::vector<StreamStart> &in_starts_, &out_starts_;
   std::vector<Pointers> pointers_;
   std::vector<TileItem> items_;
@@ -145,28 +149,27 @@ class TileWorker {
 
 }  // namespace
 
-uint64_t run_tile(const HostPass &pass) {
-  const TilePlan &tile = *pass.plan.tile;
-  const std::vector<StreamStart> in_starts = starts_of(tile.in), out_starts = starts_of(tile.out);
-  const Item origin = {0, 0, tile.in.offset, tile.out.offset};
+uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
+  const std::vector<StreamStart> in_starts = starts_of(sweep.in), out_starts = starts_of(sweep.out);
+  const Item origin = {0, 0, sweep.in.offset, sweep.out.offset};
   // Units of work: a step of the outer loops times a piece of the words, enough of them to share evenly.
   constexpr uint64_t kUnitsPerThread = 16, kPieceWords = 64;
-  const uint64_t outer = steps_of(tile.outer);
+  const uint64_t outer = steps_of(sweep.outer);
   const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(pass.threads);
-  const uint64_t chunks = (tile.words + kPieceWords - 1) / kPieceWords;
+  const uint64_t chunks = (sweep.words + kPieceWords - 1) / kPieceWords;
   const uint64_t pieces = outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
   // Everything that can fail to be allocated exists before the first byte moves.
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
-  std::vector<std::unique_ptr<TileWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<TileWorker>(pass, in_starts, out_starts));
+  std::vector<std::unique_ptr<SweepWorker>> workers;
+  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts));
   run_threads(threads, [&](int thread) {
-    TileWorker &worker = *workers[static_cast<std::size_t>(thread)];
+    SweepWorker &worker = *workers[static_cast<std::size_t>(thread)];
     const Range range = share_of(outer * pieces, thread, threads);
     for (uint64_t unit = range.first; unit < range.last; ++unit) {
       const uint64_t piece = unit % pieces;
       const uint64_t first = chunks * piece / pieces * kPieceWords;
-      const uint64_t last = std::min(chunks * (piece + 1) / pieces * kPieceWords, tile.words);
-      worker.run(advanced(origin, tile.outer, unit / pieces), first, last);
+      const uint64_t last = std::min(chunks * (piece + 1) / pieces * kPieceWords, sweep.words);
+      worker.run(advanced(origin, sweep.outer, unit / pieces), first, last);
     }
     pass.kernels.fence();  // non-temporal stores are done before ownership returns
   });

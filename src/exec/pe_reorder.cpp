@@ -1,0 +1,132 @@
+#include "exec/pe_reorder.h"
+
+#include <dpu_management.h>
+#include <dpu_program.h>
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "error.h"
+#include "exec/clock.h"
+#include "exec/device.h"
+#include "exec/prepared_transfer.h"
+#include "hostpass/line.h"
+#include "pe/reorder.h"
+
+// The PE program as its compiler made it, inside the library.
+__asm__(
+    ".pushsection .rodata\n"
+    ".balign 64\n"
+    ".hidden pidcomm_reorder_program\n.global pidcomm_reorder_program\npidcomm_reorder_program:\n"
+    ".incbin \"" PIDCOMM_REORDER_PROGRAM
+    "\"\n"
+    ".hidden pidcomm_reorder_program_end\n.global pidcomm_reorder_program_end\npidcomm_reorder_program_end:\n"
+    ".popsection\n");
+extern "C" const uint8_t pidcomm_reorder_program[], pidcomm_reorder_program_end[];
+
+namespace pidcomm {
+
+namespace {
+
+constexpr const char *kJobSymbol = "pidcomm_reorder_job";
+
+/// The program, its MRAM heap starting at an address. (Its symbol table tells the SDK so; the program does not use its heap.)
+std::vector<uint8_t> program_with_heap_at(uint32_t address) {
+  std::vector<uint8_t> file(pidcomm_reorder_program, pidcomm_reorder_program_end);
+  const auto at = [&file](uint64_t offset, uint64_t bytes) {
+    if (offset > file.size() || bytes > file.size() - offset) fail(PIDCOMM_ERR_INTERNAL, "the reorder program is cut short");
+    return file.data() + offset;
+  };
+  Elf32_Ehdr header;
+  std::memcpy(&header, at(0, sizeof header), sizeof header);
+  std::vector<Elf32_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), at(header.e_shoff, sections.size() * sizeof(Elf32_Shdr)), sections.size() * sizeof(Elf32_Shdr));
+  for (const Elf32_Shdr &section : sections) {
+    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
+    const Elf32_Shdr &names = sections[section.sh_link];
+    for (uint32_t offset = 0; offset + sizeof(Elf32_Sym) <= section.sh_size; offset += sizeof(Elf32_Sym)) {
+      uint8_t *const place = at(section.sh_offset + offset, sizeof(Elf32_Sym));
+      Elf32_Sym symbol;
+      std::memcpy(&symbol, place, sizeof symbol);
+      constexpr std::size_t kNameBytes = sizeof DPU_MRAM_HEAP_POINTER_NAME;
+      if (symbol.st_name + kNameBytes > names.sh_size) continue;
+      if (std::memcmp(at(names.sh_offset + symbol.st_name, kNameBytes), DPU_MRAM_HEAP_POINTER_NAME, kNameBytes) != 0) continue;
+      symbol.st_value = address;
+      std::memcpy(place, &symbol, sizeof symbol);
+      return file;
+    }
+  }
+  fail(PIDCOMM_ERR_INTERNAL, "the reorder program has no symbol ", DPU_MRAM_HEAP_POINTER_NAME);
+}
+
+/// Moves jobs between the host and the DPUs of the set. jobs: by PE, and at the end one for the DPUs that are no PEs.
+void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, std::span<pidcomm_reorder_job> jobs) {
+  const PreparedTransfer prepared(set, placement);
+  if (direction == DPU_XFER_TO_DPU) check_device(dpu_prepare_xfer(set, &jobs.back()), "preparing a transfer");
+  for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
+    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), &jobs[pe]), "preparing a transfer");
+  check_device(dpu_push_xfer(set, direction, kJobSymbol, 0, sizeof(pidcomm_reorder_job), DPU_XFER_DEFAULT),
+               "exchanging jobs with the reorder program");
+}
+
+}  // namespace
+
+bool has_reorder_program(struct dpu_t *dpu) {
+  struct dpu_program_t *const program = dpu_get_program(dpu);
+  struct dpu_symbol_t symbol;
+  return program != nullptr && dpu_get_symbol(program, kJobSymbol, &symbol) == DPU_OK;
+}
+
+PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace)
+    : set_(set), placement_(placement) {
+  bool is_loaded = true;
+  struct dpu_set_t dpu;
+  DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));
+  if (is_loaded) return;
+  const Stopwatch loading;
+  std::vector<uint8_t> program = program_with_heap_at(kMramAddress + static_cast<uint32_t>(heap_base));
+  check_device(dpu_load_from_memory(set, program.data(), program.size(), nullptr), "loading the reorder program");
+  trace.pe_loads += 1;
+  trace.seconds_load += loading.seconds();
+}
+
+void PeReorder::run(const Reorder &reorder, const char *window, pidcomm_trace &trace) const {
+  const Stopwatch reordering;
+  std::vector<pidcomm_reorder_job> jobs(placement_.dpus.size() + 1);
+  const uint32_t ways = 1u << reorder.k;
+  const pidcomm_reorder_job nothing = {.from = static_cast<uint32_t>(kMramAddress + reorder.from),
+                                       .to = static_cast<uint32_t>(kMramAddress + reorder.to),
+                                       .block_bytes = static_cast<uint32_t>(reorder.block_bytes),
+                                       .parts = 0,
+                                       .ways = ways,
+                                       .first = 0,
+                                       .step = reorder.backwards ? ways - 1 : 1,
+                                       .is_armed = 1,
+                                       .cycles = 0};
+  std::fill(jobs.begin(), jobs.end(), nothing);
+  for (std::size_t pe = 0; pe < placement_.dpus.size(); ++pe) {
+    jobs[pe].parts = static_cast<uint32_t>(reorder.parts);
+    jobs[pe].first = extract_bits(static_cast<uint32_t>(pe % kLanes), reorder.lane_mask);
+  }
+  try {
+    transfer_jobs(DPU_XFER_TO_DPU, set_, placement_, jobs);
+    const Stopwatch launch;
+    const dpu_error_t status = dpu_launch(set_, DPU_SYNCHRONOUS);
+    trace.seconds_launch += launch.seconds();
+    trace.pe_launches += 1;
+    check_device(status, "reordering blocks in the PEs");
+    transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_, jobs);
+  } catch (const Error &error) {
+    fail(error.status(), error.what(), "; the ", window, " window is undefined now");
+  }
+  trace.pe_cycles +=
+      std::max_element(jobs.begin(), jobs.end() - 1, [](const auto &a, const auto &b) { return a.cycles < b.cycles; })->cycles;
+  trace.pe_bytes += 2 * reorder.bytes() * placement_.dpus.size();
+  trace.seconds_reorder += reordering.seconds();
+}
+
+}  // namespace pidcomm

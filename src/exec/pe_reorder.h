@@ -1,0 +1,30 @@
+// PE-assisted reordering: the PE program pe/reorder.c, loaded and run.
+#pragma once
+
+#include <dpu.h>
+
+#include "exec/placement.h"
+#include "pidcomm/pidcomm.h"
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// True if the PE's program is the one that reorders, which a collective has loaded in place of the caller's.
+bool has_reorder_program(struct dpu_t *dpu);
+
+/// The reorder program on the DPUs of a set. Its MRAM heap starts where that of the program it replaces did, so offsets keep their meaning
+/// for everybody.
+class PeReorder {
+ public:
+  /// Loads the program unless all PEs have it; heap_base: see heap_base_of. Errors: ERR_DEVICE, nothing has moved then.
+  PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace);
+
+  /// Runs a reordering on every PE of the placement and waits. Errors: ERR_DEVICE naming the window that is now undefined.
+  void run(const Reorder &reorder, const char *window, pidcomm_trace &trace) const;
+
+ private:
+  struct dpu_set_t set_;
+  const Placement &placement_;
+};
+
+}  // namespace pidcomm

@@ -1,0 +1,34 @@
+// The right to prepare a transfer of a set.
+#pragma once
+
+#include <dpu.h>
+
+#include <array>
+#include <functional>
+#include <mutex>
+
+#include "exec/placement.h"
+
+namespace pidcomm {
+
+/// The SDK keeps one prepared buffer per DPU: hypercubes on one set take turns, and nobody's buffers are left behind.
+class PreparedTransfer {
+ public:
+  explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement) : set_(set), turn_(mutex_of(placement.ranks.front())) {
+    clear();
+  }
+  ~PreparedTransfer() { clear(); }
+  PreparedTransfer(const PreparedTransfer &) = delete;
+  PreparedTransfer &operator=(const PreparedTransfer &) = delete;
+
+ private:
+  static std::mutex &mutex_of(const struct dpu_rank_t *rank) {
+    static std::array<std::mutex, 64> mutexes;
+    return mutexes[std::hash<const void *>()(rank) / 64 % mutexes.size()];
+  }
+  void clear() { dpu_prepare_xfer(set_, nullptr); }
+  struct dpu_set_t set_;
+  std::lock_guard<std::mutex> turn_;
+};
+
+}  // namespace pidcomm
