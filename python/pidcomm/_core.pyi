@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Bytes: TypeAlias = NDArray[np.uint8]
-OptionCodes: TypeAlias = tuple[int, int, int, int]
+OptionCodes: TypeAlias = tuple[int, int, int, int, int]
 SymbolPlace: TypeAlias = tuple[int, int]
 
 MRAM_BYTES: int

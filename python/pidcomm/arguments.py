@@ -27,13 +27,15 @@ class Options(TypedDict, total=False):
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile). isa: a name of ``pidcomm.ISAS`` (default: the best that
     this machine runs). threads: 1 to 1024 host threads (default: OMP_NUM_THREADS if set, else all CPUs). coherence: a
-    name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs).
+    name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM offset, not 0, where the techniques
+    pr, pr+im and pr+im+cm may write as much as a PE's input is long; unused by the others.
     """
 
     technique: str | None
     isa: str | None
     threads: int | None
     coherence: str | None
+    scratch: int | None
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> int:
@@ -99,12 +101,13 @@ def option_codes(options: Options) -> _core.OptionCodes:
     def code(table: Mapping[str, Choice], kind: str, name: str | None) -> int:
         return 0 if name is None else row_of(table, kind, name, "ERR_OPTION").code
 
-    threads = options.get("threads")
+    threads, scratch = options.get("threads"), options.get("scratch")
     return (
         code(TECHNIQUES, "technique", options.get("technique")),
         code(ISAS, "ISA", options.get("isa")),
         0 if threads is None else as_integer("threads", threads, high=2**31 - 1),
         code(COHERENCES, "coherence", options.get("coherence")),
+        0 if scratch is None else as_integer("scratch", scratch),
     )
 
 

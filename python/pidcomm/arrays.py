@@ -23,8 +23,9 @@ class ArrayCollectives:
 
     Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group and n
     the elements per block, with n * itemsize a multiple of 8. The dtype is that of x. Each call overwrites the MRAM
-    from ``base_offset`` (default 0) on, up to the larger of its two sides, and works there in place. ``out=`` is filled
-    and returned if given. ``**options`` are those of `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the
+    from ``base_offset`` (default 0) on, up to the larger of its two sides, and works there in place; the techniques pr,
+    pr+im and pr+im+cm overwrite as much again behind it, or at ``scratch``. ``out=`` is filled and returned if given.
+    ``**options`` are those of `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the
     result cross the memory bus once more than in the collective itself. Raises `ArgumentError` before anything moves.
     """
 
@@ -116,13 +117,16 @@ class ArrayCollectives:
         count = rows.shape[1] // blocks
         offset = as_integer("base_offset", base_offset)
         size_bytes = count * row.blocks_per_pe(groups.group_pes) * rows.itemsize
+        transfers: Options = {**options, "technique": None}  # the paper's techniques are not for all shapes
+        if options.get("scratch") is None:
+            options = {**options, "scratch": offset + size_bytes}
         src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
         # Everything is checked before the write, the first step that changes something.
         plan(name, cube.shape, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **options)
         shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
         result = output_rows(out, shape, rows.dtype)
         if row.at_pes_before:
-            cube.write(rows, offset, **options)
+            cube.write(rows, offset, **transfers)
         trace, _ = cube.carry_out(
             name,
             mask,
@@ -136,6 +140,6 @@ class ArrayCollectives:
             options=options,
         )
         if row.at_pes_after:
-            cube.read(shape[1], rows.dtype, offset, out=result, **options)
+            cube.read(shape[1], rows.dtype, offset, out=result, **transfers)
         cube.last_trace = trace
         return result

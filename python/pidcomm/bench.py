@@ -16,18 +16,23 @@ from pidcomm.sizes import format_shape
 from pidcomm.trace import Trace
 
 BASE = "conventional"  # the technique that speed-ups are over
+COMPARED = ("tile", BASE)  # the techniques that are compared unless others are asked for
 
 
 @dataclass(frozen=True)
 class Row:
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
-    outside_us: the median of what a run takes but for its pass over memory. plan_us: planning in the very first run,
-    which finds no plan of an earlier one. algbw: the larger side summed over PEs. bus: bytes read and written, in MRAM,
-    host rows and staging. limit: a streaming pass that reads and writes as many bytes as the collective's two sides
-    have, with the same policy and threads, measured in turn with the collective, in the order of STREAMS that is best
-    at the median (limit_stream); None if not measured. limit_pct: bus against that limit. speed_up: how much quicker
-    than `conventional`; None where that was not measured, or comparing would not be fair.
+    Times are those of the host, which are measured; where PEs reorder blocks, they do not contain loading the PEs'
+    program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. plan_us:
+    planning in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
+    mram_bytes: lines that the host read and wrote; host_bytes: host rows and staging, read and written; pe_bytes: MRAM
+    that PEs read and wrote, in so many launches. algbw: the larger side summed over PEs, per t_p50_us + pe_us. bus:
+    mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
+    collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of
+    STREAMS that is best at the median (limit_stream); None if not measured. limit_pct: bus against that limit.
+    speed_up: how much quicker t_p50_us + pe_us are than `conventional`; None where that was not measured, or comparing
+    would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
     """
 
     collective: str
@@ -42,6 +47,11 @@ class Row:
     t_p99_us: float
     outside_us: float
     plan_us: float
+    pe_us: float
+    launches: int
+    mram_bytes: int
+    host_bytes: int
+    pe_bytes: int
     algbw_gb_s: float
     bus_gb_s: float
     limit_gb_s: float | None
@@ -86,8 +96,8 @@ def measure_rows(
             limit_seconds.append(trial.limit(options))
         on_step()
     first, timed = rounds[0], rounds[schedule.warmup :]
-    times_us = _microseconds(timed, lambda trace: trace.seconds_total)
-    outside_us = _microseconds(timed, lambda trace: trace.seconds_total - trace.seconds_pass)
+    times_us = _microseconds(timed, lambda trace: trace.host_seconds)
+    outside_us = _microseconds(timed, lambda trace: trace.host_seconds - trace.seconds_pass)
     medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
     base_us = medians_us.get(BASE) if condition.holds else None
     limit = None
@@ -97,6 +107,7 @@ def measure_rows(
     for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
         verdict = trial.check(variant)
         p50_us = float(medians_us[techniques[index]])
+        pe_us = 1e6 * trace.pe_seconds
         bus_gb_s = trace.bus_bytes / p50_us / 1e3
         rows.append(
             Row(
@@ -112,14 +123,19 @@ def measure_rows(
                 t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
                 outside_us=float(np.median(outside_us[:, index])),
                 plan_us=1e6 * first[index].seconds_plan,
-                algbw_gb_s=trial.larger_side_bytes / p50_us / 1e3,
+                pe_us=pe_us,
+                launches=trace.pe_launches,
+                mram_bytes=trace.mram_bytes_read + trace.mram_bytes_written,
+                host_bytes=trace.host_bytes_read + trace.host_bytes_written,
+                pe_bytes=trace.pe_bytes,
+                algbw_gb_s=trial.larger_side_bytes / (p50_us + pe_us) / 1e3,
                 bus_gb_s=bus_gb_s,
                 limit_gb_s=limit and limit.gb_s,
                 limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
                 limit_stream=limit and limit.stream,
-                speed_up=None if base_us is None else float(base_us / p50_us),
+                speed_up=None if base_us is None else float(base_us / (p50_us + pe_us)),
                 wrong=verdict.wrong,
-                source="measured",
+                source="mixed" if pe_us else "measured",
                 coherence=trace.coherence,
                 threads=trace.threads,
                 isa=trace.isa,

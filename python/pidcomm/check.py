@@ -28,6 +28,7 @@ EXTRA_PES = 16
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
 # Where the windows start: the heap's start, across a run of 8 KiB, across 1 MiB, and as near the end of MRAM as can be.
+SCRATCH = 8 << 20  # far from all windows
 ORIGINS = (0, 8192 - 40, (1 << 20) - 72, None)
 
 
@@ -90,13 +91,16 @@ def make_case(seed: int, number: int) -> Case:
     words = min(words, max(1, 2048 // blocks))
     problem = Problem(collective, shape, mask, blocks * words * WORD_BYTES, dtype, op)
 
-    technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.4 else "tile"
+    technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
     options: Options = {
         "technique": technique,
+        "scratch": SCRATCH,
         "isa": rng.choice([name for name, isa in ISAS.items() if isa.is_available]),
         "threads": rng.choice((1, 2, 3, 4)),
         "coherence": rng.choice(list(COHERENCES)),
     }
+    if not _is_possible(problem, options):  # the paper's techniques are not for all shapes and sizes
+        options["technique"] = "tile"
     if row.takes_op and TYPES[dtype].is_float:
         # The order of additions is fixed for `tile` on shapes with a lane split only.
         path = _core_path(problem, options)
@@ -135,8 +139,16 @@ def make_case(seed: int, number: int) -> Case:
     )
 
 
+def _is_possible(problem: Problem, options: Options) -> bool:
+    try:
+        _core_path(problem, options)
+    except Error:
+        return False
+    return True
+
+
 def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path that the plan of a problem takes: tile, general or sdk."""
+    """Return the path that the plan of a problem takes: tile, general, paper or sdk."""
     from pidcomm.plan import plan
 
     path = plan(
@@ -266,7 +278,7 @@ def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
 def _audit(case: Case, trace: Trace) -> Iterator[str]:
     """Yield the promises about lines that the counters of the audit ISA break."""
     problem = case.problem
-    if trace.isa != "audit" or problem.bytes == 0 or _core_path(problem, case.options) != "tile":
+    if trace.isa != "audit" or problem.bytes == 0 or _core_path(problem, case.options) not in ("tile", "paper"):
         return
     egs = problem.pes // 8
     loads, stores = (

@@ -18,14 +18,16 @@ import pidcomm
 from pidcomm import _core, sdk
 from pidcomm import info as information
 from pidcomm import run as running
+from pidcomm.ablation import COLLECTIVES as ABLATED
+from pidcomm.ablation import STEPS, Assumed, Step, ablate, techniques_for
 from pidcomm.arguments import Options
-from pidcomm.bench import Row, Schedule, measure_rows
+from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.check import Checker, make_case
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.explain import explain
 from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk, require_memory
-from pidcomm.report import Report, header, section_header, summary
+from pidcomm.report import Report, ablation_header, header, section_header, summary
 from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size, parse_shape, parse_size
 from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
@@ -121,7 +123,7 @@ def demo(
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
 ) -> None:
-    """Run the eight collectives with every technique and check every element.
+    """Run the eight collectives beside the conventional way and check every element.
 
     Halves the size until the memory of this machine suffices.
 
@@ -136,7 +138,7 @@ def demo(
             title=f"{pes.pes} PEs as {format_shape(lengths)}, mask {mask}, int32, {format_size(size_bytes)} per PE"
         )
         table.add_column("collective")
-        for technique in TECHNIQUES:
+        for technique in COMPARED:
             table.add_column(f"{technique} ms", justify="right")
             table.add_column("GB/s", justify="right")
         table.add_column("speed-up", justify="right")
@@ -162,7 +164,7 @@ def _affordable(pes: int, size_bytes: int) -> int:
     """Return the size, halved until there is memory for it."""
     while size_bytes > 1 << 13:
         try:
-            require_memory(pes, size_bytes)
+            require_memory(pes, size_bytes, COMPARED)
         except Error:
             size_bytes //= 2
         else:
@@ -255,7 +257,9 @@ def bench(
     size: BytesOption = "1MiB",
     dtypes: Annotated[str, typer.Option("--dtype", help="Element types, separated by commas, or all.")] = "int32",
     op: OpOption = "sum",
-    technique: Annotated[str, typer.Option("--technique", help="Techniques, separated by commas, or all.")] = "all",
+    technique: Annotated[
+        str, typer.Option("--technique", help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES) + ".")
+    ] = ",".join(COMPARED),
     threads: ThreadsOption = 0,
     isas: Annotated[
         str,
@@ -294,6 +298,20 @@ def bench(
             help="End with the spread of limit% and speed-up of every collective (default: if it has several rows).",
         ),
     ] = None,
+    ablation: Annotated[
+        bool,
+        typer.Option(
+            "--ablation",
+            help="Compare conventional, the steps of the PID-Comm paper and tile, and tell where each spends its time "
+            "(instead of --technique; default collectives: " + ", ".join(ABLATED) + ").",
+        ),
+    ] = False,
+    launch_us: Annotated[
+        float, typer.Option("--launch-us", min=0, help="Ablation: what a launch is assumed to take on DIMMs.")
+    ] = Assumed.launch_us,
+    load_us: Annotated[
+        float, typer.Option("--load-us", min=0, help="Ablation: what loading a program is assumed to take on DIMMs.")
+    ] = Assumed.load_us,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
     json_target: Annotated[
         str | None,
@@ -307,16 +325,20 @@ def bench(
     Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
     of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
 
-    Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call. algbw:
-    larger side summed over PEs / t_p50. bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
+    Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call; PEs, if
+    they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
+    over PEs / (t_p50 + pe_us). bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
     pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
 
     Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
     rows.jsonl   |   pidcomm bench all --shape 32x32,16x8x8 --mask all   |   pidcomm bench reduce --dtype all --isa all
-    |   pidcomm bench all --sweep pes=64..1024   |   pidcomm bench alltoall --sweep bytes=8KiB..8MiB
+    |   pidcomm bench all --sweep pes=64..1024   |   pidcomm bench alltoall --sweep bytes=8KiB..8MiB   |   pidcomm bench
+    --ablation
     """
     sweeps = parse_sweeps(sweep or ())
-    names = ",".join(collectives or ["all"])
+    names = ",".join(collectives or (ABLATED if ablation else ["all"]))
+    techniques = list(STEPS) if ablation else parse_names(technique, TECHNIQUES, "technique")
+    assumed = Assumed(launch_us, load_us)
     wanted = Wanted(
         parse_names(names, COLLECTIVES, "collective"),
         parse_shapes(shapes, sweeps.get("pes")),
@@ -325,14 +347,14 @@ def bench(
         parse_names(dtypes, TYPES, "dtype"),
         op,
         parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.rank > 0]),
+        techniques,
     )
-    techniques = parse_names(technique, TECHNIQUES, "technique")
-    schedule = Schedule(iters, warmup, limit)
+    schedule = Schedule(iters, warmup, limit or ablation)
     _use_hugepages(hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "threads": threads or pidcomm.machine().threads}
     sections, refusals = wanted.sections(options)
     pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
-    sections, unaffordable = affordable(sections)
+    sections, unaffordable = affordable(sections, techniques)
     refusals += unaffordable
     if not sections:
         raise refusals[0]
@@ -340,10 +362,13 @@ def bench(
     problems = [problem for section in sections for problem in section.problems]
     scratch = Scratch(problems)
     rows: list[Row] = []
+    wrong = 0
     report = Report(json_target)
     with _progress() as progress:
-        task = progress.add_task("rounds", total=len(problems) * (iters + warmup + len(techniques)))
+        counts = [len(techniques_for(it, options) if ablation else techniques) for it in problems]
+        task = progress.add_task("rounds", total=len(problems) * (iters + warmup) + sum(counts))
         report.comment(header(options))
+        report.comment(ablation_header(assumed) if ablation else ())
         report.skipped(refusals)
         for section in sections:
             options["isa"] = section.isa
@@ -353,14 +378,20 @@ def bench(
                 report.comment(section_header(section, condition, creation_us(pes, section.shape)))
                 for problem in section.problems:
                     progress.update(task, description=problem.collective)
-                    of_problem = measure_rows(
-                        pes, problem, techniques, options, schedule, scratch, condition, lambda: progress.advance(task)
-                    )
+                    common = (options, schedule, scratch, condition, lambda: progress.advance(task))
+                    of_problem: list[Row] | list[Step]
+                    if ablation:
+                        of_problem = ablate(pes, problem, assumed, *common)
+                    else:
+                        of_problem = measure_rows(pes, problem, techniques, *common)
+                        rows += of_problem
+                    wrong += sum(row.wrong for row in of_problem)
                     report.rows(of_problem)
-                    rows += of_problem
+        if ablation:
+            has_summary = False
         if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
             report.comment(summary(rows))
-    _exit_if_wrong(sum(row.wrong for row in rows))
+    _exit_if_wrong(wrong)
 
 
 def _use_hugepages(are_wanted: bool) -> None:

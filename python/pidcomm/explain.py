@@ -14,8 +14,17 @@ _PASSES = {
     "fold_to_host": "load one line per member, accumulate, combine over the selected lanes, store to the host rows",
     "to_host": "load 8 lines, transpose to host order, store 64 bytes to each of 8 host rows",
     "from_host": "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines",
-    "replicate": "load the host rows of a line's groups, replicate them over the lanes, store the line at every member",
+    "rotate": "load 2^k lines, rotate line s by s lanes, store 2^k lines",
+    "spread_rotated": "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",
+    "fold_rotated": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
+    "store one line",
+    "fold_rotated_spread": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine; "
+    "store the result rotated by s as slot s of every member",
+    "fold_rotated_to_host": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
+    "store to the host rows",
 }
+_SPACES = {"mram": "MRAM", "host": "the host rows", "staging": "host memory, as lines in host order"}
+_STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
 
 
 def _step(egs: int, size_bytes: int) -> str:
@@ -34,27 +43,43 @@ def _loop(kind: str, loop: dict[str, Any]) -> str:
 
 
 def _side(name: str, side: dict[str, Any]) -> str:
-    where = "MRAM" if side["space"] == "mram" else "the host rows"
+    where = _SPACES[side["space"]]
     streams = " x ".join(f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"])
     return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}"
 
 
-def _tile(tile: dict[str, Any]) -> list[str]:
+def _sweep(sweep: dict[str, Any]) -> list[str]:
+    spaces = {sweep["in"]["space"], sweep["out"]["space"]}
+    order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
     lines = [
-        f"pass {tile['pass']}: {_PASSES.get(tile['pass'], '')} (k = {tile['k']}, lane mask {tile['lane_mask']:03b})"
+        f"pass {sweep['pass']}: {_PASSES[sweep['pass']]} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"
     ]
     for kind in ("outer", "ordered", "lockstep"):
-        lines += [_loop(kind, loop) for loop in tile[kind]]
+        lines += [_loop(kind, loop) for loop in sweep[kind]]
     lines += [
-        _side("in", tile["in"]),
-        _side("out", tile["out"]),
-        f"  words     every stream is {tile['words']} words of 8 bytes per lane",
+        _side("in", sweep["in"]),
+        _side("out", sweep["out"]),
+        f"  words     every stream is {sweep['words']} words of 8 bytes per lane",
     ]
-    if tile["exchange"]:
+    if sweep["exchange"]:
         lines.append("in place: items (a, b) and (b, a) are exchanged as one")
-    if tile["ordered_downwards"]:
+    if sweep["ordered_downwards"]:
         lines.append("in place: the item at the start of the window is stored last")
+    for number, step in enumerate(sweep.get("steps", ())):
+        lines.append(
+            f"  step {number}: EG {step['in_eg']} byte {step['in_offset']} "
+            f"-> EG {step['out_eg']} byte {step['out_offset']}"
+        )
     return lines
+
+
+def _reorder(when: str, reorder: dict[str, Any]) -> str:
+    sign = "c - j" if reorder["backwards"] else "c + j"
+    return (
+        f"PEs, {when} the host pass: in each of {reorder['parts']} parts, block j of "
+        f"{format_size(reorder['block_bytes'])} at MRAM byte {reorder['to']} is block ({sign}) mod {reorder['ways']} "
+        f"from byte {reorder['from']}, at the PE that is number c of its group's in its entangled group"
+    )
 
 
 def explain(plan: dict[str, Any]) -> list[str]:
@@ -69,14 +94,18 @@ def explain(plan: dict[str, Any]) -> list[str]:
     ]
     if "reduces_in" in plan:
         lines.append(f"arithmetic in {plan['reduces_in'].replace('_', ' ').replace('pim', 'PIM')}")
-    if "tile" in plan:
-        lines += _tile(plan["tile"])
-        for number, step in enumerate(plan["tile"].get("steps", ())):
-            lines.append(
-                f"  step {number}: EG {step['in_eg']} byte {step['in_offset']} "
-                f"-> EG {step['out_eg']} byte {step['out_offset']}"
-            )
-    elif "staged" in plan:
+    if plan["path"] == "paper":
+        steps = ", ".join(name for bit, name in _STEPS.items() if plan["steps"] & bit)
+        lines.append(f"steps of the PID-Comm paper: {steps}; {format_size(plan['scratch_bytes'])} of scratch MRAM")
+    if "before" in plan:
+        lines.append(_reorder("before", plan["before"]))
+    for sweep in plan.get("sweeps", ()):
+        lines += _sweep(sweep)
+    if "after" in plan:
+        lines.append(_reorder("after", plan["after"]))
+    if "sweeps" in plan:
+        return lines
+    if "staged" in plan:
         staged = plan["staged"]
         lines.append(
             f"general path: this shape cuts the lanes with a rest; clusters of up to {staged['cluster_egs']} EGs, "

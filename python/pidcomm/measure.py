@@ -18,7 +18,7 @@ from pidcomm.hypercube import Hypercube
 from pidcomm.machine import Flush, PeSet, machine, set_transfer
 from pidcomm.oracle import ByteRows, Problem, Rows, Verdict
 from pidcomm.sizes import format_size
-from pidcomm.tables import STREAMS
+from pidcomm.tables import STREAMS, TECHNIQUES
 from pidcomm.trace import Trace
 
 SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with what is checked
@@ -68,7 +68,7 @@ def _share(rows: Rows, pes: int) -> int:
 
 
 class Trial:
-    """A problem on a cube, its input window at offset 0 and its output window behind it, or behind room for as much."""
+    """A problem on a cube: its input window at offset 0, its output window and scratch behind it, or room for them."""
 
     def __init__(self, cube: Hypercube, problem: Problem, scratch: Scratch) -> None:
         self.cube = cube
@@ -76,6 +76,7 @@ class Trial:
         self._payload = scratch.payload(problem)
         self._result = scratch.result(problem)
         self.dst = problem.bytes
+        self.scratch = 2 * problem.bytes
 
     def load(self) -> None:
         """Put the input where the collective finds it; if that is the host, touch the memory of the limit's input."""
@@ -98,7 +99,7 @@ class Trial:
             op=problem.op,
             host=None if problem.before.at_pes else self._payload.view(problem.dtype),
             out=None if problem.after.at_pes else self._result.view(problem.dtype),
-            options=options,
+            options={**options, "scratch": self.scratch},
         )
         return trace
 
@@ -269,11 +270,12 @@ def available_bytes() -> int | None:
     return None
 
 
-def require_memory(pes: int, size_bytes: int) -> None:
+def require_memory(pes: int, size_bytes: int, techniques: Sequence[str]) -> None:
     """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
-    # MRAM: input and output; huge pages back as much again between its pieces. Host: payload and result, and as much
-    # again for staging by `conventional`.
-    sides = 2 * (2 if machine().hugepages else 1) + 2 + 2
+    # MRAM: input and output, and scratch for the paper's techniques; huge pages back as much again between its pieces.
+    # Host: payload and result, and as much again for staging by `conventional`.
+    windows = 3 if any(TECHNIQUES[name].steps for name in techniques) else 2
+    sides = windows * (2 if machine().hugepages else 1) + 2 + 2
     needed, available = sides * pes * size_bytes, available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(

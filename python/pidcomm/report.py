@@ -13,6 +13,7 @@ import typer
 
 import pidcomm
 from pidcomm import info
+from pidcomm.ablation import Assumed, Step
 from pidcomm.arguments import Options
 from pidcomm.bench import BASE, Row
 from pidcomm.errors import Error
@@ -29,7 +30,7 @@ class Report:
     def __init__(self, json_target: str | None) -> None:
         """Make the file empty, or ONLY_JSON go to stdout. Raises Error if the file cannot be written."""
         self._has_table = json_target != ONLY_JSON
-        self._has_title = False
+        self._title: str | None = None
         self._file = Path(json_target) if json_target is not None and self._has_table else None
         self._facts = run_facts()
         if self._file is not None:
@@ -48,16 +49,16 @@ class Report:
         for error in errors:
             typer.echo(f"# skipped: {error}", err=not self._has_table)
 
-    def rows(self, rows: Iterable[Row]) -> None:
-        """Write rows."""
+    def rows(self, rows: Iterable[Row | Step]) -> None:
+        """Write rows, and the names of their columns before the first of a kind."""
         for row in rows:
             line = json.dumps({**asdict(row), **self._facts})
             if not self._has_table:
                 typer.echo(line)
                 continue
-            if not self._has_title:
-                typer.echo(title_line())
-                self._has_title = True
+            if (title := title_line(COLUMNS[type(row)])) != self._title:
+                typer.echo(title)
+                self._title = title
             typer.echo(row_line(row))
             if self._file is not None:
                 with self._file.open("a") as file:
@@ -101,7 +102,7 @@ def section_header(section: Section, condition: SdkCondition, hypercube_us: floa
         yield "no speed-up over conventional is claimed"
 
 
-COLUMNS = (
+_PROBLEM = (
     ("collective", "{0.collective:<14}"),
     ("technique", "{0.technique:<12}"),
     ("dtype", "{0.dtype:<7}"),
@@ -109,11 +110,15 @@ COLUMNS = (
     ("shape", "{0.shape:<9}"),
     ("mask", "{0.mask:<5}"),
     ("bytes/PE", "{0.bytes_per_pe:>9}"),
+)
+_ROW = (
+    *_PROBLEM,
     ("t_min_us", "{0.t_min_us:>9.0f}"),
     ("t_p50_us", "{0.t_p50_us:>9.0f}"),
     ("t_p99_us", "{0.t_p99_us:>9.0f}"),
     ("outside_us", "{0.outside_us:>10.1f}"),
     ("plan_us", "{0.plan_us:>8.1f}"),
+    ("pe_us", "{0.pe_us:>8.0f}"),
     ("algbw", "{0.algbw_gb_s:>6.2f}"),
     ("bus", "{0.bus_gb_s:>6.2f}"),
     ("limit%", "{limit:>6}"),
@@ -122,22 +127,81 @@ COLUMNS = (
     ("wrong", "{0.wrong:>5}"),
     ("source", "{0.source:<8}"),
 )
+_STEP = (
+    *_PROBLEM,
+    ("host_us", "{0.host_us:>8.0f}"),
+    ("step", "{step_gain:>6}"),
+    ("bus", "{0.bus_us:>7.0f}"),
+    ("host mem", "{0.host_memory_us:>8.0f}"),
+    ("DT", "{dt:>6}"),
+    ("modul.", "{0.modulation_us:>6.0f}"),
+    ("PE_us", "{0.pe_us:>6.0f}"),
+    ("launches", "{0.launches:>8}"),
+    ("loads", "{0.loads:>5}"),
+    ("total_us", "{0.total_us:>8.0f}"),
+    ("PE%", "{pe_pct:>5}"),
+    ("launch%", "{launch_pct:>7}"),
+    ("load%", "{load_pct:>5}"),
+    ("MRAM MB", "{mram_mb:>8}"),
+    ("host MB", "{host_mb:>8}"),
+    ("PE MB", "{pe_mb:>8}"),
+    ("wrong", "{0.wrong:>5}"),
+    ("source", "{0.source:<8}"),
+)
+COLUMNS: dict[type, Sequence[tuple[str, str]]] = {Row: _ROW, Step: _STEP}
 
 
-def title_line() -> str:
+def title_line(columns: Sequence[tuple[str, str]]) -> str:
     """Return the names of the columns, aligned as the rows."""
-    return " ".join(f"{name:{_width(form)}}" for name, form in COLUMNS)
+    return " ".join(f"{name:{_width(form)}}" for name, form in columns)
 
 
-def row_line(row: Row) -> str:
+def row_line(row: Row | Step) -> str:
     """Return a row as a line."""
-    fields = {
-        "op": row.op or "-",
-        "limit": "-" if row.limit_pct is None else f"{row.limit_pct:.0f}",
+    fields = _row_fields(row) if isinstance(row, Row) else _step_fields(row)
+    return " ".join(form.format(row, op=row.op or "-", **fields) for _, form in COLUMNS[type(row)])
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _gain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def _row_fields(row: Row) -> dict[str, str]:
+    return {
+        "limit": _number(row.limit_pct, ".0f"),
         "stream": row.limit_stream or "-",
-        "speed_up": "-" if row.speed_up is None else f"{row.speed_up:.2f}x",
+        "speed_up": _gain(row.speed_up),
     }
-    return " ".join(form.format(row, **fields) for _, form in COLUMNS)
+
+
+def _step_fields(step: Step) -> dict[str, str]:
+    return {
+        "step_gain": _gain(step.step_gain),
+        "dt": _number(step.dt_us, ".0f"),
+        "pe_pct": f"{step.share_pct(step.pe_us):.1f}",
+        "launch_pct": f"{step.share_pct(step.launch_us):.1f}",
+        "load_pct": f"{step.share_pct(step.load_us):.1f}",
+        "mram_mb": f"{step.mram_bytes / 1e6:.1f}",
+        "host_mb": f"{step.host_bytes / 1e6:.1f}",
+        "pe_mb": f"{step.pe_bytes / 1e6:.1f}",
+    }
+
+
+def ablation_header(assumed: Assumed) -> Iterator[str]:
+    """Yield the lines that go before an ablation."""
+    yield "ablation: host_us is measured (median), and step is how much quicker that is than the line before"
+    yield (
+        "its parts, measured by difference: bus = the streaming limit for the same bytes of MRAM; host mem = an "
+        "ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- where CM does not apply); modul. = the rest"
+    )
+    yield (
+        f"PE_us is modelled; a launch is assumed to take {assumed.launch_us:.0f} us and the load of a program "
+        f"{assumed.load_us:.0f} us (two loads: the reorder program, and the caller's again); total_us is the sum"
+    )
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:

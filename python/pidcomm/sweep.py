@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import pidcomm
 from pidcomm.arguments import Options
@@ -119,6 +120,7 @@ class Wanted:
     dtypes: Sequence[str]
     op: str
     isas: Sequence[str]
+    techniques: Sequence[str]
 
     def sections(self, options: Options) -> tuple[list[Section], list[Error]]:
         """Return every combination in sections, and what the library says of those that it refuses for their size.
@@ -131,11 +133,11 @@ class Wanted:
         for shape, size_bytes, isa in product(self.shapes, self.sizes_bytes, self.isas):
             problems = []
             for mask, dtype, name in product(masks_of(shape, self.masks), self.dtypes, self.collectives):
+                sides: dict[str, Any] = {"bytes": size_bytes, "dst": size_bytes, "dtype": dtype, "op": self.op}
                 try:
-                    arguments: Options = {**options, "isa": isa}
-                    pidcomm.plan(
-                        name, shape, mask, bytes=size_bytes, dst=size_bytes, dtype=dtype, op=self.op, **arguments
-                    )
+                    for technique in self.techniques:
+                        arguments: Options = {**options, "isa": isa, "technique": technique, "scratch": 2 * size_bytes}
+                        pidcomm.plan(name, shape, mask, **sides, **arguments)
                 except Error as error:
                     if error.status not in TOO_LARGE_OR_SMALL:
                         raise
@@ -147,13 +149,13 @@ class Wanted:
         return sections, list(refusals.values())
 
 
-def affordable(sections: Iterable[Section]) -> tuple[list[Section], list[Error]]:
+def affordable(sections: Iterable[Section], techniques: Sequence[str]) -> tuple[list[Section], list[Error]]:
     """Return the sections that this machine has memory for, and a sentence for each of the others."""
     found = []
     refusals: dict[str, Error] = {}
     for section in sections:
         try:
-            require_memory(section.pes, section.size_bytes)
+            require_memory(section.pes, section.size_bytes, techniques)
         except ArgumentError as error:
             refusals.setdefault(str(error), error)
         else:

@@ -30,6 +30,7 @@ class Collective(Choice):
     at_pes_after: bool
     per_member_before: bool
     per_member_after: bool
+    steps: int  # bits PR 1, IM 2, CM 4: steps of the PID-Comm paper that apply
 
     def blocks_before(self, group_pes: int) -> int:
         """Return the number of blocks of a row before."""
@@ -44,6 +45,13 @@ class Collective(Choice):
         before = self.blocks_before(group_pes) if self.at_pes_before else 1
         after = self.blocks_after(group_pes) if self.at_pes_after else 1
         return max(before, after)
+
+
+@dataclass(frozen=True)
+class Technique(Choice):
+    """Describe a technique: the steps of the PID-Comm paper that it takes, as bits PR 1, IM 2, CM 4."""
+
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ _rows = _core.tables()
 COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
-TECHNIQUES = {row[0]: Choice(*row) for row in _rows["techniques"]}
+TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
 STREAMS = {row[0]: Choice(*row) for row in _rows["streams"]}

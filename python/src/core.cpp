@@ -121,11 +121,11 @@ struct Request {
   }
 };
 
-using OptionCodes = std::tuple<int, int, int, int>;  // technique, isa, threads, coherence
+using OptionCodes = std::tuple<int, int, int, int, uint64_t>;  // technique, isa, threads, coherence, scratch_offset
 
 pidcomm_options options_of(const OptionCodes &codes) {
-  const auto [technique, isa, threads, coherence] = codes;
-  return {technique, isa, threads, coherence, 0};
+  const auto [technique, isa, threads, coherence, scratch_offset] = codes;
+  return {technique, isa, threads, coherence, scratch_offset};
 }
 
 nb::dict dict_of(const pidcomm_trace &trace) {
@@ -142,6 +142,13 @@ nb::dict dict_of(const pidcomm_trace &trace) {
   PIDCOMM_FIELD(seconds_from_pes)
   PIDCOMM_FIELD(seconds_host)
   PIDCOMM_FIELD(seconds_to_pes)
+  PIDCOMM_FIELD(seconds_load)
+  PIDCOMM_FIELD(seconds_reorder)
+  PIDCOMM_FIELD(seconds_launch)
+  PIDCOMM_FIELD(pe_loads)
+  PIDCOMM_FIELD(pe_launches)
+  PIDCOMM_FIELD(pe_cycles)
+  PIDCOMM_FIELD(pe_bytes)
   PIDCOMM_FIELD(mram_bytes_read)
   PIDCOMM_FIELD(mram_bytes_written)
   PIDCOMM_FIELD(host_bytes_read)
@@ -531,8 +538,9 @@ class Set {
 
 nb::dict tables() {
   nb::list collectives, types, ops, techniques, isas, coherences, streams, statuses;
-#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after) \
-  collectives.append(nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0));
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
+  collectives.append(                                                                                      \
+      nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0, steps));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, ctype) types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>));
@@ -541,7 +549,7 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
   PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name) techniques.append(nb::make_tuple(name, code));
+#define PIDCOMM_ROW(ENUM, code, name, steps) techniques.append(nb::make_tuple(name, code, steps));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, rank) isas.append(nb::make_tuple(name, code, rank, pidcomm_isa_available(code) != 0));

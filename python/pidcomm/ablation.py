@@ -1,0 +1,154 @@
+"""The way from the conventional technique to `tile` in the steps of the PID-Comm paper, and where each spends its time.
+
+Host times are measured; what PEs take for reordering is modelled from their cycles; what it takes to launch and to load
+a program is assumed (`Assumed`). A row that has parts of both kinds is `mixed`, and shows them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+from pidcomm.arguments import Options
+from pidcomm.bench import BASE, Row, Schedule, measure_rows
+from pidcomm.machine import PeSet
+from pidcomm.measure import Scratch, SdkCondition
+from pidcomm.oracle import Problem
+from pidcomm.plan import plan
+from pidcomm.tables import TECHNIQUES
+
+PAPER = [name for name, technique in TECHNIQUES.items() if technique.steps]
+STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
+COLLECTIVES = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # those of the paper's ablation, figure 16
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What programs cost on DIMMs: no source at hand says; these numbers are assumptions, for orders of magnitude.
+
+    launch_us: starting all PEs of a set and noticing their end. load_us: loading a program into all PEs of a set.
+    """
+
+    launch_us: float = 100.0
+    load_us: float = 1000.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
+
+    host_us: measured, the median. step_gain: how much quicker on the host than the technique before; None for the
+    first. Its parts (measured, by difference; they add up to host_us): bus_us: what the streaming limit takes for the
+    same bytes of MRAM. host_memory_us: what an ordinary copy takes for the bytes of staging. dt_us: the domain
+    transfers, as pr+im takes longer than pr+im+cm; None where the collective has no such pair of techniques.
+    modulation_us: all the rest, and the domain transfers where they are not known.
+    pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of the two loads that they
+    need (the reorder program, and afterwards the caller's own again). total_us: everything.
+    """
+
+    collective: str
+    technique: str
+    dtype: str
+    op: str | None
+    shape: str
+    mask: str
+    bytes_per_pe: int
+    host_us: float
+    step_gain: float | None
+    bus_us: float
+    host_memory_us: float
+    dt_us: float | None
+    modulation_us: float
+    pe_us: float
+    launches: int
+    launch_us: float
+    loads: int
+    load_us: float
+    total_us: float
+    mram_bytes: int
+    host_bytes: int
+    pe_bytes: int
+    wrong: int
+    source: str
+    coherence: str
+    threads: int
+    isa: str
+
+    def share_pct(self, part_us: float) -> float:
+        """Return a part of total_us in percent."""
+        return 100 * part_us / self.total_us
+
+
+def techniques_for(problem: Problem, options: Options) -> list[str]:
+    """Return the techniques of STEPS that differ for a problem, in order."""
+
+    def steps(technique: str) -> object:
+        variant: Options = {**options, "technique": technique, "scratch": 2 * problem.bytes}
+        sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype, "op": problem.op}
+        it = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
+        return it["path"], it.get("steps")
+
+    found = list(STEPS[:1])
+    for before, name in pairwise(STEPS):
+        if steps(name) != steps(before):
+            found.append(name)
+    return found
+
+
+def ablate(
+    pe_set: PeSet,
+    problem: Problem,
+    assumed: Assumed,
+    options: Options,
+    schedule: Schedule,
+    scratch: Scratch,
+    condition: SdkCondition,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Step]:
+    """Time a problem with every technique that differs for it, in turn; check each."""
+    techniques = techniques_for(problem, options)
+    rows = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
+    return list(_steps(rows, condition.contiguous_gb_s, assumed))
+
+
+def _steps(rows: Sequence[Row], copy_gb_s: float, assumed: Assumed) -> Iterator[Step]:
+    host_us = {row.technique: row.t_p50_us for row in rows}
+    dt_us = None
+    if {"pr+im", "pr+im+cm"} <= host_us.keys():
+        dt_us = max(0.0, host_us["pr+im"] - host_us["pr+im+cm"])
+    before = None
+    for row in rows:
+        if row.limit_gb_s is None:
+            raise ValueError("an ablation needs the streaming limit")
+        left = row.t_p50_us
+        parts = []
+        # What memory takes at least comes first; a part is never more than what is left.
+        for wanted in (
+            row.mram_bytes / row.limit_gb_s / 1e3,
+            row.host_bytes / copy_gb_s / 1e3,
+            0.0 if dt_us is None or row.technique in ("pr+im+cm", "tile") else dt_us,
+        ):
+            parts.append(min(wanted, left))
+            left -= parts[-1]
+        launch_us = assumed.launch_us * row.launches
+        loads = 2 if row.launches else 0
+        load_us = assumed.load_us * loads
+        yield Step(
+            **{name: getattr(row, name) for name in _SHARED},
+            host_us=row.t_p50_us,
+            step_gain=None if before is None else before / row.t_p50_us,
+            bus_us=parts[0],
+            host_memory_us=parts[1],
+            dt_us=None if dt_us is None else parts[2],
+            modulation_us=left,
+            launch_us=launch_us,
+            loads=loads,
+            load_us=load_us,
+            total_us=row.t_p50_us + row.pe_us + launch_us + load_us,
+        )
+        before = row.t_p50_us
+
+
+_SHARED = {field.name for field in fields(Step)} & {field.name for field in fields(Row)}
