@@ -6,6 +6,9 @@
 
 #define PIDCOMM_REORDER_TASKLETS 12
 
+/* The name of the job below, by which the program is known. */
+#define PIDCOMM_REORDER_JOB "pidcomm_reorder_job"
+
 /* The host variable `pidcomm_reorder_job`. Sizes are in bytes; all numbers of bytes are multiples of 8. Addresses are those of PE programs,
  * where MRAM starts at 0x08000000, and do not depend on where the heap of this program or another one starts. */
 struct pidcomm_reorder_job {

@@ -192,6 +192,10 @@ def plan(
     dst: Annotated[
         str | None, typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")
     ] = None,
+    scratch: Annotated[
+        str | None,
+        typer.Option("--scratch", help="MRAM offset of scratch of pr techniques (default: behind the windows)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
 ) -> None:
@@ -200,17 +204,19 @@ def plan(
     Examples:  pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB   |   pidcomm plan reduce --json
     """
     size_bytes, src_offset = parse_size(size), parse_size(src)
+    dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
     it = pidcomm.plan(
         collective,
         parse_shape(shape),
         mask,
         bytes=size_bytes,
         src=src_offset,
-        dst=src_offset + size_bytes if dst is None else parse_size(dst),
+        dst=dst_offset,
         dtype=dtype,
         op=op,
         expand=expand,
         technique=technique,
+        scratch=max(src_offset, dst_offset) + size_bytes if scratch is None else parse_size(scratch),
     )
     for line in [json.dumps(it, indent=2)] if as_json else explain(it):
         typer.echo(line)

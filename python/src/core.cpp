@@ -3,6 +3,7 @@
 //
 // Memory comes as one-dimensional contiguous arrays of bytes. Nothing that waits or moves bytes holds the interpreter's lock.
 #include <dpu_management.h>
+#include <dpu_program.h>
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -13,6 +14,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <pe/reorder.h>
 #include <pidcomm/pidcomm.h>
 #include <verify/fill.h>
 #include <verify/oracle.h>
@@ -410,6 +412,7 @@ class Set {
 
   void launch(bool waits) {
     allocation_->use([&](struct dpu_set_t set) {
+      require_own_program(set);
       const auto launch = [=] { return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS); };
       check_run(waits ? run_interruptibly(set, launch) : launch(), set);
     });
@@ -462,6 +465,7 @@ class Set {
   }
   void write_same(SymbolPlace symbol, uint32_t offset, Bytes bytes) {
     allocation_->use([&](struct dpu_set_t set) {
+      if (!is_in_mram(symbol)) require_own_program(set);
       check_access(dpu_broadcast_to_symbol(set, {symbol.first, symbol.second}, offset, bytes.data(), bytes.size(), DPU_XFER_DEFAULT));
     });
   }
@@ -518,6 +522,7 @@ class Set {
   void move_rows(dpu_xfer_t direction, SymbolPlace symbol, uint32_t offset, uint8_t *bytes, std::size_t size) {
     allocation_->use([&](struct dpu_set_t set) {
       if (size % pes_ != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
+      if (!is_in_mram(symbol)) require_own_program(set);
       const std::size_t row_bytes = size / pes_;
       const std::vector<struct dpu_set_t> &all = rows(set);
       const std::scoped_lock lock(allocation_->transfers());
@@ -527,6 +532,27 @@ class Set {
       if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // a refused transfer would keep the caller's memory
       check_access(error);
     });
+  }
+
+  static bool is_in_mram(SymbolPlace symbol) {
+    constexpr uint32_t kMramAddress = 0x08000000, kIramAddress = 0x80000000;
+    return symbol.first >= kMramAddress && symbol.first < kIramAddress;
+  }
+
+  /// Collectives that let PEs reorder blocks replace the program; nobody is to launch theirs, or to take its variables for the caller's.
+  static void require_own_program(struct dpu_set_t set) {
+    struct dpu_set_t dpu;
+    bool is_replaced = false;
+    DPU_FOREACH(set, dpu) {
+      struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
+      struct dpu_symbol_t symbol;
+      is_replaced |= program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
+    }
+    if (is_replaced)
+      throw StatusError(
+          PIDCOMM_ERR_DEVICE,
+          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im "
+          "and pr+im+cm); load yours again");
   }
 
   std::shared_ptr<Allocation> allocation_;

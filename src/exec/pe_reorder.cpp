@@ -32,8 +32,6 @@ namespace pidcomm {
 
 namespace {
 
-constexpr const char *kJobSymbol = "pidcomm_reorder_job";
-
 /// The program, its MRAM heap starting at an address. (Its symbol table tells the SDK so; the program does not use its heap.)
 std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   std::vector<uint8_t> file(pidcomm_reorder_program, pidcomm_reorder_program_end);
@@ -63,13 +61,13 @@ std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   fail(PIDCOMM_ERR_INTERNAL, "the reorder program has no symbol ", DPU_MRAM_HEAP_POINTER_NAME);
 }
 
-/// Moves jobs between the host and the DPUs of the set. jobs: by PE, and at the end one for the DPUs that are no PEs.
+/// Moves jobs between the host and the DPUs of the set, whose turn to prepare a transfer it is. jobs: by PE, and at the end one for the
+/// DPUs that are no PEs.
 void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, std::span<pidcomm_reorder_job> jobs) {
-  const PreparedTransfer prepared(set, placement);
   if (direction == DPU_XFER_TO_DPU) check_device(dpu_prepare_xfer(set, &jobs.back()), "preparing a transfer");
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
     check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), &jobs[pe]), "preparing a transfer");
-  check_device(dpu_push_xfer(set, direction, kJobSymbol, 0, sizeof(pidcomm_reorder_job), DPU_XFER_DEFAULT),
+  check_device(dpu_push_xfer(set, direction, PIDCOMM_REORDER_JOB, 0, sizeof(pidcomm_reorder_job), DPU_XFER_DEFAULT),
                "exchanging jobs with the reorder program");
 }
 
@@ -78,11 +76,12 @@ void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &
 bool has_reorder_program(struct dpu_t *dpu) {
   struct dpu_program_t *const program = dpu_get_program(dpu);
   struct dpu_symbol_t symbol;
-  return program != nullptr && dpu_get_symbol(program, kJobSymbol, &symbol) == DPU_OK;
+  return program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
 }
 
 PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace)
     : set_(set), placement_(placement) {
+  const PreparedTransfer turn(set, placement);  // nobody else loads or launches the program meanwhile
   bool is_loaded = true;
   struct dpu_set_t dpu;
   DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));
@@ -113,6 +112,7 @@ void PeReorder::run(const Reorder &reorder, const char *window, pidcomm_trace &t
     jobs[pe].first = extract_bits(static_cast<uint32_t>(pe % kLanes), reorder.lane_mask);
   }
   try {
+    const PreparedTransfer turn(set_, placement_);
     transfer_jobs(DPU_XFER_TO_DPU, set_, placement_, jobs);
     const Stopwatch launch;
     const dpu_error_t status = dpu_launch(set_, DPU_SYNCHRONOUS);

@@ -269,6 +269,30 @@ with pidcomm.allocate() as pes:
 """
 
 
+def test_a_collective_that_reorders_replaces_the_program(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+    rank.load(programs["variables"])
+    factor, values = rank.symbol("factor"), rank.symbol("values")
+    kept = np.arange(64 * 256, dtype=np.int32).reshape(64, 256)
+    values.write(kept)
+    cube = rank.hypercube(8, 8)
+    x = np.arange(64 * 64, dtype=np.int32).reshape(64, 64)
+    base_offset = 4096
+    result = cube.arrays.allreduce(x, "10", technique="pr+im", base_offset=base_offset)
+    np.testing.assert_array_equal(result.reshape(8, 8, 64)[:, 0], x.reshape(8, 8, 64).sum(axis=1))
+    assert cube.last_trace is not None
+    assert (cube.last_trace.pe_loads, cube.last_trace.pe_launches) == (1, 2)
+    assert cube.last_trace.pe_cycles > 0
+    assert cube.last_trace.pe_bytes == 2 * 2 * 64 * 256
+    for attempt in (rank.launch, lambda: factor.read(np.uint32), lambda: factor.write(np.ones((64, 1), np.uint32))):
+        with pytest.raises(pidcomm.Error, match="load yours again"):
+            attempt()
+    assert (values.read(np.int32) == kept).all()  # MRAM stays
+    rank.load(programs["variables"])
+    assert (cube.read(64, np.int32, base_offset) == result).all()
+    rank.launch()
+    assert (rank.symbol("pair").read(np.uint32)[:, 0] == 3).all()
+
+
 def test_rows_are_those_of_the_largest_hypercube_if_pes_are_missing() -> None:
     # In a process of its own: the machine belongs to the process.
     result = subprocess.run([sys.executable, "-c", DISABLED], capture_output=True, text=True, check=True)
