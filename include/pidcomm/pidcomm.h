@@ -33,7 +33,7 @@
 #ifndef PIDCOMM_PIDCOMM_H
 #define PIDCOMM_PIDCOMM_H
 
-#include <dpu.h>
+#include <pidcomm/dpu_api.h>
 #include <pidcomm/tables.h>
 #include <stddef.h>
 #include <stdint.h>

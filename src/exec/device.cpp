@@ -1,8 +1,5 @@
 #include "exec/device.h"
 
-#include <dpu_management.h>
-#include <dpu_program.h>
-
 #include <cstdlib>
 #include <sstream>
 
