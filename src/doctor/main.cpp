@@ -23,14 +23,14 @@ constexpr const char *kUsage =
     "  --quick         about ten seconds\n"
     "  --minutes M     how long it may take (10); the random calls fill what the other items leave\n"
     "  --ranks N       ranks to allocate (all that are free; of an emulated machine 4)\n"
-    "  --profile TEXT  profile of the allocation (regionMode=perf)\n"
+    "  --profile TEXT  profile of the allocation (backend=hw,regionMode=perf)\n"
     "  --seed N        of the payloads and the random calls (1)\n"
     "  --json          a JSON object per line\n";
 
 struct Options {
   Settings settings;
   uint32_t ranks = PIDCOMM_DOCTOR_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
-  std::string profile = "regionMode=perf";
+  std::string profile = "backend=hw,regionMode=perf";
   double minutes = 10;
   bool is_json = false;
 };

@@ -1,9 +1,9 @@
 #include "doctor/rig.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "doctor/report.h"
+#include "pidcomm/sdk_error.hpp"
 #include "verify/fill.h"
 
 namespace doctor {
@@ -48,9 +48,7 @@ std::string describe(const Trial &trial) {
 }  // namespace
 
 void check_sdk(dpu_error_t status, const std::string &doing) {
-  if (status == DPU_OK) return;
-  const std::unique_ptr<char, decltype(&std::free)> text(dpu_error_to_string(status), &std::free);
-  throw Failed(joined(doing, ": ", text == nullptr ? "unknown error" : text.get()));
+  if (status != DPU_OK) throw Failed(joined(doing, ": ", pidcomm::sdk_error_text(status)));
 }
 
 void check_library(int status, const std::string &doing) {
