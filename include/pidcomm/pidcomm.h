@@ -33,7 +33,7 @@
 #ifndef PIDCOMM_PIDCOMM_H
 #define PIDCOMM_PIDCOMM_H
 
-#include <dpu.h>
+#include <pidcomm/dpu_api.h>
 #include <pidcomm/tables.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -156,6 +156,8 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
  * number) in the order of the set's ranks, then banks. This is NOT the order of DPU_FOREACH (chip * 8 + bank): see PIDCOMM_FOREACH_PE.
  * Entangled groups with a disabled PE are not used, except as the last, partial one of a shape whose PE count is no multiple of 8, which
  * needs lanes 0 to pes % 8 - 1.
+ * On DIMMs this also finds the memory of every rank of the set, unless another hypercube on it lives: it waits for running PEs and earlier
+ * asynchronous work, writes a few words of each PE's MRAM and restores them. ERR_DEVICE says why a rank cannot be used. docs/hardware.md
  * Errors: ERR_SHAPE (no axis, more than 16 axes, a length of 0, more PEs than the whole entangled groups of the set hold), ERR_SET,
  * ERR_ARGUMENT (manager or axis_len null), ERR_DEVICE, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager);

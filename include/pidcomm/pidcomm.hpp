@@ -3,7 +3,8 @@
 
 #include <pidcomm/pidcomm.h>
 
-#include <cstdlib>
+#include <cstdint>
+#include <pidcomm/sdk_error.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -34,10 +35,7 @@ class DpuSet {
   explicit DpuSet(std::uint32_t pes, const char *profile = nullptr) {
     const dpu_error_t error = dpu_alloc(pes, profile, &set_);
     if (error == DPU_OK) return;
-    char *text = dpu_error_to_string(error);
-    const std::string sentence = text == nullptr ? "dpu_alloc failed" : text;
-    std::free(text);
-    throw Error(PIDCOMM_ERR_DEVICE, "allocating " + std::to_string(pes) + " PEs: " + sentence);
+    throw Error(PIDCOMM_ERR_DEVICE, "allocating " + std::to_string(pes) + " PEs: " + sdk_error_text(error));
   }
   ~DpuSet() { dpu_free(set_); }
   DpuSet(const DpuSet &) = delete;

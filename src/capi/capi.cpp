@@ -1,6 +1,4 @@
 // The C API: every function is a thin call into the library, with errors turned into a status and a sentence.
-#include <dpu_management.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -2,10 +2,11 @@
 // obtain a pointer into a region.
 #pragma once
 
-#include <dpu.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "door/sdk.h"
 
 namespace pidcomm {
 
@@ -17,7 +18,14 @@ struct RankWindow {
 /// Whether the PEs' stores go through the host's caches: true for emulated DIMMs, false for real ones.
 bool rank_windows_are_coherent();
 
-/// Waits for running PEs of the rank and earlier asynchronous work, and makes the host the owner of the rank's MRAM.
+/// Finds the region of an allocated rank, for windows until the matching close; open calls of a rank nest. No window may be held by the
+/// calling thread. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a moment.
+/// why: a sentence without a full stop if there is more to say than the status. Errors: any dpu_error_t; throws std::bad_alloc.
+dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why);
+/// Also after an error of the SDK, and when the rank has been freed.
+void rank_window_close(struct dpu_rank_t *rank);
+
+/// Waits for running PEs of the rank and earlier asynchronous work, and makes the host the owner of the rank's MRAM. Requires an open rank.
 dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window);
 
 /// Gives the rank back.

@@ -14,6 +14,9 @@ dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
 
 bool rank_windows_are_coherent() { return true; }
 
+dpu_error_t rank_window_open(struct dpu_rank_t *, std::string *) { return DPU_OK; }
+void rank_window_close(struct dpu_rank_t *) {}
+
 void rank_window_release(struct dpu_rank_t *rank) { dpuemu_window_release(rank); }
 
 }  // namespace pidcomm

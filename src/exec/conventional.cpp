@@ -1,7 +1,5 @@
 #include "exec/conventional.h"
 
-#include <dpu_management.h>
-
 #include <algorithm>
 #include <cstring>
 

@@ -1,8 +1,7 @@
 // The conventional technique: what a program does that has only the SDK.
 #pragma once
 
-#include <dpu.h>
-
+#include "door/sdk.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
 #include "hostpass/kernels.h"

@@ -1,26 +1,16 @@
 #include "exec/device.h"
 
-#include <dpu_management.h>
-#include <dpu_program.h>
-
-#include <cstdlib>
 #include <sstream>
 
 #include "error.h"
 #include "exec/pe_reorder.h"
 #include "exec/placement.h"
+#include "pidcomm/sdk_error.hpp"
 #include "plan/request.h"
 
 namespace pidcomm {
 
 namespace {
-
-std::string describe(dpu_error_t status) {
-  char *text = dpu_error_to_string(status);
-  const std::string copy = text == nullptr ? "unknown error" : text;
-  std::free(text);
-  return copy;
-}
 
 /// "; rank 0 lane 1 bank 2 (PE 17) is in fault", for every faulted PE of the set; those outside the hypercube have no number.
 std::string faults_of(struct dpu_set_t set, const Placement &placement) {
@@ -44,7 +34,7 @@ std::string faults_of(struct dpu_set_t set, const Placement &placement) {
 void check_device(dpu_error_t status, const std::string &doing) {
   if (status == DPU_OK) return;
   if (status == DPU_ERR_INVALID_DPU_SET) fail(PIDCOMM_ERR_SET, doing, ": the DPU set is not allocated (was it freed?)");
-  fail(PIDCOMM_ERR_DEVICE, doing, ": ", describe(status));
+  fail(PIDCOMM_ERR_DEVICE, doing, ": ", sdk_error_text(status));
 }
 
 void wait_for_set(struct dpu_set_t set, const Placement &placement) {

@@ -1,10 +1,10 @@
 // What the library asks of dpu.h besides transfers.
 #pragma once
 
-#include <dpu.h>
-
 #include <cstdint>
 #include <string>
+
+#include "door/sdk.h"
 
 namespace pidcomm {
 

@@ -143,7 +143,7 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 }  // namespace
 
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
-    : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)) {}
+    : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(placement_.ranks) {}
 Executor::~Executor() = default;
 
 const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {

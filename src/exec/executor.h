@@ -1,14 +1,14 @@
 // Carries out requests on one DPU set.
 #pragma once
 
-#include <dpu.h>
-
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "door/sdk.h"
 #include "exec/host_pass.h"
+#include "exec/opened_ranks.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
 #include "plan/plan.h"
@@ -49,6 +49,7 @@ class Executor {
   struct dpu_set_t set_;
   Hypercube cube_;
   Placement placement_;
+  OpenedRanks opened_;
   std::mutex mutex_;
   MappedEgs mapped_;  // of the last windows: ranks seldom move
   struct CachedPlan;

@@ -1,7 +1,5 @@
 #include "exec/pe_reorder.h"
 
-#include <dpu_management.h>
-#include <dpu_program.h>
 #include <elf.h>
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 // PE-assisted reordering: the PE program pe/reorder.c, loaded and run.
 #pragma once
 
-#include <dpu.h>
-
 #include "exec/placement.h"
 #include "pidcomm/pidcomm.h"
 #include "plan/plan.h"

@@ -1,7 +1,5 @@
 #include "exec/placement.h"
 
-#include <dpu_management.h>
-
 #include <array>
 #include <map>
 

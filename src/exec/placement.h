@@ -1,11 +1,10 @@
 // Which PE of a hypercube is which DPU of a set.
 #pragma once
 
-#include <dpu.h>
-
 #include <cstdint>
 #include <vector>
 
+#include "door/sdk.h"
 #include "topology/hypercube.h"
 
 namespace pidcomm {

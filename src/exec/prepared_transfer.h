@@ -1,8 +1,6 @@
 // The right to prepare a transfer of a set.
 #pragma once
 
-#include <dpu.h>
-
 #include <array>
 #include <functional>
 #include <mutex>

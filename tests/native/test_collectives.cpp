@@ -157,7 +157,7 @@ void run_grid(const char *name, const std::vector<Axes> &shapes, const std::vect
   grid.finish();
 }
 
-const std::vector<int> kBothPolicies = {PIDCOMM_COHERENCE_NONE, PIDCOMM_COHERENCE_HARDWARE};
+const std::vector<int> kBothPolicies = {machine::kDefaultCoherence, PIDCOMM_COHERENCE_HARDWARE};
 
 TEST(Tile_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsa) {
   std::vector<int> isas = machine::available_isas();
@@ -170,12 +170,13 @@ TEST(Tile_LoadsEverySourceLineOnceAndStoresEveryDestinationLineOnce) {
 }
 
 TEST(Tile_TouchesNoLineOutsideTheWindowsWithoutFlushesEither) {
-  run_grid("tile, audit, no flushes", {{8, 4}, {4, 6}, {2, 4, 4}}, {PIDCOMM_ISA_AUDIT}, {PIDCOMM_TECHNIQUE_TILE}, {PIDCOMM_COHERENCE_NONE});
+  run_grid("tile, audit, no flushes", {{8, 4}, {4, 6}, {2, 4, 4}}, {PIDCOMM_ISA_AUDIT}, {PIDCOMM_TECHNIQUE_TILE},
+           {machine::kDefaultCoherence});
 }
 
 TEST(Conventional_IsRightForEveryCollectiveMaskLaneSplitAndInPlace) {
   run_grid("conventional", {{8, 4}, {2, 2, 2, 4}, {16, 3}, {4, 6}, {2, 1, 12}, {3, 5}, {12, 4}, {10, 10}},
-           {PIDCOMM_ISA_SCALAR, PIDCOMM_ISA_DEFAULT}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, {PIDCOMM_COHERENCE_NONE});
+           {PIDCOMM_ISA_SCALAR, PIDCOMM_ISA_DEFAULT}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, {machine::kDefaultCoherence});
 }
 
 // ---- the paper's techniques ----------------------------------------------------------------------------------------------------------
@@ -501,7 +502,7 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
 #undef ISA_ROW
   CHECK_EQ(trace.isa, best_isa);
   CHECK_EQ(trace.technique, +PIDCOMM_TECHNIQUE_TILE);
-  CHECK_EQ(trace.coherence, +PIDCOMM_COHERENCE_NONE);
+  CHECK_EQ(trace.coherence, machine::kDefaultCoherence);
   CHECK_EQ(trace.lines_loaded, 0u);  // counted by audit only
   CHECK(trace.seconds_total > 0);
   CHECK(trace.seconds_total >= trace.seconds_pass);

@@ -1,0 +1,24 @@
+/// sdk_error.hpp: the sentence of an SDK status in C++.
+#pragma once
+
+#include <pidcomm/dpu_api.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace pidcomm {
+
+/// dpu_error_to_string without its ownership: the caller frees the text since SDK 2025.1, where it is a char *; before that it was
+/// constant.
+inline std::string sdk_error_text(dpu_error_t status) {
+  struct Owned {
+    static void free_text(char *text) { std::free(text); }
+    static void free_text(const char *) {}
+  };
+  auto *text = dpu_error_to_string(status);
+  const std::string copy = text == nullptr ? "unknown error" : text;
+  Owned::free_text(text);
+  return copy;
+}
+
+}  // namespace pidcomm

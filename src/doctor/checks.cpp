@@ -1,0 +1,262 @@
+#include "doctor/checks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+
+#include "verify/fill.h"
+
+namespace doctor {
+
+namespace {
+
+constexpr std::size_t kMramBytes = std::size_t{64} << 20;
+constexpr std::size_t kRunBytes = 8192;  // of MRAM, whose lines follow each other in the region
+
+constexpr int kCollectives[] = {
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_##ENUM,
+    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+constexpr int kStreams[] = {
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_STREAM_##ENUM,
+    PIDCOMM_STREAMS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+
+struct Arithmetic {
+  int type, op;
+};
+constexpr Arithmetic kArithmetic[] = {{PIDCOMM_INT32, PIDCOMM_SUM},  {PIDCOMM_UINT8, PIDCOMM_MAX}, {PIDCOMM_FLOAT32, PIDCOMM_SUM},
+                                      {PIDCOMM_INT64, PIDCOMM_XOR},  {PIDCOMM_INT16, PIDCOMM_MIN}, {PIDCOMM_FLOAT64, PIDCOMM_PROD},
+                                      {PIDCOMM_UINT32, PIDCOMM_AND}, {PIDCOMM_INT8, PIDCOMM_SUM},  {PIDCOMM_UINT64, PIDCOMM_SUM}};
+
+/// Shapes for a number of entangled groups: fast ones that use them all, and general ones.
+std::vector<Axes> shapes(uint32_t egs) {
+  std::vector<Axes> all = {{8 * egs}, {8, egs}, {2, 4, egs}, {4, 2 * egs}};
+  if (egs >= 2) all.insert(all.end(), {{3, 5}, {5, 2, (8 * egs) / 10}});
+  if (egs % 2 == 0) all.push_back({16, egs / 2});
+  if (egs % 4 == 0) all.push_back({4, 8, egs / 4});
+  return all;
+}
+
+/// Every mask that selects an axis.
+std::vector<std::string> masks(std::size_t axes) {
+  std::vector<std::string> all;
+  for (unsigned bits = 1; bits < 1u << axes; ++bits) {
+    std::string mask;
+    for (std::size_t axis = 0; axis < axes; ++axis) mask += (bits >> axis & 1) != 0 ? '1' : '0';
+    all.push_back(mask);
+  }
+  return all;
+}
+
+Bytes payload(const Cube &cube, uint64_t seed, std::size_t row_bytes) {
+  Bytes rows(cube.pes() * row_bytes);
+  verify::fill_distinct(seed, row_bytes, rows);
+  return rows;
+}
+
+void require_whole_eg(const Ranks &ranks) {
+  if (ranks.whole_egs() == 0) throw Skipped("no entangled group has all its 8 PEs");
+}
+
+}  // namespace
+
+std::string check_mappings(const Ranks &ranks) {
+  uint32_t checked = 0;
+  for (uint32_t rank = 0; rank < ranks.count(); ++rank) {
+    const uint32_t egs = ranks.whole_egs(rank);
+    if (egs == 0) continue;
+    const std::string name = joined("rank ", rank, ": ");
+    try {
+      const Cube cube(dpu_set_from_rank(ranks.rank(rank)), {8 * egs});
+      Bytes rows = payload(cube, rank, 64);
+      cube.write_by_sdk(0, rows);
+      check_rows(cube.read_by_library(0, 64), rows, 64, 0, "read by the library: ");
+      ++checked;
+    } catch (const Failed &error) {
+      throw Failed(name + error.what());
+    }
+  }
+  if (checked == 0) throw Skipped("no entangled group has all its 8 PEs");
+  return joined(checked, " of ", ranks.count(), " ranks", checked == ranks.count() ? "" : "; the others have no whole entangled group");
+}
+
+std::string check_address_map(const Cube &cube, Direction direction, const Settings &settings) {
+  std::mt19937_64 random(settings.seed);
+  std::vector<std::size_t> words = {0};
+  for (std::size_t bit = 8; bit < kMramBytes; bit *= 2) words.insert(words.end(), {bit, kMramBytes - 8 - bit});
+  words.push_back(kMramBytes - 8);
+  for (int i = 0; i < (settings.is_quick ? 16 : 400); ++i) words.push_back(random() % (kMramBytes / 8) * 8);
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+
+  const std::string reader = direction == Direction::kSdkToLibrary ? "read by the library: " : "read by the SDK: ";
+  const auto write = [&](std::size_t offset, Bytes rows) {
+    if (direction == Direction::kSdkToLibrary)
+      cube.write_by_sdk(offset, rows);
+    else
+      cube.write_by_library(offset, rows);
+  };
+  const auto check = [&](std::size_t offset, const Bytes &want) {
+    const std::size_t row_bytes = want.size() / cube.pes();
+    const Bytes got = direction == Direction::kSdkToLibrary ? cube.read_by_library(offset, row_bytes) : cube.read_by_sdk(offset, row_bytes);
+    check_rows(got, want, row_bytes, offset, reader);
+  };
+  const auto seed_of = [&](std::size_t offset) { return settings.seed ^ verify::mix(offset + static_cast<std::size_t>(direction)); };
+  for (const std::size_t offset : words) write(offset, payload(cube, seed_of(offset), 8));
+  for (const std::size_t offset : words) check(offset, payload(cube, seed_of(offset), 8));
+  // Blocks across the places where the map jumps.
+  const std::size_t block = 3 * kRunBytes + 8;
+  for (const std::size_t jump : {kRunBytes, 2 * kRunBytes, std::size_t{1} << 21, std::size_t{1} << 22, kMramBytes - block + 24}) {
+    const Bytes rows = payload(cube, seed_of(jump) + 1, block);
+    write(jump - 24, rows);
+    check(jump - 24, rows);
+  }
+  return joined(words.size(), " words and 5 blocks of each of ", cube.pes(), " PEs");
+}
+
+std::string check_stale_lines(const Cube &cube, const Settings &settings) {
+  const int rounds = settings.is_quick ? 20 : 500;
+  constexpr std::size_t kBytes = 512, kOffset = kRunBytes - 64;
+  const std::string mask(cube.axis_len().size(), '1');
+  for (int round = 0; round < rounds; ++round) {
+    const uint64_t seed = settings.seed + 2 * static_cast<uint64_t>(round);
+    Bytes rows = payload(cube, seed, kBytes);
+    cube.write_by_sdk(kOffset, rows);
+    check_rows(cube.read_by_library(kOffset, kBytes), rows, kBytes, kOffset, joined("round ", round, ", read by the library: "));
+    rows = payload(cube, seed + 1, kBytes);
+    cube.write_by_library(kOffset, rows);
+    check_rows(cube.read_by_sdk(kOffset, kBytes), rows, kBytes, kOffset, joined("round ", round, ", read by the SDK: "));
+    Trial trial{{PIDCOMM_ALLREDUCE, cube.axis_len(), mask, kBytes, PIDCOMM_INT32, PIDCOMM_SUM}, kOffset, kOffset, seed};
+    run_trial(cube, trial);
+  }
+  return joined(rounds, " rounds");
+}
+
+std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram &program, const Settings &settings) {
+  check_sdk(dpu_load(ranks.set(), program.path().c_str(), nullptr), "loading the PE program");
+  const int rounds = settings.is_quick ? 5 : 100;
+  constexpr std::size_t kBytes = 8 * PeProgram::kWords;
+  const auto increment = [](Bytes &rows) {
+    for (std::size_t at = 0; at < rows.size(); at += 8)
+      for (std::size_t byte = at; byte < at + 8 && ++rows[byte] == 0; ++byte) {
+      }
+  };
+  const std::string mask(cube.axis_len().size(), '1');
+  const auto pes = static_cast<uint32_t>(cube.pes());
+  for (int round = 0; round < rounds; ++round) {
+    const std::string name = joined("round ", round, ", after a launch, ");
+    Bytes rows = payload(cube, settings.seed + static_cast<uint64_t>(round), kBytes);
+    cube.write_by_library(0, rows);
+    for (int launch = 0; launch < 2; ++launch) {
+      check_sdk(dpu_launch(ranks.set(), DPU_SYNCHRONOUS), "launching the PE program");
+      increment(rows);
+      check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "read by the library: ");
+    }
+    // A collective right after a launch, and one whose result the PEs read next.
+    check_sdk(dpu_launch(ranks.set(), DPU_SYNCHRONOUS), "launching the PE program");
+    increment(rows);
+    const verify::Problem problem{PIDCOMM_ALLGATHER, cube.axis_len(), mask, std::size_t{8} * pes, PIDCOMM_INT64, PIDCOMM_SUM};
+    Bytes contributions(8 * cube.pes());
+    for (std::size_t pe = 0; pe < cube.pes(); ++pe) std::copy_n(&rows[pe * kBytes], 8, &contributions[pe * 8]);
+    check_library(pidcomm_allgather(cube.get(), mask.c_str(), problem.bytes, 0, kMramBytes / 2, PIDCOMM_INT64), "allgather");
+    const Bytes gathered = verify::expected(problem, contributions);
+    check_rows(cube.read_by_library(kMramBytes / 2, problem.bytes), gathered, problem.bytes, kMramBytes / 2, name + "allgather: ");
+    check_library(pidcomm_allreduce(cube.get(), mask.c_str(), kBytes, 0, 0, PIDCOMM_INT64, PIDCOMM_SUM), "allreduce");
+    rows = verify::expected({PIDCOMM_ALLREDUCE, cube.axis_len(), mask, kBytes, PIDCOMM_INT64, PIDCOMM_SUM}, rows);
+    check_sdk(dpu_launch(ranks.set(), DPU_SYNCHRONOUS), "launching the PE program");
+    increment(rows);
+    check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "of what allreduce wrote: ");
+  }
+  return joined(rounds, " rounds of 4 launches");
+}
+
+std::string check_collective(const Ranks &ranks, int collective, const Settings &settings) {
+  require_whole_eg(ranks);
+  unsigned trials = 0;
+  for (const Axes &shape : shapes(ranks.whole_egs())) {
+    const Cube cube(ranks.set(), shape);
+    for (const std::string &mask : masks(shape.size())) {
+      const uint32_t group_pes = verify::groups_of(shape, mask).group_pes;
+      for (const std::size_t block_words : {std::size_t{1}, std::size_t{9}}) {
+        const Arithmetic &arithmetic = kArithmetic[trials % std::size(kArithmetic)];
+        const std::size_t bytes = bytes_of_call(collective, group_pes, block_words);
+        const std::size_t src = trials * 8, dst = src + bytes + 8 * (trials % 5);
+        run_trial(cube, {{collective, shape, mask, bytes, arithmetic.type, arithmetic.op}, src, dst, settings.seed + trials});
+        ++trials;
+        if (settings.is_quick && block_words == 1) break;
+      }
+    }
+  }
+  return joined(trials, " calls");
+}
+
+namespace {
+
+/// Bytes per PE of the measurements: more than the caches hold on DIMMs.
+std::size_t measured_bytes(const Settings &settings) {
+  return std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 10;
+}
+int repetitions(const Settings &settings) { return settings.is_quick ? 3 : 10; }
+
+}  // namespace
+
+double copy_gb_s(const Cube &cube, const Settings &settings) {
+  const std::size_t bytes = measured_bytes(settings);
+  double best = 0;
+  for (const int stream : kStreams)
+    for (int i = 0; i < repetitions(settings); ++i) {
+      double seconds = 0;
+      uint64_t moved = 0;
+      check_library(pidcomm_stream_limit(cube.get(), stream, bytes, bytes, 0, bytes, nullptr, &seconds, &moved), "streaming copy");
+      best = std::max(best, static_cast<double>(moved) / seconds / 1e9);
+    }
+  return best;
+}
+
+std::string measure_collective(const Cube &cube, int collective, double limit_gb_s, const Settings &settings) {
+  std::string mask(cube.axis_len().size(), '0');
+  mask[0] = '1';
+  const uint32_t group_pes = cube.axis_len()[0];
+  const std::size_t block_words = measured_bytes(settings) / bytes_of_call(collective, group_pes, 1);
+  Trial trial{{collective, cube.axis_len(), mask, bytes_of_call(collective, group_pes, block_words), PIDCOMM_INT32, PIDCOMM_SUM}, 0, 0, 1};
+  trial.dst = trial.problem.bytes;
+  double best = 0;
+  for (int i = 0; i < repetitions(settings); ++i) {
+    const pidcomm_trace trace = run_trial(cube, trial);
+    const uint64_t moved = trace.mram_bytes_read + trace.mram_bytes_written + trace.host_bytes_read + trace.host_bytes_written;
+    best = std::max(best, static_cast<double>(moved) / trace.seconds_total / 1e9);
+  }
+  std::ostringstream text;
+  text.precision(3);
+  text << best << " GB/s of the memory bus";
+  if (limit_gb_s > 0) text << ", " << static_cast<int>(100 * best / limit_gb_s + 0.5) << "% of the copy";
+  return text.str();
+}
+
+std::string soak(const Ranks &ranks, double seconds, const Settings &settings) {
+  require_whole_eg(ranks);
+  const Stopwatch stopwatch;
+  std::mt19937_64 random(settings.seed);
+  const auto pick = [&](const auto &choices) { return std::data(choices)[random() % std::size(choices)]; };
+  unsigned long calls = 0;
+  while (stopwatch.seconds() < seconds) {
+    const Axes shape = pick(shapes(ranks.whole_egs()));
+    const Cube cube(ranks.set(), shape);
+    for (int i = 0; i < 20 && stopwatch.seconds() < seconds; ++i) {
+      const int collective = pick(kCollectives);
+      const std::string mask = pick(masks(shape.size()));
+      const uint32_t group_pes = verify::groups_of(shape, mask).group_pes;
+      const std::size_t bytes = bytes_of_call(collective, group_pes, 1 + random() % std::max(1u, 4096 / group_pes));
+      const Arithmetic arithmetic = pick(kArithmetic);
+      const std::size_t src = random() % (kMramBytes / 32) * 8, dst = kMramBytes / 2 + random() % (kMramBytes / 32) * 8;
+      run_trial(cube, {{collective, shape, mask, bytes, arithmetic.type, arithmetic.op}, src, dst, random()});
+      ++calls;
+    }
+  }
+  return joined(calls, " calls with random shapes, masks, sizes, windows and types; seed ", settings.seed);
+}
+
+}  // namespace doctor

@@ -1,0 +1,43 @@
+// The items of the check list. Each returns what else there is to say, or throws Failed or Skipped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "doctor/pe_program.h"
+#include "doctor/report.h"
+#include "doctor/rig.h"
+
+namespace doctor {
+
+struct Settings {
+  bool is_quick = false;
+  bool is_emulated = false;
+  uint64_t seed = 1;
+};
+
+/// A hypercube on every rank by itself: the library finds the rank's memory, and what the SDK writes there is what it reads.
+std::string check_mappings(const Ranks &ranks);
+
+enum class Direction { kSdkToLibrary, kLibraryToSdk };
+/// Words that differ in each address bit, at random places and in long blocks: one side writes all of them, then the other reads them.
+std::string check_address_map(const Cube &cube, Direction direction, const Settings &settings);
+
+/// Lines that the host has read change behind its caches, by dpu_push_xfer, again and again.
+std::string check_stale_lines(const Cube &cube, const Settings &settings);
+
+/// The same by PEs: launch, collective, launch.
+std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram &program, const Settings &settings);
+
+/// A collective on several shapes, all masks, several types and operators.
+std::string check_collective(const Ranks &ranks, int collective, const Settings &settings);
+
+/// GB/s of the best order of a streaming copy.
+double copy_gb_s(const Cube &cube, const Settings &settings);
+/// GB/s of a collective that crossed the memory bus, beside the copy's.
+std::string measure_collective(const Cube &cube, int collective, double limit_gb_s, const Settings &settings);
+
+/// Random collectives until `seconds` have passed.
+std::string soak(const Ranks &ranks, double seconds, const Settings &settings);
+
+}  // namespace doctor

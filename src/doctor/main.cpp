@@ -1,0 +1,145 @@
+// pidcomm-doctor: a check list for a machine with UPMEM DIMMs, or an emulated one. It uses the UPMEM SDK and the C API of the library
+// alone.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "doctor/checks.h"
+
+namespace {
+
+using namespace doctor;
+
+constexpr const char *kUsage =
+    "usage: pidcomm-doctor [--quick] [--minutes M] [--ranks N] [--profile TEXT] [--seed N] [--json]\n"
+    "\n"
+    "Checks the library on this machine, in about ten minutes: that it finds the memory of every rank, the address map, the caches, the\n"
+    "ownership of the PEs' memory, every collective, their speed, and random calls for the rest of the time. MRAM of the ranks it can\n"
+    "allocate is overwritten. The exit code is 0 if nothing failed, 1 if something did, 2 for wrong options.\n"
+    "\n"
+    "  --quick         about ten seconds\n"
+    "  --minutes M     how long it may take (10); the random calls fill what the other items leave\n"
+    "  --ranks N       ranks to allocate (all that are free; of an emulated machine 4)\n"
+    "  --profile TEXT  profile of the allocation (backend=hw,regionMode=perf)\n"
+    "  --seed N        of the payloads and the random calls (1)\n"
+    "  --json          a JSON object per line\n";
+
+struct Options {
+  Settings settings;
+  uint32_t ranks = PIDCOMM_DOCTOR_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
+  std::string profile = "backend=hw,regionMode=perf";
+  double minutes = 10;
+  bool is_json = false;
+};
+
+/// Nothing if the arguments are wrong.
+std::optional<Options> parse(int argc, char **argv) {
+  Options options;
+  options.settings.is_emulated = PIDCOMM_DOCTOR_IS_EMULATED;
+  const auto number = [](const char *text, double least, double most, double &value) {
+    char *end = nullptr;
+    value = std::strtod(text, &end);
+    return end != text && *end == 0 && value >= least && value <= most;
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--quick") {
+      options.settings.is_quick = true;
+      continue;
+    }
+    if (name == "--json") {
+      options.is_json = true;
+      continue;
+    }
+    if (i + 1 == argc) return std::nullopt;
+    const char *const text = argv[++i];
+    double value = 0;
+    if (name == "--minutes" && number(text, 0, 1e6, value))
+      options.minutes = value;
+    else if (name == "--ranks" && number(text, 1, 1e6, value))
+      options.ranks = static_cast<uint32_t>(value);
+    else if (name == "--seed" && number(text, 0, 1e15, value))
+      options.settings.seed = static_cast<uint64_t>(value);
+    else if (name == "--profile")
+      options.profile = text;
+    else
+      return std::nullopt;
+  }
+  return options;
+}
+
+std::string best_isa() {
+  std::string best = "none";
+  int best_rank = 0;
+#define PIDCOMM_ROW(ENUM, code, name, rank)                   \
+  if (rank > best_rank && pidcomm_isa_available(code) != 0) { \
+    best_rank = rank;                                         \
+    best = name;                                              \
+  }
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return best;
+}
+
+int examine(const Options &options) {
+  const Stopwatch total;
+  const Settings &settings = options.settings;
+  Report report(options.is_json);
+  report.header({{"pidcomm", pidcomm_version()},
+                 {"sdk", PIDCOMM_DOCTOR_SDK},
+                 {"dimms", settings.is_emulated ? "EMULATED: this says nothing about caches, ownership and speed of real DIMMs" : "real"},
+                 {"isa", best_isa()}});
+
+  std::unique_ptr<Ranks> ranks;
+  const bool has_ranks = report.item("ranks", [&] {
+    ranks = std::make_unique<Ranks>(options.ranks, options.profile);
+    return ranks->describe();
+  });
+  if (!has_ranks || !report.item("mapping of each rank", [&] { return check_mappings(*ranks); }) || ranks->whole_egs() == 0)
+    return report.finish();  // nothing else can work
+
+  const uint32_t egs = ranks->whole_egs();
+  std::unique_ptr<Cube> cube;
+  const auto with_cube = [&](const auto &check) {
+    return [&, check]() -> std::string {
+      if (cube == nullptr) cube = std::make_unique<Cube>(ranks->set(), Axes{8, egs});
+      return check();
+    };
+  };
+  report.item("address map, SDK first", with_cube([&] { return check_address_map(*cube, Direction::kSdkToLibrary, settings); }));
+  report.item("address map, SDK last", with_cube([&] { return check_address_map(*cube, Direction::kLibraryToSdk, settings); }));
+  report.item("stale lines", with_cube([&] { return check_stale_lines(*cube, settings); }));
+#define PIDCOMM_ROW(ENUM, code, name, ...) report.item(#name, [&] { return check_collective(*ranks, code, settings); });
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  double limit_gb_s = 0;
+  report.item("speed of a copy", with_cube([&] {
+                limit_gb_s = copy_gb_s(*cube, settings);
+                return joined(limit_gb_s, " GB/s of the memory bus");
+              }));
+#define PIDCOMM_ROW(ENUM, code, name, ...) \
+  report.item("speed of " #name, with_cube([&] { return measure_collective(*cube, code, limit_gb_s, settings); }));
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  report.item("launches", with_cube([&] { return check_launches(*ranks, *cube, PeProgram(), settings); }));
+  cube.reset();
+  const double left = settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
+  report.item("random calls", [&] { return soak(*ranks, left, settings); });
+  return report.finish();
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  const std::optional<Options> options = parse(argc, argv);
+  if (options) return examine(*options);
+  std::fputs(kUsage, stderr);
+  return 2;
+}

@@ -1,0 +1,26 @@
+// The PE program of the check list: compiled by whatever dpu-upmem-dpurte-clang is in PATH.
+#pragma once
+
+#include <string>
+
+namespace doctor {
+
+/// A compiled program in a folder of its own, both gone with the object. It adds 1 to each of the first kWords words of 8 bytes of the
+/// MRAM heap.
+class PeProgram {
+ public:
+  static constexpr unsigned kWords = 256;
+
+  /// Throws Skipped if there is no such compiler, Failed if it refuses the program.
+  PeProgram();
+  ~PeProgram();
+  PeProgram(const PeProgram &) = delete;
+  PeProgram &operator=(const PeProgram &) = delete;
+  const std::string &path() const { return path_; }
+
+ private:
+  void remove() const;
+  std::string folder_, path_;
+};
+
+}  // namespace doctor

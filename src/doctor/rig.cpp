@@ -1,0 +1,172 @@
+#include "doctor/rig.h"
+
+#include <algorithm>
+
+#include "doctor/report.h"
+#include "pidcomm/sdk_error.hpp"
+#include "verify/fill.h"
+
+namespace doctor {
+
+namespace {
+
+constexpr uint32_t kChips = 8, kBanks = 8;
+constexpr uint32_t kMramAddress = 0x08000000;
+constexpr uint32_t kMramBytes = 64u << 20;
+
+bool is_enabled(struct dpu_rank_t *rank, uint32_t chip, uint32_t bank) {
+  struct dpu_t *const dpu = dpu_get(rank, static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank));
+  return dpu != nullptr && dpu_is_enabled(dpu);
+}
+
+/// MRAM byte that the library's offsets count from.
+uint32_t heap_base(struct dpu_set_t dpu) {
+  struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
+  if (program == nullptr) return 0;
+  struct dpu_symbol_t symbol;
+  check_sdk(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &symbol), "reading the MRAM heap base");
+  return symbol.address - kMramAddress;
+}
+
+struct Traits {
+  bool takes_op, in_at_pes, out_at_pes, in_blocks, out_blocks;
+};
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, in_at_pes, out_at_pes, in_blocks, out_blocks) \
+  {takes_op != 0, in_at_pes != 0, out_at_pes != 0, in_blocks != 0, out_blocks != 0},
+constexpr Traits kTraits[] = {PIDCOMM_COLLECTIVES(PIDCOMM_ROW)};
+#undef PIDCOMM_ROW
+
+std::string describe(const Trial &trial) {
+  std::string shape;
+  for (const uint32_t length : trial.problem.axis_len) shape += (shape.empty() ? "" : "x") + std::to_string(length);
+  const bool takes_op = kTraits[trial.problem.collective].takes_op;
+  return joined(pidcomm_collective_name(trial.problem.collective), " ", shape, " mask ", trial.problem.mask, ", ", trial.problem.bytes,
+                " bytes at ", trial.src, " to ", trial.dst, ", ", pidcomm_type_name(trial.problem.type),
+                takes_op ? joined(" ", pidcomm_op_name(trial.problem.op)) : "", ", seed ", trial.seed);
+}
+
+}  // namespace
+
+void check_sdk(dpu_error_t status, const std::string &doing) {
+  if (status != DPU_OK) throw Failed(joined(doing, ": ", pidcomm::sdk_error_text(status)));
+}
+
+void check_library(int status, const std::string &doing) {
+  if (status != PIDCOMM_OK) throw Failed(joined(doing, ": ", pidcomm_last_error()));
+}
+
+Ranks::Ranks(uint32_t count, const std::string &profile) {
+  struct dpu_set_t set;
+  check_sdk(dpu_alloc_ranks(count, profile.c_str(), &set), "no rank could be allocated");
+  set_ = set;
+}
+
+Ranks::~Ranks() { dpu_free(set_); }
+
+uint32_t Ranks::whole_egs(uint32_t index) const {
+  uint32_t egs = 0;
+  for (uint32_t bank = 0; bank < kBanks; ++bank) {
+    uint32_t chips = 0;
+    for (uint32_t chip = 0; chip < kChips; ++chip) chips += is_enabled(*rank(index), chip, bank);
+    egs += chips == kChips;
+  }
+  return egs;
+}
+
+uint32_t Ranks::whole_egs() const {
+  uint32_t egs = 0;
+  for (uint32_t index = 0; index < count(); ++index) egs += whole_egs(index);
+  return egs;
+}
+
+std::string Ranks::describe() const {
+  uint32_t pes = 0, missing = 0;
+  check_sdk(dpu_get_nr_dpus(set_, &pes), "counting PEs");
+  std::string disabled;
+  for (uint32_t index = 0; index < count(); ++index)
+    for (uint32_t chip = 0; chip < kChips; ++chip)
+      for (uint32_t bank = 0; bank < kBanks; ++bank) {
+        if (is_enabled(*rank(index), chip, bank)) continue;
+        disabled += joined(missing++ == 0 ? "; disabled: rank " : ", rank ", index, " chip ", chip, " bank ", bank);
+      }
+  return joined(count(), count() == 1 ? " rank, " : " ranks, ", pes, " PEs, ", kChips * whole_egs(), " of them in whole entangled groups",
+                disabled);
+}
+
+Cube::Cube(struct dpu_set_t set, Axes axis_len) : set_(set), axis_len_(std::move(axis_len)) {
+  check_library(pidcomm_hypercube_create(set, static_cast<uint32_t>(axis_len_.size()), axis_len_.data(), &manager_), "making a hypercube");
+  struct dpu_set_t dpu;
+  uint32_t pe;
+  PIDCOMM_FOREACH_PE(manager_, dpu, pe) dpus_.push_back(dpu);
+}
+
+void Cube::transfer(dpu_xfer_t direction, std::size_t offset, Bytes &rows) const {
+  const std::size_t row_bytes = rows.size() / pes();
+  if (row_bytes == 0) return;
+  const struct dpu_symbol_t mram = {kMramAddress, kMramBytes};
+  check_sdk(dpu_prepare_xfer(set_, nullptr), "preparing a transfer");
+  for (std::size_t pe = 0; pe < pes(); ++pe) check_sdk(dpu_prepare_xfer(dpus_[pe], rows.data() + pe * row_bytes), "preparing a transfer");
+  const uint32_t begin = heap_base(dpus_.front()) + static_cast<uint32_t>(offset);
+  check_sdk(dpu_push_xfer_symbol(set_, direction, mram, begin, row_bytes, DPU_XFER_DEFAULT),
+            direction == DPU_XFER_FROM_DPU ? "reading by the SDK" : "writing by the SDK");
+}
+
+Bytes Cube::read_by_sdk(std::size_t offset, std::size_t row_bytes) const {
+  Bytes rows(pes() * row_bytes);
+  transfer(DPU_XFER_FROM_DPU, offset, rows);
+  return rows;
+}
+
+void Cube::write_by_library(std::size_t offset, const Bytes &rows) const {
+  check_library(pidcomm_write(manager_, offset, rows.size() / pes(), rows.data()), "writing by the library");
+}
+
+Bytes Cube::read_by_library(std::size_t offset, std::size_t row_bytes) const {
+  Bytes rows(pes() * row_bytes);
+  check_library(pidcomm_read(manager_, offset, row_bytes, rows.data()), "reading by the library");
+  return rows;
+}
+
+pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
+  const verify::Problem &problem = trial.problem;
+  const verify::Rows in = verify::rows_before(problem), out = verify::rows_after(problem);
+  Bytes before(in.bytes()), result(out.bytes(), 0xEE);
+  verify::fill(verify::fill_for(kTraits[problem.collective].takes_op, problem.type, problem.op), problem.type, problem.op, trial.seed,
+               in.row_bytes, before);
+  if (out.at_pes) cube.write_by_sdk(trial.dst, result);
+  if (in.at_pes) cube.write_by_sdk(trial.src, before);
+  Bytes &host = in.at_pes ? result : before;
+  const bool has_host = !in.at_pes || !out.at_pes;
+  pidcomm_request request{};
+  request.collective = problem.collective;
+  request.dims = problem.mask.c_str();
+  request.bytes = problem.bytes;
+  request.src = trial.src;
+  request.dst = trial.dst;
+  request.host = has_host ? host.data() : nullptr;
+  request.host_bytes = has_host ? host.size() : 0;
+  request.type = problem.type;
+  request.op = problem.op;
+  pidcomm_trace trace{};
+  check_library(pidcomm_run(cube.get(), &request, nullptr, &trace), describe(trial));
+  if (out.at_pes) result = cube.read_by_sdk(trial.dst, out.row_bytes);
+  const verify::Verdict verdict = verify::check(problem, before, result);
+  if (verdict.wrong != 0) throw Failed(joined(describe(trial), ": ", verdict.wrong, " elements are wrong, the first: ", verdict.first));
+  return trace;
+}
+
+std::size_t bytes_of_call(int collective, uint32_t group_pes, std::size_t block_words) {
+  const Traits &traits = kTraits[collective];
+  const bool has_blocks = (traits.in_at_pes && traits.in_blocks) || (traits.out_at_pes && traits.out_blocks);
+  return 8 * block_words * (has_blocks ? group_pes : 1);
+}
+
+void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) {
+  const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin());
+  if (a == got.end()) return;
+  const auto at = static_cast<std::size_t>(a - got.begin());
+  throw Failed(joined(what, "MRAM byte ", offset + at % row_bytes, " of PE ", at / row_bytes, " (lane ", at / row_bytes % kChips, ") is ",
+                      int{*a}, " and should be ", int{*b}));
+}
+
+}  // namespace doctor

@@ -1,0 +1,87 @@
+// The ranks under examination, hypercubes on them, and payloads that the SDK itself moves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "door/sdk.h"
+#include "pidcomm/pidcomm.h"
+#include "verify/oracle.h"
+
+namespace doctor {
+
+using Axes = std::vector<uint32_t>;
+using Bytes = std::vector<uint8_t>;
+
+/// Throws Failed with the SDK's, the library's sentence.
+void check_sdk(dpu_error_t status, const std::string &doing);
+void check_library(int status, const std::string &doing);
+
+/// Ranks of this process.
+class Ranks {
+ public:
+  /// As many as there are up to `count`. Throws Failed.
+  Ranks(uint32_t count, const std::string &profile);
+  ~Ranks();
+  Ranks(const Ranks &) = delete;
+  Ranks &operator=(const Ranks &) = delete;
+
+  struct dpu_set_t set() const { return set_; }
+  uint32_t count() const { return set_.list.nr_ranks; }
+  struct dpu_rank_t **rank(uint32_t index) const { return &set_.list.ranks[index]; }
+  /// Entangled groups (8 PEs of one bank) with all their PEs, of one rank or of all.
+  uint32_t whole_egs(uint32_t rank) const;
+  uint32_t whole_egs() const;
+  /// "2 ranks, 127 PEs, 120 of them in whole entangled groups; disabled: rank 0 chip 2 bank 5".
+  std::string describe() const;
+
+ private:
+  struct dpu_set_t set_ = {};
+};
+
+class Cube {
+ public:
+  /// Throws Failed.
+  Cube(struct dpu_set_t set, Axes axis_len);
+  ~Cube() { pidcomm_hypercube_destroy(manager_); }
+  Cube(const Cube &) = delete;
+  Cube &operator=(const Cube &) = delete;
+
+  hypercube_manager *get() const { return manager_; }
+  const Axes &axis_len() const { return axis_len_; }
+  std::size_t pes() const { return dpus_.size(); }
+
+  /// Rows in PE order, by dpu_push_xfer (the SDK's way) or pidcomm_write and pidcomm_read (the library's).
+  void write_by_sdk(std::size_t offset, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, offset, rows); }
+  Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const;
+  void write_by_library(std::size_t offset, const Bytes &rows) const;
+  Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
+
+ private:
+  void transfer(dpu_xfer_t direction, std::size_t offset, Bytes &rows) const;
+
+  struct dpu_set_t set_;
+  Axes axis_len_;
+  hypercube_manager *manager_ = nullptr;
+  std::vector<struct dpu_set_t> dpus_;
+};
+
+/// A collective on fresh payload that the SDK brings and fetches.
+struct Trial {
+  verify::Problem problem;
+  std::size_t src = 0, dst = 0;
+  uint64_t seed = 1;
+};
+
+/// Throws Failed unless the result is the expected one.
+pidcomm_trace run_trial(const Cube &cube, const Trial &trial);
+
+/// `block_words` words per block as the `bytes` of a collective on groups of `group_pes`.
+std::size_t bytes_of_call(int collective, uint32_t group_pes, std::size_t block_words);
+
+/// Throws Failed naming the first row that differs. what: "read by the library: ".
+void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what);
+
+}  // namespace doctor

@@ -1,0 +1,295 @@
+// The rank window on DIMMs, by public functions of a stock UPMEM SDK alone.
+//
+// The SDK maps a rank's region into the process but does not say where. So every mapping that may be it is tried: tags are written to every
+// enabled PE of the rank through the SDK, at words that exercise the bits of the address map, and exactly one mapping has to show them all
+// where the map says. Then the words get their old contents back. That is done when the first hypercube on a rank is made, and stands while
+// there is one, since its ranks must not be freed.
+//
+// All transfers go through dpu_copy_to_mrams and dpu_copy_from_mrams, which carry out each rank's part of dpu_push_xfer. Unlike that they
+// take the buffers as an argument: what the caller has prepared for a rank stays prepared. They lock the rank, so that threads may use it
+// side by side. One that names every enabled PE switches the whole rank's MRAM to the host, if it is not there already; PEs get it back at
+// their launch.
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <sstream>
+#include <vector>
+
+#include "door/rank_window.h"
+#include "door/region_mappings.h"
+#include "hostpass/address_map.h"
+#include "plan/request.h"
+#include "topology/hypercube.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr uint32_t kBanks = 8;
+
+/// By 8 * bank + lane of the PEs of a rank.
+template <class Value>
+using PerPe = std::array<Value, kBanks * kLanes>;
+using Words = PerPe<uint64_t>;
+
+/// MRAM bytes whose words are tagged: all bits of the address 0, each of the bits that the map moves to another place, all bits 1.
+constexpr std::array<uint32_t, 7> kProbes = {
+    0, 1 << 13, 1 << 14, 1 << 15, 1 << 21, 1 << 22, static_cast<uint32_t>(kMramBytes - kWordBytes)};
+using ProbeWords = std::array<Words, kProbes.size()>;
+
+/// From the first line of a region to the end of the last one.
+constexpr uint64_t kRegionBytes = bank_offset(kBanks - 1) + word_offset(kMramBytes / kWordBytes - 1) + kLineBytes;
+
+/// A rank and its enabled PEs; null where one is not.
+struct RankPes {
+  explicit RankPes(struct dpu_rank_t *of) : rank(of) {
+    for (uint32_t pe = 0; pe < dpus.size(); ++pe) {
+      struct dpu_t *const dpu = dpu_get(rank, static_cast<dpu_slice_id_t>(pe % kLanes), static_cast<dpu_member_id_t>(pe / kLanes));
+      dpus[pe] = dpu != nullptr && dpu_is_enabled(dpu) ? dpu : nullptr;
+    }
+  }
+  struct dpu_rank_t *rank;
+  PerPe<struct dpu_t *> dpus;
+};
+
+/// Moves the word at MRAM byte `offset` of every enabled PE; the host owns the rank's MRAM afterwards.
+template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
+dpu_error_t copy_words(const RankPes &pes, uint32_t offset, Words &words) {
+  struct dpu_transfer_matrix matrix;
+  dpu_transfer_matrix_clear_all(pes.rank, &matrix);
+  for (uint32_t pe = 0; pe < words.size(); ++pe)
+    if (pes.dpus[pe] != nullptr) dpu_transfer_matrix_add_dpu(pes.dpus[pe], &matrix, &words[pe]);
+  matrix.offset = offset;
+  matrix.size = kWordBytes;
+  return Copy(pes.rank, &matrix);
+}
+
+/// Goes on after an error, and returns the first.
+template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
+dpu_error_t copy_probes(const RankPes &pes, ProbeWords &words) {
+  dpu_error_t first = DPU_OK;
+  for (std::size_t p = 0; p < kProbes.size(); ++p) {
+    const dpu_error_t status = copy_words<Copy>(pes, kProbes[p], words[p]);
+    if (first == DPU_OK) first = status;
+  }
+  return first;
+}
+
+/// Whether a region at `base` shows the words of the enabled PEs of one bank at MRAM byte `offset`. The region may be another's, whose
+/// threads store to it.
+__attribute__((no_sanitize("thread"))) bool shows_line(const std::byte *base, const RankPes &pes, uint32_t bank, uint32_t offset, const Words &words) {
+  const auto *line = reinterpret_cast<const uint64_t *>(base + bank_offset(bank) + word_offset(offset / kWordBytes));
+  _mm_mfence();
+  _mm_clflush(line);  // the PEs and the SDK store behind the caches
+  _mm_mfence();
+  std::array<uint64_t, kWordBytes> beats;
+  for (uint32_t byte = 0; byte < kWordBytes; ++byte) beats[byte] = static_cast<const volatile uint64_t *>(line)[byte];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    uint64_t shown = 0;
+    for (uint32_t byte = 0; byte < kWordBytes; ++byte) shown |= (beats[byte] >> 8 * lane & 0xFF) << 8 * byte;
+    const uint32_t pe = bank * kLanes + lane;
+    if (pes.dpus[pe] != nullptr && shown != words[pe]) return false;
+  }
+  return true;
+}
+
+/// Reads one line if the answer is no: it may be a rank whose PEs run.
+bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &tags) {
+  for (std::size_t p = 0; p < kProbes.size(); ++p)
+    for (uint32_t bank = 0; bank < kBanks; ++bank)
+      if (!shows_line(mapping.begin, pes, bank, kProbes[p], tags[p])) return false;
+  return true;
+}
+
+/// Words that nobody else has.
+ProbeWords unique_tags() {
+  static std::mutex mutex;
+  static std::mt19937_64 generator{std::random_device()()};
+  const std::lock_guard<std::mutex> lock(mutex);
+  ProbeWords tags;
+  for (Words &words : tags)
+    for (uint64_t &word : words) word = generator();
+  return tags;
+}
+
+std::string describe(const std::vector<RegionMapping> &mappings) {
+  if (mappings.empty()) return "none";
+  std::ostringstream text;
+  for (const RegionMapping &mapping : mappings)
+    text << (&mapping == mappings.data() ? "" : ", ") << mapping.bytes << " bytes at " << mapping.begin << " (" << mapping.source << ")";
+  return text.str();
+}
+
+constexpr const char *kAdvice =
+    "allocate the ranks in the region mode perf (profile \"regionMode=perf\", or UPMEM_PROFILE_BASE=regionMode=perf), on a machine whose "
+    "address map the SDK calls xeon_sp";
+
+/// Finds the region among `all` mappings, of which those `held` by other ranks are tried last. MRAM changes and changes back. Errors: of
+/// the SDK; DPU_ERR_DRIVER with a sentence.
+dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, const std::vector<RegionMapping> &held, RegionMapping *found,
+                  std::string *why) {
+  std::vector<RegionMapping> candidates, matches;
+  for (const RegionMapping &mapping : all)
+    if (mapping.bytes >= kRegionBytes) candidates.push_back(mapping);
+  const auto first_held = std::stable_partition(candidates.begin(), candidates.end(), [&](const RegionMapping &candidate) {
+    return std::find(held.begin(), held.end(), candidate) == held.end();
+  });
+  std::ostringstream sentence;
+  if (candidates.empty()) {
+    sentence << "the process has no readable and writable shared mapping of /dev/dax* or /dev/dpu* with the " << kRegionBytes
+             << " bytes of a rank's region; mappings of such devices: " << describe(all) << "; " << kAdvice;
+    *why = sentence.str();
+    return DPU_ERR_DRIVER;
+  }
+  if (std::all_of(pes.dpus.begin(), pes.dpus.end(), [](const struct dpu_t *dpu) { return dpu == nullptr; })) {
+    *why = "it has no enabled PE to prove its mapping by";
+    return DPU_ERR_DRIVER;
+  }
+
+  ProbeWords saved{}, restored{}, tags = unique_tags();
+  matches.reserve(candidates.size());  // nothing below throws while MRAM holds tags
+  dpu_error_t status = copy_probes<dpu_copy_from_mrams>(pes, saved);
+  if (status != DPU_OK) return status;
+  status = copy_probes<dpu_copy_to_mrams>(pes, tags);
+  const auto try_each = [&](auto first, auto last) {
+    for (; first != last; ++first)
+      if (shows(*first, pes, tags)) matches.push_back(std::move(*first));
+  };
+  if (status == DPU_OK) try_each(candidates.begin(), first_held);
+  if (status == DPU_OK && matches.empty()) try_each(first_held, candidates.end());
+  const dpu_error_t restoring = copy_probes<dpu_copy_to_mrams>(pes, saved);
+  if (status == DPU_OK) status = restoring;
+  if (status == DPU_OK) status = copy_probes<dpu_copy_from_mrams>(pes, restored);
+  if (status != DPU_OK) return status;
+
+  if (restored != saved) {
+    sentence << "words of MRAM that the SDK wrote read back as others; the words at MRAM bytes";
+    for (const uint32_t offset : kProbes) sentence << " " << offset;
+    sentence << " of its PEs are undefined now";
+  } else if (matches.empty()) {
+    sentence << "of " << candidates.size() << " mappings that may be its region none shows what the SDK wrote to the PEs: " << describe(all)
+             << "; " << kAdvice;
+  } else if (matches.size() > 1) {
+    sentence << "several mappings show what the SDK wrote to the PEs: " << describe(matches)
+             << "; a region that the process maps a second time cannot be told from the SDK's own";
+  } else {
+    *found = std::move(matches.front());
+    return DPU_OK;
+  }
+  *why = sentence.str();
+  return DPU_ERR_DRIVER;
+}
+
+/// Waits for queued work and running PEs. Errors: of the SDK; DPU_ERR_DPU_FAULT.
+dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
+  const struct dpu_set_t set = dpu_set_from_rank(&rank);
+  const dpu_error_t status = dpu_sync(set);
+  if (status != DPU_OK) return status;
+  bool is_done = false, is_faulted = false;
+  const dpu_error_t asking = dpu_status(set, &is_done, &is_faulted);
+  if (asking != DPU_OK) return asking;
+  if (is_faulted) return DPU_ERR_DPU_FAULT;
+  return is_done ? DPU_OK : DPU_ERR_MRAM_BUSY;
+}
+
+struct OpenRank {
+  RegionMapping region;  // empty until found
+  uint32_t holders = 0;  // opens without their close
+  uint32_t windows = 0;
+  bool is_being_proved = false;  // then there is no window
+};
+
+std::mutex mutex;
+std::condition_variable changed;
+std::map<struct dpu_rank_t *, OpenRank> open_ranks;
+
+void forget_holder_locked(struct dpu_rank_t *rank) {
+  const auto found = open_ranks.find(rank);
+  if (found != open_ranks.end() && --found->second.holders == 0) open_ranks.erase(found);
+}
+
+/// The part of rank_window_open that may throw.
+dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_lock<std::mutex> &lock, std::string *why) {
+  changed.wait(lock, [&] { return !open.is_being_proved; });
+  const std::vector<RegionMapping> all = region_mappings();
+  for (const RegionMapping &mapping : all)
+    if (mapping == open.region) return DPU_OK;  // found for another hypercube that still lives
+  changed.wait(lock, [&] { return !open.is_being_proved && open.windows == 0; });
+  open.is_being_proved = true;
+  RegionMapping region;
+  dpu_error_t status;
+  try {
+    std::vector<RegionMapping> held;
+    for (const auto &[other, state] : open_ranks)
+      if (other != rank && !state.is_being_proved) held.push_back(state.region);
+    lock.unlock();
+    status = wait_until_idle(rank);
+    if (status == DPU_OK) status = prove(RankPes(rank), all, held, &region, why);
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    open.is_being_proved = false;
+    changed.notify_all();
+    throw;
+  }
+  lock.lock();
+  open.is_being_proved = false;
+  open.region = std::move(region);
+  changed.notify_all();
+  return status;
+}
+
+}  // namespace
+
+bool rank_windows_are_coherent() { return false; }
+
+dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why) {
+  std::unique_lock<std::mutex> lock(mutex);
+  OpenRank &open = open_ranks[rank];
+  ++open.holders;
+  try {
+    const dpu_error_t status = find_region(rank, open, lock, why);
+    if (status != DPU_OK) forget_holder_locked(rank);
+    return status;
+  } catch (...) {
+    forget_holder_locked(rank);
+    throw;
+  }
+}
+
+void rank_window_close(struct dpu_rank_t *rank) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  forget_holder_locked(rank);
+}
+
+dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    const auto found = open_ranks.find(rank);
+    if (found == open_ranks.end()) return DPU_ERR_INTERNAL;
+    OpenRank &open = found->second;
+    changed.wait(lock, [&] { return !open.is_being_proved; });
+    if (open.region.begin == nullptr) return DPU_ERR_INTERNAL;
+    ++open.windows;
+    window->base = open.region.begin;
+  }
+  dpu_error_t status = wait_until_idle(rank);
+  Words words;
+  if (status == DPU_OK) status = copy_words<dpu_copy_from_mrams>(RankPes(rank), 0, words);
+  if (status != DPU_OK) rank_window_release(rank);
+  return status;
+}
+
+void rank_window_release(struct dpu_rank_t *rank) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = open_ranks.find(rank);
+  if (found == open_ranks.end()) return;
+  --found->second.windows;
+  changed.notify_all();
+}
+
+}  // namespace pidcomm

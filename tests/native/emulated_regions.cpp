@@ -1,0 +1,33 @@
+#include "emulated_regions.h"
+
+#include <dpuemu.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+std::function<std::vector<pidcomm::RegionMapping>()> region_source = places_for_regions;
+
+std::vector<pidcomm::RegionMapping> places_for_regions() {
+  constexpr uint64_t kStep = uint64_t{1} << 30;                                        // regions are aligned to it
+  constexpr uint64_t kLargest = 2 * DPUEMU_MAX_RANKS * (DPUEMU_REGION_BYTES + kStep);  // sanitizers map more, where there are no regions
+  std::vector<pidcomm::RegionMapping> places;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    uint64_t begin = 0, end = 0, offset = 0, inode = 0;
+    char dash = 0;
+    std::string permissions, device, name;
+    fields >> std::hex >> begin >> dash >> end >> permissions >> offset >> device >> inode >> name;
+    if (permissions != "rw-p" || inode != 0 || !name.empty() || end - begin > kLargest) continue;
+    for (uint64_t place = (begin + kStep - 1) / kStep * kStep; place + DPUEMU_REGION_BYTES <= end; place += kStep)
+      places.push_back({reinterpret_cast<std::byte *>(place), DPUEMU_REGION_BYTES, "anonymous"});
+  }
+  return places;
+}
+
+namespace pidcomm {
+
+std::vector<RegionMapping> region_mappings() { return region_source(); }
+
+}  // namespace pidcomm
