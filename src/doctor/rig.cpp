@@ -31,7 +31,7 @@ uint32_t heap_base(struct dpu_set_t dpu) {
 struct Traits {
   bool takes_op, in_at_pes, out_at_pes, in_blocks, out_blocks;
 };
-#define PIDCOMM_ROW(ENUM, code, name, takes_op, in_at_pes, out_at_pes, in_blocks, out_blocks) \
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, in_at_pes, out_at_pes, in_blocks, out_blocks, ...) \
   {takes_op != 0, in_at_pes != 0, out_at_pes != 0, in_blocks != 0, out_blocks != 0},
 constexpr Traits kTraits[] = {PIDCOMM_COLLECTIVES(PIDCOMM_ROW)};
 #undef PIDCOMM_ROW
