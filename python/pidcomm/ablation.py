@@ -40,8 +40,9 @@ class Step:
     """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
 
     host_us: measured, the median. step_gain: how much quicker on the host than the technique before; None for the
-    first. Its parts (measured, by difference; they add up to host_us): bus_us: what the streaming limit takes for the
-    same bytes of MRAM. host_memory_us: what an ordinary copy takes for the bytes of staging. dt_us: the domain
+    first. Its parts (they add up to host_us; outside_us is measured, the others by difference): outside_us: all but
+    the pass over memory, such as exchanging jobs with the PEs through the SDK. bus_us: what the streaming limit takes
+    for the same bytes of MRAM. host_memory_us: what an ordinary copy takes for the bytes of staging. dt_us: the domain
     transfers, as pr+im takes longer than pr+im+cm; None where the collective has no such pair of techniques.
     modulation_us: all the rest, and the domain transfers where they are not known.
     pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of the two loads that they
@@ -57,6 +58,7 @@ class Step:
     bytes_per_pe: int
     host_us: float
     step_gain: float | None
+    outside_us: float
     bus_us: float
     host_memory_us: float
     dt_us: float | None
@@ -122,7 +124,7 @@ def _steps(rows: Sequence[Row], copy_gb_s: float, assumed: Assumed) -> Iterator[
     for row in rows:
         if row.limit_gb_s is None:
             raise ValueError("an ablation needs the streaming limit")
-        left = row.t_p50_us
+        left = max(0.0, row.t_p50_us - row.outside_us)
         parts = []
         # What memory takes at least comes first; a part is never more than what is left.
         for wanted in (

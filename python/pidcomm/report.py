@@ -131,6 +131,7 @@ _STEP = (
     *_PROBLEM,
     ("host_us", "{0.host_us:>8.0f}"),
     ("step", "{step_gain:>6}"),
+    ("outside", "{0.outside_us:>7.0f}"),
     ("bus", "{0.bus_us:>7.0f}"),
     ("host mem", "{0.host_memory_us:>8.0f}"),
     ("DT", "{dt:>6}"),
@@ -195,8 +196,9 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
     """Yield the lines that go before an ablation."""
     yield "ablation: host_us is measured (median), and step is how much quicker that is than the line before"
     yield (
-        "its parts, measured by difference: bus = the streaming limit for the same bytes of MRAM; host mem = an "
-        "ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- where CM does not apply); modul. = the rest"
+        "its parts, measured or by difference: outside = all but the pass over memory; bus = the streaming limit for "
+        "the same bytes of MRAM; host mem = an ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- if "
+        "CM does not apply); modul. = the rest"
     )
     yield (
         f"PE_us is modelled; a launch is assumed to take {assumed.launch_us:.0f} us and the load of a program "

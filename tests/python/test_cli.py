@@ -88,6 +88,9 @@ def test_plan_in_words_has_a_line_per_loop() -> None:
     [
         ["allreduce", "--shape", "6x4"],
         ["reduce_scatter", "--technique", "conventional"],
+        ["alltoall", "--technique", "pr"],
+        ["allreduce", "--technique", "pr+im", "--expand"],
+        ["reduce", "--technique", "pr+im+cm", "--dtype", "int8"],
         ["scatter", "--mask", "01", "--dtype", "int8"],
         ["broadcast"],
         ["reduce", "--op", "xor"],
@@ -309,6 +312,53 @@ def test_bench_says_at_once_that_it_cannot_write(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "cannot write" in result.stderr
     assert result.stdout == ""
+
+
+STEP_KEYS = [
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
+    *("host_us", "step_gain", "outside_us", "bus_us", "host_memory_us", "dt_us", "modulation_us"),
+    *("pe_us", "launches", "launch_us", "loads", "load_us", "total_us", "mram_bytes", "host_bytes", "pe_bytes"),
+    *("wrong", "source", "coherence", "threads", "isa"),
+]
+
+
+def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
+    command = "bench --ablation alltoall reduce_scatter scatter --shape 8x8 --mask 10 --bytes 64KiB --iters 2 --json -"
+    result = run(*command.split(), "--launch-us", "7", "--load-us", "50")
+    assert result.returncode == 0, result
+    steps = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(list(step) == STEP_KEYS + RUN_KEYS for step in steps)
+    techniques: dict[str, list[str]] = {}
+    for step in steps:
+        techniques.setdefault(step["collective"], []).append(step["technique"])
+    assert techniques == {
+        "alltoall": ["conventional", "pr", "pr+im", "pr+im+cm", "tile"],
+        "reduce_scatter": ["conventional", "pr", "pr+im", "tile"],  # int32: no cross-domain modulation
+        "scatter": ["conventional", "pr+im", "tile"],
+    }
+    launches = {"alltoall": 2, "reduce_scatter": 1, "scatter": 0}
+    total_bytes = 64 * 65536
+    for step in steps:
+        parts = ("outside_us", "bus_us", "host_memory_us", "modulation_us")
+        assert step["host_us"] == pytest.approx(sum(step[part] for part in parts) + (step["dt_us"] or 0))
+        assert (step["dt_us"] is None) == (step["collective"] != "alltoall")
+        reorders = launches[step["collective"]] if "pr" in step["technique"] else 0
+        assert step["launches"] == reorders
+        assert (step["launch_us"], step["loads"]) == (7 * reorders, 2 if reorders else 0)
+        assert step["load_us"] == 50 * step["loads"]
+        assert step["pe_bytes"] == 2 * reorders * total_bytes
+        assert (step["pe_us"] > 0) == (reorders > 0)
+        assert step["source"] == ("mixed" if reorders else "measured")
+        assert step["total_us"] == pytest.approx(
+            sum(step[part] for part in ("host_us", "pe_us", "launch_us", "load_us"))
+        )
+        assert step["wrong"] == 0
+        if step["collective"] == "alltoall":
+            staged = {"conventional": 4, "pr": 2}.get(step["technique"], 0)
+            assert (step["mram_bytes"], step["host_bytes"]) == (2 * total_bytes, staged * total_bytes)
+    words = run("bench", "--ablation", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--iters", "1").stdout
+    assert "a launch is assumed to take 100 us" in words
+    assert [line.split()[1] for line in words.splitlines() if line.startswith("alltoall")] == techniques["alltoall"]
 
 
 def test_reference_commands_are_commands() -> None:
