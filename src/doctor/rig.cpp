@@ -38,7 +38,7 @@ constexpr Traits kTraits[] = {PIDCOMM_COLLECTIVES(PIDCOMM_ROW)};
 
 std::string describe(const Trial &trial) {
   std::string shape;
-  for (const uint32_t length : trial.problem.axis_len) shape += (shape.empty() ? "" : "x") + std::to_string(length);
+  for (const uint32_t length : trial.problem.axis_len) shape += joined(shape.empty() ? "" : "x", length);
   const bool takes_op = kTraits[trial.problem.collective].takes_op;
   return joined(pidcomm_collective_name(trial.problem.collective), " ", shape, " mask ", trial.problem.mask, ", ", trial.problem.bytes,
                 " bytes at ", trial.src, " to ", trial.dst, ", ", pidcomm_type_name(trial.problem.type),

@@ -22,7 +22,7 @@ bool rank_windows_are_coherent();
 /// calling thread. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a moment.
 /// why: a sentence without a full stop if there is more to say than the status. Errors: any dpu_error_t; throws std::bad_alloc.
 dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why);
-/// Also after an error of the SDK, and when the rank has been freed.
+/// After an open that succeeded, also when the rank has been freed since.
 void rank_window_close(struct dpu_rank_t *rank);
 
 /// Waits for running PEs of the rank and earlier asynchronous work, and makes the host the owner of the rank's MRAM. Requires an open rank.

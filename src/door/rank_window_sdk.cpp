@@ -82,7 +82,8 @@ dpu_error_t copy_probes(const RankPes &pes, ProbeWords &words) {
 
 /// Whether a region at `base` shows the words of the enabled PEs of one bank at MRAM byte `offset`. The region may be another's, whose
 /// threads store to it.
-__attribute__((no_sanitize("thread"))) bool shows_line(const std::byte *base, const RankPes &pes, uint32_t bank, uint32_t offset, const Words &words) {
+__attribute__((no_sanitize("thread"))) bool shows_line(const std::byte *base, const RankPes &pes, uint32_t bank, uint32_t offset,
+                                                       const Words &words) {
   const auto *line = reinterpret_cast<const uint64_t *>(base + bank_offset(bank) + word_offset(offset / kWordBytes));
   _mm_mfence();
   _mm_clflush(line);  // the PEs and the SDK store behind the caches

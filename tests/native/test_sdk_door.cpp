@@ -231,6 +231,18 @@ TEST(DisabledPes_AreNotTouchedAndDoNotHinder) {
   for (const std::byte *at : marked) CHECK(*at == kMark);
 }
 
+TEST(PolicyIsHardware_AndNoneIsRefused) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const machine::Hypercube cube(set, {8, 8});
+  pidcomm_options options{};
+  options.coherence = PIDCOMM_COHERENCE_NONE;
+  CHECK_EQ(pidcomm_alltoall_ex(cube.get(), "10", 64, 0, 64, PIDCOMM_INT32, &options), +PIDCOMM_ERR_OPTION);
+  CHECK(contains(pidcomm_last_error(), "coherence none is for emulated DIMMs"));
+  options.coherence = PIDCOMM_COHERENCE_DEFAULT;
+  CHECK_EQ(pidcomm_alltoall_ex(cube.get(), "10", 64, 0, 64, PIDCOMM_INT32, &options), +PIDCOMM_OK);
+}
+
 TEST(PreparedBuffersOfTheCaller_StayPrepared) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);

@@ -48,7 +48,7 @@ def test_help_has_examples_and_exit_codes() -> None:
     runner = CliRunner()
     text = runner.invoke(app, ["--help"]).output
     assert "Exit codes: 0" in text
-    for command in ("info", "demo", "plan", "check", "bench", "upmem-env", "run"):
+    for command in ("info", "demo", "plan", "check", "bench", "upmem-env", "run", "doctor"):
         assert command in text
         assert "pidcomm " + command in runner.invoke(app, [command, "--help"]).output
 
@@ -617,6 +617,25 @@ def test_run_reports_launches(host_folder: Path) -> None:
     for word in ("DMA reads", "exact", "instructions", "modelled", "host us", "measured", "4,096", "sum", "8,192"):
         assert word in result.stdout
     assert run("run", "--report", "true").stdout == "no PE program was launched\n"
+
+
+def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPUEMU_DISABLED", "0.2.5")
+    result = run("doctor", "--quick", "--ranks", "2", "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    header, *items, sums = [json.loads(line) for line in result.stdout.splitlines()]
+    assert header["dimms"].startswith("EMULATED")
+    assert {item["result"] for item in items} == {"ok"}
+    assert "127 PEs, 120 of them in whole entangled groups; disabled: rank 0 chip 2 bank 5" in items[0]["detail"]
+    assert {"stale lines", "launches", "alltoall", "speed of broadcast"} <= {item["item"] for item in items}
+    assert (sums["passed"], sums["failed"], sums["skipped"]) == (len(items), 0, 0)
+
+
+def test_doctor_fails_with_a_sentence_and_refuses_wrong_options() -> None:
+    result = run("doctor", "--quick", "--ranks", "41")
+    assert result.returncode == 1
+    assert "FAILED: no rank could be allocated: " in result.stdout
+    assert run("doctor", "--quick", "--bogus").returncode == 2
 
 
 def test_run_sets_what_is_asked_for_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
