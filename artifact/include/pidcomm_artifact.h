@@ -79,9 +79,9 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
  * means nothing. Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; then nothing is taken. */
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type);
 
-/* for each enabled DPU of the set in PE order: `dpu` (struct dpu_set_t) and its number `i`. `count` is not looked at. */
-#define PIDCOMM_ARTIFACT_FOREACH(set, dpu, i, count)                                                       \
-  for (pidcomm_artifact_iterator pidcomm_artifact_it_ = pidcomm_artifact_first((set), (count));            \
+/* for each enabled DPU of the set in PE order: `dpu` (struct dpu_set_t) and its number `i`. `cube_size` is not looked at. */
+#define PIDCOMM_ARTIFACT_FOREACH(set, dpu, i, cube_size)                                                   \
+  for (pidcomm_artifact_iterator pidcomm_artifact_it_ = pidcomm_artifact_first((set), (cube_size));        \
        (i) = pidcomm_artifact_it_.count, (dpu) = pidcomm_artifact_it_.next, pidcomm_artifact_it_.has_next; \
        pidcomm_artifact_next(&pidcomm_artifact_it_))
 
@@ -92,7 +92,7 @@ typedef struct pidcomm_artifact_iterator {
   bool has_next;
 } pidcomm_artifact_iterator;
 
-pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t count);
+pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t cube_size);
 void pidcomm_artifact_next(pidcomm_artifact_iterator *iterator);
 
 #pragma GCC visibility pop

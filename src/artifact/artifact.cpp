@@ -143,6 +143,7 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
   copy.dims = none.c_str();
   copy.type = kWord;
   if (out.bytes % kWord == 0) {
+    require_window(out);
     copy.bytes = kWord;
     copy.src = copy.dst = out.offset + out.bytes - kWord;
     cube.run(copy, "the last word of the output: ");
