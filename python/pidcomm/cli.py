@@ -83,7 +83,9 @@ MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 p
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
 OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
-ArtifactOption = Annotated[bool, typer.Option("--artifact", help="Programs of the published artifact find <pidcomm.h>.")]
+ArtifactOption = Annotated[
+    bool, typer.Option("--artifact", help="Programs of the published artifact find <pidcomm.h>.")
+]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
 
 

@@ -39,7 +39,7 @@ def library_folder() -> Path:
 
 
 def artifact_root() -> Path:
-    """Return the folder that lets programs of the published artifact find <pidcomm.h>. Raises Error if it is missing."""
+    """Return the folder with what programs of the published artifact need. Raises Error if it is missing."""
     root = sdk_root()
     for folder in (root / "artifact", root.parent / "artifact"):
         if (folder / "include" / "pidcomm.h").is_file():
@@ -48,7 +48,7 @@ def artifact_root() -> Path:
 
 
 def environment(*, strict: bool = False, artifact: bool = False) -> dict[str, str]:
-    """Return the variables with which programs find the stand-in tools, whatever they are now. PATH is the folders only.
+    """Return the variables with which programs find the stand-in tools, whatever they are now. PATH is folders only.
 
     strict: whether DPUEMU_STRICT is on. artifact: whether <pidcomm.h> of the published artifact is found.
     DPUEMU_LIBDIR and PIDCOMM_LIBDIR are there only if the tools would not find the libraries without them.
