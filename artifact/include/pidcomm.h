@@ -21,11 +21,6 @@
 #include <pidcomm_artifact.h>
 #include <support.h>
 
-#ifdef __cplusplus
-extern "C"
-#endif
-    const char *pidcomm_last_error(void);
-
 typedef pidcomm_artifact_manager hypercube_manager;
 
 /* Ends the program if a call has failed. */

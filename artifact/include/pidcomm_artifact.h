@@ -44,6 +44,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* The sentence of the last error on this thread, as in <pidcomm/pidcomm.h>. */
+const char *pidcomm_last_error(void);
+
 /* The hypercube as the artifact has it: three public fields in one block of malloc; release it with free. It holds nothing of the
  * library's: every call looks at the fields as they are then. */
 typedef struct pidcomm_artifact_manager {
