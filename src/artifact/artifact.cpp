@@ -136,24 +136,12 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
   if (*buffer > kMramBytes || middle.overlaps(in) || middle.overlaps(out))
     fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, ", middle.bytes, " bytes at start + ", *buffer,
          ", must overlap neither");
-  // Copying the last word of the output onto itself changes nothing, and finds what is wrong with its window before anything moves.
-  pidcomm_request copy{};
-  copy.collective = PIDCOMM_ALLTOALL;
-  const std::string none = cube.mask_of_none();
-  copy.dims = none.c_str();
-  copy.type = kWord;
-  if (out.bytes % kWord == 0) {
-    require_window(out);
-    copy.bytes = kWord;
-    copy.src = copy.dst = out.offset + out.bytes - kWord;
-    cube.run(copy, "the last word of the output: ");
-  }
+  // The buffer is behind both windows: the check of its end, before anything moves, is one of the output's end too.
+  if (out.offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, "target (", out.offset, ") must be a multiple of 8");
   request.dst = middle.offset;
   cube.run(request);
-  copy.bytes = out.bytes;
-  copy.src = middle.offset;
-  copy.dst = out.offset;
-  cube.run(copy, "from the buffer to the output: ");
+  const std::string none = cube.mask_of_none();
+  cube.run({PIDCOMM_ALLTOALL, none.c_str(), out.bytes, middle.offset, out.offset, nullptr, 0, kWord, 0}, "from the buffer to the output: ");
 }
 
 using Bytes = std::vector<uint8_t>;
@@ -260,8 +248,9 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
     require_window({start, total});
     require_buffers(host, cube.pes() / kLanes);
     const std::string none = cube.mask_of_none();
+    Bytes rows;
     in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes) {
-      Bytes rows(cube.pes() * bytes);
+      rows.resize(cube.pes() * bytes);
       cube.run({PIDCOMM_GATHER, none.c_str(), bytes, start + first, 0, rows.data(), rows.size(), kWord, 0});
       interleave(cube.pes(), first, bytes, rows.data(), [&](std::size_t eg) { return host[eg]; }, copy_to_host);
     });
@@ -281,8 +270,9 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
       index[eg] = cube.selects_x() ? group * (cube.group_pes() / kLanes) + member / kLanes : group / kLanes * cube.group_pes() + member;
     }
     const std::string none = cube.mask_of_none();
+    Bytes rows;
     in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes) {
-      Bytes rows(cube.pes() * bytes);
+      rows.resize(cube.pes() * bytes);
       interleave(cube.pes(), first, bytes, rows.data(), [&](std::size_t eg) { return host[index[eg]]; }, copy_from_host);
       cube.run({PIDCOMM_SCATTER, none.c_str(), bytes, 0, start + first, rows.data(), rows.size(), kWord, 0});
     });
@@ -300,8 +290,9 @@ int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char 
       fail(PIDCOMM_ERR_SIZE, "bytes (", total, ") must be a multiple of 8 for each of the ", cube.group_pes(), " PEs of a group");
     require_buffers(host, cube.selects_x() ? cube.groups() : cube.groups() / kLanes);
     const std::size_t block = std::max(kWord, total / cube.group_pes());
+    Bytes rows;
     in_pieces(total, cube.groups(), [&](std::size_t first, std::size_t bytes) {
-      Bytes rows(cube.groups() * bytes);
+      rows.resize(cube.groups() * bytes);
       cube.run({PIDCOMM_REDUCE, cube.mask(), bytes, start + first, 0, rows.data(), rows.size(), type, PIDCOMM_SUM});
       if (!cube.selects_x()) {
         interleave(cube.groups(), first, bytes, rows.data(), [&](std::size_t eg) { return host[eg]; }, copy_to_host);
