@@ -34,7 +34,8 @@
 #define PIDCOMM_PIDCOMM_H
 
 #ifdef PIDCOMM_ARTIFACT_PIDCOMM_H
-#error "<pidcomm.h> is for programs of the published artifact; <pidcomm/pidcomm.h> has other calls of the same names: include one of the two"
+#error \
+    "<pidcomm.h> is for programs of the published artifact; <pidcomm/pidcomm.h> has other calls of the same names: include one of the two"
 #endif
 
 #include <dpu.h>
