@@ -33,6 +33,11 @@
 #ifndef PIDCOMM_PIDCOMM_H
 #define PIDCOMM_PIDCOMM_H
 
+#ifdef PIDCOMM_ARTIFACT_PIDCOMM_H
+#error \
+    "<pidcomm.h> is for programs of the published artifact; <pidcomm/pidcomm.h> has other calls of the same names: include one of the two"
+#endif
+
 #include <pidcomm/dpu_api.h>
 #include <pidcomm/tables.h>
 #include <stddef.h>

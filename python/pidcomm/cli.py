@@ -85,6 +85,9 @@ MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 p
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
 OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
+ArtifactOption = Annotated[
+    bool, typer.Option("--artifact", help="Programs of the published artifact find <pidcomm.h>.")
+]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
 
 
@@ -407,12 +410,16 @@ def _use_hugepages(are_wanted: bool) -> None:
 @app.command("upmem-env")
 def upmem_env(
     strict: Annotated[bool, typer.Option("--strict", help="What a PE's hardware masks silently is a fault.")] = False,
+    artifact: ArtifactOption = False,
 ) -> None:
     """Print shell commands after which builds find the stand-in UPMEM tools, and programs the emulator.
 
-    Example:  eval "$(pidcomm upmem-env)" && make
+    With --artifact, dpu-pkg-config also tells where <pidcomm.h> of the published PID-Comm artifact and this library
+    are: its programs build and run unmodified.
+
+    Examples:  eval "$(pidcomm upmem-env)" && make   |   eval "$(pidcomm upmem-env --artifact)" && make
     """
-    for name, value in sdk.environment(strict=strict).items():
+    for name, value in sdk.environment(strict=strict, artifact=artifact).items():
         rest = '"${PATH:+:$PATH}"' if name == "PATH" else ""
         typer.echo(f"export {name}={shlex.quote(value)}{rest}")
 
@@ -429,6 +436,7 @@ def run(
     is_json: Annotated[
         bool, typer.Option("--json", help="End with the launches as JSON lines instead of the table.")
     ] = False,
+    artifact: ArtifactOption = False,
 ) -> None:
     """Run a program that uses the UPMEM SDK, or a build or test of it, on the emulated machine.
 
@@ -442,7 +450,12 @@ def run(
     """
     try:
         code, launches = running.run_program(
-            command, ranks=ranks, threads=threads, strict=strict, wants_report=has_report or is_json
+            command,
+            ranks=ranks,
+            threads=threads,
+            strict=strict,
+            artifact=artifact,
+            wants_report=has_report or is_json,
         )
     except OSError as error:
         typer.echo(f"pidcomm: cannot run {command[0]}: {os.strerror(error.errno or 0)}", err=True)

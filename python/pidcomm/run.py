@@ -23,14 +23,20 @@ EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
 
 
 def program_environment(
-    variables: Mapping[str, str], *, ranks: int | None, threads: int | None, strict: bool, report: Path | None
+    variables: Mapping[str, str],
+    *,
+    ranks: int | None,
+    threads: int | None,
+    strict: bool,
+    artifact: bool,
+    report: Path | None,
 ) -> dict[str, str]:
     """Return the environment of a host program: the stand-in tools and the library first, and the machine as wanted.
 
     variables: the environment it is made from; what is None or False stays as it is there. report: the file that each
     launch appends a line to.
     """
-    own = sdk.environment(strict=strict)
+    own = sdk.environment(strict=strict, artifact=artifact)
     result = {**variables, **own}
     if variables.get("DPUEMU_LIBDIR"):
         result["DPUEMU_LIBDIR"] = variables["DPUEMU_LIBDIR"]
@@ -41,7 +47,13 @@ def program_environment(
 
 
 def run_program(
-    command: Sequence[str], *, ranks: int | None, threads: int | None, strict: bool, wants_report: bool
+    command: Sequence[str],
+    *,
+    ranks: int | None,
+    threads: int | None,
+    strict: bool,
+    artifact: bool,
+    wants_report: bool,
 ) -> tuple[int, list[LaunchReport]]:
     """Run a host program to its end; return its exit code, 128 + n for signal n, and its launches if they are wanted.
 
@@ -50,7 +62,9 @@ def run_program(
     """
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
         file = Path(folder) / "launches.jsonl" if wants_report else None
-        variables = program_environment(os.environ, ranks=ranks, threads=threads, strict=strict, report=file)
+        variables = program_environment(
+            os.environ, ranks=ranks, threads=threads, strict=strict, artifact=artifact, report=file
+        )
         with subprocess.Popen(list(command), env=variables) as process:
             code = _wait(process)
         launches = parse_launches(file.read_text()) if file is not None and file.exists() else []

@@ -16,6 +16,7 @@ from pidcomm.errors import ArgumentError, Error
 
 COMPILER = "dpu-upmem-dpurte-clang"
 LIBRARY = "libdpuemu.so*"
+OWN_LIBRARY = "libpidcomm.so*"
 DEFAULT_OPTIMISATION = "-O2"
 
 
@@ -37,15 +38,29 @@ def library_folder() -> Path:
     return Path(_core.__file__).resolve().parent
 
 
-def environment(*, strict: bool = False) -> dict[str, str]:
-    """Return the variables with which programs find the stand-in tools, whatever they are now. PATH is the folder only.
+def artifact_root() -> Path:
+    """Return the folder with what programs of the published artifact need. Raises Error if it is missing."""
+    root = sdk_root()
+    for folder in (root / "artifact", root.parent / "artifact"):
+        if (folder / "include" / "pidcomm.h").is_file():
+            return folder
+    raise Error(f"the header for programs of the published artifact is missing; {root / 'artifact'} should hold it")
 
-    strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is there only if the tools would not find the library without it.
+
+def environment(*, strict: bool = False, artifact: bool = False) -> dict[str, str]:
+    """Return the variables with which programs find the stand-in tools, whatever they are now. PATH is folders only.
+
+    strict: whether DPUEMU_STRICT is on. artifact: whether <pidcomm.h> of the published artifact is found.
+    DPUEMU_LIBDIR and PIDCOMM_LIBDIR are there only if the tools would not find the libraries without them.
     """
     root = sdk_root()
     variables = {"PATH": str(root / "bin")}
     if not any(any(folder.glob(LIBRARY)) for folder in (root / "lib", root.parent)):
         variables["DPUEMU_LIBDIR"] = str(library_folder())
+    if artifact:
+        variables["PATH"] = put_first(str(artifact_root() / "bin"), "PATH", variables)
+        if not any(root.parent.glob(OWN_LIBRARY)):
+            variables["PIDCOMM_LIBDIR"] = str(library_folder())
     if strict:
         variables["DPUEMU_STRICT"] = "1"
     return variables

@@ -1,10 +1,10 @@
 // The C API: every function is a thin call into the library, with errors turned into a status and a sentence.
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "capi/guarded.h"
 #include "exec/executor.h"
 #include "hostpass/kernels.h"
 #include "plan/plan.h"
@@ -13,38 +13,14 @@ struct pidcomm_hypercube {
   pidcomm::Executor executor;
 };
 
+std::string &pidcomm::last_error() {
+  thread_local std::string sentence;
+  return sentence;
+}
+
 namespace {
 
 using namespace pidcomm;
-
-thread_local std::string t_last_error;
-
-/// Runs body and returns its status; exceptions end here.
-template <class Body>
-int guarded(const Body &body) noexcept {
-  try {
-    t_last_error.clear();
-    try {
-      body();
-      return PIDCOMM_OK;
-    } catch (const Error &error) {
-      t_last_error = error.what();
-      return error.status();
-    } catch (const std::bad_alloc &) {
-      t_last_error = "the host is out of memory";
-      return PIDCOMM_ERR_MEMORY;
-    } catch (const std::exception &error) {
-      t_last_error = error.what();
-      return PIDCOMM_ERR_INTERNAL;
-    }
-  } catch (...) {
-    return PIDCOMM_ERR_MEMORY;  // not even the sentence could be stored
-  }
-}
-
-void require(const void *pointer, const char *name) {
-  if (pointer == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
-}
 
 std::vector<uint32_t> lengths_of(uint32_t axes, const uint32_t *axis_len) {
   require(axis_len, "axis_len");
@@ -81,7 +57,7 @@ const char *pidcomm_version(void) {
   return PIDCOMM_STRING(PIDCOMM_VERSION_MAJOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_MINOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_PATCH);
 }
 
-const char *pidcomm_last_error(void) { return t_last_error.c_str(); }
+const char *pidcomm_last_error(void) { return last_error().c_str(); }
 
 const char *pidcomm_status_name(int status) { return name_of_status(status); }
 const char *pidcomm_collective_name(int collective) { return name_of_collective(collective); }

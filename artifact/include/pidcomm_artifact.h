@@ -1,0 +1,105 @@
+/* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's own.
+ *
+ * Programs written for the artifact include <pidcomm.h>, which maps the artifact's names to these; this header alone is for programs
+ * that want to see a status. PEs are numbered as in <pidcomm/pidcomm.h>, in the order of PIDCOMM_ARTIFACT_FOREACH: entangled group by
+ * entangled group (the 8 PEs of equal bank number in one rank), ranks in the set's order. `comm` is pidcomm's axis mask: one '0' or '1'
+ * per axis, x first. N is the number of PEs in a group. Offsets count bytes from the MRAM heap base and are multiples of 8.
+ *
+ *   call            total              input in MRAM                output
+ *   alltoall        bytes of a PE      [start, start + total)       [target, target + total)
+ *   reduce_scatter  bytes of a PE      [start, start + total)       [target, target + total / N)
+ *   all_reduce      bytes of a PE      [start, start + total)       [target, target + total)
+ *   allgather       bytes afterwards   [start, start + total / N)   [target, target + total)
+ *   broadcast       bytes of a PE      host                         [target, target + total) of every PE of the set
+ *   scatter         bytes of a PE      host                         [start, start + total)
+ *   gather          bytes of a PE      [start, start + total)       host
+ *   reduce          bytes of a PE      [start, start + total)       host
+ *
+ * `buffer` counts from `start`: if input and output overlap, but do not start together, the result is first made at
+ * [start + buffer, ...) and then copied to `target`; nothing of that may overlap. Otherwise `buffer` is not looked at. In contrast to the
+ * artifact, no PE program is loaded or launched, and the input survives unless the output covers it.
+ *
+ * `size` is 1, 2, 4 or 8: signed integers of so many bytes. `reduce_type` is 0 for the sum, 1 for the maximum; calls without it add.
+ *
+ * Host buffers have one pointer per entangled group. There the 8 PEs of a group lie interleaved: word w (8 bytes) of lane c is at
+ * w * 64 + c * 8, so a buffer is 8 * total bytes long.
+ *   gather   host[e] for the e-th entangled group; comm selects nothing (it is checked only).
+ *   scatter  the same buffers, sorted by group: host[g * M + m] for the m-th of the M entangled groups that a group of PEs reaches into.
+ *   reduce   x not selected: host[e], lane c for the group of the same PE among the unselected axes. x selected: host[g], `total` bytes,
+ *            holds group g's result with block 8 * j + c (of total / N bytes) as lane c of the j-th stretch of 8 blocks.
+ * scatter and reduce need a first axis whose length is a multiple of 8, gather a multiple of 8 PEs.
+ *
+ * Errors. Every call returns a pidcomm_status (0: all right) and leaves a sentence in pidcomm_last_error; all checks come before the first
+ * byte moves. */
+#ifndef PIDCOMM_ARTIFACT_H
+#define PIDCOMM_ARTIFACT_H
+
+#include <dpu.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* The sentence of the last error on this thread, as in <pidcomm/pidcomm.h>. */
+const char *pidcomm_last_error(void);
+
+/* The hypercube as the artifact has it: three public fields in one block of malloc; release it with free. It holds nothing of the
+ * library's: every call looks at the fields as they are then. */
+typedef struct pidcomm_artifact_manager {
+  struct dpu_set_t dpu_set;
+  uint32_t dimension;
+  uint32_t *axis_len; /* of pidcomm_artifact_init: a copy, in the same block */
+} pidcomm_artifact_manager;
+
+/* Arranges the first product(axis_len) PEs of the set. NULL on error: as pidcomm_hypercube_create. */
+pidcomm_artifact_manager *pidcomm_artifact_init(struct dpu_set_t dpu_set, uint32_t dimension, const uint32_t *axis_len);
+
+int pidcomm_artifact_broadcast(const pidcomm_artifact_manager *manager, size_t total, size_t target, const void *data);
+int pidcomm_artifact_alltoall(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                              size_t buffer);
+int pidcomm_artifact_reduce_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                                    size_t buffer, uint32_t size);
+int pidcomm_artifact_all_reduce(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                                size_t buffer, uint32_t size, uint32_t reduce_type);
+/* Without a buffer: windows that overlap partially are an error. */
+int pidcomm_artifact_all_reduce_unbuffered(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start,
+                                           size_t target, uint32_t size, uint32_t reduce_type);
+int pidcomm_artifact_allgather(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                               size_t buffer);
+int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t buffer,
+                            uint32_t size, void **host);
+int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t buffer,
+                            void **host);
+int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t buffer,
+                             void **host);
+
+/* Allocates PEs in whole ranks, those whose 64 PEs are all enabled; of a count that is no multiple of 64 the rest of the entangled groups
+ * is left out. nr_dpus: a multiple of 8, or DPU_ALLOCATE_ALL for all such ranks. type: 1; another only with a multiple of 64, where it
+ * means nothing. Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; then nothing is taken. */
+dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type);
+
+/* for each enabled DPU of the set in PE order: `dpu` (struct dpu_set_t) and its number `i`. `cube_size` is not looked at. */
+#define PIDCOMM_ARTIFACT_FOREACH(set, dpu, i, cube_size)                                                   \
+  for (pidcomm_artifact_iterator pidcomm_artifact_it_ = pidcomm_artifact_first((set), (cube_size));        \
+       (i) = pidcomm_artifact_it_.count, (dpu) = pidcomm_artifact_it_.next, pidcomm_artifact_it_.has_next; \
+       pidcomm_artifact_next(&pidcomm_artifact_it_))
+
+typedef struct pidcomm_artifact_iterator {
+  struct dpu_set_t set, next;
+  uint32_t count; /* DPUs before `next` */
+  uint32_t place; /* of `next`: rank * 64 + bank * 8 + chip */
+  bool has_next;
+} pidcomm_artifact_iterator;
+
+pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t cube_size);
+void pidcomm_artifact_next(pidcomm_artifact_iterator *iterator);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif /* PIDCOMM_ARTIFACT_H */

@@ -1,0 +1,74 @@
+/* support.h: what programs of the published artifact get with <pidcomm.h> beside its calls: headers of the C library, an element type
+ * chosen on the compiler's command line, the arguments of the artifact's PE programs, and timers. */
+#ifndef PIDCOMM_ARTIFACT_SUPPORT_H
+#define PIDCOMM_ARTIFACT_SUPPORT_H
+
+#include <assert.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+/* -DINT32 and the like: the element type T, its size byte_dt and the base-2 logarithm of that, DIV. */
+#if defined(UINT32)
+#define T uint32_t
+#define byte_dt 4
+#define DIV 2
+#elif defined(INT32)
+#define T int32_t
+#define byte_dt 4
+#define DIV 2
+#elif defined(INT16)
+#define T int16_t
+#define byte_dt 2
+#define DIV 1
+#elif defined(INT8)
+#define T int8_t
+#define byte_dt 1
+#define DIV 0
+#elif defined(INT64)
+#define T int64_t
+#define byte_dt 8
+#define DIV 3
+#endif
+
+/* What programs with a relocation kernel of their own send to its variable DPU_INPUT_ARGUMENTS_RS1. The layout is the PE's. */
+typedef struct {
+  uint32_t start_offset, target_offset, total_data_size;
+  uint32_t num_comm_dpu, each_dpu;
+  bool no_rotate;
+  uint32_t num_row, comm_type, a_length, num_comm_rg;
+} dpu_arguments_comm_t;
+
+/* 12 stop watches; time[] in microseconds. */
+enum { PIDCOMM_ARTIFACT_TIMERS = 12 };
+typedef struct Timer {
+  struct timeval startTime[PIDCOMM_ARTIFACT_TIMERS], stopTime[PIDCOMM_ARTIFACT_TIMERS];
+  double time[PIDCOMM_ARTIFACT_TIMERS];
+} Timer;
+
+static inline void resetTimer(Timer *timer) { memset(timer->time, 0, sizeof timer->time); }
+
+/* Sets watch i to 0 and starts it. */
+static inline void startTimer(Timer *timer, int i) {
+  timer->time[i] = 0;
+  gettimeofday(&timer->startTime[i], NULL);
+}
+
+static inline void stopTimer(Timer *timer, int i) {
+  gettimeofday(&timer->stopTime[i], NULL);
+  timer->time[i] += (double)(timer->stopTime[i].tv_sec - timer->startTime[i].tv_sec) * 1e6 +
+                    (double)(timer->stopTime[i].tv_usec - timer->startTime[i].tv_usec);
+}
+
+static inline void printTimer(Timer *timer, int i) { printf("Time (ms): \t%f\n", timer->time[i] / 1e3); }
+
+#endif /* PIDCOMM_ARTIFACT_SUPPORT_H */

@@ -1,0 +1,127 @@
+// The published artifact's allocation of whole ranks, and its loop over PEs in the order of entangled groups; on dpu.h alone.
+#include <pidcomm_artifact.h>
+
+#include <new>
+#include <vector>
+
+#include "door/sdk.h"  // first: gives the headers of an SDK C linkage
+
+namespace {
+
+constexpr uint32_t kChips = 8, kBanks = 8, kRankDpus = kChips * kBanks;
+
+uint32_t dpus_of(struct dpu_set_t set) {
+  uint32_t dpus = 0;
+  return dpu_get_nr_dpus(set, &dpus) == DPU_OK ? dpus : 0;
+}
+
+/// Whether every entangled group of the set is wholly enabled or wholly disabled.
+bool has_whole_egs(struct dpu_set_t set) {
+  for (uint32_t rank = 0; rank < set.list.nr_ranks; ++rank) {
+    for (uint32_t bank = 0; bank < kBanks; ++bank) {
+      uint32_t enabled = 0;
+      for (uint32_t chip = 0; chip < kChips; ++chip)
+        enabled += dpu_is_enabled(dpu_get(set.list.ranks[rank], static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank)));
+      if (enabled % kChips != 0) return false;
+    }
+  }
+  return true;
+}
+
+/// Sets of one rank each, freed at the end.
+class Ranks {
+ public:
+  ~Ranks() { free(); }
+  void add(struct dpu_set_t rank) { sets_.push_back(rank); }
+  void reserve_next() { sets_.reserve(sets_.size() + 1); }
+  std::size_t count() const { return sets_.size(); }
+  void free() {
+    for (const struct dpu_set_t &set : sets_) dpu_free(set);
+    sets_.clear();
+  }
+
+ private:
+  std::vector<struct dpu_set_t> sets_;
+};
+
+/// dpu_alloc, but an error unless the DPUs fill as few ranks as possible with whole entangled groups.
+dpu_error_t alloc_whole(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) {
+  const dpu_error_t error = dpu_alloc(nr_dpus, profile, set);
+  if (error != DPU_OK) return error;
+  if (set->list.nr_ranks == (nr_dpus + kRankDpus - 1) / kRankDpus && dpus_of(*set) == nr_dpus && has_whole_egs(*set)) return DPU_OK;
+  dpu_free(*set);
+  return DPU_ERR_ALLOCATION;
+}
+
+dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) {
+  const bool wants_all = nr_dpus == DPU_ALLOCATE_ALL;
+  if (!wants_all) {
+    const dpu_error_t error = alloc_whole(nr_dpus, profile, set);
+    if (error != DPU_ERR_ALLOCATION) return error;
+  }
+  // Ranks that lack a DPU come first: keep them away from dpu_alloc until it has found the others.
+  Ranks complete, incomplete;
+  while (wants_all || complete.count() * kRankDpus < nr_dpus) {
+    complete.reserve_next();
+    incomplete.reserve_next();
+    struct dpu_set_t rank;
+    const dpu_error_t error = dpu_alloc_ranks(1, profile, &rank);
+    if (error == DPU_ERR_ALLOCATION) break;
+    if (error != DPU_OK) return error;
+    (dpus_of(rank) == kRankDpus ? complete : incomplete).add(rank);
+  }
+  if (wants_all) nr_dpus = static_cast<uint32_t>(complete.count()) * kRankDpus;
+  if (nr_dpus == 0 || complete.count() * kRankDpus < nr_dpus) return DPU_ERR_ALLOCATION;
+  complete.free();
+  return alloc_whole(nr_dpus, profile, set);
+}
+
+/// Puts the iterator on the first enabled DPU at or behind `place`.
+void find(pidcomm_artifact_iterator &it, uint32_t place) {
+  it.has_next = false;
+  uint32_t ranks = 0;
+  if (dpu_get_nr_ranks(it.set, &ranks) != DPU_OK) return;
+  if (it.set.kind == DPU_SET_DPU) {
+    it.has_next = place == 0;
+    it.next = it.set;
+    it.place = place;
+    return;
+  }
+  for (; place < ranks * kRankDpus && !it.has_next; ++place) {
+    struct dpu_t *dpu = dpu_get(it.set.list.ranks[place / kRankDpus], static_cast<dpu_slice_id_t>(place % kChips),
+                                static_cast<dpu_member_id_t>(place / kChips % kBanks));
+    if (dpu == nullptr || !dpu_is_enabled(dpu)) continue;
+    it.has_next = true;
+    it.next = dpu_set_from_dpu(dpu);
+    it.place = place;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type) {
+  constexpr int kWithoutEgs = 1;  // what is left out are entangled groups
+  const bool is_whole = nr_dpus == DPU_ALLOCATE_ALL || nr_dpus % kRankDpus == 0;
+  if (dpu_set == nullptr || nr_dpus == 0 || (!is_whole && (nr_dpus % kChips != 0 || type != kWithoutEgs))) return DPU_ERR_ALLOCATION;
+  try {
+    return alloc(nr_dpus, profile, dpu_set);
+  } catch (const std::bad_alloc &) {
+    return DPU_ERR_SYSTEM;
+  }
+}
+
+pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t) {
+  pidcomm_artifact_iterator it{};
+  it.set = it.next = set;
+  find(it, 0);
+  return it;
+}
+
+void pidcomm_artifact_next(pidcomm_artifact_iterator *iterator) {
+  ++iterator->count;
+  find(*iterator, iterator->place + 1);
+}
+
+}  // extern "C"

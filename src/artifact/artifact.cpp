@@ -1,0 +1,312 @@
+// The published artifact's collectives, carried out by the public C API: every call arranges the manager's set as a hypercube for itself,
+// so there is nothing that could outlive the set or the manager.
+#include <pidcomm_artifact.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capi/guarded.h"
+#include "door/sdk.h"  // first: gives the headers of an SDK C linkage
+#include "pidcomm/pidcomm.h"
+
+namespace {
+
+using namespace pidcomm;
+
+constexpr std::size_t kWord = 8, kLanes = 8, kLine = kWord * kLanes;
+constexpr std::size_t kMramBytes = std::size_t{64} << 20;
+constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
+
+/// Passes on what a function of the C API returned. `place` is put before its sentence.
+void check(int status, const std::string &place = "") {
+  if (status != PIDCOMM_OK) throw Error(static_cast<pidcomm_status>(status), place + pidcomm_last_error());
+}
+
+/// The hypercube of one call, and its groups under the call's axis mask.
+class Cube {
+ public:
+  Cube(const pidcomm_artifact_manager *manager, const char *comm) {
+    require(manager, "manager");
+    hypercube_manager *made = nullptr;
+    check(pidcomm_hypercube_create(manager->dpu_set, manager->dimension, manager->axis_len, &made));
+    cube_.reset(made);
+    check(pidcomm_groups(made, comm, &groups_, &group_pes_));
+    mask_ = comm;
+    x_ = manager->axis_len[0];
+  }
+
+  hypercube_manager *get() const { return cube_.get(); }
+  std::size_t pes() const { return pidcomm_pes(cube_.get()); }
+  uint32_t groups() const { return groups_; }
+  uint32_t group_pes() const { return group_pes_; }
+  bool selects_x() const { return mask_[0] == '1'; }
+  const char *mask() const { return mask_.c_str(); }
+  std::string mask_of_none() const { return std::string(mask_.size(), '0'); }
+
+  uint32_t group_of(uint32_t pe) const {
+    uint32_t group = 0;
+    check(pidcomm_group_of(get(), mask(), pe, &group));
+    return group;
+  }
+  uint32_t member_of(uint32_t pe) const {
+    uint32_t member = 0;
+    check(pidcomm_member_of(get(), mask(), pe, &member));
+    return member;
+  }
+
+  void run(pidcomm_request request, const std::string &place = "") const { check(pidcomm_run(get(), &request, nullptr, nullptr), place); }
+
+  void require_whole_egs() const {
+    if (pes() % kLanes != 0) fail(PIDCOMM_ERR_SHAPE, "the host buffers hold 8 PEs each; the hypercube has ", pes(), ", no multiple of 8");
+  }
+  void require_egs_along_x() const {
+    if (x_ % kLanes != 0) fail(PIDCOMM_ERR_SHAPE, "the host buffers need a first axis that is a multiple of 8 long, not ", x_);
+  }
+
+ private:
+  struct Destroy {
+    void operator()(hypercube_manager *cube) const { pidcomm_hypercube_destroy(cube); }
+  };
+  std::unique_ptr<hypercube_manager, Destroy> cube_;
+  uint32_t groups_ = 0, group_pes_ = 0, x_ = 0;
+  std::string mask_;
+};
+
+int type_of(uint32_t size) {
+  switch (size) {
+    case 1:
+      return PIDCOMM_INT8;
+    case 2:
+      return PIDCOMM_INT16;
+    case 4:
+      return PIDCOMM_INT32;
+    case 8:
+      return PIDCOMM_INT64;
+    default:
+      fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8: signed integers of so many bytes");
+  }
+}
+
+int op_of(uint32_t reduce_type) {
+  constexpr std::array<int, 2> kOps = {PIDCOMM_SUM, PIDCOMM_MAX};
+  if (reduce_type >= kOps.size()) fail(PIDCOMM_ERR_OP, "reduce_type (", reduce_type, ") must be 0, the sum, or 1, the maximum");
+  return kOps[reduce_type];
+}
+
+struct Window {
+  std::size_t offset, bytes;
+
+  bool overlaps(const Window &other) const {
+    return offset <= other.offset ? other.offset - offset < bytes && other.bytes != 0 : other.overlaps(*this);
+  }
+};
+
+std::ostream &operator<<(std::ostream &out, const Window &window) {
+  return out << '[' << window.offset << ", " << window.offset + window.bytes << ')';
+}
+
+/// The check of a window that is moved in pieces; the library knows the heap base, and checks the end again.
+void require_window(const Window &window) {
+  if (window.bytes % kWord != 0 || window.offset % kWord != 0)
+    fail(window.bytes % kWord != 0 ? PIDCOMM_ERR_SIZE : PIDCOMM_ERR_WINDOW, "bytes (", window.bytes, ") and offset (", window.offset,
+         ") must be multiples of 8");
+  if (window.bytes > kMramBytes || window.offset > kMramBytes - window.bytes)
+    fail(PIDCOMM_ERR_WINDOW, window.bytes, " bytes at offset ", window.offset, " pass the end of MRAM");
+}
+
+/// A collective from MRAM to MRAM. `buffer`: see pidcomm_artifact.h.
+void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_request request, std::optional<std::size_t> buffer) {
+  const Cube cube(manager, comm);
+  request.dims = cube.mask();
+  const std::size_t block = request.bytes / cube.group_pes();
+  const Window in{request.src, request.collective == PIDCOMM_ALLGATHER ? block : request.bytes};
+  const Window out{request.dst, request.collective == PIDCOMM_REDUCE_SCATTER ? block : request.bytes};
+  if (in.offset == out.offset || !in.overlaps(out)) {
+    cube.run(request);
+    return;
+  }
+  if (!buffer) fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, and there is no buffer");
+  const Window middle{in.offset + *buffer, out.bytes};
+  if (*buffer > kMramBytes || middle.overlaps(in) || middle.overlaps(out))
+    fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, ", middle.bytes, " bytes at start + ", *buffer,
+         ", must overlap neither");
+  // The buffer is behind both windows: the check of its end, before anything moves, is one of the output's end too.
+  if (out.offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, "target (", out.offset, ") must be a multiple of 8");
+  request.dst = middle.offset;
+  cube.run(request);
+  const std::string none = cube.mask_of_none();
+  cube.run({PIDCOMM_ALLTOALL, none.c_str(), out.bytes, middle.offset, out.offset, nullptr, 0, kWord, 0}, "from the buffer to the output: ");
+}
+
+using Bytes = std::vector<uint8_t>;
+
+void require_buffers(void *const *host, std::size_t count) {
+  require(host, "host");
+  for (std::size_t i = 0; i < count; ++i)
+    if (host[i] == nullptr) fail(PIDCOMM_ERR_HOST_BUFFER, "host buffer ", i, " of ", count, " is null");
+}
+
+/// Calls body(first byte, bytes) for pieces of a vector of `bytes` bytes per row. The last piece comes first: it reaches to the end of
+/// the window, so the library has checked all of it before anything moves.
+template <class Body>
+void in_pieces(std::size_t bytes, std::size_t rows, const Body &body) {
+  const std::size_t piece = std::max(kWord, kStagingBytes / rows / kWord * kWord);
+  std::size_t end = bytes;
+  do {
+    const std::size_t first = end <= piece ? 0 : (end - 1) / piece * piece;
+    body(first, end - first);
+    end = first;
+  } while (end != 0);
+}
+
+/// Moves the words of rows between rows of `row_bytes` and host buffers with 8 lanes interleaved: lane `row % 8` of buffer(row / 8), from
+/// byte `first` of each row.
+template <class Buffer, class Copy>
+void interleave(std::size_t rows, std::size_t first, std::size_t row_bytes, uint8_t *staging, const Buffer &buffer, const Copy &copy) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    uint8_t *host = static_cast<uint8_t *>(buffer(row / kLanes)) + first * kLanes + row % kLanes * kWord;
+    for (std::size_t byte = 0; byte < row_bytes; byte += kWord) copy(host + byte * kLanes, staging + row * row_bytes + byte);
+  }
+}
+
+void copy_to_host(uint8_t *host, uint8_t *staging) { std::memcpy(host, staging, kWord); }
+void copy_from_host(uint8_t *host, uint8_t *staging) { std::memcpy(staging, host, kWord); }
+
+}  // namespace
+
+extern "C" {
+
+pidcomm_artifact_manager *pidcomm_artifact_init(struct dpu_set_t dpu_set, uint32_t dimension, const uint32_t *axis_len) {
+  pidcomm_artifact_manager *made = nullptr;
+  guarded([&] {
+    hypercube_manager *cube = nullptr;
+    check(pidcomm_hypercube_create(dpu_set, dimension, axis_len, &cube));  // for its checks
+    pidcomm_hypercube_destroy(cube);
+    made = static_cast<pidcomm_artifact_manager *>(std::malloc(sizeof *made + dimension * sizeof *axis_len));
+    if (made == nullptr) throw std::bad_alloc();
+    *made = {dpu_set, dimension, reinterpret_cast<uint32_t *>(made + 1)};
+    std::copy_n(axis_len, dimension, made->axis_len);
+  });
+  return made;
+}
+
+int pidcomm_artifact_broadcast(const pidcomm_artifact_manager *manager, size_t total, size_t target, const void *data) {
+  return guarded([&] {
+    require(manager, "manager");
+    require(data, "data");
+    require_window({target, total});
+    if (total == 0) return;
+    const dpu_error_t error =
+        dpu_broadcast_to(manager->dpu_set, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(target), data, total, DPU_XFER_DEFAULT);
+    if (error == DPU_OK) return;
+    const std::unique_ptr<char, decltype(&std::free)> text(dpu_error_to_string(error), &std::free);
+    const bool is_outside = error == DPU_ERR_INVALID_MRAM_ACCESS || error == DPU_ERR_INVALID_SYMBOL_ACCESS;
+    const pidcomm_status status = error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : is_outside ? PIDCOMM_ERR_WINDOW : PIDCOMM_ERR_DEVICE;
+    fail(status, "broadcasting ", total, " bytes to offset ", target, " of every PE: ", text ? text.get() : "unknown error");
+  });
+}
+
+int pidcomm_artifact_alltoall(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                              size_t buffer) {
+  return guarded([&] { move(manager, comm, {PIDCOMM_ALLTOALL, comm, total, start, target, nullptr, 0, kWord, 0}, buffer); });
+}
+
+int pidcomm_artifact_reduce_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                                    size_t buffer, uint32_t size) {
+  return guarded(
+      [&] { move(manager, comm, {PIDCOMM_REDUCE_SCATTER, comm, total, start, target, nullptr, 0, type_of(size), PIDCOMM_SUM}, buffer); });
+}
+
+int pidcomm_artifact_all_reduce(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                                size_t buffer, uint32_t size, uint32_t reduce_type) {
+  return guarded(
+      [&] { move(manager, comm, {PIDCOMM_ALLREDUCE, comm, total, start, target, nullptr, 0, type_of(size), op_of(reduce_type)}, buffer); });
+}
+
+int pidcomm_artifact_all_reduce_unbuffered(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start,
+                                           size_t target, uint32_t size, uint32_t reduce_type) {
+  return guarded([&] {
+    move(manager, comm, {PIDCOMM_ALLREDUCE, comm, total, start, target, nullptr, 0, type_of(size), op_of(reduce_type)}, std::nullopt);
+  });
+}
+
+int pidcomm_artifact_allgather(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
+                               size_t buffer) {
+  return guarded([&] { move(manager, comm, {PIDCOMM_ALLGATHER, comm, total, start, target, nullptr, 0, kWord, 0}, buffer); });
+}
+
+int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t, void **host) {
+  return guarded([&] {
+    const Cube cube(manager, comm);
+    cube.require_whole_egs();
+    require_window({start, total});
+    require_buffers(host, cube.pes() / kLanes);
+    const std::string none = cube.mask_of_none();
+    Bytes rows;
+    in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes) {
+      rows.resize(cube.pes() * bytes);
+      cube.run({PIDCOMM_GATHER, none.c_str(), bytes, start + first, 0, rows.data(), rows.size(), kWord, 0});
+      interleave(cube.pes(), first, bytes, rows.data(), [&](std::size_t eg) { return host[eg]; }, copy_to_host);
+    });
+  });
+}
+
+int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t, void **host) {
+  return guarded([&] {
+    const Cube cube(manager, comm);
+    cube.require_egs_along_x();
+    require_window({start, total});
+    require_buffers(host, cube.pes() / kLanes);
+    // host index of each entangled group, whose PEs share all coordinates but x
+    std::vector<std::size_t> index(cube.pes() / kLanes);
+    for (uint32_t eg = 0; eg < index.size(); ++eg) {
+      const std::size_t group = cube.group_of(eg * kLanes), member = cube.member_of(eg * kLanes);
+      index[eg] = cube.selects_x() ? group * (cube.group_pes() / kLanes) + member / kLanes : group / kLanes * cube.group_pes() + member;
+    }
+    const std::string none = cube.mask_of_none();
+    Bytes rows;
+    in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes) {
+      rows.resize(cube.pes() * bytes);
+      interleave(cube.pes(), first, bytes, rows.data(), [&](std::size_t eg) { return host[index[eg]]; }, copy_from_host);
+      cube.run({PIDCOMM_SCATTER, none.c_str(), bytes, 0, start + first, rows.data(), rows.size(), kWord, 0});
+    });
+  });
+}
+
+int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t, uint32_t size,
+                            void **host) {
+  return guarded([&] {
+    const Cube cube(manager, comm);
+    const int type = type_of(size);
+    cube.require_egs_along_x();
+    require_window({start, total});
+    if (cube.selects_x() && total % (cube.group_pes() * kWord) != 0)
+      fail(PIDCOMM_ERR_SIZE, "bytes (", total, ") must be a multiple of 8 for each of the ", cube.group_pes(), " PEs of a group");
+    require_buffers(host, cube.selects_x() ? cube.groups() : cube.groups() / kLanes);
+    const std::size_t block = std::max(kWord, total / cube.group_pes());
+    Bytes rows;
+    in_pieces(total, cube.groups(), [&](std::size_t first, std::size_t bytes) {
+      rows.resize(cube.groups() * bytes);
+      cube.run({PIDCOMM_REDUCE, cube.mask(), bytes, start + first, 0, rows.data(), rows.size(), type, PIDCOMM_SUM});
+      if (!cube.selects_x()) {
+        interleave(cube.groups(), first, bytes, rows.data(), [&](std::size_t eg) { return host[eg]; }, copy_to_host);
+        return;
+      }
+      for (std::size_t group = 0; group < cube.groups(); ++group) {
+        for (std::size_t byte = 0; byte < bytes; byte += kWord) {
+          const std::size_t number = (first + byte) / block, inside = (first + byte) % block;
+          const std::size_t to = number / kLanes * kLanes * block + inside * kLanes + number % kLanes * kWord;
+          std::memcpy(static_cast<uint8_t *>(host[group]) + to, rows.data() + group * bytes + byte, kWord);
+        }
+      }
+    });
+  });
+}
+
+}  // extern "C"

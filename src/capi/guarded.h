@@ -1,0 +1,41 @@
+// The border of the C API: exceptions become a status and the sentence of pidcomm_last_error.
+#pragma once
+
+#include <new>
+#include <string>
+
+#include "error.h"
+
+namespace pidcomm {
+
+/// The sentence of the last error on this thread.
+std::string &last_error();
+
+/// Runs body and returns its status; exceptions end here.
+template <class Body>
+int guarded(const Body &body) noexcept {
+  try {
+    last_error().clear();
+    try {
+      body();
+      return PIDCOMM_OK;
+    } catch (const Error &error) {
+      last_error() = error.what();
+      return error.status();
+    } catch (const std::bad_alloc &) {
+      last_error() = "the host is out of memory";
+      return PIDCOMM_ERR_MEMORY;
+    } catch (const std::exception &error) {
+      last_error() = error.what();
+      return PIDCOMM_ERR_INTERNAL;
+    }
+  } catch (...) {
+    return PIDCOMM_ERR_MEMORY;  // not even the sentence could be stored
+  }
+}
+
+inline void require(const void *pointer, const char *name) {
+  if (pointer == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,129 @@
+"""Programs of the published artifact: what finds its header and the library, and what does not."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from pidcomm import sdk
+from pidcomm.cli import app
+from typer.testing import CliRunner
+
+HEADERS = Path(__file__).resolve().parents[2] / "include"
+
+# In the artifact's style: the sum along x of 8 x 8 PEs, through the buffer; then a call with a wrong mask.
+HOST = """
+#include <pidcomm.h>
+int main(int argc, char **argv) {
+  (void)argv;
+  struct dpu_set_t dpu_set, dpu;
+  uint32_t axis_len[2] = {8, 8}, each_dpu, wrong = 0;
+  T values[64 * 16];
+  DPU_ASSERT(dpu_alloc_comm(64, NULL, &dpu_set, 1));
+  DPU_ASSERT(dpu_load(dpu_set, "./pe", NULL));
+  hypercube_manager *hypercube_manager = init_hypercube_manager(dpu_set, 2, axis_len);
+  for (uint32_t i = 0; i < 64 * 16; i++) values[i] = (T)(i / 16);
+  DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, 64) { DPU_ASSERT(dpu_prepare_xfer(dpu, values + 16 * each_dpu)); }
+  DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 64, DPU_XFER_DEFAULT));
+  pidcomm_all_reduce(hypercube_manager, argc > 1 ? "2x" : "10", 64, 0, 8, 4096, sizeof(T), 0);
+  DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, 64) { DPU_ASSERT(dpu_prepare_xfer(dpu, values + 16 * each_dpu)); }
+  DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, 8, 64, DPU_XFER_DEFAULT));
+  for (uint32_t i = 0; i < 64 * 16; i++) wrong += values[i] != (T)(i / 128 * 64 + 28);
+  free(hypercube_manager);
+  DPU_ASSERT(dpu_free(dpu_set));
+  printf("%u wrong\\n", wrong);
+  return 0;
+}
+"""
+PE = '#include <stdio.h>\nint main(void) { printf("\\n"); return 0; }\n'
+BUILD = "dpu-upmem-dpurte-clang -o pe pe.c && cc -std=c11 -Wall -Wextra -Werror -DINT32 -o host host.c"
+FLAGS = "`dpu-pkg-config --cflags --libs dpu`"
+
+
+def upmem_env(*options: str) -> str:
+    """Return the shell commands that the command line prints."""
+    return CliRunner().invoke(app, ["upmem-env", *options], catch_exceptions=False).output
+
+
+def shell(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]:
+    """Run commands in a shell, without an LD_LIBRARY_PATH."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    script = " && ".join(commands)
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, env=environment, check=False
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a host program and a PE program."""
+    (tmp_path / "host.c").write_text(HOST)
+    (tmp_path / "pe.c").write_text(PE)
+    return tmp_path
+
+
+def test_a_program_builds_and_runs_after_upmem_env_artifact(folder: Path) -> None:
+    done = shell(folder, upmem_env("--artifact").strip().replace("\n", " && "), f"{BUILD} {FLAGS}", "./host")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+    failed = shell(folder, "./host fail")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "host.c:14(main): pidcomm: " in failed.stderr
+    assert "2x" in failed.stderr
+
+
+def test_run_artifact_builds_and_runs_it_too(folder: Path) -> None:
+    build = f"{BUILD} {FLAGS} && ./host"
+    for options, code in ((["--artifact"], 0), ([], 1)):
+        command = ["run", *options, "--", "sh", "-c", f"cd {shlex.quote(str(folder))} && {build}"]
+        assert CliRunner().invoke(app, command).exit_code == code
+
+
+def test_without_artifact_there_is_no_such_header(folder: Path) -> None:
+    done = shell(folder, upmem_env().strip().replace("\n", " && "), f"{BUILD} {FLAGS}")
+    assert done.returncode != 0
+    assert "pidcomm.h" in done.stderr
+    assert not (folder / "host").exists()
+
+
+@pytest.mark.parametrize("first", ["pidcomm.h", "pidcomm/pidcomm.h"])
+def test_the_two_headers_exclude_each_other(folder: Path, first: str) -> None:
+    (folder / "host.c").write_text(f"#include <{first}>\n#include <pidcomm.h>\n#include <pidcomm/pidcomm.h>\n")
+    environment = upmem_env("--artifact").strip().replace("\n", " && ")
+    done = shell(folder, environment, f"cc -c host.c -I{shlex.quote(str(HEADERS))} {FLAGS}")
+    assert done.returncode != 0
+    assert "include one of the two" in done.stderr
+
+
+def test_dpu_pkg_config_adds_to_the_next_one_in_path(tmp_path: Path) -> None:
+    environment = upmem_env("--artifact").strip().replace("\n", " && ")
+    plain = upmem_env().strip().replace("\n", " && ")
+    root = sdk.artifact_root()
+    library = f"-L{sdk.library_folder()} -Wl,-rpath,{sdk.library_folder()}"
+    for words, ours in (
+        ("--cflags dpu", f"-I{root / 'include'} "),
+        ("--libs-only-L dpu", f"-L{sdk.library_folder()} "),
+        ("--variable=includedir dpu", ""),
+        ("--modversion dpu", ""),
+    ):
+        with_ours = shell(tmp_path, environment, f"dpu-pkg-config {words}")
+        without = shell(tmp_path, plain, f"dpu-pkg-config {words}")
+        assert with_ours.stdout == ours + without.stdout
+    both = shell(tmp_path, environment, "dpu-pkg-config --cflags --libs dpu").stdout
+    assert both.startswith(f"-I{root / 'include'} {library} -l")
+    wrong = shell(tmp_path, environment, "dpu-pkg-config --cflags nothing")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert "there is no package nothing" in wrong.stderr
+    missing = shell(tmp_path, environment, f"PIDCOMM_LIBDIR={shlex.quote(str(tmp_path))} dpu-pkg-config --libs dpu")
+    assert missing.returncode == 1
+    assert f"no libpidcomm.so in {tmp_path}" in missing.stderr
+
+
+def test_a_missing_next_one_is_named(tmp_path: Path) -> None:
+    shutil.copy(sdk.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
+    done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu")
+    assert done.returncode == 1
+    assert "there is no dpu-pkg-config of an SDK in PATH" in done.stderr
