@@ -34,14 +34,19 @@
 #ifndef PIDCOMM_ARTIFACT_H
 #define PIDCOMM_ARTIFACT_H
 
-#include <dpu.h>
+/* What dpu.h includes; first, because headers of an SDK are C headers that do not say extern "C". */
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include <dpu.h>
 #pragma GCC visibility push(default)
 
 /* The sentence of the last error on this thread, as in <pidcomm/pidcomm.h>. */

@@ -4,7 +4,7 @@
 #include <new>
 #include <vector>
 
-#include "door/sdk.h"  // first: gives the headers of an SDK C linkage
+#include "door/sdk.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "capi/guarded.h"
-#include "door/sdk.h"  // first: gives the headers of an SDK C linkage
+#include "door/sdk.h"
 #include "pidcomm/pidcomm.h"
 
 namespace {
