@@ -484,7 +484,7 @@ def doctor(arguments: typer.Context) -> None:
     Examples:  pidcomm doctor --quick   |   pidcomm doctor --ranks 8 --minutes 3 --json
     """
     command = [str(sdk.library_folder() / "pidcomm-doctor"), *arguments.args]
-    code, _ = running.run_program(command, ranks=None, threads=None, strict=False, wants_report=False)
+    code, _ = running.run_program(command)
     raise typer.Exit(code)
 
 

@@ -49,11 +49,11 @@ def program_environment(
 def run_program(
     command: Sequence[str],
     *,
-    ranks: int | None,
-    threads: int | None,
-    strict: bool,
-    artifact: bool,
-    wants_report: bool,
+    ranks: int | None = None,
+    threads: int | None = None,
+    strict: bool = False,
+    artifact: bool = False,
+    wants_report: bool = False,
 ) -> tuple[int, list[LaunchReport]]:
     """Run a host program to its end; return its exit code, 128 + n for signal n, and its launches if they are wanted.
 
