@@ -31,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <pidcomm/sdk_error.hpp>
 #include <shared_mutex>
 #include <stdexcept>
 #include <string>
@@ -88,9 +89,7 @@ void check(int status) {
 /// `status`: what an error of the device API is taken for.
 void check_device(dpu_error_t error, const std::string &what, int status = PIDCOMM_ERR_DEVICE) {
   if (error == DPU_OK) return;
-  char *text = dpu_error_to_string(error);
-  const std::string sentence = what + ": " + (text != nullptr ? text : "unknown error");
-  std::free(text);
+  const std::string sentence = what + ": " + pidcomm::sdk_error_text(error);
   throw StatusError(error == DPU_ERR_SYSTEM ? static_cast<int>(PIDCOMM_ERR_MEMORY) : status, sentence);
 }
 

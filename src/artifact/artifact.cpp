@@ -14,6 +14,7 @@
 #include "capi/guarded.h"
 #include "door/sdk.h"
 #include "pidcomm/pidcomm.h"
+#include "pidcomm/sdk_error.hpp"
 
 namespace {
 
@@ -205,10 +206,9 @@ int pidcomm_artifact_broadcast(const pidcomm_artifact_manager *manager, size_t t
     const dpu_error_t error =
         dpu_broadcast_to(manager->dpu_set, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(target), data, total, DPU_XFER_DEFAULT);
     if (error == DPU_OK) return;
-    const std::unique_ptr<char, decltype(&std::free)> text(dpu_error_to_string(error), &std::free);
     const bool is_outside = error == DPU_ERR_INVALID_MRAM_ACCESS || error == DPU_ERR_INVALID_SYMBOL_ACCESS;
     const pidcomm_status status = error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : is_outside ? PIDCOMM_ERR_WINDOW : PIDCOMM_ERR_DEVICE;
-    fail(status, "broadcasting ", total, " bytes to offset ", target, " of every PE: ", text ? text.get() : "unknown error");
+    fail(status, "broadcasting ", total, " bytes to offset ", target, " of every PE: ", sdk_error_text(error));
   });
 }
 
