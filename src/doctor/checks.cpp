@@ -173,6 +173,30 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
   return joined(rounds, " rounds of 4 launches");
 }
 
+std::string check_reordering(const Ranks &ranks, const Settings &settings) {
+  require_whole_eg(ranks);
+  const Cube cube(ranks.set(), {2, 4, ranks.whole_egs()});
+  unsigned trials = 0;
+  uint64_t launches = 0;
+  for (const int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM})
+    for (const int collective : kCollectives)
+      for (const std::string &mask : masks(cube.axis_len().size())) {
+        const uint32_t group_pes = verify::groups_of(cube.axis_len(), mask).group_pes;
+        // Small blocks, which PEs reorder in WRAM, and large ones. (allreduce and reduce cut a vector into up to 8.)
+        for (const std::size_t block_words : {std::size_t{8}, std::size_t{2400}}) {
+          if (block_words * group_pes > (settings.is_quick ? 20000 : 400000)) continue;
+          const std::size_t bytes = bytes_of_call(collective, group_pes, block_words);
+          const Arithmetic &arithmetic = kArithmetic[trials % std::size(kArithmetic)];
+          Trial trial{{collective, cube.axis_len(), mask, bytes, arithmetic.type, arithmetic.op}, 8, bytes + 16, settings.seed + trials};
+          trial.options.technique = technique;
+          trial.options.scratch_offset = 2 * bytes + 24;
+          launches += run_trial(cube, trial).pe_launches;
+          ++trials;
+        }
+      }
+  return joined(trials, " calls, ", launches, " launches");
+}
+
 std::string check_collective(const Ranks &ranks, int collective, const Settings &settings) {
   require_whole_eg(ranks);
   unsigned trials = 0;

@@ -126,6 +126,7 @@ int examine(const Options &options) {
 #undef PIDCOMM_ROW
   report.item("launches", with_cube([&] { return check_launches(*ranks, *cube, PeProgram(), settings); }));
   cube.reset();
+  report.item("PEs reorder blocks", [&] { return check_reordering(*ranks, settings); });
   const double left = settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
   report.item("random calls", [&] { return soak(*ranks, left, settings); });
   return report.finish();

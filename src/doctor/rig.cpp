@@ -148,7 +148,7 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
   request.type = problem.type;
   request.op = problem.op;
   pidcomm_trace trace{};
-  check_library(pidcomm_run(cube.get(), &request, nullptr, &trace), describe(trial));
+  check_library(pidcomm_run(cube.get(), &request, &trial.options, &trace), describe(trial));
   if (out.at_pes) result = cube.read_by_sdk(trial.dst, out.row_bytes);
   const verify::Verdict verdict = verify::check(problem, before, result);
   if (verdict.wrong != 0) throw Failed(joined(describe(trial), ": ", verdict.wrong, " elements are wrong, the first: ", verdict.first));

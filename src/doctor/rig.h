@@ -73,6 +73,7 @@ struct Trial {
   verify::Problem problem;
   std::size_t src = 0, dst = 0;
   uint64_t seed = 1;
+  pidcomm_options options = {};
 };
 
 /// Throws Failed unless the result is the expected one.

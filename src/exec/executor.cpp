@@ -190,7 +190,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
   std::byte *const host = static_cast<std::byte *>(request.host);
-  if (plan.stages && plan.path == Path::paper) {
+  if (plan.stages) {
     const uint64_t bytes = Staging::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
     staging_.require(bytes);
     trace.staging_bytes = bytes;
