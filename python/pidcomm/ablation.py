@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from pidcomm.arguments import Options
-from pidcomm.bench import BASE, Row, Schedule, measure_rows
+from pidcomm.bench import BASE, Measured, Row, Schedule, measure_rows
 from pidcomm.machine import PeSet
 from pidcomm.measure import Scratch, SdkCondition
 from pidcomm.oracle import Problem
@@ -36,7 +36,7 @@ class Assumed:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Measured):
     """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
 
     host_us: measured, the median. step_gain: how much quicker on the host than the technique before; None for the
@@ -49,13 +49,6 @@ class Step:
     need (the reorder program, and afterwards the caller's own again). total_us: everything.
     """
 
-    collective: str
-    technique: str
-    dtype: str
-    op: str | None
-    shape: str
-    mask: str
-    bytes_per_pe: int
     host_us: float
     step_gain: float | None
     outside_us: float

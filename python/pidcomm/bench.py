@@ -20,7 +20,20 @@ COMPARED = ("tile", BASE)  # the techniques that are compared unless others are 
 
 
 @dataclass(frozen=True)
-class Row:
+class Measured:
+    """What was measured."""
+
+    collective: str
+    technique: str
+    dtype: str
+    op: str | None
+    shape: str
+    mask: str
+    bytes_per_pe: int
+
+
+@dataclass(frozen=True)
+class Row(Measured):
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
     Times are those of the host, which are measured; where PEs reorder blocks, they do not contain loading the PEs'
@@ -35,13 +48,6 @@ class Row:
     would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
     """
 
-    collective: str
-    technique: str
-    dtype: str
-    op: str | None
-    shape: str
-    mask: str
-    bytes_per_pe: int
     t_min_us: float
     t_p50_us: float
     t_p99_us: float

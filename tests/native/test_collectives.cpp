@@ -119,12 +119,9 @@ void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
 
 // ---- exhaustive grids: collective x mask x lane split x in place x ISA ---------------------------------------------------------------
 
-/// Runs every collective under every mask on every shape, with the given block sizes; types and operators take turns.
-void run_grid(const char *name, const std::vector<Axes> &shapes, const std::vector<int> &isas, const std::vector<int> &techniques,
-              const std::vector<int> &coherences) {
-  Grid grid(name);
-  const std::vector<Element> kinds = elements();
-  std::size_t turn = 0;
+/// visit(cube, mask, collective, is_in_place, block_bytes) for every collective under every mask on every shape.
+template <class Visit>
+void each_window(const std::vector<Axes> &shapes, const std::vector<std::size_t> &blocks_bytes, const Visit &visit) {
   for (const Axes &axis_len : shapes) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
@@ -132,28 +129,39 @@ void run_grid(const char *name, const std::vector<Axes> &shapes, const std::vect
     for (const std::string &mask : machine::masks_of(axis_len.size()))
       for (int collective : kCollectives)
         for (bool is_in_place : {false, true})
-          for (std::size_t block_bytes : {8, 24, 104}) {
-            if (is_in_place && !can_be_in_place(collective)) continue;
-            for (int isa : isas)
-              for (int technique : techniques) {
-                ++turn;
-                const std::size_t bytes = bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, block_bytes);
-                Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
-                place(c, 64 + 8 * (turn % 9), is_in_place);
-                c.options = {.technique = technique,
-                             .isa = isa,
-                             .threads = static_cast<int>(1 + turn % 3),
-                             .coherence = coherences[turn % coherences.size()],
-                             .scratch_offset = 0};
-                grid.run([&] {
-                  const pidcomm_trace trace = machine::run_case(cube, c);
-                  if (technique != PIDCOMM_TECHNIQUE_TILE || !machine::is_fast(axis_len)) return;
-                  check_bytes_moved(c, trace);
-                  if (isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
-                });
-              }
-          }
+          for (std::size_t block_bytes : blocks_bytes)
+            if (!is_in_place || can_be_in_place(collective)) visit(cube, mask, collective, is_in_place, block_bytes);
   }
+}
+
+/// Runs every collective under every mask on every shape, with several block sizes; types and operators take turns.
+void run_grid(const char *name, const std::vector<Axes> &shapes, const std::vector<int> &isas, const std::vector<int> &techniques,
+              const std::vector<int> &coherences) {
+  Grid grid(name);
+  const std::vector<Element> kinds = elements();
+  std::size_t turn = 0;
+  each_window(shapes, {8, 24, 104},
+              [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
+                const Axes &axis_len = cube.axis_len();
+                for (int isa : isas)
+                  for (int technique : techniques) {
+                    ++turn;
+                    const std::size_t bytes = bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, block_bytes);
+                    Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
+                    place(c, 64 + 8 * (turn % 9), is_in_place);
+                    c.options = {.technique = technique,
+                                 .isa = isa,
+                                 .threads = static_cast<int>(1 + turn % 3),
+                                 .coherence = coherences[turn % coherences.size()],
+                                 .scratch_offset = 0};
+                    grid.run([&] {
+                      const pidcomm_trace trace = machine::run_case(cube, c);
+                      if (technique != PIDCOMM_TECHNIQUE_TILE || !machine::is_fast(axis_len)) return;
+                      check_bytes_moved(c, trace);
+                      if (isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
+                    });
+                  }
+              });
   grid.finish();
 }
 
@@ -195,42 +203,37 @@ TEST(Paper_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsaAndAuditedOnItsHos
   const std::vector<Element> kinds = elements();
   const std::vector<int> isas = machine::available_isas();
   std::size_t turn = 0;
-  for (const Axes &axis_len : kFastShapes) {
-    machine::power_up(ranks_for(axis_len));
-    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
-    const Hypercube cube(set, axis_len);
-    for (const std::string &mask : machine::masks_of(axis_len.size()))
-      for (int collective : kCollectives)
-        for (bool is_in_place : {false, true})
-          for (std::size_t block_bytes : {8, 104, 1160})
-            for (int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM}) {
-              if (is_in_place && !can_be_in_place(collective)) continue;
-              ++turn;
-              const bool cuts_vector = collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE;
-              const std::size_t bytes =
-                  bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, cuts_vector ? 8 * block_bytes : block_bytes);
-              Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
-              place(c, 8192 - 8 * (turn % 9), is_in_place);
-              c.options = {.technique = technique,
-                           .isa = isas[turn % isas.size()],
-                           .threads = static_cast<int>(1 + turn % 3),
-                           .coherence = kBothPolicies[turn / 2 % 2],
-                           .scratch_offset = (1u << 20) - 8 * (turn % 50)};
-              grid.run([&] {
-                const pidcomm_trace trace = machine::run_case(cube, c);
-                const bool has_launches = reorders(collective, axis_len, mask);
-                const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
-                check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
-                check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
-                const bool is_sdk = collective == PIDCOMM_BROADCAST ||
-                                    (technique == PIDCOMM_TECHNIQUE_PR && (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER));
-                if (is_sdk) return;
-                const bool stages = technique == PIDCOMM_TECHNIQUE_PR;
-                if (!stages) check_bytes_moved(c, trace);
-                if (c.options.isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
+  each_window(kFastShapes, {8, 104, 1160},
+              [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
+                const Axes &axis_len = cube.axis_len();
+                for (int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM}) {
+                  ++turn;
+                  const bool cuts_vector = collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE;
+                  const std::size_t bytes = bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes,
+                                                             cuts_vector ? 8 * block_bytes : block_bytes);
+                  Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
+                  place(c, 8192 - 8 * (turn % 9), is_in_place);
+                  c.options = {.technique = technique,
+                               .isa = isas[turn % isas.size()],
+                               .threads = static_cast<int>(1 + turn % 3),
+                               .coherence = kBothPolicies[turn / 2 % 2],
+                               .scratch_offset = (1u << 20) - 8 * (turn % 50)};
+                  grid.run([&] {
+                    const pidcomm_trace trace = machine::run_case(cube, c);
+                    const bool has_launches = reorders(collective, axis_len, mask);
+                    const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
+                    check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
+                    check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
+                    const bool is_sdk =
+                        collective == PIDCOMM_BROADCAST ||
+                        (technique == PIDCOMM_TECHNIQUE_PR && (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER));
+                    if (is_sdk) return;
+                    const bool stages = technique == PIDCOMM_TECHNIQUE_PR;
+                    if (!stages) check_bytes_moved(c, trace);
+                    if (c.options.isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
+                  });
+                }
               });
-            }
-  }
   grid.finish();
 }
 
