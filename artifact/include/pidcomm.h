@@ -13,13 +13,20 @@
     "<pidcomm.h> is for programs of the published artifact; <pidcomm/pidcomm.h> has other calls of the same names: include one of the two"
 #endif
 
+#include <pidcomm_artifact.h>
+#include <support.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 #include <dpu_error.h>
 #include <dpu_management.h>
 #include <dpu_memory.h>
 #include <dpu_program.h>
 #include <dpu_transfer_matrix.h>
-#include <pidcomm_artifact.h>
-#include <support.h>
+#ifdef __cplusplus
+}
+#endif
 
 typedef pidcomm_artifact_manager hypercube_manager;
 

@@ -82,7 +82,7 @@ typedef struct pidcomm_hypercube hypercube_manager;
 
 /* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products of
  * `conventional` may associate differently). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
- * that the caller has prepared for DPUs of the set are forgotten, and the transfers use the threads and flushes of the SDK, not those
+ * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes of the SDK, not those
  * given here.
  * `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it (section V, table II: what does not
  * apply to a collective is left out; without any it is carried out as by `conventional`). They are for shapes that the 8 lanes divide
@@ -96,7 +96,7 @@ typedef struct pidcomm_options {
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
   size_t scratch_offset; /* from the MRAM heap base: where pr, pr+im and pr+im+cm may write as much as a PE's input is long, if PEs reorder
-                            before the host pass; an error if it is missing (0) then. Unused by tile and conventional */
+                            before the host pass; an error if it is missing (0) then, unless bytes is 0. Unused by tile and conventional */
 } pidcomm_options;
 
 /* One collective as a value. `host` is the input row array of scatter and broadcast, the output of gather and reduce. Fields that a

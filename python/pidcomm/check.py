@@ -28,7 +28,6 @@ EXTRA_PES = 16
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
 # Where the windows start: the heap's start, across a run of 8 KiB, across 1 MiB, and as near the end of MRAM as can be.
-SCRATCH = 8 << 20  # far from all windows
 ORIGINS = (0, 8192 - 40, (1 << 20) - 72, None)
 
 
@@ -43,6 +42,7 @@ class Case:
     dst: int
     fill: str
     options: Options
+    scratch: int
     is_exact_set: bool  # a set of just these PEs, whose last entangled group may be partial
     origin: int  # first byte of the MRAM that is looked at
     span_bytes: int
@@ -94,7 +94,6 @@ def make_case(seed: int, number: int) -> Case:
     technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
     options: Options = {
         "technique": technique,
-        "scratch": SCRATCH,
         "isa": rng.choice([name for name, isa in ISAS.items() if isa.is_available]),
         "threads": rng.choice((1, 2, 3, 4)),
         "coherence": rng.choice(list(COHERENCES)),
@@ -121,6 +120,7 @@ def make_case(seed: int, number: int) -> Case:
     else:
         src, dst = first + out_words + gap, first
         end = src + in_words
+    scratch, end = end, end + in_words + rng.choice((0, 1, 9))  # right behind the windows, and within the guarded span
     span_bytes = (end + rng.randint(1, GUARD_WORDS)) * WORD_BYTES
     origin = rng.choice(ORIGINS)
     if origin is None:
@@ -133,6 +133,7 @@ def make_case(seed: int, number: int) -> Case:
         origin + dst * WORD_BYTES,
         fill,
         options,
+        origin + scratch * WORD_BYTES,
         rng.random() < 0.2,
         origin,
         span_bytes,
@@ -151,6 +152,7 @@ def _core_path(problem: Problem, options: Options) -> str:
     """Return the path that the plan of a problem takes: tile, general, paper or sdk."""
     from pidcomm.plan import plan
 
+    anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # where windows are does not matter
     path = plan(
         problem.collective,
         problem.shape,
@@ -158,7 +160,7 @@ def _core_path(problem: Problem, options: Options) -> str:
         bytes=problem.bytes,
         dtype=problem.dtype,
         op=problem.op,
-        **options,
+        **anywhere,
     )["path"]
     return str(path)
 
@@ -241,7 +243,7 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
         op=problem.op,
         host=None if host_in is None else host_in.view(problem.dtype),
         out=None if host_out is None else host_out.view(problem.dtype),
-        options=case.options,
+        options={**case.options, "scratch": case.scratch},
     )
     after = around.read(case.span_bytes, np.uint8, case.origin, **SDK)
 
@@ -255,6 +257,9 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
             yield f"{wrong} wrong elements; {first}"
     if host_out is None:
         image[: cube.pes, dst : dst + problem.after.row_bytes] = result
+    if TECHNIQUES[trace.technique].steps:  # scratch may hold anything, but nothing beside it
+        scratch = slice(case.scratch - case.origin, case.scratch - case.origin + problem.before.row_bytes)
+        image[: cube.pes, scratch] = after[: cube.pes, scratch]
     if not np.array_equal(image, after):
         pe, byte = np.argwhere(image != after)[0]
         yield f"PE {pe} byte {byte + case.origin} outside the result changed"

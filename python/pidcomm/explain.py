@@ -44,7 +44,8 @@ def _loop(kind: str, loop: dict[str, Any]) -> str:
 
 def _side(name: str, side: dict[str, Any]) -> str:
     where = _SPACES[side["space"]]
-    streams = " x ".join(f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"])
+    nest = (f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"])
+    streams = " x ".join(nest) or "1"
     return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}"
 
 

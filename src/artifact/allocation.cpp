@@ -20,8 +20,10 @@ bool has_whole_egs(struct dpu_set_t set) {
   for (uint32_t rank = 0; rank < set.list.nr_ranks; ++rank) {
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
       uint32_t enabled = 0;
-      for (uint32_t chip = 0; chip < kChips; ++chip)
-        enabled += dpu_is_enabled(dpu_get(set.list.ranks[rank], static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank)));
+      for (uint32_t chip = 0; chip < kChips; ++chip) {
+        struct dpu_t *const dpu = dpu_get(set.list.ranks[rank], static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank));
+        enabled += dpu != nullptr && dpu_is_enabled(dpu);
+      }
       if (enabled % kChips != 0) return false;
     }
   }

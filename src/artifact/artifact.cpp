@@ -153,15 +153,16 @@ void require_buffers(void *const *host, std::size_t count) {
     if (host[i] == nullptr) fail(PIDCOMM_ERR_HOST_BUFFER, "host buffer ", i, " of ", count, " is null");
 }
 
-/// Calls body(first byte, bytes) for pieces of a vector of `bytes` bytes per row. The last piece comes first: it reaches to the end of
-/// the window, so the library has checked all of it before anything moves.
+/// Calls body(first byte, bytes, staging) for pieces of a vector of `bytes` bytes per row; staging has room for the piece of every row. The
+/// last piece comes first: it reaches to the end of the window, so the library has checked all of it before anything moves.
 template <class Body>
 void in_pieces(std::size_t bytes, std::size_t rows, const Body &body) {
   const std::size_t piece = std::max(kWord, kStagingBytes / rows / kWord * kWord);
+  Bytes staging(std::min(bytes, piece) * rows);
   std::size_t end = bytes;
   do {
     const std::size_t first = end <= piece ? 0 : (end - 1) / piece * piece;
-    body(first, end - first);
+    body(first, end - first, staging.data());
     end = first;
   } while (end != 0);
 }
@@ -248,11 +249,9 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
     require_window({start, total});
     require_buffers(host, cube.pes() / kLanes);
     const std::string none = cube.mask_of_none();
-    Bytes rows;
-    in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes) {
-      rows.resize(cube.pes() * bytes);
-      cube.run({PIDCOMM_GATHER, none.c_str(), bytes, start + first, 0, rows.data(), rows.size(), kWord, 0});
-      interleave(cube.pes(), first, bytes, rows.data(), [&](std::size_t eg) { return host[eg]; }, copy_to_host);
+    in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
+      cube.run({PIDCOMM_GATHER, none.c_str(), bytes, start + first, 0, rows, cube.pes() * bytes, kWord, 0});
+      interleave(cube.pes(), first, bytes, rows, [&](std::size_t eg) { return host[eg]; }, copy_to_host);
     });
   });
 }
@@ -270,11 +269,9 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
       index[eg] = cube.selects_x() ? group * (cube.group_pes() / kLanes) + member / kLanes : group / kLanes * cube.group_pes() + member;
     }
     const std::string none = cube.mask_of_none();
-    Bytes rows;
-    in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes) {
-      rows.resize(cube.pes() * bytes);
-      interleave(cube.pes(), first, bytes, rows.data(), [&](std::size_t eg) { return host[index[eg]]; }, copy_from_host);
-      cube.run({PIDCOMM_SCATTER, none.c_str(), bytes, 0, start + first, rows.data(), rows.size(), kWord, 0});
+    in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
+      interleave(cube.pes(), first, bytes, rows, [&](std::size_t eg) { return host[index[eg]]; }, copy_from_host);
+      cube.run({PIDCOMM_SCATTER, none.c_str(), bytes, 0, start + first, rows, cube.pes() * bytes, kWord, 0});
     });
   });
 }
@@ -290,19 +287,17 @@ int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char 
       fail(PIDCOMM_ERR_SIZE, "bytes (", total, ") must be a multiple of 8 for each of the ", cube.group_pes(), " PEs of a group");
     require_buffers(host, cube.selects_x() ? cube.groups() : cube.groups() / kLanes);
     const std::size_t block = std::max(kWord, total / cube.group_pes());
-    Bytes rows;
-    in_pieces(total, cube.groups(), [&](std::size_t first, std::size_t bytes) {
-      rows.resize(cube.groups() * bytes);
-      cube.run({PIDCOMM_REDUCE, cube.mask(), bytes, start + first, 0, rows.data(), rows.size(), type, PIDCOMM_SUM});
+    in_pieces(total, cube.groups(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
+      cube.run({PIDCOMM_REDUCE, cube.mask(), bytes, start + first, 0, rows, cube.groups() * bytes, type, PIDCOMM_SUM});
       if (!cube.selects_x()) {
-        interleave(cube.groups(), first, bytes, rows.data(), [&](std::size_t eg) { return host[eg]; }, copy_to_host);
+        interleave(cube.groups(), first, bytes, rows, [&](std::size_t eg) { return host[eg]; }, copy_to_host);
         return;
       }
       for (std::size_t group = 0; group < cube.groups(); ++group) {
         for (std::size_t byte = 0; byte < bytes; byte += kWord) {
           const std::size_t number = (first + byte) / block, inside = (first + byte) % block;
           const std::size_t to = number / kLanes * kLanes * block + inside * kLanes + number % kLanes * kWord;
-          std::memcpy(static_cast<uint8_t *>(host[group]) + to, rows.data() + group * bytes + byte, kWord);
+          std::memcpy(static_cast<uint8_t *>(host[group]) + to, rows + group * bytes + byte, kWord);
         }
       }
     });

@@ -60,7 +60,7 @@ struct RankPes {
 /// Moves the word at MRAM byte `offset` of every enabled PE; the host owns the rank's MRAM afterwards.
 template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
 dpu_error_t copy_words(const RankPes &pes, uint32_t offset, Words &words) {
-  struct dpu_transfer_matrix matrix;
+  struct dpu_transfer_matrix matrix = {};
   dpu_transfer_matrix_clear_all(pes.rank, &matrix);
   for (uint32_t pe = 0; pe < words.size(); ++pe)
     if (pes.dpus[pe] != nullptr) dpu_transfer_matrix_add_dpu(pes.dpus[pe], &matrix, &words[pe]);

@@ -12,13 +12,15 @@ namespace pidcomm {
 
 namespace {
 
-/// "; rank 0 lane 1 bank 2 (PE 17) is in fault", for every faulted PE of the set; those outside the hypercube have no number.
+/// "; rank 0 lane 1 bank 2 (PE 17) is in fault", for the first few faulted PEs of the set; those outside the hypercube have no number.
 std::string faults_of(struct dpu_set_t set, const Placement &placement) {
+  constexpr uint32_t kNamed = 8;
   std::ostringstream text;
+  uint32_t faults = 0;
   struct dpu_set_t dpu_set;
   DPU_FOREACH(set, dpu_set) {
     bool is_done = false, is_faulted = false;
-    if (dpu_status(dpu_set, &is_done, &is_faulted) != DPU_OK || !is_faulted) continue;
+    if (dpu_status(dpu_set, &is_done, &is_faulted) != DPU_OK || !is_faulted || ++faults > kNamed) continue;
     struct dpu_t *const dpu = dpu_from_set(dpu_set);
     text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " lane " << int{dpu_get_slice_id(dpu)} << " bank "
          << int{dpu_get_member_id(dpu)};
@@ -26,6 +28,7 @@ std::string faults_of(struct dpu_set_t set, const Placement &placement) {
       if (placement.dpus[pe] == dpu) text << " (PE " << pe << ")";
     text << " is in fault";
   }
+  if (faults > kNamed) text << "; and " << faults - kNamed << " more";
   return text.str();
 }
 
@@ -42,9 +45,9 @@ void wait_for_set(struct dpu_set_t set, const Placement &placement) {
   if (status == DPU_OK) return;
   std::string doing = "waiting for earlier work of the set";
   if (status != DPU_ERR_INVALID_DPU_SET) {
-    doing += faults_of(set, placement);
     if (has_reorder_program(placement.dpus.front()))
       doing += "; these PEs have the program with which a collective reordered blocks: load yours again before a launch";
+    doing += faults_of(set, placement);
   }
   check_device(status, doing);
 }

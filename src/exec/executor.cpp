@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 #include <optional>
 #include <unordered_set>
 
@@ -201,14 +202,28 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
     const Stopwatch pass;
     run_conventional(plan, set_, placement_, kernels_of(resolved.isa), host, staging_, trace);
     trace.seconds_pass = pass.seconds();
+  } else if (plan.before || plan.after) {
+    run_with_reordering(plan, heap_base, host, trace);
   } else {
-    std::optional<PeReorder> pes;
-    if (plan.before || plan.after) pes.emplace(set_, placement_, heap_base, trace);
-    if (plan.before) pes->run(*plan.before, "scratch", trace);
     run_on_windows(plan, host, trace);
-    if (plan.after) pes->run(*plan.after, "destination", trace);
   }
   trace.seconds_total = total.seconds();
+}
+
+void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace) {
+  const PeReorder pes(set_, placement_, heap_base, trace);
+  const auto fail_midway = [](pidcomm_status status, const std::string &sentence) {
+    fail(status, sentence, "; scratch and the destination window are undefined now, and the program of the PEs has been replaced");
+  };
+  try {
+    if (plan.before) pes.run(*plan.before, trace);
+    run_on_windows(plan, host, trace);
+    if (plan.after) pes.run(*plan.after, trace);
+  } catch (const Error &error) {
+    fail_midway(error.status(), error.what());
+  } catch (const std::bad_alloc &) {
+    fail_midway(PIDCOMM_ERR_MEMORY, "the host is out of memory");
+  }
 }
 
 void Executor::run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace) {

@@ -43,6 +43,7 @@ class Executor {
     std::vector<Column> columns;
   };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  void run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace);
   void run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace);
   void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
 

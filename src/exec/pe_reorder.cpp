@@ -91,7 +91,7 @@ PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t 
   trace.seconds_load += loading.seconds();
 }
 
-void PeReorder::run(const Reorder &reorder, const char *window, pidcomm_trace &trace) const {
+void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
   const Stopwatch reordering;
   std::vector<pidcomm_reorder_job> jobs(placement_.dpus.size() + 1);
   const uint32_t ways = 1u << reorder.k;
@@ -109,7 +109,7 @@ void PeReorder::run(const Reorder &reorder, const char *window, pidcomm_trace &t
     jobs[pe].parts = static_cast<uint32_t>(reorder.parts);
     jobs[pe].first = extract_bits(static_cast<uint32_t>(pe % kLanes), reorder.lane_mask);
   }
-  try {
+  {
     const PreparedTransfer turn(set_, placement_);
     transfer_jobs(DPU_XFER_TO_DPU, set_, placement_, jobs);
     const Stopwatch launch;
@@ -118,8 +118,6 @@ void PeReorder::run(const Reorder &reorder, const char *window, pidcomm_trace &t
     trace.pe_launches += 1;
     check_device(status, "reordering blocks in the PEs");
     transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_, jobs);
-  } catch (const Error &error) {
-    fail(error.status(), error.what(), "; the ", window, " window is undefined now");
   }
   trace.pe_cycles +=
       std::max_element(jobs.begin(), jobs.end() - 1, [](const auto &a, const auto &b) { return a.cycles < b.cycles; })->cycles;

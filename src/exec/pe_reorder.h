@@ -17,8 +17,8 @@ class PeReorder {
   /// Loads the program unless all PEs have it; heap_base: see heap_base_of. Errors: ERR_DEVICE, nothing has moved then.
   PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace);
 
-  /// Runs a reordering on every PE of the placement and waits. Errors: ERR_DEVICE naming the window that is now undefined.
-  void run(const Reorder &reorder, const char *window, pidcomm_trace &trace) const;
+  /// Runs a reordering on every PE of the placement and waits. Errors: ERR_DEVICE; the window it writes is undefined then.
+  void run(const Reorder &reorder, pidcomm_trace &trace) const;
 
  private:
   struct dpu_set_t set_;

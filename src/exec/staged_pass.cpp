@@ -150,12 +150,12 @@ class StagedWorker {
         to[i][lane] =
             plan_.out.space == Space::host && !plan_.reduces ? host_row(place, plan_.out, plan_.out_row_bytes) : row(place.row, block);
     });
-    TileCall call{};
+    SweepCall call{};
     call.streams_rows = streams_rows(plan_) && !plan_.reduces;
     each_run(couple, plan_.src, block, [&](const std::array<std::byte *, 2> &lines, uint32_t words, uint32_t run_words, uint64_t done) {
       const std::array<const std::byte *, 2> in = {lines[0], lines[1]};
       const Rows<std::byte *> out = moved(to, done);
-      const std::array<TileItem, 2> items = {{{&in[0], out[0].data()}, {&in[1], out[1].data()}}};
+      const std::array<SweepItem, 2> items = {{{&in[0], out[0].data()}, {&in[1], out[1].data()}}};
       call.prefetch_end = run_words;
       step_through(Pass::to_host, couple, items, out[0][0], words, call);
     });
@@ -175,12 +175,12 @@ class StagedWorker {
         from[i][lane] = row(plan_.reduces ? place.row : places_.row_of[place.group * plan_.grouping.group_pes + block],
                             in_blocks_ > 1 ? place.member : 0);
     });
-    TileCall call{};
+    SweepCall call{};
     call.out_count = 1;
     call.keep_lanes = 0xFFu << lanes_of(couple.egs[0]) & 0xFFu;
     each_run(couple, plan_.dst, block, [&](const std::array<std::byte *, 2> &lines, uint32_t words, uint32_t, uint64_t done) {
       const Rows<const std::byte *> in = moved(from, done);
-      const std::array<TileItem, 2> items = {{{in[0].data(), &lines[0]}, {in[1].data(), &lines[1]}}};
+      const std::array<SweepItem, 2> items = {{{in[0].data(), &lines[0]}, {in[1].data(), &lines[1]}}};
       step_through(Pass::from_host, couple, items, in[0][0], words, call);
     });
   }
@@ -211,8 +211,8 @@ class StagedWorker {
   }
 
   /// Runs a pass between the lines of a couple and its rows, the first of which is `row`.
-  void step_through(Pass which, const Couple &couple, const std::array<TileItem, 2> &items, const void *row, uint32_t words,
-                    TileCall call) const {
+  void step_through(Pass which, const Couple &couple, const std::array<SweepItem, 2> &items, const void *row, uint32_t words,
+                    SweepCall call) const {
     call.items = items.data();
     call.item_count = couple.count;
     call.scratch = scratch_.data();

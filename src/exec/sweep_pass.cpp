@@ -142,9 +142,9 @@ class SweepWorker {
   const Sweep &sweep_;
   const std::vector<StreamStart> &in_starts_, &out_starts_;
   std::vector<Pointers> pointers_;
-  std::vector<TileItem> items_;
+  std::vector<SweepItem> items_;
   Scratch scratch_;
-  TileCall call_{};
+  SweepCall call_{};
 };
 
 }  // namespace

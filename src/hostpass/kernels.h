@@ -23,8 +23,8 @@ inline constexpr uint32_t kFoldStepWords = 16;
 inline constexpr std::size_t kItemScratchBytes = std::size_t{kFoldStepWords} * 8 * 64;
 inline constexpr std::size_t kScratchBytes = kItemScratchBytes * kMaxItems;
 
-struct TileCall;
-struct TileItem;
+struct SweepCall;
+struct SweepItem;
 
 /// Words [word, word + count) of a call.
 struct Step {
@@ -44,7 +44,7 @@ struct Reducer {
   /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The sums of item i
   /// begin at sums + i * kItemScratchBytes, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is
   /// stored on the way, to all streams of every item. The second one transposes lines when it has loaded them.
-  void (*accumulate[2])(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
+  void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
   /// Lines are in PIM order for byte-wise operators and in host order (word i is lane i) otherwise.
   void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
@@ -53,14 +53,14 @@ struct Reducer {
 };
 
 /// The streams of one item, at word 0 of the chunk.
-struct TileItem {
+struct SweepItem {
   const std::byte *const *in;  // lines, or host rows for from_host
   std::byte *const *out;
 };
 
 /// Words [0, words) of some items that differ in their pointers only.
-struct TileCall {
-  const TileItem *items;
+struct SweepCall {
+  const SweepItem *items;
   uint32_t item_count;
   uint32_t in_count, out_count;  // streams of an item
   uint32_t out_neighbours = 1;   // 2: streams 2n and 2n + 1 to store to are a bank and its neighbour; else 1
@@ -92,7 +92,7 @@ struct StreamCall {
 struct Kernels {
   int isa;
   const char *name;
-  void (*pass[kPasses])(const TileCall &call);
+  void (*pass[kPasses])(const SweepCall &call);
   const Reducer *reducers[10];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
   /// Flushes `words` words of a bank (banks = 1) or of a bank and its neighbour (2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);

@@ -44,7 +44,7 @@ constexpr uint32_t kPrefetchWords = kStepWords;
 
 /// visit(step) for every step of a call; the first one is as long as the call says, the others StepWords, but for the last.
 template <uint32_t StepWords = kStepWords, class Visit>
-void each_step(const TileCall &call, const Visit &visit) {
+void each_step(const SweepCall &call, const Visit &visit) {
   Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
   for (; step.word < call.words; step.word += step.count, step.count = StepWords) {
     if (step.count > call.words - step.word) step.count = call.words - step.word;
@@ -60,7 +60,7 @@ Pointer line_at(Pointer stream, uint32_t w) {
 
 /// Line `w` of a stream, and a prefetch of a later one.
 template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
-Line next_line(const TileCall &call, const std::byte *stream, uint32_t w) {
+Line next_line(const SweepCall &call, const std::byte *stream, uint32_t w) {
   if (w + kPrefetchWords < call.prefetch_end) Prefetch(line_at(stream, w + kPrefetchWords));
   return Isa::load_line(line_at(stream, w));
 }
@@ -108,11 +108,11 @@ void transpose_tile(Line *tile) {
 
 /// Tiles == 2: the in-place exchange; both tiles are loaded before either is stored.
 template <int Mask, int Tiles>
-void transpose_words(const TileCall &call) {
+void transpose_words(const SweepCall &call) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   for (uint32_t w = 0; w < call.words; ++w) {
     for (uint32_t item = 0; item < call.item_count; ++item) {
-      const TileItem &streams = call.items[item];
+      const SweepItem &streams = call.items[item];
       Line tile[Tiles][kLines];
       for (int t = 0; t < Tiles; ++t)
         for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, streams.in[t * kLines + i], w);
@@ -125,7 +125,7 @@ void transpose_words(const TileCall &call) {
 }
 
 template <int Mask>
-void transpose_items(const TileCall &call) {
+void transpose_items(const SweepCall &call) {
   if (call.in_count == 1u << __builtin_popcount(Mask))
     transpose_words<Mask, 1>(call);
   else
@@ -141,13 +141,13 @@ void transpose_items(const TileCall &call) {
     kByMask[call.lane_mask](__VA_ARGS__);                                                        \
   } while (false)
 
-void pass_transpose(const TileCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
+void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
 
 /// The scratch lines of an item.
-Line *lines_of(const TileCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.scratch + kItemScratchBytes * item); }
+Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.scratch + kItemScratchBytes * item); }
 
 /// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: neighbouring banks one after the other.
-void put_streams(const TileCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
+void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
   for (uint32_t o = first; o < last; o += call.out_neighbours)
     for (uint32_t w = 0; w < step.count; ++w)
       for (uint32_t i = 0; i < call.item_count; ++i)
@@ -158,11 +158,11 @@ void put_streams(const TileCall &call, Step step, const Line *lines, uint32_t pi
 constexpr uint32_t kItemScratchLines = kItemScratchBytes / sizeof(Line);
 
 /// Stores the first scratch lines of every item to all its streams.
-void put_everywhere(const TileCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemScratchLines, 0, call.out_count); }
+void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemScratchLines, 0, call.out_count); }
 
 /// Stores `copies` versions of the step's lines, the first of every item's scratch: version(line, n) to block n of every destination.
 template <class Version>
-void put_versions(const TileCall &call, Step step, uint32_t copies, const Version &version) {
+void put_versions(const SweepCall &call, Step step, uint32_t copies, const Version &version) {
   Line lines[kMaxItems][kStepWords];
   for (uint32_t n = 0; n < copies; ++n) {
     for (uint32_t i = 0; i < call.item_count; ++i)
@@ -172,7 +172,7 @@ void put_versions(const TileCall &call, Step step, uint32_t copies, const Versio
   }
 }
 
-void pass_spread(const TileCall &call) {
+void pass_spread(const SweepCall &call) {
   const uint32_t copies = 1u << count_bits(call.lane_mask);
   decltype(Isa::lane_control(0)) controls[8];
   for (uint32_t copy = 0; copy < copies; ++copy) {
@@ -299,7 +299,7 @@ struct Visit {
 };
 
 /// The visit that is `later` visits after number `index` of a step, cut to what may be fetched ahead.
-Visit visit_after(const TileCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
+Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
   const uint32_t visits = call.in_count / members, target = index + later;
   const uint32_t word = step.word + target / visits * step.count, v = target % visits;
   const uint32_t left = word < call.prefetch_end ? call.prefetch_end - word : 0;
@@ -307,19 +307,19 @@ Visit visit_after(const TileCall &call, Step step, uint32_t index, uint32_t late
 }
 
 /// Streams to store by the time that `visited` of `visits` are done.
-uint32_t share_of_streams(const TileCall &call, uint32_t visited, uint32_t visits) {
+uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
   const uint32_t pairs = call.out_count / call.out_neighbours;
   return pairs * visited / visits * call.out_neighbours;
 }
 
 /// Where the lines of an item that wait for stream o begin.
-const Line *waiting_lines(const TileCall &call, const Store &store, uint32_t item, uint32_t o) {
+const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
   const uint32_t version = o / call.out_neighbours & (store.versions - 1);
   return reinterpret_cast<const Line *>(store.lines) + item * kItemScratchLines + version * store.step.count;
 }
 
 template <class T, int Op, bool Transposes, int Members>
-void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t visits = call.in_count / Members;
   const uint32_t visit_lines = Members * call.item_count * step.count;
   const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
@@ -355,7 +355,7 @@ void accumulate_members(const TileCall &call, Step step, std::byte *sums, uint32
 }
 
 template <class T, int Op, bool Transposes>
-void accumulate(const TileCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t members = call.in_count / blocks;
   const auto function = members % 8 == 0   ? accumulate_members<T, Op, Transposes, 8>
                         : members % 4 == 0 ? accumulate_members<T, Op, Transposes, 4>
@@ -426,7 +426,7 @@ constexpr Reducer kReducerRow[] = {
 
 /// Exchanges the sums of a step so that line i of an item holds what lane i of the destination contributes.
 template <int Mask, class Order>
-void exchange_sums_in(const TileCall &call, Step step) {
+void exchange_sums_in(const SweepCall &call, Step step) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   for (uint32_t item = 0; item < call.item_count; ++item) {
     Line *const sums = lines_of(call, item);
@@ -442,7 +442,7 @@ void exchange_sums_in(const TileCall &call, Step step) {
   }
 }
 template <int Mask>
-void exchange_sums(const TileCall &call, Step step) {
+void exchange_sums(const SweepCall &call, Step step) {
   call.host_order ? exchange_sums_in<Mask, HostOrder>(call, step) : exchange_sums_in<Mask, PimOrder>(call, step);
 }
 
@@ -451,18 +451,18 @@ void transpose_lines(Line *lines, uint32_t count) {
 }
 
 /// Sums of a step: see Reducer::accumulate.
-void accumulate_step(const TileCall &call, Step step, Line *sums, uint32_t blocks, const Store *store) {
+void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks, const Store *store) {
   call.reducer->accumulate[call.load_transposes](call, step, bytes_of(sums), blocks, store);
 }
 
 /// The sums of a step combined pairwise, over `blocks` blocks of an item, into the first.
-void combine_blocks(const TileCall &call, Step step, Line *sums, uint32_t blocks) {
+void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
   for (uint32_t pace = 1; pace < blocks; pace *= 2)
     for (uint32_t i = 0; i < blocks; i += 2 * pace)
       call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
 }
 
-void pass_fold_blocks(const TileCall &call) {
+void pass_fold_blocks(const SweepCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
   each_step<kFoldStepWords>(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
@@ -476,7 +476,7 @@ void pass_fold_blocks(const TileCall &call) {
 }
 
 /// Reduces the sums of every item over the lanes; the lines end in PIM order or in host order.
-void fold_sums(const TileCall &call, Step step, Line *sums, bool to_pim_order) {
+void fold_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const lines = sums + i * kItemScratchLines;
     call.reducer->fold_lanes(bytes_of(lines), step.count, call.lane_mask);
@@ -485,13 +485,13 @@ void fold_sums(const TileCall &call, Step step, Line *sums, bool to_pim_order) {
 }
 
 /// Stores all that waits.
-void put_waiting(const TileCall &call, const Store &store) {
+void put_waiting(const SweepCall &call, const Store &store) {
   for (uint32_t o = 0; o < call.out_count; o += call.out_neighbours)
     put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemScratchLines, o, o + call.out_neighbours);
 }
 
 /// The lines of a step are stored while those of the next one are loaded.
-void pass_fold_lanes(const TileCall &call) {
+void pass_fold_lanes(const SweepCall &call) {
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
@@ -505,7 +505,7 @@ void pass_fold_lanes(const TileCall &call) {
 }
 
 /// Stores the first scratch lines of every item, in host order, to host rows: stream o receives the o-th of the lanes in a mask.
-void put_words(const TileCall &call, Step step, uint32_t lanes) {
+void put_words(const SweepCall &call, Step step, uint32_t lanes) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     for (uint32_t o = 0; o < call.out_count; ++o) {
       const uint32_t lane = deposit_bits(o, lanes);
@@ -515,7 +515,7 @@ void put_words(const TileCall &call, Step step, uint32_t lanes) {
   }
 }
 
-void pass_fold_to_host(const TileCall &call) {
+void pass_fold_to_host(const SweepCall &call) {
   each_step(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
     fold_sums(call, step, lines_of(call, 0), false);
@@ -528,7 +528,7 @@ void pass_fold_to_host(const TileCall &call) {
 /// Rotates lines over the lanes of their groups, in the order that the call works in.
 class Rotation {
  public:
-  explicit Rotation(const TileCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
+  explicit Rotation(const SweepCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
     for (uint32_t slot = 0; slot < slots_; ++slot) {
       uint64_t map = 0;
       for (uint32_t lane = 0; lane < 8; ++lane) {
@@ -558,12 +558,12 @@ class Rotation {
 /// A line on its way from or to where the other order is used.
 Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
 
-void pass_rotate(const TileCall &call) {
+void pass_rotate(const SweepCall &call) {
   const Rotation rotation(call);
   Line lines[2 * kMaxTileLines];
   for (uint32_t w = 0; w < call.words; ++w) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
-      const TileItem &streams = call.items[i];
+      const SweepItem &streams = call.items[i];
       for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line<&Isa::prefetch_far>(call, streams.in[s], w);
       for (uint32_t s = 0; s < call.in_count; ++s) {
         const Line rotated = rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));
@@ -573,7 +573,7 @@ void pass_rotate(const TileCall &call) {
   }
 }
 
-void pass_spread_rotated(const TileCall &call) {
+void pass_spread_rotated(const SweepCall &call) {
   const Rotation rotation(call);
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
@@ -585,7 +585,7 @@ void pass_spread_rotated(const TileCall &call) {
 }
 
 /// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first scratch lines of the item.
-void fold_slots(const TileCall &call, Step step, const Rotation &rotation, const Store *store) {
+void fold_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
   accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const sums = lines_of(call, i);
@@ -601,7 +601,7 @@ void fold_slots(const TileCall &call, Step step, const Rotation &rotation, const
   }
 }
 
-void pass_fold_rotated(const TileCall &call) {
+void pass_fold_rotated(const SweepCall &call) {
   const Rotation rotation(call);
   each_step<kFoldStepWords>(call, [&](Step step) {
     fold_slots(call, step, rotation, nullptr);
@@ -611,7 +611,7 @@ void pass_fold_rotated(const TileCall &call) {
 }
 
 /// As pass_fold_lanes, the lines of a step are stored while those of the next one are loaded.
-void pass_fold_rotated_spread(const TileCall &call) {
+void pass_fold_rotated_spread(const SweepCall &call) {
   const Rotation rotation(call);
   constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // those that wait are behind them
   static_assert(2 * kSumLines <= kItemScratchLines);
@@ -630,7 +630,7 @@ void pass_fold_rotated_spread(const TileCall &call) {
   put_waiting(call, store);
 }
 
-void pass_fold_rotated_to_host(const TileCall &call) {
+void pass_fold_rotated_to_host(const SweepCall &call) {
   const Rotation rotation(call);
   each_step(call, [&](Step step) {
     fold_slots(call, step, rotation, nullptr);
@@ -650,7 +650,7 @@ bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(p
 constexpr uint32_t kTurnWords = 2 * kStepWords;
 
 /// Lines -> rows, a few words.
-void words_to_host(const TileItem &item, const TileCall &call, Step step) {
+void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
     Line line = Isa::transpose(next_line(call, item.in[0], w));
     for (uint32_t lane = 0; lane < 8; ++lane)
@@ -663,7 +663,7 @@ constexpr uint32_t kToHostPrefetchWords = 32;
 
 /// Lines -> rows, whole tiles of 8 words.
 template <bool Streams>
-void tiles_to_host(const TileItem &item, const TileCall &call, Step turn) {
+void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
   Line rows[kTurnWords / kStepWords][8];
   const uint32_t tiles = turn.count / kStepWords;
   for (uint32_t t = 0; t < tiles; ++t) {
@@ -688,7 +688,7 @@ void tiles_to_host(const TileItem &item, const TileCall &call, Step turn) {
 
 /// visit_words(step) for the words before and after whole tiles, visit_tiles(turn) for a few tiles at once.
 template <class VisitWords, class VisitTiles>
-void each_turn(const TileCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
+void each_turn(const SweepCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
   uint32_t word = call.first_words == kStepWords ? 0 : call.first_words < call.words ? call.first_words : call.words;
   if (word != 0) visit_words({0, word});
   for (uint32_t left = call.words - word; left >= kStepWords; left = call.words - word) {
@@ -699,7 +699,7 @@ void each_turn(const TileCall &call, const VisitWords &visit_words, const VisitT
   if (word != call.words) visit_words({word, call.words - word});
 }
 
-void pass_to_host(const TileCall &call) {
+void pass_to_host(const SweepCall &call) {
   // Rows that go past the caches are stored in whole lines: the steps are such that either all or none can be.
   bool streams = call.streams_rows;
   for (uint32_t i = 0; i < call.item_count; ++i)
@@ -729,7 +729,7 @@ RowLanes row_lanes(const std::byte *const *rows) {
 
 /// 8 words of 8 rows -> lines in PIM order; put(w, line) for each. Whole: no row is missing.
 template <bool Whole, class Put>
-void tile_from_host(const TileItem &item, uint32_t word, const Put &put) {
+void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   Line tile[kMaxTileLines];
   for (uint32_t lane = 0; lane < 8; ++lane) {
     tile[lane] = kZeroLine;
@@ -755,7 +755,7 @@ void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
 
 /// A few words of rows -> lines in PIM order; put(w, line) for each.
 template <class Put>
-void words_from_host(const TileItem &item, Step step, const Put &put) {
+void words_from_host(const SweepItem &item, Step step, const Put &put) {
   for (uint32_t w = 0; w < step.count; ++w) {
     Line line = kZeroLine;
     for (uint32_t lane = 0; lane < 8; ++lane)
@@ -765,7 +765,7 @@ void words_from_host(const TileItem &item, Step step, const Put &put) {
 }
 
 template <class Put>
-void from_host(const TileItem &item, Step step, RowLanes lanes, const Put &put) {
+void from_host(const SweepItem &item, Step step, RowLanes lanes, const Put &put) {
   if (step.count != kStepWords)
     words_from_host(item, step, put);
   else if (lanes == RowLanes::shared)
@@ -777,7 +777,7 @@ void from_host(const TileItem &item, Step step, RowLanes lanes, const Put &put) 
 }
 
 /// Puts the bytes of the lanes to keep, as they are in memory, into the lines that will be stored there.
-void keep_bytes(const TileCall &call, Step step, const std::byte *stream, Line *lines) {
+void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line *lines) {
   uint64_t keep_beat = 0;
   for (uint32_t lane = 0; lane < 8; ++lane)
     if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
@@ -787,13 +787,13 @@ void keep_bytes(const TileCall &call, Step step, const std::byte *stream, Line *
   }
 }
 
-void pass_from_host(const TileCall &call) {
+void pass_from_host(const SweepCall &call) {
   RowLanes lanes[kMaxItems];
   for (uint32_t i = 0; i < call.item_count; ++i) lanes[i] = row_lanes(call.items[i].in);
   const bool is_direct = call.out_count == 1 && call.keep_lanes == 0;
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
-      const TileItem &item = call.items[i];
+      const SweepItem &item = call.items[i];
       if (is_direct) {
         std::byte *const to = line_at(item.out[0], step.word);
         from_host(item, step, lanes[i], [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });

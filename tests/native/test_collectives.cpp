@@ -203,7 +203,7 @@ TEST(Paper_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsaAndAuditedOnItsHos
   const std::vector<Element> kinds = elements();
   const std::vector<int> isas = machine::available_isas();
   std::size_t turn = 0;
-  each_window(kFastShapes, {8, 104, 1160},
+  each_window(kFastShapes, {8, 104, 1160, 4104},
               [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
                 const Axes &axis_len = cube.axis_len();
                 for (int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM}) {

@@ -84,8 +84,8 @@ struct OneWordCall {
     for (Storage &line : out_lines) out.push_back(reinterpret_cast<std::byte *>(line.bytes.data()));
   }
   void run(const Kernels &kernels, Pass pass, uint32_t lane_mask) {
-    const TileItem item = {in.data(), out.data()};
-    TileCall call{};
+    const SweepItem item = {in.data(), out.data()};
+    SweepCall call{};
     call.items = &item;
     call.item_count = 1;
     call.in_count = static_cast<uint32_t>(in.size());
