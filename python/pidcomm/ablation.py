@@ -40,17 +40,22 @@ class Step(Measured):
     """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
 
     host_us: measured, the median. step_gain: how much quicker on the host than the technique before; None for the
-    first. Its parts (they add up to host_us; outside_us is measured, the others by difference): outside_us: all but
-    the pass over memory, such as exchanging jobs with the PEs through the SDK. bus_us: what the streaming limit takes
-    for the same bytes of MRAM. host_memory_us: what an ordinary copy takes for the bytes of staging. dt_us: the domain
-    transfers, as pr+im takes longer than pr+im+cm; None where the collective has no such pair of techniques.
-    modulation_us: all the rest, and the domain transfers where they are not known.
+    first, and for the second if the emulated SDK is too slow to compare with. from_us, work_us, to_us: the phases that
+    are measured where there are any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as
+    exchanging jobs with the PEs through the SDK (measured). bus_us: what the streaming limit takes for the same bytes
+    of MRAM. host_memory_us: what an ordinary copy takes for the bytes of host rows and staging. dt_us: the domain
+    transfers of pr+im, as it takes longer than pr+im+cm; None where nothing tells them apart. modulation_us: all the
+    rest, and the domain transfers where they are not known. As memory and arithmetic overlap, the last two may be
+    below 0: then the pass is quicker than the estimates of its parts, or the difference is noise.
     pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of the two loads that they
     need (the reorder program, and afterwards the caller's own again). total_us: everything.
     """
 
     host_us: float
     step_gain: float | None
+    from_us: float
+    work_us: float
+    to_us: float
     outside_us: float
     bus_us: float
     host_memory_us: float
@@ -105,45 +110,40 @@ def ablate(
     """Time a problem with every technique that differs for it, in turn; check each."""
     techniques = techniques_for(problem, options)
     rows = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
-    return list(_steps(rows, condition.contiguous_gb_s, assumed))
+    return list(_steps(rows, condition, assumed))
 
 
-def _steps(rows: Sequence[Row], copy_gb_s: float, assumed: Assumed) -> Iterator[Step]:
+def _steps(rows: Sequence[Row], condition: SdkCondition, assumed: Assumed) -> Iterator[Step]:
     host_us = {row.technique: row.t_p50_us for row in rows}
-    dt_us = None
-    if {"pr+im", "pr+im+cm"} <= host_us.keys():
-        dt_us = max(0.0, host_us["pr+im"] - host_us["pr+im+cm"])
-    before = None
+    before: Row | None = None
     for row in rows:
         if row.limit_gb_s is None:
             raise ValueError("an ablation needs the streaming limit")
-        left = max(0.0, row.t_p50_us - row.outside_us)
-        parts = []
-        # What memory takes at least comes first; a part is never more than what is left.
-        for wanted in (
-            row.mram_bytes / row.limit_gb_s / 1e3,
-            row.host_bytes / copy_gb_s / 1e3,
-            0.0 if dt_us is None or row.technique in ("pr+im+cm", "tile") else dt_us,
-        ):
-            parts.append(min(wanted, left))
-            left -= parts[-1]
+        dt_us = None
+        if row.technique == "pr+im" and "pr+im+cm" in host_us:
+            dt_us = row.t_p50_us - host_us["pr+im+cm"]
+        bus_us = row.mram_bytes / row.limit_gb_s / 1e3
+        host_memory_us = row.host_bytes / condition.contiguous_gb_s / 1e3
+        step_gain = None
+        if before is not None and (before.technique != BASE or condition.holds):
+            step_gain = before.t_p50_us / row.t_p50_us
         launch_us = assumed.launch_us * row.launches
         loads = 2 if row.launches else 0
         load_us = assumed.load_us * loads
         yield Step(
             **{name: getattr(row, name) for name in _SHARED},
             host_us=row.t_p50_us,
-            step_gain=None if before is None else before / row.t_p50_us,
-            bus_us=parts[0],
-            host_memory_us=parts[1],
-            dt_us=None if dt_us is None else parts[2],
-            modulation_us=left,
+            step_gain=step_gain,
+            bus_us=bus_us,
+            host_memory_us=host_memory_us,
+            dt_us=dt_us,
+            modulation_us=row.t_p50_us - row.outside_us - bus_us - host_memory_us - (dt_us or 0),
             launch_us=launch_us,
             loads=loads,
             load_us=load_us,
             total_us=row.t_p50_us + row.pe_us + launch_us + load_us,
         )
-        before = row.t_p50_us
+        before = row
 
 
 _SHARED = {field.name for field in fields(Step)} & {field.name for field in fields(Row)}

@@ -37,8 +37,9 @@ class Row(Measured):
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
     Times are those of the host, which are measured; where PEs reorder blocks, they do not contain loading the PEs'
-    program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. plan_us:
-    planning in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
+    program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. from_us,
+    work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
+    in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
     mram_bytes: lines that the host read and wrote; host_bytes: host rows and staging, read and written; pe_bytes: MRAM
     that PEs read and wrote, in so many launches. algbw: the larger side summed over PEs, per t_p50_us + pe_us. bus:
     mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
@@ -52,6 +53,9 @@ class Row(Measured):
     t_p50_us: float
     t_p99_us: float
     outside_us: float
+    from_us: float
+    work_us: float
+    to_us: float
     plan_us: float
     pe_us: float
     launches: int
@@ -104,6 +108,10 @@ def measure_rows(
     first, timed = rounds[0], rounds[schedule.warmup :]
     times_us = _microseconds(timed, lambda trace: trace.host_seconds)
     outside_us = _microseconds(timed, lambda trace: trace.host_seconds - trace.seconds_pass)
+
+    def median_us(variant: int, field: str) -> float:
+        return float(1e6 * np.median([getattr(traces[variant], field) for traces in timed]))
+
     medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
     base_us = medians_us.get(BASE) if condition.holds else None
     limit = None
@@ -128,6 +136,9 @@ def measure_rows(
                 t_p50_us=p50_us,
                 t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
                 outside_us=float(np.median(outside_us[:, index])),
+                from_us=median_us(index, "seconds_from_pes"),
+                work_us=median_us(index, "seconds_host"),
+                to_us=median_us(index, "seconds_to_pes"),
                 plan_us=1e6 * first[index].seconds_plan,
                 pe_us=pe_us,
                 launches=trace.pe_launches,

@@ -131,6 +131,9 @@ _STEP = (
     *_PROBLEM,
     ("host_us", "{0.host_us:>8.0f}"),
     ("step", "{step_gain:>6}"),
+    ("from", "{0.from_us:>7.0f}"),
+    ("work", "{0.work_us:>7.0f}"),
+    ("to", "{0.to_us:>7.0f}"),
     ("outside", "{0.outside_us:>7.0f}"),
     ("bus", "{0.bus_us:>7.0f}"),
     ("host mem", "{0.host_memory_us:>8.0f}"),
@@ -196,9 +199,10 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
     """Yield the lines that go before an ablation."""
     yield "ablation: host_us is measured (median), and step is how much quicker that is than the line before"
     yield (
-        "its parts, measured or by difference: outside = all but the pass over memory; bus = the streaming limit for "
-        "the same bytes of MRAM; host mem = an ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- if "
-        "CM does not apply); modul. = the rest"
+        "measured phases of what goes through host memory: from the PEs, work on the host, to the PEs. What host_us is "
+        "made of: outside = all but the pass over memory, measured; bus = the streaming limit for the same bytes of "
+        "MRAM; host mem = an ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- if nothing tells); "
+        "modul. = the rest. They overlap: a rest below 0 is a pass that is quicker than the sum of the others"
     )
     yield (
         f"PE_us is modelled; a launch is assumed to take {assumed.launch_us:.0f} us and the load of a program "

@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
-    *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "plan_us", "pe_us"),
+    *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "from_us", "work_us", "to_us", "plan_us", "pe_us"),
     *("launches", "mram_bytes", "host_bytes", "pe_bytes"),
     *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_stream", "speed_up"),
     *("wrong", "source", "coherence", "threads", "isa"),
@@ -316,7 +316,18 @@ def test_bench_says_at_once_that_it_cannot_write(tmp_path: Path) -> None:
 
 STEP_KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
-    *("host_us", "step_gain", "outside_us", "bus_us", "host_memory_us", "dt_us", "modulation_us"),
+    *(
+        "host_us",
+        "step_gain",
+        "from_us",
+        "work_us",
+        "to_us",
+        "outside_us",
+        "bus_us",
+        "host_memory_us",
+        "dt_us",
+        "modulation_us",
+    ),
     *("pe_us", "launches", "launch_us", "loads", "load_us", "total_us", "mram_bytes", "host_bytes", "pe_bytes"),
     *("wrong", "source", "coherence", "threads", "isa"),
 ]
@@ -341,7 +352,13 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
     for step in steps:
         parts = ("outside_us", "bus_us", "host_memory_us", "modulation_us")
         assert step["host_us"] == pytest.approx(sum(step[part] for part in parts) + (step["dt_us"] or 0))
-        assert (step["dt_us"] is None) == (step["collective"] != "alltoall")
+        assert (step["dt_us"] is None) == ((step["collective"], step["technique"]) != ("alltoall", "pr+im"))
+        has_phases = step["technique"] == "conventional" or (step["technique"], step["collective"]) == (
+            "pr",
+            "alltoall",
+        )
+        if has_phases or step["technique"] not in ("conventional", "pr"):
+            assert (step["from_us"] + step["to_us"] > 0) == has_phases
         reorders = launches[step["collective"]] if "pr" in step["technique"] else 0
         assert step["launches"] == reorders
         assert (step["launch_us"], step["loads"]) == (7 * reorders, 2 if reorders else 0)
