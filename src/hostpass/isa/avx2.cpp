@@ -47,14 +47,21 @@ struct Isa {
                 _mm256_permutevar8x32_epi32(_mm256_unpackhi_epi16(even, odd), words));
   }
 
+  /// Lanes without the bit from `low`, those with it from `high`.
+  template <int Bit>
+  static __m256i by_lane(__m256i low, __m256i high) {
+    if constexpr (Bit == 0) return _mm256_blendv_epi8(low, high, _mm256_set1_epi64x(static_cast<long long>(lanes_with(0))));
+    if constexpr (Bit == 1) return _mm256_blend_epi16(low, high, 0xAA);
+    return _mm256_blend_epi32(low, high, 0xAA);
+  }
+
   template <int Bit>
   static void butterfly(Line &a, Line &b) {
-    const __m256i control = lane_xor<Bit>(), high = _mm256_set1_epi64x(static_cast<long long>(lanes_with(Bit)));
+    const auto up = [](__m256i x) { return _mm256_slli_epi64(x, 8 << Bit); };
+    const auto down = [](__m256i x) { return _mm256_srli_epi64(x, 8 << Bit); };
     const Halves x = halves(a), y = halves(b);
-    a = join(_mm256_blendv_epi8(x.low, _mm256_shuffle_epi8(y.low, control), high),
-             _mm256_blendv_epi8(x.high, _mm256_shuffle_epi8(y.high, control), high));
-    b = join(_mm256_blendv_epi8(_mm256_shuffle_epi8(x.low, control), y.low, high),
-             _mm256_blendv_epi8(_mm256_shuffle_epi8(x.high, control), y.high, high));
+    a = join(by_lane<Bit>(x.low, up(y.low)), by_lane<Bit>(x.high, up(y.high)));
+    b = join(by_lane<Bit>(down(x.low), y.low), by_lane<Bit>(down(x.high), y.high));
   }
 
   template <int Bit>
