@@ -82,14 +82,13 @@ typedef struct pidcomm_hypercube hypercube_manager;
 
 /* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products of
  * `conventional` may associate differently). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
- * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes of the SDK, not those
- * given here.
- * `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it (section V, table II: what does not
- * apply to a collective is left out; without any it is carried out as by `conventional`). They are for shapes that the 8 lanes divide
- * without a rest. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if the mask selects PEs of one
- * entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends with DPU_ERR_DPU_FAULT;
- * MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times the PEs that a group has
- * in an entangled group. */
+ * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes
+ * of the SDK, not those given here. `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it
+ * (section V, table II: what does not apply to a collective is left out; without any it is carried out as by `conventional`). They are for
+ * shapes that the 8 lanes divide without a rest. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if the
+ * mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends
+ * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
+ * the PEs that a group has in an entangled group. */
 typedef struct pidcomm_options {
   int technique;         /* pidcomm_technique; default: tile */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
