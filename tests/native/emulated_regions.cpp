@@ -9,8 +9,9 @@
 std::function<std::vector<pidcomm::RegionMapping>()> region_source = places_for_regions;
 
 std::vector<pidcomm::RegionMapping> places_for_regions() {
-  constexpr uint64_t kStep = uint64_t{1} << 30;                                        // regions are aligned to it
-  constexpr uint64_t kLargest = 2 * DPUEMU_MAX_RANKS * (DPUEMU_REGION_BYTES + kStep);  // sanitizers map more, where there are no regions
+  constexpr uint64_t kStep = uint64_t{1} << 30;  // regions are aligned to it
+  // Below are the shadow memories of the sanitizers, which come and go with every thread.
+  constexpr uint64_t kLowest = uint64_t{0x7c} << 40;
   std::vector<pidcomm::RegionMapping> places;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -19,7 +20,7 @@ std::vector<pidcomm::RegionMapping> places_for_regions() {
     char dash = 0;
     std::string permissions, device, name;
     fields >> std::hex >> begin >> dash >> end >> permissions >> offset >> device >> inode >> name;
-    if (permissions != "rw-p" || inode != 0 || !name.empty() || end - begin > kLargest) continue;
+    if (permissions != "rw-p" || inode != 0 || !name.empty() || begin < kLowest) continue;
     for (uint64_t place = (begin + kStep - 1) / kStep * kStep; place + DPUEMU_REGION_BYTES <= end; place += kStep)
       places.push_back({reinterpret_cast<std::byte *>(place), DPUEMU_REGION_BYTES, "anonymous"});
   }
