@@ -286,9 +286,9 @@ def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) 
     def invoke(*arguments: str) -> Any:
         return CliRunner().invoke(app, list(arguments))
 
-    monkeypatch.setattr("pidcomm.cli.measure_rows", wrong_row)
+    monkeypatch.setattr("pidcomm.cli.bench.measure_rows", wrong_row)
     monkeypatch.setattr("pidcomm.demo.measure_rows", wrong_row)
-    monkeypatch.setattr("pidcomm.cli._use_hugepages", lambda _: None)
+    monkeypatch.setattr("pidcomm.cli.bench._use_hugepages", lambda _: None)
     assert invoke("bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile").exit_code == 1
     assert invoke("demo", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
 
@@ -448,7 +448,7 @@ def test_bench_covers_every_combination() -> None:
 
 def test_bench_leaves_out_what_memory_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pidcomm.measure.available_bytes", lambda: 1 << 20)
-    monkeypatch.setattr("pidcomm.cli._use_hugepages", lambda _: None)
+    monkeypatch.setattr("pidcomm.cli.bench._use_hugepages", lambda _: None)
     arguments = ["bench", "gather", "--shape", "8x8", "--technique", "tile", *QUICK, "--sweep"]
     result = CliRunner().invoke(app, [*arguments, "bytes=1KiB,64KiB"])
     assert [row["bytes/PE"] for row in rows_of(_Result(result.exit_code, result.output))] == ["1024"]

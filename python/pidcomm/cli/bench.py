@@ -1,0 +1,195 @@
+"""The command bench."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+import pidcomm
+from pidcomm.ablation import COLLECTIVES as ABLATED
+from pidcomm.ablation import STEPS, Assumed, Step, ablate, techniques_for
+from pidcomm.arguments import Options
+from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
+from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, app, exit_if_wrong, progress_bar
+from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
+from pidcomm.report import Report, ablation_header, header, section_header, summary
+from pidcomm.sizes import parse_names, parse_positive_size
+from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
+from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
+
+
+class Coherence(str, Enum):
+    """The coherence policies."""
+
+    none = "none"
+    hardware = "hardware"
+
+
+class SdkFlush(str, Enum):
+    """Flushes of the emulated SDK, the opponent, under policy `hardware`."""
+
+    once = "once"
+    stock = "stock"
+
+
+class Switch(str, Enum):
+    """On or off."""
+
+    on = "on"
+    off = "off"
+
+
+@app.command()
+def bench(
+    collectives: Annotated[list[str] | None, typer.Argument(help="Collectives, or all (default).")] = None,
+    shapes: Annotated[
+        str, typer.Option("--shape", help="Axis lengths, x first; several separated by commas.")
+    ] = "32x32",
+    masks: Annotated[
+        str,
+        typer.Option("--mask", help="Axis masks, separated by commas, or all: every mask that selects an axis."),
+    ] = "10",
+    size: BytesOption = "1MiB",
+    dtypes: Annotated[str, typer.Option("--dtype", help="Element types, separated by commas, or all.")] = "int32",
+    op: OpOption = "sum",
+    technique: Annotated[
+        str, typer.Option("--technique", help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES) + ".")
+    ] = ",".join(COMPARED),
+    threads: ThreadsOption = 0,
+    isas: Annotated[
+        str,
+        typer.Option("--isa", help="Instruction sets, separated by commas, or all that run here (but for audit)."),
+    ] = pidcomm.DEFAULT_ISA,
+    coherence: Annotated[
+        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+    ] = Coherence.none,
+    sdk_flush: Annotated[
+        SdkFlush,
+        typer.Option(
+            "--sdk-flush",
+            help="Flushes of the emulated SDK under policy hardware: once, as the collectives, or as the stock SDK, "
+            "before and after each transfer.",
+        ),
+    ] = SdkFlush.once,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            help="bytes=8KiB..8MiB or pes=64..1024 (powers of two from first to last), or a list as bytes=8KiB,96KiB; "
+            "instead of --bytes, or of the lengths of --shape: each number of PEs gets as many axes, powers of two as "
+            "even as possible, larger ones first (128 PEs: 16x8). May be given for both.",
+        ),
+    ] = None,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
+    limit: Annotated[
+        bool,
+        typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
+    ] = True,
+    has_summary: Annotated[
+        bool | None,
+        typer.Option(
+            "--summary/--no-summary",
+            help="End with the spread of limit% and speed-up of every collective (default: if it has several rows).",
+        ),
+    ] = None,
+    ablation: Annotated[
+        bool,
+        typer.Option(
+            "--ablation",
+            help="Compare conventional, the steps of the PID-Comm paper and tile, and tell where each spends its time "
+            "(instead of --technique; default collectives: " + ", ".join(ABLATED) + ").",
+        ),
+    ] = False,
+    launch_us: Annotated[
+        float, typer.Option("--launch-us", min=0, help="Ablation: what a launch is assumed to take on DIMMs.")
+    ] = Assumed.launch_us,
+    load_us: Annotated[
+        float, typer.Option("--load-us", min=0, help="Ablation: what loading a program is assumed to take on DIMMs.")
+    ] = Assumed.load_us,
+    hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
+    json_target: Annotated[
+        str | None,
+        typer.Option(
+            "--json", help="Write the rows to this file, too, as JSON lines; -: write them to stdout, and nothing else."
+        ),
+    ] = None,
+) -> None:
+    """Time collectives beside the streaming limit, and check every row; a wrong one fails.
+
+    Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
+    of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
+
+    Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call; PEs, if
+    they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
+    over PEs / (t_p50 + pe_us). bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
+    pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
+
+    Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
+    rows.jsonl   |   pidcomm bench all --shape 32x32,16x8x8 --mask all   |   pidcomm bench reduce --dtype all --isa all
+    |   pidcomm bench all --sweep pes=64..1024   |   pidcomm bench alltoall --sweep bytes=8KiB..8MiB   |   pidcomm bench
+    --ablation
+    """
+    sweeps = parse_sweeps(sweep or ())
+    names = ",".join(collectives or (ABLATED if ablation else ["all"]))
+    techniques = list(STEPS) if ablation else parse_names(technique, TECHNIQUES, "technique")
+    assumed = Assumed(launch_us, load_us)
+    wanted = Wanted(
+        parse_names(names, COLLECTIVES, "collective"),
+        parse_shapes(shapes, sweeps.get("pes")),
+        sweeps.get("bytes") or [parse_positive_size(size)],
+        masks,
+        parse_names(dtypes, TYPES, "dtype"),
+        op,
+        parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.rank > 0]),
+        techniques,
+    )
+    schedule = Schedule(iters, warmup, limit or ablation)
+    _use_hugepages(hugepages is Switch.on)
+    options: Options = {"coherence": coherence.value, "threads": threads or pidcomm.machine().threads}
+    sections, refusals = wanted.sections(options)
+    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
+    sections, unaffordable = affordable(sections, techniques)
+    refusals += unaffordable
+    if not sections:
+        raise refusals[0]
+    make_transfers_alike(options, sdk_flush.value)
+    problems = [problem for section in sections for problem in section.problems]
+    scratch = Scratch(problems)
+    rows: list[Row] = []
+    wrong = 0
+    report = Report(json_target)
+    with progress_bar() as progress:
+        counts = [len(techniques_for(it, options) if ablation else techniques) for it in problems]
+        task = progress.add_task("rounds", total=len(problems) * (iters + warmup) + sum(counts))
+        report.comment(header(options))
+        report.comment(ablation_header(assumed) if ablation else ())
+        report.skipped(refusals)
+        for section in sections:
+            options["isa"] = section.isa
+            with pidcomm.allocate(pes=section.pes) as pes:
+                cube = pes.hypercube(*section.shape)
+                condition = measure_sdk(cube, section.size_bytes, options, scratch)
+                report.comment(section_header(section, condition, creation_us(pes, section.shape)))
+                for problem in section.problems:
+                    progress.update(task, description=problem.collective)
+                    common = (options, schedule, scratch, condition, lambda: progress.advance(task))
+                    of_problem: list[Row] | list[Step]
+                    if ablation:
+                        of_problem = ablate(pes, problem, assumed, *common)
+                    else:
+                        of_problem = measure_rows(pes, problem, techniques, *common)
+                        rows += of_problem
+                    wrong += sum(row.wrong for row in of_problem)
+                    report.rows(of_problem)
+        if ablation:
+            has_summary = False
+        if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
+            report.comment(summary(rows))
+    exit_if_wrong(wrong)
+
+
+def _use_hugepages(are_wanted: bool) -> None:
+    pidcomm.machine(hugepages=are_wanted)
