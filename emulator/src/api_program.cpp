@@ -126,11 +126,9 @@ dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
 
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
 
+// Called for every DPU before a collective, so without a lock: the handle of a DPU that has been freed reads as zero.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
-  dpu_rank_t *rank;
-  dpu_t found;
-  if (!Machine::instance().find(dpu, rank, found)) return nullptr;
-  return as_handle(rank->rank->pes[dpu_index(found.chip, found.bank)].program);
+  return dpu == nullptr || dpu->pe == nullptr ? nullptr : as_handle(dpu->pe->program);
 }
 
 dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set) {

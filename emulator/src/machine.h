@@ -28,6 +28,7 @@ struct dpu_t {
   uint8_t chip;
   uint8_t bank;
   bool is_enabled;
+  const dpuemu::Pe *pe;
 };
 
 struct dpu_rank_t {
