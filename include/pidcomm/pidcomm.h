@@ -80,6 +80,9 @@ typedef enum pidcomm_stream { PIDCOMM_STREAMS(PIDCOMM_ROW) } pidcomm_stream;
  * one is undefined.) */
 typedef struct pidcomm_hypercube hypercube_manager;
 
+/* A non-blocking call on its way, from pidcomm_irun and its kin until pidcomm_wait or a pidcomm_test that finds it done. */
+typedef struct pidcomm_pending pidcomm_pending;
+
 /* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products of
  * `conventional` may associate differently). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
  * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes
@@ -169,8 +172,9 @@ PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, co
 /* The same in the paper's form; NULL on error (see pidcomm_last_error). */
 PIDCOMM_API hypercube_manager *init_hypercube_manager(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len);
 
-/* Releases the manager, not the set. NULL is allowed. */
-PIDCOMM_API void pidcomm_hypercube_destroy(hypercube_manager *manager);
+/* Releases the manager, not the set. NULL is allowed. Errors: ERR_BUSY while a non-blocking call has not been waited for; nothing is
+ * released then. */
+PIDCOMM_API int pidcomm_hypercube_destroy(hypercube_manager *manager);
 
 /* Number of PEs; 0 if manager is NULL. */
 PIDCOMM_API uint32_t pidcomm_pes(const hypercube_manager *manager);
@@ -237,6 +241,42 @@ PIDCOMM_API int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dim
 /* Any collective as a value; `trace` (may be NULL) receives what was done. */
 PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,
                             pidcomm_trace *trace);
+
+/* Non-blocking collectives: the same calls, which may return before the bytes have moved, with *pending for pidcomm_wait or pidcomm_test.
+ * All checks come before the return, and a call that fails stores NULL. Until it has been waited for, the windows in MRAM and the host
+ * buffer are the library's: do not write to any of them, nor read what is to be written. A string of dims, a request or options may go.
+ *
+ * What is asked of the same PEs meanwhile waits for the end of the call, in the order of asking: launches, transfers and dpu_sync of the
+ * SDK, collectives on this and on other managers. So one set has one collective under way; overlap it with work of the host, or of other
+ * sets. Techniques that need the SDK or the PEs on the way (conventional; pr, pr+im, pr+im+cm if PEs reorder blocks) end before the return.
+ * dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), undefined on the SDK.
+ *
+ * Errors: as the blocking calls, ERR_ARGUMENT (pending null). A call may be waited for on any thread, but on one at a time. */
+PIDCOMM_API int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,
+                             pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_ialltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                                  pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                                        int op, pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_iallreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+                                   pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_iallgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                                   pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_iscatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+                                 size_t dst, int type, pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_igather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+                                int type, pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_ireduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+                                int type, int op, pidcomm_pending **pending);
+PIDCOMM_API int pidcomm_ibroadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+                                   size_t dst, int type, pidcomm_pending **pending);
+
+/* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives what
+ * was done. *pending NULL is a call that has been waited for: PIDCOMM_OK. Errors: those of the call, ERR_ARGUMENT (pending null). */
+PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
+
+/* Stores 1 in *is_done and does what pidcomm_wait does if the call has ended, else 0, without waiting. Errors: as pidcomm_wait. */
+PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace);
 
 /* The plan of a request as JSON, without any device: what pidcomm_run would do on PEs arranged as axis_len. `expand` != 0 lists the
  * steps too (of the fast path; the general path has none to list). Writes at most `capacity` bytes including the final 0 to `json` (may be

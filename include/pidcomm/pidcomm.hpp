@@ -46,7 +46,64 @@ class DpuSet {
   struct dpu_set_t set_ = {};
 };
 
-/// A DPU set arranged as a hypercube; destroy it before the set.
+/// Collectives as values, for Hypercube::run and irun. The string of dims and the host buffer are borrowed.
+namespace request {
+inline pidcomm_request alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type) {
+  return {PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0};
+}
+inline pidcomm_request reduce_scatter(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op) {
+  return {PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op};
+}
+inline pidcomm_request allreduce(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op) {
+  return {PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op};
+}
+inline pidcomm_request allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type) {
+  return {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0};
+}
+inline pidcomm_request scatter(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type) {
+  return {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0};
+}
+inline pidcomm_request gather(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type) {
+  return {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0};
+}
+inline pidcomm_request reduce(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op) {
+  return {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op};
+}
+inline pidcomm_request broadcast(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type) {
+  return {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0};
+}
+}  // namespace request
+
+/// A collective that goes on beside its caller; its end is waited for at destruction at the latest. See "Non-blocking collectives" in
+/// pidcomm.h.
+class Pending {
+ public:
+  explicit Pending(pidcomm_pending *call) : call_(call) {}
+  Pending(Pending &&other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+  Pending &operator=(Pending &&other) noexcept {
+    std::swap(call_, other.call_);
+    return *this;
+  }
+  ~Pending() { pidcomm_wait(&call_, nullptr); }
+
+  /// Waits for the end; returns what was done (nothing the second time).
+  pidcomm_trace wait() {
+    pidcomm_trace trace;
+    check(pidcomm_wait(&call_, &trace));
+    return trace;
+  }
+  /// Whether it has ended; then it counts as waited for.
+  bool test() {
+    int is_done = 0;
+    check(pidcomm_test(&call_, &is_done, nullptr));
+    return is_done != 0;
+  }
+
+ private:
+  pidcomm_pending *call_;
+};
+
+/// A DPU set arranged as a hypercube; destroy it after its Pending calls and before the set.
 class Hypercube {
  public:
   Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len) {
@@ -69,38 +126,44 @@ class Hypercube {
     check(pidcomm_run(manager_, &request, &options, &trace));
     return trace;
   }
+  /// Any collective without waiting for its end: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32))`.
+  Pending irun(const pidcomm_request &request, const pidcomm_options &options = {}) {
+    pidcomm_pending *call = nullptr;
+    check(pidcomm_irun(manager_, &request, &options, &call));
+    return Pending(call);
+  }
 
   pidcomm_trace alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type,
                          const pidcomm_options &options = {}) {
-    return run({PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+    return run(request::alltoall(dims, bytes, src, dst, type), options);
   }
   pidcomm_trace reduce_scatter(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
                                const pidcomm_options &options = {}) {
-    return run({PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+    return run(request::reduce_scatter(dims, bytes, src, dst, type, op), options);
   }
   pidcomm_trace allreduce(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
                           const pidcomm_options &options = {}) {
-    return run({PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+    return run(request::allreduce(dims, bytes, src, dst, type, op), options);
   }
   pidcomm_trace allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type,
                           const pidcomm_options &options = {}) {
-    return run({PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+    return run(request::allgather(dims, bytes, src, dst, type), options);
   }
   pidcomm_trace scatter(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
                         const pidcomm_options &options = {}) {
-    return run({PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+    return run(request::scatter(dims, bytes, host, host_bytes, dst, type), options);
   }
   pidcomm_trace gather(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type,
                        const pidcomm_options &options = {}) {
-    return run({PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, options);
+    return run(request::gather(dims, bytes, src, host, host_bytes, type), options);
   }
   pidcomm_trace reduce(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op,
                        const pidcomm_options &options = {}) {
-    return run({PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, options);
+    return run(request::reduce(dims, bytes, src, host, host_bytes, type, op), options);
   }
   pidcomm_trace broadcast(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
                           const pidcomm_options &options = {}) {
-    return run({PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+    return run(request::broadcast(dims, bytes, host, host_bytes, dst, type), options);
   }
 
  private:

@@ -96,6 +96,7 @@
   X(ERR_SET, 10, "the DPU set is not allocated (freed?)")                                     \
   X(ERR_DEVICE, 11, "the device reported an error")                                           \
   X(ERR_MEMORY, 12, "the host is out of memory")                                              \
-  X(ERR_INTERNAL, 13, "a rule of the library's own was broken; please report it")
+  X(ERR_INTERNAL, 13, "a rule of the library's own was broken; please report it")             \
+  X(ERR_BUSY, 14, "a non-blocking call has not been waited for")
 
 #endif /* PIDCOMM_TABLES_H */

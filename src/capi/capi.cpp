@@ -1,7 +1,12 @@
 // The C API: every function is a thin call into the library, with errors turned into a status and a sentence.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/guarded.h"
@@ -11,6 +16,12 @@
 
 struct pidcomm_hypercube {
   pidcomm::Executor executor;
+  std::atomic<uint32_t> pending = 0;  // calls that have not been waited for
+};
+
+struct pidcomm_pending {
+  hypercube_manager *manager;
+  std::future<pidcomm_trace> end;
 };
 
 std::string &pidcomm::last_error() {
@@ -45,6 +56,19 @@ struct NoAxis {
 
 int run(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options *options) {
   return pidcomm_run(manager, &request, options, nullptr);
+}
+
+int irun(hypercube_manager *manager, const pidcomm_request &request, pidcomm_pending **pending) {
+  return pidcomm_irun(manager, &request, nullptr, pending);
+}
+
+/// Releases a call when its end is known.
+pidcomm_trace end_of(pidcomm_pending **pending) {
+  const std::unique_ptr<pidcomm_pending> call(std::exchange(*pending, nullptr));
+  if (call == nullptr) return {};
+  call->end.wait();
+  --call->manager->pending;
+  return call->end.get();
 }
 
 }  // namespace
@@ -83,7 +107,15 @@ hypercube_manager *init_hypercube_manager(struct dpu_set_t set, uint32_t axes, c
   return manager;
 }
 
-void pidcomm_hypercube_destroy(hypercube_manager *manager) { delete manager; }
+int pidcomm_hypercube_destroy(hypercube_manager *manager) {
+  return guarded([&] {
+    if (manager != nullptr && manager->pending != 0)
+      fail(PIDCOMM_ERR_BUSY, "the hypercube ", manager->executor.cube().to_string(),
+           " has non-blocking calls that have not been waited for: ", manager->pending,
+           "; pidcomm_wait comes before pidcomm_hypercube_destroy");
+    delete manager;
+  });
+}
 
 uint32_t pidcomm_pes(const hypercube_manager *manager) { return manager == nullptr ? 0 : manager->executor.cube().pes; }
 
@@ -208,6 +240,73 @@ int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, cons
     require(manager, "manager");
     require(request, "request");
     manager->executor.run(*request, options, trace == nullptr ? own : *trace);
+  });
+}
+
+int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_pending **pending) {
+  return guarded([&] {
+    require(pending, "pending");
+    *pending = nullptr;
+    require(manager, "manager");
+    require(request, "request");
+    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{manager, {}});
+    call->end = manager->executor.start(*request, options);
+    ++manager->pending;
+    *pending = call.release();
+  });
+}
+
+int pidcomm_ialltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                      pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, pending);
+}
+int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+                            pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op}, pending);
+}
+int pidcomm_iallreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+                       pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, pending);
+}
+int pidcomm_iallgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+                       pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, pending);
+}
+int pidcomm_iscatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
+                     pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, pending);
+}
+int pidcomm_igather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+                    pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, pending);
+}
+int pidcomm_ireduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
+                    pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, pending);
+}
+int pidcomm_ibroadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+                       int type, pidcomm_pending **pending) {
+  return irun(manager, {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, pending);
+}
+
+int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace) {
+  return guarded([&] {
+    if (trace != nullptr) *trace = {};
+    require(pending, "pending");
+    const pidcomm_trace done = end_of(pending);
+    if (trace != nullptr) *trace = done;
+  });
+}
+
+int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace) {
+  return guarded([&] {
+    if (trace != nullptr) *trace = {};
+    require(pending, "pending");
+    require(is_done, "is_done");
+    *is_done = *pending == nullptr || (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    if (!*is_done) return;
+    const pidcomm_trace done = end_of(pending);
+    if (trace != nullptr) *trace = done;
   });
 }
 

@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <unordered_set>
 
 #include "door/rank_window.h"
 #include "exec/clock.h"
 #include "exec/conventional.h"
 #include "exec/device.h"
+#include "exec/gate.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/pe_reorder.h"
@@ -163,26 +165,33 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   return plans_.front()->plan;
 }
 
-void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+/// A call whose checks have passed.
+struct Executor::Call {
+  Turns::Turn turn;
+  Stopwatch total{};
+  uint64_t heap_base = 0;
+  const Plan *plan = nullptr;  // of the cache, during the turn
+  std::byte *host = nullptr;
+};
+
+Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+  Call call{turns_.take()};
   trace = {};
-  const Stopwatch total;
   wait_for_set(set_, placement_);
-  trace.seconds_acquire = total.seconds();
+  trace.seconds_acquire = call.total.seconds();
 
   const Stopwatch planning;
   const Options resolved = resolve(options);
-  const uint64_t heap_base = heap_base_of(placement_);
-  const Plan &plan = plan_for(request, resolved, heap_base);
+  call.heap_base = heap_base_of(placement_);
+  call.plan = &plan_for(request, resolved, call.heap_base);
+  call.host = static_cast<std::byte *>(request.host);
   trace.technique = resolved.technique;
   trace.threads = resolved.threads;
   trace.coherence = resolved.coherence;
   trace.isa = kernels_of(resolved.isa).isa;
   trace.seconds_plan = planning.seconds();
-  if (plan.bytes == 0) {
-    trace.seconds_total = total.seconds();
-    return;
-  }
+  const Plan &plan = *call.plan;
+  if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
   trace.mram_bytes_read = plan.in_pe_bytes * line_bytes;
@@ -190,7 +199,6 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
-  std::byte *const host = static_cast<std::byte *>(request.host);
   if (plan.stages) {
     const uint64_t bytes = Staging::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
     staging_.require(bytes);
@@ -198,16 +206,67 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
     trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
     trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
   }
-  if (plan.path == Path::sdk) {
+  return call;
+}
+
+void Executor::finish(const Call &call, pidcomm_trace &trace) {
+  const Plan &plan = *call.plan;
+  if (plan.bytes == 0) {
+    // nothing to move
+  } else if (plan.path == Path::sdk) {
     const Stopwatch pass;
-    run_conventional(plan, set_, placement_, kernels_of(resolved.isa), host, staging_, trace);
+    run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, staging_, trace);
     trace.seconds_pass = pass.seconds();
   } else if (plan.before || plan.after) {
-    run_with_reordering(plan, heap_base, host, trace);
+    run_with_reordering(plan, call.heap_base, call.host, trace);
   } else {
-    run_on_windows(plan, host, trace);
+    run_on_windows(plan, call.host, trace);
   }
-  trace.seconds_total = total.seconds();
+  trace.seconds_total = call.total.seconds();
+}
+
+void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+  finish(prepare(request, options, trace), trace);
+}
+
+std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const pidcomm_options *options) {
+  const auto ended = [](const pidcomm_trace &trace) {
+    std::promise<pidcomm_trace> promise;
+    promise.set_value(trace);
+    return promise.get_future();
+  };
+  pidcomm_trace trace;
+  Call call = prepare(request, options, trace);
+  const Plan &plan = *call.plan;
+  if (plan.bytes == 0 || plan.path == Path::sdk || plan.before || plan.after) {
+    finish(call, trace);
+    return ended(trace);
+  }
+  // The host owns the MRAM before the gate closes, so that the pass asks for nothing that would wait for the gate.
+  struct Underway {  // ends in the order windows, gate, turn
+    explicit Underway(Call of) : call(std::move(of)) {}
+    Call call;
+    std::optional<Gate> gate;
+    std::optional<Windows> windows;
+  };
+  auto underway = std::make_unique<Underway>(std::move(call));
+  const Stopwatch acquiring;
+  underway->windows.emplace(placement_, mapped_);
+  underway->gate.emplace(placement_.ranks);
+  trace.seconds_acquire += acquiring.seconds();
+  try {
+    return std::async(std::launch::async, [this, trace, owner = std::move(underway)]() mutable {
+      const std::unique_ptr<Underway> own = std::move(owner);  // ends before the future is ready
+      const Stopwatch pass;
+      run_host_pass(*own->call.plan, own->call.host, *own->windows, trace);
+      trace.seconds_pass = pass.seconds();
+      trace.seconds_total = own->call.total.seconds();
+      return trace;
+    });
+  } catch (const std::system_error &) {  // there is no thread to be had, and what was underway has ended
+    run(request, options, trace);
+    return ended(trace);
+  }
 }
 
 void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace) {
@@ -259,7 +318,7 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
 
 double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const Turns::Turn turn = turns_.take();
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const StreamOrder *const order = stream_order(stream);

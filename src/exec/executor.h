@@ -1,8 +1,8 @@
 // Carries out requests on one DPU set.
 #pragma once
 
+#include <future>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
+#include "exec/turns.h"
 #include "plan/plan.h"
 
 namespace pidcomm {
@@ -31,11 +32,17 @@ class Executor {
   /// Carries out a request; trace receives what was done. Errors: see pidcomm.h; all but device errors precede any change.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
+  /// The same, but a host pass may go on after the return; until it has ended, everything else that is asked of the ranks waits. What needs
+  /// the SDK or the PEs on the way (conventional, PE reordering) ends before the return. The executor must outlive the future, which throws
+  /// what run would throw; errors that precede any change are thrown at once.
+  std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
+
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
   double stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options);
 
  private:
   class Windows;
+  struct Call;
   /// Where the entangled groups are in memory.
   struct MappedEgs {
     std::vector<std::byte *> rank_base;  // by rank of the placement; what the others were made from
@@ -43,6 +50,8 @@ class Executor {
     std::vector<Column> columns;
   };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
+  void finish(const Call &call, pidcomm_trace &trace);
   void run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace);
   void run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace);
   void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
@@ -51,7 +60,7 @@ class Executor {
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;
-  std::mutex mutex_;
+  Turns turns_;       // of the calls
   MappedEgs mapped_;  // of the last windows: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first

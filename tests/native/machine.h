@@ -329,8 +329,11 @@ inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
           .op = c.problem.op};
 }
 
+/// How a case is carried out: pidcomm_run, or what does the same.
+using Run = int (*)(hypercube_manager *, const pidcomm_request *, const pidcomm_options *, pidcomm_trace *);
+
 /// Runs the case on fresh payload and fails unless the result is the expected one and nothing else has changed. Returns the trace.
-inline pidcomm_trace run_case(const Hypercube &cube, const Case &c) {
+inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pidcomm_run) {
   const auto check = [&c](bool is_right, const std::string &what) {
     if (!is_right) fail(what + " [" + describe(c) + "]");
   };
@@ -353,7 +356,7 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c) {
 
   const pidcomm_request request = request_of(c, host);
   pidcomm_trace trace{};
-  const int status = pidcomm_run(cube.get(), &request, &c.options, &trace);
+  const int status = run(cube.get(), &request, &c.options, &trace);
   check(status == PIDCOMM_OK, std::string("status ") + name_or_code(pidcomm_status_name(status), status) + ": " + pidcomm_last_error());
   check(pidcomm_last_error()[0] == 0, "last_error is not empty after success");
 
