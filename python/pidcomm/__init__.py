@@ -19,6 +19,7 @@ from pidcomm.hypercube import Groups, Hypercube
 from pidcomm.machine import Machine, PeSet, allocate, machine, resident_bytes, set_transfer
 from pidcomm.plan import plan
 from pidcomm.programs import LaunchReport, Symbol
+from pidcomm.requests import Request
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, STREAMS, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
 
@@ -46,6 +47,7 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "PeSet",
+    "Request",
     "Symbol",
     "Trace",
     "__version__",

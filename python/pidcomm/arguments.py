@@ -112,13 +112,13 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 
 def input_rows(name: str, values: ArrayLike, rows: int, row_name: str) -> Array:
-    """Return an array of `rows` rows, C-contiguous, copied only if it was not.
+    """Return an array of `rows` rows, C-contiguous, copied only if it was not: of an array, buffer or CPU tensor.
 
     Raises ArgumentError unless it is two-dimensional with that many rows, of one of the element types.
     """
     try:
-        array = np.asarray(values)
-    except (TypeError, ValueError) as error:
+        array = np.from_dlpack(values) if _is_tensor(values) else np.asarray(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ArgumentError(f"{name} is no array: {error}", "ERR_HOST_BUFFER") from None
     as_type(array.dtype)
     if array.ndim != 2 or array.shape[0] != rows:
@@ -129,14 +129,13 @@ def input_rows(name: str, values: ArrayLike, rows: int, row_name: str) -> Array:
 
 
 def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
-    """Return `out` if it can be filled as it is, a new array if it is None.
+    """Return `out` as an array, not copied, if it can be filled as it is, a new array if it is None.
 
-    Raises ArgumentError unless it is a writable C-contiguous NumPy array of that shape and dtype.
+    Raises ArgumentError unless it is a writable C-contiguous array, buffer or CPU tensor of that shape and dtype.
     """
     if out is None:
         return np.empty(shape, dtype)
-    if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}", "ERR_HOST_BUFFER")
+    out = _view_of(out)
     if out.shape != shape or out.dtype != np.dtype(dtype):
         raise ArgumentError(
             f"out has shape {out.shape} and dtype {out.dtype}; it needs {shape} and {np.dtype(dtype)}",
@@ -147,6 +146,31 @@ def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
     if not out.flags.writeable:
         raise ArgumentError("out is read-only", "ERR_HOST_BUFFER")
     return out
+
+
+def _is_tensor(values: object) -> bool:
+    return hasattr(values, "__dlpack__") and not isinstance(values, (np.ndarray, np.generic))
+
+
+def _view_of(out: object) -> Array:
+    """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError if it is none of these."""
+    if isinstance(out, np.ndarray):
+        return out
+    try:
+        if not _is_tensor(out):
+            return np.asarray(memoryview(out))  # type: ignore[arg-type]
+        view: Array = np.from_dlpack(out)  # type: ignore[arg-type]
+        if not view.flags.writeable and hasattr(
+            out, "__array__"
+        ):  # old exporters cannot say that theirs may be written
+            array = np.asarray(out)
+            view = array if np.may_share_memory(array, view) else view
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise ArgumentError(
+            f"out must be an array, a writable buffer or a CPU tensor, not {type(out).__name__}: {error}",
+            "ERR_HOST_BUFFER",
+        ) from None
+    return view
 
 
 def as_bytes(array: Array) -> NDArray[np.uint8]:

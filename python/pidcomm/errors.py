@@ -31,6 +31,7 @@ class OutOfMemoryError(Error, MemoryError):
 _CLASSES: dict[str, type[Error]] = {
     "ERR_SET": Error,
     "ERR_DEVICE": Error,
+    "ERR_BUSY": Error,
     "ERR_INTERNAL": Error,
     "ERR_MEMORY": OutOfMemoryError,
 }

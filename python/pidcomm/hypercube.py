@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -24,14 +24,47 @@ from pidcomm.arguments import (
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError
 from pidcomm.plan import make_request, plan
+from pidcomm.requests import Request
 from pidcomm.tables import COLLECTIVES, STREAMS
 from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Required, Unpack
 
     from pidcomm.arguments import Options
     from pidcomm.machine import PeSet
+
+    # Arguments of the collectives, for the overloads that tell a request from a result.
+    class _Moved(Options, total=False):
+        bytes: Required[int]
+        src: int
+        dst: int
+        dtype: DTypeLike
+
+    class _Reduced(Options, total=False):
+        bytes: Required[int]
+        src: int
+        dst: int
+        dtype: Required[DTypeLike]
+        op: str
+
+    class _FromHost(Options, total=False):
+        host: Required[ArrayLike]
+        bytes: int | None
+        dst: int
+
+    class _ToHost(Options, total=False):
+        bytes: Required[int]
+        src: int
+        dtype: DTypeLike
+        out: Array | None
+
+    class _ReducedToHost(Options, total=False):
+        bytes: Required[int]
+        src: int
+        dtype: Required[DTypeLike]
+        op: str
+        out: Array | None
 
 
 class Groups(NamedTuple):
@@ -53,7 +86,8 @@ class Hypercube:
     ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8; equal ones mean in place,
     and other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; movement does not depend on it. ``op`` is one
     of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous. ``**options``
-    are technique=, isa=, threads=, coherence=, see `pidcomm.Options`.
+    are technique=, isa=, threads=, coherence=, scratch=, see `pidcomm.Options`. With ``wait=False`` a collective
+    returns a `Request` at once, whose `wait` returns the result.
 
     Every method raises `ArgumentError` before anything moves if an argument breaks a rule, and `Error` if the set is
     freed or a device fails. Calls release the GIL; those on one hypercube are serialised.
@@ -128,10 +162,14 @@ class Hypercube:
         Moves count * itemsize bytes per PE (a multiple of 8).
         """
         size_bytes = as_integer("count", count) * as_type(dtype).size_bytes
-        return self._to_host("gather", self._no_axis, size_bytes, offset, dtype, None, out, options)
+        return self.gather(self._no_axis, bytes=size_bytes, src=offset, dtype=dtype, out=out, **options)
 
     # ---- the eight collectives
 
+    @overload
+    def alltoall(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Moved]) -> Trace: ...
+    @overload
+    def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]: ...
     def alltoall(
         self,
         mask: str,
@@ -140,14 +178,19 @@ class Hypercube:
         src: int = 0,
         dst: int = 0,
         dtype: DTypeLike = np.uint8,
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Trace:
+    ) -> Trace | Request[Trace]:
         """Move block q of member p to block p of member q.
 
         Reads and writes `bytes` per PE, N blocks.
         """
-        return self.carry_out("alltoall", mask, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)[0]
+        return self._moved("alltoall", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)
 
+    @overload
+    def reduce_scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Reduced]) -> Trace: ...
+    @overload
+    def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]: ...
     def reduce_scatter(
         self,
         mask: str,
@@ -157,16 +200,21 @@ class Hypercube:
         dst: int = 0,
         dtype: DTypeLike,
         op: str = "sum",
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Trace:
+    ) -> Trace | Request[Trace]:
         """Leave at member q block q, reduced over all members.
 
         Reads `bytes` per PE, N blocks, and writes bytes / N; in place the result replaces block 0.
         """
-        return self.carry_out(
-            "reduce_scatter", mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options
-        )[0]
+        return self._moved(
+            "reduce_scatter", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options
+        )
 
+    @overload
+    def allreduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Reduced]) -> Trace: ...
+    @overload
+    def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]: ...
     def allreduce(
         self,
         mask: str,
@@ -176,14 +224,19 @@ class Hypercube:
         dst: int = 0,
         dtype: DTypeLike,
         op: str = "sum",
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Trace:
+    ) -> Trace | Request[Trace]:
         """Leave at every member the element-wise reduction over the group.
 
         Reads and writes `bytes` per PE.
         """
-        return self.carry_out("allreduce", mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options)[0]
+        return self._moved("allreduce", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options)
 
+    @overload
+    def allgather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Moved]) -> Trace: ...
+    @overload
+    def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]: ...
     def allgather(
         self,
         mask: str,
@@ -192,23 +245,39 @@ class Hypercube:
         src: int = 0,
         dst: int = 0,
         dtype: DTypeLike = np.uint8,
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Trace:
+    ) -> Trace | Request[Trace]:
         """Leave at every member the contributions of all, in member order.
 
         Reads bytes / N per PE and writes `bytes`; in place the contribution is at the start of the window.
         """
-        return self.carry_out("allgather", mask, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)[0]
+        return self._moved("allgather", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)
 
+    @overload
+    def scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_FromHost]) -> Trace: ...
+    @overload
+    def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]: ...
     def scatter(
-        self, mask: str, *, host: ArrayLike, bytes: int | None = None, dst: int = 0, **options: Unpack[Options]
-    ) -> Trace:
+        self,
+        mask: str,
+        *,
+        host: ArrayLike,
+        bytes: int | None = None,
+        dst: int = 0,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Trace | Request[Trace]:
         """Leave at member q part q of its group's row of `host`, shape (groups, N * n).
 
         Writes n * itemsize bytes per PE (`bytes`, if given, must be that).
         """
-        return self.carry_out("scatter", mask, bytes=bytes, dst=dst, host=host, options=options)[0]
+        return self._moved("scatter", mask, wait, bytes=bytes, dst=dst, host=host, options=options)
 
+    @overload
+    def gather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_ToHost]) -> Array: ...
+    @overload
+    def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ToHost]) -> Request[Array]: ...
     def gather(
         self,
         mask: str,
@@ -217,14 +286,19 @@ class Hypercube:
         src: int = 0,
         dtype: DTypeLike = np.uint8,
         out: Array | None = None,
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> Array | Request[Array]:
         """Return (or fill `out` with) what the members hold, in member order: shape (groups, N * bytes / itemsize).
 
         Reads `bytes` per PE.
         """
-        return self._to_host("gather", mask, bytes, src, dtype, None, out, options)
+        return self._filled("gather", mask, wait, bytes=bytes, src=src, dtype=dtype, out=out, options=options)
 
+    @overload
+    def reduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_ReducedToHost]) -> Array: ...
+    @overload
+    def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ReducedToHost]) -> Request[Array]: ...
     def reduce(
         self,
         mask: str,
@@ -234,22 +308,34 @@ class Hypercube:
         dtype: DTypeLike,
         op: str = "sum",
         out: Array | None = None,
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> Array | Request[Array]:
         """Return (or fill `out` with) the element-wise reduction of every group: shape (groups, bytes / itemsize).
 
         Reads `bytes` per PE.
         """
-        return self._to_host("reduce", mask, bytes, src, dtype, op, out, options)
+        return self._filled("reduce", mask, wait, bytes=bytes, src=src, dtype=dtype, op=op, out=out, options=options)
 
+    @overload
+    def broadcast(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_FromHost]) -> Trace: ...
+    @overload
+    def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]: ...
     def broadcast(
-        self, mask: str, *, host: ArrayLike, bytes: int | None = None, dst: int = 0, **options: Unpack[Options]
-    ) -> Trace:
+        self,
+        mask: str,
+        *,
+        host: ArrayLike,
+        bytes: int | None = None,
+        dst: int = 0,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Trace | Request[Trace]:
         """Leave at every member its group's row of `host`, shape (groups, n).
 
         Writes n * itemsize bytes per PE (`bytes`, if given, must be that).
         """
-        return self.carry_out("broadcast", mask, bytes=bytes, dst=dst, host=host, options=options)[0]
+        return self._moved("broadcast", mask, wait, bytes=bytes, dst=dst, host=host, options=options)
 
     # ---- plans and limits
 
@@ -306,8 +392,49 @@ class Hypercube:
 
         What a collective does not use is ignored. Raises and costs as the method of that name.
         """
+        call = self._prepare(name, mask, bytes, src, dst, dtype, op, host, out, options)
+        return self._remember(Trace(**self._core.run(*call.arguments))), call.out
+
+    def _call(self, name: str, mask: str, wait: bool, **arguments: Any) -> Any:
+        """Return what the method of a collective returns: its trace or the host array it filled, or a request of it."""
+        if wait:
+            trace, filled = self.carry_out(name, mask, **arguments)
+            return trace if filled is None else filled
+        call = self._prepare(name, mask, **arguments)
+
+        def finish(trace: Trace) -> Trace | Array:
+            self._remember(trace)
+            return trace if call.out is None else call.out
+
+        request = Request(name, self._core.start(*call.arguments), finish)
+        self._pe_set._requests.add(request)
+        return request
+
+    def _moved(self, name: str, mask: str, wait: bool, **arguments: Any) -> Trace | Request[Trace]:
+        return cast("Trace | Request[Trace]", self._call(name, mask, wait, **arguments))
+
+    def _filled(self, name: str, mask: str, wait: bool, **arguments: Any) -> Array | Request[Array]:
+        return cast("Array | Request[Array]", self._call(name, mask, wait, **arguments))
+
+    def _remember(self, trace: Trace) -> Trace:
+        self.last_trace = trace
+        return trace
+
+    def _prepare(
+        self,
+        name: str,
+        mask: str,
+        bytes: int | None = None,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: str | None = None,
+        host: ArrayLike | None = None,
+        out: Array | None = None,
+        options: Options | None = None,
+    ) -> _Call:
         row = COLLECTIVES[name]
-        codes = option_codes(options)
+        codes = option_codes(options or {})
         groups = self.groups(mask)
         host_in = host_out = None
         if not row.at_pes_before:
@@ -315,35 +442,21 @@ class Hypercube:
             dtype = host_in.dtype
             if bytes is None:
                 bytes = _bytes_per_pe(host_in, row.blocks_before(groups.group_pes))
-        request = make_request(row, mask, 0 if bytes is None else bytes, src, dst, dtype, op)
+        bytes = as_integer("bytes", 0 if bytes is None else bytes)
+        request = make_request(row, mask, bytes, src, dst, dtype, op)
         if not row.at_pes_after:
             _core.plan_json(list(self._shape), request, codes, False)  # raises before memory is asked for
-            row_bytes = (bytes or 0) * row.blocks_after(groups.group_pes)
+            row_bytes = bytes * row.blocks_after(groups.group_pes)
             host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
-        trace = self._core.run(
-            request,
-            None if host_in is None else as_bytes(host_in),
-            None if host_out is None else as_bytes(host_out),
-            codes,
-        )
-        self.last_trace = Trace(**trace)
-        return self.last_trace, host_out
+        rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
+        return _Call((request, rows_in, rows_out, codes), host_out)
 
-    def _to_host(
-        self,
-        name: str,
-        mask: str,
-        size_bytes: int,
-        src: int,
-        dtype: DTypeLike,
-        op: str | None,
-        out: Array | None,
-        options: Options,
-    ) -> Array:
-        size_bytes = as_integer("bytes", size_bytes)
-        _, filled = self.carry_out(name, mask, bytes=size_bytes, src=src, dtype=dtype, op=op, out=out, options=options)
-        assert filled is not None
-        return filled
+
+class _Call(NamedTuple):
+    """What the core wants for a collective, and the host array that it fills, if any."""
+
+    arguments: tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]
+    out: Array | None
 
 
 def _bytes_per_pe(rows: Array, blocks: int) -> int:

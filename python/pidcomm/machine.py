@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from weakref import WeakSet
 
 from pidcomm import _core, sdk
 from pidcomm.arguments import MAX_COUNT, as_integer
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.programs import (
     LaunchReport,
     PathText,
@@ -25,6 +27,7 @@ from pidcomm.programs import (
 
 if TYPE_CHECKING:
     from pidcomm.hypercube import Hypercube
+    from pidcomm.requests import Request
 
 CHIPS = 8
 BANKS = 8
@@ -130,6 +133,7 @@ class PeSet:
     def __init__(self, core: _core.Set) -> None:
         self._core = core
         self._loads = 0
+        self._requests: WeakSet[Request[Any]] = WeakSet()  # non-blocking calls on the set
 
     @property
     def pes(self) -> int:
@@ -267,7 +271,8 @@ class PeSet:
     def free(self) -> None:
         """Give the PEs back, with the memory of their MRAM. Waits for running collectives.
 
-        Hypercubes of the set raise Error from then on. Freeing twice is allowed.
+        Hypercubes of the set raise Error from then on. Freeing twice is allowed. Raises Error while a `Request` has not
+        been waited for.
         """
         self._core.free()
 
@@ -278,7 +283,10 @@ class PeSet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Free the set."""
+        """Wait for what is under way and free the set."""
+        for request in list(self._requests):
+            with suppress(Error):
+                request.wait()
         self.free()
 
     def __repr__(self) -> str:

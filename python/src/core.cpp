@@ -184,8 +184,15 @@ class Allocation {
   Allocation &operator=(const Allocation &) = delete;
 
   void free() {
+    require_no_pending();
     if (is_freed_.exchange(true)) return;
     const std::unique_lock lock(mutex_);
+    try {
+      require_no_pending();  // a call may have been under way to the lock
+    } catch (...) {
+      is_freed_ = false;
+      throw;
+    }
     for (hypercube_manager *manager : managers_) pidcomm_hypercube_destroy(manager);
     managers_.clear();
     check_device(dpu_free(set_), "freeing the PE set");
@@ -210,6 +217,9 @@ class Allocation {
     pidcomm_hypercube_destroy(manager);
   }
 
+  /// Counts the non-blocking calls that have not been waited for.
+  std::atomic<uint32_t> &pending() { return pending_; }
+
   /// Held from preparing the buffers of a transfer until it has ended: a set has one list of them.
   std::mutex &transfers() const { return transfers_; }
 
@@ -223,6 +233,11 @@ class Allocation {
   }
 
  private:
+  void require_no_pending() const {
+    if (pending_ != 0)
+      throw StatusError(PIDCOMM_ERR_BUSY, "the PE set has non-blocking calls that have not been waited for: " + std::to_string(pending_) +
+                                              "; wait for their requests before you free it");
+  }
   void require_allocated() const {
     if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
   }
@@ -231,6 +246,76 @@ class Allocation {
   mutable std::mutex transfers_;
   std::vector<hypercube_manager *> managers_;
   std::atomic<bool> is_freed_ = false;
+  std::atomic<uint32_t> pending_ = 0;
+};
+
+/// A non-blocking call with the memory that it uses. Destroyed, it is waited for. Whoever makes it keeps its hypercube alive.
+class Pending {
+ public:
+  /// Nothing is under way before `start`.
+  Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
+      : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
+  ~Pending() {
+    if (is_over_) return;
+    const nb::gil_scoped_release released;
+    pidcomm_wait(&call_, nullptr);
+    --allocation_->pending();
+  }
+  Pending(const Pending &) = delete;
+  Pending &operator=(const Pending &) = delete;
+
+  void start(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options &options) {
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_irun(manager, &request, &options, &call_));
+      ++allocation_->pending();
+      is_over_ = false;
+    });
+  }
+
+  /// What was done; the second time as well.
+  nb::dict wait() {
+    {
+      const nb::gil_scoped_release released;
+      const std::scoped_lock lock(mutex_);
+      if (!is_over_) end(pidcomm_wait(&call_, &trace_));
+    }
+    return result();
+  }
+
+  std::optional<nb::dict> test() {
+    {
+      const nb::gil_scoped_release released;
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock.owns_lock()) return std::nullopt;  // another thread waits
+      int is_done = 0;
+      const int status = is_over_ ? status_ : pidcomm_test(&call_, &is_done, &trace_);
+      if (!is_over_ && !is_done && status == PIDCOMM_OK) return std::nullopt;
+      if (!is_over_) end(status);
+    }
+    return result();
+  }
+
+ private:
+  void end(int status) {
+    status_ = status;
+    sentence_ = pidcomm_last_error();
+    is_over_ = true;
+    --allocation_->pending();
+  }
+  nb::dict result() const {
+    if (status_ != PIDCOMM_OK) throw StatusError(status_, sentence_);
+    return dict_of(trace_);
+  }
+
+  std::shared_ptr<Allocation> allocation_;
+  std::mutex mutex_;
+  pidcomm_pending *call_ = nullptr;
+  bool is_over_ = true;
+  int status_ = PIDCOMM_OK;
+  std::string sentence_;
+  pidcomm_trace trace_ = {};
+  std::optional<Bytes> in_;
+  std::optional<MutableBytes> out_;
 };
 
 class Cube {
@@ -241,19 +326,22 @@ class Cube {
   Cube(const Cube &) = delete;
   Cube &operator=(const Cube &) = delete;
 
-  nb::dict run(Request request, std::optional<Bytes> host_in, std::optional<MutableBytes> host_out, OptionCodes codes) {
-    pidcomm_request value = request.value();
+  nb::dict run(const Request &request, const std::optional<Bytes> &host_in, const std::optional<MutableBytes> &host_out,
+               OptionCodes codes) {
+    const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
-    if (host_in) {
-      value.host = const_cast<uint8_t *>(host_in->data());
-      value.host_bytes = host_in->size();
-    } else if (host_out) {
-      value.host = host_out->data();
-      value.host_bytes = host_out->size();
-    }
     pidcomm_trace trace = {};
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_run(manager_, &value, &options, &trace)); });
     return dict_of(trace);
+  }
+
+  std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in, std::optional<MutableBytes> host_out,
+                                 OptionCodes codes) {
+    const pidcomm_request value = value_of(request, host_in, host_out);
+    const pidcomm_options options = options_of(codes);
+    auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
+    pending->start(manager_, value, options);
+    return pending;
   }
 
   std::vector<uint32_t> coords(uint32_t pe) const {
@@ -301,6 +389,18 @@ class Cube {
   }
 
  private:
+  static pidcomm_request value_of(const Request &request, const std::optional<Bytes> &host_in,
+                                  const std::optional<MutableBytes> &host_out) {
+    pidcomm_request value = request.value();
+    if (host_in) {
+      value.host = const_cast<uint8_t *>(host_in->data());
+      value.host_bytes = host_in->size();
+    } else if (host_out) {
+      value.host = host_out->data();
+      value.host_bytes = host_out->size();
+    }
+    return value;
+  }
   template <class Function>
   uint32_t index(const Function &function, const std::string &dims, uint32_t pe) const {
     uint32_t result = 0;
@@ -783,7 +883,11 @@ NB_MODULE(_core, m) {
       .def_prop_ro("pes", &Set::pes)
       .def_prop_ro("ranks", &Set::ranks);
 
+  nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
+
   nb::class_<Cube>(m, "Cube")
+      .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
+           nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
       .def("coords", &Cube::coords, "pe"_a)
       .def("group_of", &Cube::group_of, "dims"_a, "pe"_a)

@@ -91,7 +91,7 @@ def test_contiguous_arrays_are_not_copied(cube: pidcomm.Hypercube) -> None:
         (np.zeros((8, 31), np.int32), r"shape \(8, 31\).*needs \(8, 32\)"),
         (np.zeros((8, 32), np.int64), "dtype int64.*needs.*int32"),
         (np.zeros((8, 64), np.int32)[:, ::2], "C-contiguous"),
-        ([[0] * 32] * 8, "NumPy array, not list"),
+        ([[0] * 32] * 8, "CPU tensor, not list"),
     ],
 )
 def test_outputs_that_cannot_be_filled_are_errors(cube: pidcomm.Hypercube, out: Any, message: str) -> None:
@@ -133,3 +133,77 @@ def test_host_arrays_have_one_row_per_group(cube: pidcomm.Hypercube) -> None:
         cube.broadcast("10", host=np.zeros((8, 4), np.int32), bytes=24)
     with pytest.raises(pidcomm.ArgumentError, match=r"number of columns \(9\) divisible by 8"):
         cube.arrays.alltoall(np.zeros((64, 9), np.int64), "10")
+
+
+class Tensor:
+    """What a tensor library offers: DLPack and nothing else."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **how: Any) -> Any:
+        return self.array.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class TensorElsewhere(Tensor):
+    def __dlpack__(self, **how: Any) -> Any:
+        raise BufferError("this tensor is in the memory of another device")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+def test_tensors_are_read_and_filled_in_place(cube: pidcomm.Hypercube) -> None:
+    cube.write(Tensor(ROWS))  # type: ignore[arg-type]
+    memory = np.zeros((64, 4), np.int32)
+    got = cube.read(4, np.int32, out=Tensor(memory))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(memory, ROWS)
+    assert np.shares_memory(got, memory)
+
+
+def test_buffers_are_filled_in_place(cube: pidcomm.Hypercube) -> None:
+    cube.write(ROWS)
+    memory = bytearray(ROWS.nbytes)
+    cube.read(4, np.int32, out=memoryview(memory).cast("i", ROWS.shape))  # type: ignore[arg-type]
+    assert memory == ROWS.tobytes()
+
+
+def test_tensors_elsewhere_are_refused(cube: pidcomm.Hypercube) -> None:
+    for call in (lambda x: cube.write(x), lambda x: cube.read(4, np.int32, out=x)):
+        with pytest.raises(pidcomm.ArgumentError, match=r"(another device|device)"):
+            call(TensorElsewhere(ROWS))
+    with pytest.raises(pidcomm.ArgumentError, match="CPU tensor, not list"):
+        cube.read(4, np.int32, out=ROWS.tolist())  # type: ignore[arg-type]
+
+
+def test_torch_tensors(cube: pidcomm.Hypercube) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(64 * 4, dtype=torch.int32).reshape(64, 4)
+    filled = torch.zeros_like(tensor)
+    cube.write(tensor)
+    cube.read(4, np.int32, out=filled)
+    assert torch.equal(filled, tensor)
+    with pytest.raises(pidcomm.ArgumentError, match="grad"):
+        cube.write(torch.zeros((64, 4), requires_grad=True))
+
+
+def test_the_core_gets_the_memory_of_the_caller(cube: pidcomm.Hypercube, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    core = cube._core
+
+    class Spy:
+        def run(self, request: Any, host_in: Any, host_out: Any, codes: Any) -> Any:
+            seen.extend(rows for rows in (host_in, host_out) if rows is not None)
+            return core.run(request, host_in, host_out, codes)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(core, name)
+
+    monkeypatch.setattr(cube, "_core", Spy())
+    out = np.zeros_like(ROWS)
+    cube.write(ROWS)
+    cube.read(4, np.int32, out=out)
+    assert [np.shares_memory(rows, own) for rows, own in zip(seen, (ROWS, out), strict=True)] == [True, True]

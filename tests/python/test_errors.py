@@ -131,7 +131,7 @@ def test_a_shortage_of_pes_is_no_argument_error() -> None:
 
 def test_unknown_keywords_are_type_errors(cube: pidcomm.Hypercube) -> None:
     with pytest.raises(TypeError, match=r"'isas'.*technique, isa, threads, coherence"):
-        cube.alltoall("10", bytes=64, isas="avx2")  # type: ignore[call-arg]
+        cube.alltoall("10", bytes=64, isas="avx2")  # type: ignore[call-overload]
 
 
 def test_every_status_has_an_error_class() -> None:
