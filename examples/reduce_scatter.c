@@ -11,8 +11,10 @@ enum { kPes = 64, kWords = 2048, kMembers = 8, kBlockWords = kWords / kMembers }
 int main(void) {
   struct dpu_set_t dpu_set;
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
+  /* [call] */
   uint32_t axis_len[3] = {4, 8, 2};
   hypercube_manager *manager = init_hypercube_manager(dpu_set, 3, axis_len);
+  /* [end] */
   uint32_t *input = malloc(sizeof(uint32_t) * kPes * kWords);
   uint32_t *output = malloc(sizeof(uint32_t) * kPes * kBlockWords);
   if (manager == NULL || input == NULL || output == NULL) {
@@ -22,7 +24,9 @@ int main(void) {
   for (uint32_t i = 0; i < kPes * kWords; ++i) input[i] = i * 2654435761u;
 
   int status = pidcomm_write(manager, 0, sizeof(uint32_t) * kWords, input);
+  /* [call] */
   if (status == PIDCOMM_OK) status = pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM);
+  /* [end] */
   if (status == PIDCOMM_OK) status = pidcomm_read(manager, 0, sizeof(uint32_t) * kBlockWords, output);
   if (status != PIDCOMM_OK) {
     fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
