@@ -53,7 +53,7 @@ bench-reference: install
 
 # The documents as pages, in build/site; the excerpts in them are those of the files.
 docs: install
-	$(BIN)/python tools/site.py
+	$(BIN)/python tools/website.py
 
 # Writes the excerpts of files in the documents anew.
 snippets: install

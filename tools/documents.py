@@ -45,7 +45,7 @@ _NOT_OURS = {"build", "node_modules", "venv", "sdk"}
 
 
 class Block(NamedTuple):
-    """A fenced block: `line` is that of its first line of text, from 1; `marker` and `about` are of the comment above."""
+    """A fenced block: `line` is that of its first line of text, from 1; `marker` and `about` are of the line above."""
 
     line: int
     language: str

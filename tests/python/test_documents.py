@@ -82,7 +82,8 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
     path.write_text(
         "# A `b`: c\n\n[up](#a-b-c) [file](a.c) <a href='gone.md'>x</a>\n[far](http://a.b)\n[head](a.md#none)\n\n"
         "<!-- from: a.c#one -->\n```c\nold\n```\n\n```python\nx = 1\n```\n\n    indented\n\n```python\ny = x\n```\n\n"
-        "<!-- run with: 9=>1 --iters 1 -->\n```sh\nlong --to=9  # words\n```\n\n<!-- not run: no time -->\n```sh\nx\n```\n\n"
+        "<!-- run with: 9=>1 --iters 1 -->\n```sh\nlong --to=9  # words\n```\n\n"
+        "<!-- not run: no time -->\n```sh\nx\n```\n\n"
         "<!-- run by: a.c -->\n```sh\nint z;\nint a;\n```\n"
     )
     return Document(path)
