@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pidcomm
@@ -50,12 +50,12 @@ def attribute_texts(source: str) -> dict[str, str]:
 
 def python_names() -> tuple[list[Constant], list[Callable[..., Any]], list[type]]:
     """Return the public constants, functions and classes of the package."""
-    texts = {}
+    texts: dict[str, str] = {}
     for name in ("_core.pyi", "tables.py", "__init__.py"):
         texts |= attribute_texts((PACKAGE / name).read_text())
     values = {name: getattr(pidcomm, name) for name in pidcomm.__all__}
     classes = [value for value in values.values() if inspect.isclass(value)]
-    functions = [value for value in values.values() if inspect.isfunction(value)]
+    functions: list[Callable[..., Any]] = [value for value in values.values() if inspect.isfunction(value)]
     constants = [
         Constant(name, value, texts.get(name, ""))
         for name, value in values.items()
@@ -95,14 +95,15 @@ def members_of(cls: type) -> list[Member]:
 def signature_of(name: str, function: Callable[..., Any]) -> str:
     """Return a function's head, without `self`, on one line or one parameter a line."""
     signature = inspect.signature(function)
-    parts, stars = [], {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    parts: list[str] = []
     for parameter in signature.parameters.values():
         if parameter.name == "self":
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
             parts.append("*")
         kind = str(parameter.annotation).replace("Unpack[Options]", "Options")
-        text = f"{stars.get(parameter.kind, '')}{parameter.name}: {kind}"
+        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        text = f"{stars}{parameter.name}: {kind}"
         if parameter.default is not parameter.empty:
             default = parameter.default
             text += f" = np.{default.__name__}" if inspect.isclass(default) else f" = {default!r}"
@@ -157,7 +158,7 @@ def _entry(level: str, name: str, function: Callable[..., Any], text: str) -> li
     return [f"{level} {name}", "", "```python", signature_of(name.split(".")[-1], function), "```", "", text, ""]
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     cells = [head, tuple("---" for _ in head), *rows]
     return ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in cells] + [
         ""

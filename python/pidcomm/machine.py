@@ -306,5 +306,5 @@ def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str |
 
 
 def resident_bytes() -> int:
-    """Return how many bytes of emulated MRAM are backed by memory now, over all ranks. Never raises."""
+    """Return how many bytes of emulated MRAM are backed by memory now. Raises Error if the system does not tell."""
     return _core.resident_bytes()

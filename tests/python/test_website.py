@@ -70,11 +70,11 @@ def test_pages_load_and_link_to_files_of_the_site_only(pages: dict[Path, Page]) 
             if re.match(r"[a-z]+:", link) or link == "#":
                 continue
             name, _, anchor = unquote(link).partition("#")
-            target = (path.parent / name).resolve() if name else path
-            target = target / "index.html" if target.is_dir() else target
-            assert target.exists(), f"{path}: {link}"
-            if anchor and target in pages:
-                assert anchor in pages[target].anchors, f"{path}: {link}"
+            to = (path.parent / name).resolve() if name else path
+            to = to / "index.html" if to.is_dir() else to
+            assert to.exists(), f"{path}: {link}"
+            if anchor and to in pages:
+                assert anchor in pages[to].anchors, f"{path}: {link}"
 
 
 def test_styles_load_nothing_from_elsewhere(site: Path) -> None:
