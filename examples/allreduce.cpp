@@ -24,11 +24,13 @@ int main() try {
 
   // Bad input is an exception that names the values and the rule.
   bool is_refused = false;
+  /* [error] */
   try {
     cube.alltoall("11", 1000, 0, 1 << 20, PIDCOMM_FLOAT32);
   } catch (const pidcomm::Error &error) {
     is_refused = error.status() == PIDCOMM_ERR_SIZE;
   }
+  /* [end] */
   std::printf("%d passed, %d failed\n", (wrong == 0) + is_refused, (wrong != 0) + !is_refused);
   return wrong == 0 && is_refused ? 0 : 1;
 } catch (const pidcomm::Error &error) {

@@ -28,10 +28,12 @@ int main(void) {
   if (status == PIDCOMM_OK) status = pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM);
   /* [end] */
   if (status == PIDCOMM_OK) status = pidcomm_read(manager, 0, sizeof(uint32_t) * kBlockWords, output);
+  /* [error] */
   if (status != PIDCOMM_OK) {
     fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
     return EXIT_FAILURE;
   }
+  /* [end] */
 
   uint32_t wrong = 0;
   for (uint32_t pe = 0; pe < kPes; ++pe) {

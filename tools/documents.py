@@ -5,7 +5,7 @@ Every fenced block of a document is one of (the marker is the line before the fe
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
     ```c, ```cpp   <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file; also for the two above
-    ```text        output, tables, formulas: not checked
+    ```text        output, tables, formulas: not checked, unless <!-- printed by: python --> (or sh): the document's blocks print it
     any            <!-- run by: PATH -->: a test's file, which contains every line of the block
     ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
     any            <!-- not run: REASON -->: it cannot run here
@@ -32,7 +32,7 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
-MARKERS = ("from", "run by", "run with", "not run")
+MARKERS = ("from", "run by", "run with", "printed by", "not run")
 # What a reason not to run a block must name: one of the things that the machines of the tests lack.
 LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources")
 
@@ -158,6 +158,10 @@ class Document:
                 lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
         return "\n".join(lines) + "\n" if lines else ""
 
+    def printed(self, language: str) -> list[str]:
+        """Return the blocks that the blocks of a language print."""
+        return [block.text for block in self.blocks if (block.marker, block.about) == ("printed by", language)]
+
     def cut_commands(self) -> list[str]:
         """Return the commands of blocks that say how to make them short, made short."""
         cut = []
@@ -250,6 +254,9 @@ def _problem(block: Block) -> str:
         return f"{block.about} does not run `{missing[0]}`" if missing else ""
     if block.marker == "not run":
         return "" if any(word in block.about for word in LACKING) else f"the reason names none of {', '.join(LACKING)}"
+    if block.marker == "printed by":
+        is_right = block.language == "text" and block.about in ("sh", "python")
+        return "" if is_right else "only text is printed, by sh or python"
     if block.marker == "run with":
         return "" if block.language == "sh" else "only sh blocks run with more arguments"
     if block.language not in ("sh", "python", "text"):

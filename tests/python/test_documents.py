@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pidcomm
 import pytest
 from documents import ROOT, Block, Document, documents, region, slug_of
 
@@ -20,8 +21,8 @@ def named(wanted: list[Document]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("document", wanted, ids=[document.name for document in wanted])
 
 
-def run_in_a_copy(command: list[str], folder: Path) -> None:
-    """Run a command in a folder that has what commands of the documents refer to."""
+def run_in_a_copy(command: list[str], folder: Path) -> str:
+    """Run a command in a folder that has what commands of the documents refer to; return what it printed."""
     for name in ("examples", "bench/reference"):
         shutil.copytree(ROOT / name, folder / name)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -37,6 +38,7 @@ def run_in_a_copy(command: list[str], folder: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, f"{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
+    return result.stdout
 
 
 @named(DOCUMENTS)
@@ -54,20 +56,27 @@ def test_commands_run(document: Document, tmp_path: Path) -> None:
     script = tmp_path / "script.sh"
     script.write_text(document.script("sh"))
     (tmp_path / "work").mkdir()
-    run_in_a_copy(["bash", "-e", str(script)], tmp_path / "work")
+    output = run_in_a_copy(["bash", "-e", str(script)], tmp_path / "work")
+    assert not [text for text in document.printed("sh") if text not in output], output
 
 
 @named([document for document in DOCUMENTS if document.script("python")])
 def test_python_runs(document: Document, tmp_path: Path) -> None:
     # Lines are where they are in the document, so a traceback names the document's line.
     run = f"import sys; exec(compile(sys.argv[1], {str(document.path)!r}, 'exec'), {{'__name__': '__main__'}})"
-    run_in_a_copy([sys.executable, "-c", run, document.script("python")], tmp_path)
+    output = run_in_a_copy([sys.executable, "-c", run, document.script("python")], tmp_path)
+    assert not [text for text in document.printed("python") if text not in output], output
 
 
 @named([document for document in DOCUMENTS if document.cut_commands()])
 def test_long_commands_run_when_they_are_cut(document: Document, tmp_path: Path) -> None:
     script = "set -x\n" + "\n".join(document.cut_commands())
     run_in_a_copy(["bash", "-e", "-c", script], tmp_path)
+
+
+def test_every_status_and_its_meaning_is_explained() -> None:
+    text = (ROOT / "docs/errors.md").read_text()
+    assert not [status for status in pidcomm.STATUSES if status != "OK" and f"| `{status}` | " not in text]
 
 
 # ---- the rule itself

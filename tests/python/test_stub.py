@@ -49,7 +49,7 @@ def in_the_module() -> dict[str, str]:
 
     def visit(owner: Any, prefix: str) -> None:
         for name, value in vars(owner).items():
-            getter = value.fget if isinstance(value, property) else value
+            getter: Any = value.fget if isinstance(value, property) else value
             if hasattr(getter, "__nb_signature__"):
                 ((signature, *_),) = getter.__nb_signature__
                 signature = re.sub(r"ndarray\[[^\]]*\]", "array", signature[signature.index("(") :])
