@@ -5,7 +5,7 @@ Every fenced block of a document is one of (the marker is the line before the fe
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
     ```c, ```cpp   <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file; also for the two above
-    ```text        output, tables, formulas: not checked, unless <!-- printed by: python --> (or sh): the document's blocks print it
+    ```text        output, tables, formulas: not checked, but with <!-- printed by: python --> (or sh) those blocks print it
     any            <!-- run by: PATH -->: a test's file, which contains every line of the block
     ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
     any            <!-- not run: REASON -->: it cannot run here
@@ -33,8 +33,8 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
 MARKERS = ("from", "run by", "run with", "printed by", "not run")
-# What a reason not to run a block must name: one of the things that the machines of the tests lack.
-LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources")
+# What a reason not to run a block must name: one of the things that the tests lack.
+LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
 
 _MARKER = re.compile(rf"<!-- ({'|'.join(MARKERS)}): (.*?) -->\s*")
 _REGION = re.compile(r"\s*(?:/\*|//|#) \[(\w+)\](?: \*/)?\s*")
