@@ -4,8 +4,8 @@ Every fenced block of a document is one of (the marker is the line before the fe
 
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
-    ```c, ```cpp   <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file; also for the two above
-    ```text        output, tables, formulas: not checked, but with <!-- printed by: python --> (or sh) those blocks print it
+    any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs; C and C++ are
+    ```text        output, tables, formulas; or <!-- printed by: python --> (or sh): those blocks print it
     any            <!-- run by: PATH -->: a test's file, which contains every line of the block
     ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
     any            <!-- not run: REASON -->: it cannot run here
@@ -154,7 +154,7 @@ class Document:
         """Return the blocks of a language that the tests run, each line where it is in the document."""
         lines: list[str] = []
         for block in self.blocks:
-            if block.language == language and block.marker in ("", "from"):
+            if block.language == language and not block.marker:
                 lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
         return "\n".join(lines) + "\n" if lines else ""
 

@@ -51,7 +51,7 @@ NAVIGATION: dict[str, list[str]] = {
     "Inside": ["docs/hardware.md", "docs/architecture.md", "docs/adding.md", "CONTRIBUTING.md", "CHANGELOG.md"],
 }
 
-_LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+_LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)\s#]+)((?:#[^)\s]*)?(?:\)|$))")
 _LEXERS = {
     ".c": "c",
     ".h": "c",

@@ -88,6 +88,26 @@ def test_a_link_to_a_source_file_leads_to_a_page_that_shows_it(site: Path) -> No
     assert "pidcomm_reduce_scatter(manager" in shown
 
 
+def test_links_of_every_form_lead_to_shown_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("website", "documents"):
+        monkeypatch.setattr(f"{module}.ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("a.c", "docs/b.c", "docs/page.md"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "docs/x.md").write_text(
+        "[a](../a.c) [b](b.c#l1) [page](page.md#h) [far](https://x.y/a.c)\n\n[c][]\n\n[c]: ../a.c\n\n```text\n[d](b.c)\n```\n"
+    )
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    website.write_pages(pages)
+    text = (pages / "docs/x.md").read_text()
+    assert text.startswith(
+        "[a](../files/a.c.md) [b](../files/docs/b.c.md#l1) [page](page.md#h) [far](https://x.y/a.c)\n"
+    )
+    assert "[c]: ../files/a.c.md\n" in text
+    assert "[d](b.c)" in text
+
+
 def test_the_search_index_has_the_words_of_the_pages(site: Path) -> None:
     script = (site / "search/search_index.js").read_text()
     assert script.startswith("var search_index = {")
