@@ -4,7 +4,7 @@ Every fenced block of a document is one of (the marker is the line before the fe
 
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
-    any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs; C and C++ are
+    any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs
     ```text        output, tables, formulas; or <!-- printed by: python --> (or sh): those blocks print it
     any            <!-- run by: PATH -->: a test's file, which contains every line of the block
     ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
