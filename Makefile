@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g -O1
 
-.PHONY: demo test test-native test-sanitizers test-python bench-reference install format lint clean
+.PHONY: demo test test-native test-sanitizers test-python bench-reference docs snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm demo
@@ -51,16 +51,24 @@ bench-reference: install
 	mkdir -p bench/reference
 	grep '^pidcomm bench ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
 
+# The documents as pages, in build/site; the excerpts in them are those of the files.
+docs: install
+	$(BIN)/python tools/website.py
+
+# Writes the excerpts of files in the documents anew.
+snippets: install
+	$(BIN)/python tools/documents.py
+
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
-	$(BIN)/ruff format python tests emulator
+	$(BIN)/ruff format python tests emulator tools
 
 lint: $(VENV)/tools
 	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
-	$(BIN)/ruff check python tests emulator
-	$(BIN)/ruff format --check python tests emulator
+	$(BIN)/ruff check python tests emulator tools
+	$(BIN)/ruff format --check python tests emulator tools
 	$(BIN)/mypy
 	cd emulator/pe/compile && $(BIN)/mypy --config-file ../../../pyproject.toml *.py
 

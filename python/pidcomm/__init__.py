@@ -24,6 +24,7 @@ from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STAT
 from pidcomm.trace import Trace
 
 __version__ = _version()
+"""Version of the library, as "major.minor.patch"."""
 
 __all__ = [
     "COHERENCES",

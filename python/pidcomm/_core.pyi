@@ -11,7 +11,9 @@ OptionCodes: TypeAlias = tuple[int, int, int, int, int]
 SymbolPlace: TypeAlias = tuple[int, int]
 
 MRAM_BYTES: int
+"""Bytes of MRAM that every PE has: 64 MiB."""
 PES_PER_RANK: int
+"""PEs of a rank without disabled ones: 64."""
 MAX_RANKS: int
 CYCLES_PER_SECOND: float
 HEAP_NAME: str

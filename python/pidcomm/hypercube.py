@@ -91,6 +91,8 @@ class Hypercube:
 
     Every method raises `ArgumentError` before anything moves if an argument breaks a rule, and `Error` if the set is
     freed or a device fails. Calls release the GIL; those on one hypercube are serialised.
+
+    Source of the hypercube and its collectives: PID-Comm (ISCA 2024), section IV.
     """
 
     def __init__(self, pe_set: PeSet, core_set: _core.Set, lengths: tuple[int, ...]) -> None:
@@ -129,15 +131,15 @@ class Hypercube:
     # ---- who talks to whom
 
     def coords(self, pe: int) -> tuple[int, ...]:
-        """Return the coordinates of a PE, x first. Raises ArgumentError if there is no such PE."""
+        """Return the coordinates of the PE with number pe, x first. Raises ArgumentError if there is none."""
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
     def group_of(self, pe: int, mask: str) -> int:
-        """Return the group of a PE under an axis mask: its row in host arrays."""
+        """Return the group of the PE with number pe under an axis mask: its row in host arrays."""
         return self._core.group_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
 
     def member_of(self, pe: int, mask: str) -> int:
-        """Return the member index of a PE in its group under an axis mask."""
+        """Return the member index of the PE with number pe in its group under an axis mask."""
         return self._core.member_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
 
     def groups(self, mask: str) -> Groups:
@@ -340,7 +342,7 @@ class Hypercube:
     # ---- plans and limits
 
     def plan(self, collective: str, mask: str, *, bytes: int, **arguments: Any) -> dict[str, Any]:
-        """Return what a collective would do here; see `pidcomm.plan`."""
+        """Return what a collective would do here; arguments are those of `pidcomm.plan`. Moves nothing."""
         return plan(collective, self._shape, mask, bytes=bytes, **arguments)
 
     def stream_limit(
@@ -353,10 +355,10 @@ class Hypercube:
         stream: str = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
-        """Time a streaming pass that reads and writes so many bytes of every PE and does nothing else.
+        """Time a streaming pass that does nothing but read bytes_read and write bytes_written bytes of every PE.
 
-        Overwrites the window at `dst`. stream: the order in which memory is visited, a name of ``pidcomm.STREAMS``.
-        Returns (seconds, bytes read plus written over all PEs).
+        Reads the window at `src` and overwrites that at `dst`. stream: the order in which memory is visited, a name of
+        ``pidcomm.STREAMS``. Returns (seconds, bytes read plus written over all PEs).
         """
         return self._core.stream_limit(
             row_of(STREAMS, "stream", stream, "ERR_OPTION").code,
@@ -368,7 +370,10 @@ class Hypercube:
         )
 
     def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float:
-        """Return the seconds of one plain dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`."""
+        """Return the seconds of one plain dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`.
+
+        to_pes: the direction; False fills rows.
+        """
         rows = output_rows(rows, (self.pes, rows.shape[-1]), np.uint8)
         return self._core.push_xfer(to_pes, as_integer("offset", offset), as_bytes(rows))
 

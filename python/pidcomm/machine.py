@@ -40,10 +40,11 @@ FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # as dpuemu.h has th
 class Machine:
     """Describe the emulated machine: 64 PEs per rank, 64 MiB of MRAM per PE.
 
-    threads, flush: of the emulated SDK's own transfers; they flush lines before and after they load them, as the SDK
-    does on DIMMs (True), before only ("once"), or not (False). hugepages: whether MRAM is backed by transparent huge
-    pages. strict: whether the pages of a rank that its PEs own are inaccessible to the host, and what a PE's hardware
-    masks silently is a fault. patience_seconds: how long a tasklet may compute without a call of the runtime.
+    ranks: at most 40, over channels with ranks_per_channel each. threads, flush: of the emulated SDK's own transfers;
+    they flush lines before and after they load them, as the SDK does on DIMMs (True), before only ("once"), or not
+    (False). hugepages: whether MRAM is backed by transparent huge pages. strict: whether the pages of a rank that its
+    PEs own are inaccessible to the host, and what a PE's hardware masks silently is a fault. patience_seconds: how long
+    a tasklet may compute without a call of the runtime.
     """
 
     ranks: int
@@ -70,8 +71,9 @@ def machine(
 ) -> Machine:
     """Replace the emulated machine, and return it; without arguments only return it.
 
-    What is None takes its default (or that of the DPUEMU_ environment variables), whatever it was before. ``disabled``
-    lists PEs that do not work as (rank, chip, bank).
+    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds: as in `Machine`. What is
+    None takes its default (or that of the DPUEMU_ environment variables), whatever it was before. disabled: PEs that
+    the machine lacks, as (rank, chip, bank).
 
     Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM is backed
     when it is first used.
@@ -229,7 +231,7 @@ class PeSet:
         return LaunchReport(**self._core.report())
 
     def symbol(self, name: str) -> Symbol:
-        """Return a variable of the loaded program, to be written and read as arrays.
+        """Return the variable called name of the loaded program, to be written and read as arrays.
 
         ``"__sys_used_mram_end"`` is the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if no
         program is loaded.
@@ -244,9 +246,9 @@ class PeSet:
         return [self.log(pe) for pe in range(self.pes)]
 
     def log(self, pe: int) -> str:
-        """Return what one PE has printed since its log was last read. A log that was full comes with a RuntimeWarning.
+        """Return what PE number pe has printed since its log was last read.
 
-        Raises ArgumentError if there is no such PE, else as `logs`.
+        A log that was full comes with a RuntimeWarning. Raises ArgumentError if there is no such PE, else as `logs`.
         """
         text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
         if is_cut:
@@ -312,5 +314,5 @@ def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str |
 
 
 def resident_bytes() -> int:
-    """Return how many bytes of emulated MRAM are backed by memory now."""
+    """Return how many bytes of emulated MRAM are backed by memory now. Raises Error if the system does not tell."""
     return _core.resident_bytes()

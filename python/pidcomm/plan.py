@@ -50,7 +50,8 @@ def plan(
 ) -> dict[str, Any]:
     """Return what a collective would do on PEs arranged as `shape`: its loop nests, strides and bytes.
 
-    Arguments are those of the methods of `Hypercube`; `op` counts for reductions only. expand: list every step, too.
+    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and options are as in the
+    methods of `Hypercube`; op counts for reductions only. expand: list every step, too.
 
     Raises ArgumentError exactly where the collective would (host arrays apart). Moves nothing.
     """

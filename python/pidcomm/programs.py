@@ -26,9 +26,10 @@ class LaunchReport:
     """Tell what the PEs of a set did in their last launch.
 
     Exact: ``pes`` that ran and ``faulted_pes`` of them; DMA between MRAM (64 MiB) and WRAM, ``dma_reads`` to WRAM and
-    ``dma_writes`` to MRAM with their bytes; what the hardware does without a word, ``masked_addresses`` (the low three
-    bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and ``wrapped_addresses`` (on from the end of
-    MRAM at its start); ``direct_pages`` of 4 KiB that were reached by dereferencing pointers to MRAM.
+    ``dma_writes`` to MRAM with their ``dma_read_bytes`` and ``dma_write_bytes``; what the hardware does without a word,
+    ``masked_addresses`` (the low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and
+    ``wrapped_addresses`` (on from the end of MRAM at its start); ``direct_pages`` of 4 KiB that were reached by
+    dereferencing pointers to MRAM.
 
     Modelled, from the x86-64 code that runs in place of the DPU's: ``instructions`` of all tasklets, ``cycles_max`` of
     the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.

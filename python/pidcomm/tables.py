@@ -79,11 +79,20 @@ class Isa(Choice):
 
 _rows = _core.tables()
 COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
+"""The eight collectives, by name."""
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
+"""Element types, by the name that NumPy has for them."""
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
+"""Operators of reductions, by name: all for integers, those but and, or, xor for floats."""
 TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
+"""Ways to carry out a collective, by name. Source: tile is our own, those with pr are of the PID-Comm paper."""
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
+"""Instruction sets of the host pass, by name; `is_available` says which this machine can run."""
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
+"""Coherence policies, by name: whether lines are flushed from the caches before they are loaded, as DIMMs need."""
 STREAMS = {row[0]: Choice(*row) for row in _rows["streams"]}
+"""Orders in which `Hypercube.stream_limit` visits memory, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
+"""What each status of `Error.status` means, by name."""
 DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.rank).name
+"""Name of the instruction set that is used unless told otherwise: the best that this machine runs."""

@@ -1,0 +1,69 @@
+"""The types of the extension module are those of the compiled one.
+
+mypy's stubtest knows nothing of nanobind's functions, so their signatures, which nanobind keeps, are compared here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from documents import ROOT
+from pidcomm import _core
+
+STUB = (ROOT / "python/pidcomm/_core.pyi").read_text()
+
+
+def in_the_stub() -> dict[str, str]:
+    """Return a signature, or the type of a constant, for every name that the stub declares."""
+    aliases = {"Sequence": "collections.abc.Sequence"}
+    found = {}
+
+    def text(annotation: ast.expr | None) -> str:
+        words = "" if annotation is None else ast.unparse(annotation)
+        for alias, meaning in aliases.items():
+            words = re.sub(rf"\b{alias}\b", meaning, words)
+        return re.sub(r"\bdict\[[^\]]*\]+$", "dict", words.replace("oracle.", ""))
+
+    def visit(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                visit(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.FunctionDef):
+                arguments = [a.arg + (f": {text(a.annotation)}" if a.annotation else "") for a in node.args.args]
+                found[prefix + node.name] = f"({', '.join(arguments)}) -> {text(node.returns)}"
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                if ast.unparse(node.annotation) == "TypeAlias":
+                    aliases[node.target.id] = "array" if node.target.id == "_Bytes" else text(node.value)
+                else:
+                    found[prefix + node.target.id] = text(node.annotation)
+
+    visit(ast.parse(STUB).body, "")
+    return found
+
+
+def in_the_module() -> dict[str, str]:
+    """Return the same for every public name of the compiled module."""
+    found = {}
+
+    def visit(owner: Any, prefix: str) -> None:
+        for name, value in vars(owner).items():
+            getter: Any = value.fget if isinstance(value, property) else value
+            if hasattr(getter, "__nb_signature__"):
+                ((signature, *_),) = getter.__nb_signature__
+                signature = re.sub(r"ndarray\[[^\]]*\]", "array", signature[signature.index("(") :])
+                found[prefix + name] = re.sub(r"pidcomm\._core\.(oracle\.)?", "", signature)
+            elif not name.startswith("_"):
+                if isinstance(value, type) or type(value).__name__ == "module":
+                    visit(value, f"{prefix}{name}.")
+                else:
+                    found[prefix + name] = type(value).__name__
+
+    visit(_core, "")
+    return found
+
+
+def test_the_stub_declares_what_the_module_has() -> None:
+    assert len(in_the_module()) > 40
+    assert in_the_stub() == in_the_module()

@@ -1,0 +1,293 @@
+"""Documents: what their code blocks and links are, and whether they are in order.
+
+Every fenced block of a document is one of (the marker is the line before the fence):
+
+    ```sh          commands; a test runs a document's blocks in order, as one script
+    ```python      a test runs a document's blocks in order, as one script
+    any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs
+    ```text        output, tables, formulas; or <!-- printed by: python --> (or sh): those blocks print it
+    any            <!-- run by: PATH -->: a test's file, which contains every line of the block
+    ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
+    any            <!-- not run: REASON -->: it cannot run here
+
+python tools/documents.py           writes the excerpts anew
+python tools/documents.py --check   tells what is wrong, and lists the blocks that are not run
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).resolve().parent.parent
+LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
+MARKERS = ("from", "run by", "run with", "printed by", "not run")
+# What a reason not to run a block must name: one of the things that the tests lack.
+LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
+
+_MARKER = re.compile(rf"<!-- ({'|'.join(MARKERS)}): (.*?) -->\s*")
+_REGION = re.compile(r"\s*(?:/\*|//|#) \[(\w+)\](?: \*/)?\s*")
+_COMMENT = re.compile(r"(^|\s+)#( .*)?$")
+_HTML_LINK = re.compile(r"""<(?:a|img)\b[^>]*?\b(?:href|src)=["']([^"']*)["']""")
+_HTML_ID = re.compile(r"""<[^>]*\b(?:id|name)=["']([^"']*)["']""")
+_NOT_OURS = {"build", "node_modules", "venv", "sdk"}
+
+
+class Block(NamedTuple):
+    """A fenced block: `line` is that of its first line of text, from 1; `marker` and `about` are of the line above."""
+
+    line: int
+    language: str
+    text: str
+    marker: str
+    about: str
+
+    @property
+    def commands(self) -> list[str]:
+        """Its lines without comments."""
+        lines = (_COMMENT.sub("", line).strip() for line in self.text.splitlines())
+        return [line for line in lines if line]
+
+
+class Link(NamedTuple):
+    """A link or picture: where it stands, and its target."""
+
+    line: int
+    target: str
+
+
+class Region(NamedTuple):
+    """A file, and the part of it: none is the whole file."""
+
+    path: Path
+    name: str
+
+    def read(self) -> str:
+        """Return the text, a region's pieces one after another, without common indentation.
+
+        Raises ValueError if there is no such file or region, or if it does not end.
+        """
+        if not self.path.is_file():
+            raise ValueError(f"there is no file {self.path.relative_to(ROOT)}")
+        lines = self.path.read_text().splitlines()
+        if not self.name:
+            kept = [line for line in lines if not _REGION.fullmatch(line)]
+            return "\n".join(kept).strip("\n") + "\n"
+        kept, inside, is_found = [], False, False
+        for line in lines:
+            if mark := _REGION.fullmatch(line):
+                inside = mark[1] == self.name or (inside and mark[1] != "end")
+                is_found |= inside
+            elif inside:
+                kept.append(line)
+        if not is_found or inside:
+            raise ValueError(f"{self.path.relative_to(ROOT)} has no region [{self.name}] that ends")
+        return textwrap.dedent("\n".join(kept)).strip("\n") + "\n"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its path from the root."""
+        return self.path.relative_to(ROOT).as_posix()
+
+    @cached_property
+    def _tokens(self) -> list[Token]:
+        return MarkdownIt("commonmark").enable("table").parse(self.path.read_text())
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """Its fenced and indented blocks; an indented one has no language."""
+        blocks = []
+        for before, token in zip([None, *self._tokens], self._tokens, strict=False):
+            if token.type not in ("fence", "code_block") or token.map is None:
+                continue
+            comment = None
+            if before is not None and before.type == "html_block" and before.map and before.map[1] == token.map[0]:
+                comment = _MARKER.fullmatch(before.content.splitlines()[-1])
+            line = token.map[0] + (2 if token.type == "fence" else 1)
+            blocks.append(Block(line, token.info.strip(), token.content, *(comment.groups() if comment else ("", ""))))
+        return blocks
+
+    @cached_property
+    def anchors(self) -> set[str]:
+        """What a link can point to: its headings as repository viewers name them, and ids."""
+        found: dict[str, int] = {}
+        names = set()
+        for before, token in zip([None, *self._tokens], self._tokens, strict=False):
+            if before is not None and before.type == "heading_open":
+                slug = slug_of(_plain_text(token))
+                names.add(f"{slug}-{found[slug]}" if slug in found else slug)
+                found[slug] = found.get(slug, 0) + 1
+        return names | set(_HTML_ID.findall(self.path.read_text()))
+
+    @cached_property
+    def links(self) -> list[Link]:
+        """Its links and pictures, those in HTML, too."""
+        found = []
+        for token in self._tokens:
+            line = token.map[0] + 1 if token.map else 0
+            for child in (token, *(token.children or ())):
+                if child.type in ("link_open", "image"):
+                    found.append(Link(line, unquote(str(child.attrGet("href") or child.attrGet("src") or ""))))
+                elif child.type in ("html_block", "html_inline"):
+                    found += [Link(line, target) for target in _HTML_LINK.findall(child.content)]
+        return found
+
+    def script(self, language: str) -> str:
+        """Return the blocks of a language that the tests run, each line where it is in the document."""
+        lines: list[str] = []
+        for block in self.blocks:
+            if block.language == language and not block.marker:
+                lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+        return "\n".join(lines) + "\n" if lines else ""
+
+    def printed(self, language: str) -> list[str]:
+        """Return the blocks that the blocks of a language print."""
+        return [block.text for block in self.blocks if (block.marker, block.about) == ("printed by", language)]
+
+    def cut_commands(self) -> list[str]:
+        """Return the commands of blocks that say how to make them short, made short."""
+        cut = []
+        for block in self.blocks:
+            if block.marker != "run with":
+                continue
+            changes = [tuple(word.split("=>")) for word in block.about.split() if "=>" in word]
+            added = " ".join(word for word in block.about.split() if "=>" not in word)
+            for command in block.commands:
+                for old, new in changes:
+                    command = command.replace(old, new)
+                cut.append(f"{command} {added}".rstrip())
+        return cut
+
+    def with_excerpts(self) -> str:
+        """Return its text with every excerpt as its file has it. Raises ValueError if one is not to be found."""
+        lines = self.path.read_text().splitlines()
+        for block in reversed(self.blocks):
+            if block.marker == "from":
+                start = block.line - 1
+                lines[start : start + len(block.text.splitlines())] = region(block.about).read().splitlines()
+        return "\n".join(lines) + "\n"
+
+    def wrong_blocks(self) -> Iterator[str]:
+        """Say which blocks break the rule at the top of this file."""
+        for block in self.blocks:
+            if problem := _problem(block):
+                yield f"{self.name}:{block.line}: {problem}"
+
+    def wrong_links(self) -> Iterator[str]:
+        """Say which links lead nowhere. Those to other machines must be https; they are not followed."""
+        for link in self.links:
+            if problem := self._link_problem(link.target):
+                yield f"{self.name}:{link.line}: {link.target}: {problem}"
+
+    def _link_problem(self, target: str) -> str:
+        if re.match(r"[a-z][a-z0-9+.-]*:", target):
+            return "" if target.startswith("https://") else "links to other machines are https"
+        path_text, _, anchor = target.partition("#")
+        path = Path(os.path.normpath(self.path.parent / path_text)) if path_text else self.path
+        if path_text.startswith("/") or not path.is_relative_to(ROOT):
+            return "links are relative and stay in the project"
+        if not path.exists():
+            return "there is no such file"
+        if anchor and (path.suffix != ".md" or anchor not in Document(path).anchors):
+            return "there is no such heading"
+        return ""
+
+
+def documents() -> list[Document]:
+    """Return all documents of the project: every Markdown file that is not in a folder of builds or tools."""
+    paths = []
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")) and name not in _NOT_OURS)
+        paths += [Path(folder, name) for name in sorted(files) if name.endswith(".md")]
+    return [Document(path) for path in paths]
+
+
+def slug_of(heading: str, separator: str = "-") -> str:
+    """Return the anchor of a heading, as repository viewers make it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
+
+
+def region(about: str) -> Region:
+    """Return what PATH or PATH#REGION names."""
+    path, _, name = about.partition("#")
+    return Region(ROOT / path, name)
+
+
+def _plain_text(token: Token) -> str:
+    return "".join(c.content for c in token.children or () if c.type in ("text", "code_inline"))
+
+
+def _problem(block: Block) -> str:
+    """Return what is wrong with a block, or an empty text."""
+    if block.language not in LANGUAGES:
+        return f"language {block.language!r} is none of {', '.join(LANGUAGES)}"
+    if block.marker == "from":
+        try:
+            text = region(block.about).read()
+        except ValueError as error:
+            return str(error)
+        return "" if block.text == text else f"the excerpt differs from {block.about}: run `make snippets`"
+    if block.marker == "run by":
+        path = ROOT / block.about
+        if not path.is_file():
+            return f"there is no file {block.about}"
+        text = path.read_text()
+        missing = [command for command in block.commands if command not in text]
+        return f"{block.about} does not run `{missing[0]}`" if missing else ""
+    if block.marker == "not run":
+        return "" if any(word in block.about for word in LACKING) else f"the reason names none of {', '.join(LACKING)}"
+    if block.marker == "printed by":
+        is_right = block.language == "text" and block.about in ("sh", "python")
+        return "" if is_right else "only text is printed, by sh or python"
+    if block.marker == "run with":
+        return "" if block.language == "sh" else "only sh blocks run with more arguments"
+    if block.language not in ("sh", "python", "text"):
+        return f"a block of {block.language} needs a marker, such as <!-- from: PATH#REGION -->"
+    return ""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the excerpts anew, or check all documents."""
+    if arguments not in ([], ["--check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    problems: list[str] = []
+    for document in documents():
+        if arguments:
+            problems += [*document.wrong_blocks(), *document.wrong_links()]
+            for block in document.blocks:
+                if block.marker == "not run":
+                    print(f"{document.name}:{block.line}: not run: {block.about}")
+            continue
+        try:
+            text = document.with_excerpts()
+        except ValueError as error:
+            problems.append(f"{document.name}: {error}")
+            continue
+        if text != document.path.read_text():
+            document.path.write_text(text)
+            print(f"{document.name}: excerpts written")
+    print("\n".join(problems), end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
