@@ -7,7 +7,8 @@ cannot say what the library does not do. Equal versions of Matplotlib give equal
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.text import Text
 
-matplotlib.rcParams.update(
-    {"font.family": "DejaVu Sans", "font.size": 9, "svg.hashsalt": "pidcomm", "svg.fonttype": "path"}
-)
+STYLE = {"font.family": "DejaVu Sans", "font.size": 9, "svg.hashsalt": "pidcomm", "svg.fonttype": "path"}
 FOLDER = Path(__file__).parent / "drawings"
 
 # Light to dark, so that they differ in grey, too.
@@ -78,6 +77,15 @@ def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **styl
     ax.add_patch(
         FancyArrowPatch(start, end, **{"arrowstyle": "-|>", "mutation_scale": 11, "color": INK, "lw": 1.1, **style})
     )
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Make and save drawings with our settings, whatever those of the user or of the process are."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
 
 
 def rank() -> Drawing:
@@ -305,8 +313,9 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
 def main(folder: Path = FOLDER) -> None:
     """Write every drawing to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in DRAWINGS.items():
-        draw().figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    with style():
+        for name, draw in DRAWINGS.items():
+            draw().figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

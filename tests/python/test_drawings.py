@@ -41,11 +41,12 @@ def test_the_script_makes_exactly_the_committed_drawings(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", SCRIPT.DRAWINGS)
 def test_labels_do_not_overlap_and_lie_inside_their_boxes(name: str) -> None:
-    drawing = SCRIPT.DRAWINGS[name]()
-    canvas: Any = FigureCanvasAgg(drawing.figure)
-    renderer = canvas.get_renderer()
-    texts = [text for axes in drawing.figure.axes for text in axes.texts]
-    extents = {text: text.get_window_extent(renderer) for text in texts}
+    with SCRIPT.style():
+        drawing = SCRIPT.DRAWINGS[name]()
+        canvas: Any = FigureCanvasAgg(drawing.figure)
+        renderer = canvas.get_renderer()
+        texts = [text for axes in drawing.figure.axes for text in axes.texts]
+        extents = {text: text.get_window_extent(renderer) for text in texts}
     boxes = {text: box.get_window_extent(renderer) for text, box in drawing.boxed}
     assert len(texts) > len(boxes) > 0
     for (one, a), (other, b) in combinations(extents.items(), 2):
