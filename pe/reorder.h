@@ -11,6 +11,7 @@
 
 /* The host variable `pidcomm_reorder_job`. Sizes are in bytes; all numbers of bytes are multiples of 8. Addresses are those of PE programs,
  * where MRAM starts at 0x08000000, and do not depend on where the heap of this program or another one starts. */
+/* [job] */
 struct pidcomm_reorder_job {
   uint32_t from, to;    /* may be the same: in place */
   uint32_t block_bytes; /* at least 8 */
@@ -20,5 +21,6 @@ struct pidcomm_reorder_job {
   uint32_t is_armed;    /* in: not 0 if there is a job; out: 0 */
   uint64_t cycles;      /* out: from the start to the end of the job */
 };
+/* [end] */
 
 #endif

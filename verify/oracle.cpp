@@ -94,7 +94,9 @@ T apply(T a, T b) {
     if constexpr (kOp == kPROD) return static_cast<T>(x * y);
     if constexpr (kOp == kAND) return static_cast<T>(x & y);
     if constexpr (kOp == kOR) return static_cast<T>(x | y);
+    /* [operator] */
     if constexpr (kOp == kXOR) return static_cast<T>(x ^ y);
+    /* [end] */
   }
 }
 
@@ -151,10 +153,12 @@ Origin origin_of(const Problem &problem, const Groups &groups, std::size_t row, 
     }
     case kALLREDUCE:
       return {groups.members(groups.group[row]), at, bytes - at};
+    /* [collective] */
     case kALLGATHER: {  // all contributions in member order
       const std::size_t p = at / block;
       return {groups.members(groups.group[row]).subspan(p, 1), at % block, block - at % block};
     }
+    /* [end] */
     case kSCATTER: {  // member q gets part q of its group's row
       const std::size_t q = groups.member[row];
       return {{&groups.group[row], 1}, q * bytes + at, bytes - at};

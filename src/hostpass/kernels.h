@@ -39,6 +39,11 @@ struct Store {
   uint32_t versions;
 };
 
+/// Element types: rows of PIDCOMM_TYPES, whose codes follow one another.
+#define PIDCOMM_ROW(...) +1
+inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+
 /// The functions that depend on element type and operator.
 struct Reducer {
   /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The sums of item i
@@ -93,7 +98,7 @@ struct Kernels {
   int isa;
   const char *name;
   void (*pass[kPasses])(const SweepCall &call);
-  const Reducer *reducers[10];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
+  const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
   /// Flushes `words` words of a bank (banks = 1) or of a bank and its neighbour (2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
   /// Loads, flushes and non-temporal stores before it are done.

@@ -221,6 +221,7 @@ struct Operator<PIDCOMM_OR> {
     return a | b;
   }
 };
+/* [operator] */
 template <>
 struct Operator<PIDCOMM_XOR> {
   template <class V>
@@ -228,6 +229,7 @@ struct Operator<PIDCOMM_XOR> {
     return a ^ b;
   }
 };
+/* [end] */
 
 /// The smaller (larger) of two; for floats as IEEE 754-2019 minimum (maximum): NaN if either is, and -0 below +0.
 template <bool IsMin, class V>

@@ -280,7 +280,9 @@ StagedPlan make_staged(const Plan &plan) {
 const CollectiveRule &rule_of(int collective) {
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;
-  fail(PIDCOMM_ERR_ARGUMENT, "collective code ", collective, " is unknown; use PIDCOMM_ALLTOALL (0) to PIDCOMM_BROADCAST (7)");
+#define PIDCOMM_ROW(ENUM, code, ...) " PIDCOMM_" #ENUM " (" #code ")"
+  fail(PIDCOMM_ERR_ARGUMENT, "collective code ", collective, " is unknown; use one of" PIDCOMM_COLLECTIVES(PIDCOMM_ROW));
+#undef PIDCOMM_ROW
 }
 
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host) {

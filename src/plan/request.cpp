@@ -31,6 +31,16 @@ PIDCOMM_NAMES(name_of_isa, PIDCOMM_ISAS, PIDCOMM_CASE_STRING)
 PIDCOMM_NAMES(name_of_coherence, PIDCOMM_COHERENCES, PIDCOMM_CASE_STRING)
 PIDCOMM_NAMES(name_of_stream, PIDCOMM_STREAMS, PIDCOMM_CASE_STRING)
 
+namespace {
+
+// " PIDCOMM_SUM (0) PIDCOMM_PROD (1)", and so on.
+#define PIDCOMM_ROW(ENUM, code, ...) " PIDCOMM_" #ENUM " (" #code ")"
+constexpr const char *kTypeChoices = PIDCOMM_TYPES(PIDCOMM_ROW);
+constexpr const char *kOpChoices = PIDCOMM_OPS(PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+
+}  // namespace
+
 ElementType ElementType::of(int code) {
   using Kind = ElementType::Kind;
   switch (code) {
@@ -49,8 +59,7 @@ ElementType ElementType::of(int code) {
     case 8:
       return {Kind::bare_integer, 8, PIDCOMM_UINT64};
     default:
-      fail(PIDCOMM_ERR_TYPE, "type code ", code,
-           " is unknown; use PIDCOMM_INT8 (16) to PIDCOMM_FLOAT64 (25), or 1, 2, 4, 8 for integer words");
+      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is unknown; use 1, 2, 4, 8 for integer words, or one of", kTypeChoices);
   }
 }
 
@@ -64,7 +73,7 @@ OpKind kind_of_op(int op) {
     PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
     default:
-      fail(PIDCOMM_ERR_OP, "operator code ", op, " is unknown; use PIDCOMM_SUM (0) to PIDCOMM_XOR (6)");
+      fail(PIDCOMM_ERR_OP, "operator code ", op, " is unknown; use one of", kOpChoices);
   }
 }
 

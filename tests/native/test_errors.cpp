@@ -308,15 +308,19 @@ TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
       false);
 }
 
+#define COUNT_ROW(...) +1
+constexpr int kFirstFreeType = PIDCOMM_INT8 PIDCOMM_TYPES(COUNT_ROW), kFirstFreeOp = PIDCOMM_SUM PIDCOMM_OPS(COUNT_ROW);
+#undef COUNT_ROW
+
 TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
   const std::vector<int> reductions = {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE};
   std::vector<Breakage> breakages;
-  for (int type : {0, 3, 5, 15, 26, 16 + 256, -1, 1 << 30})
+  for (int type : {0, 3, 5, 15, kFirstFreeType, 16 + 256, -1, 1 << 30})
     breakages.push_back(
         {"unknown type", {}, {PIDCOMM_ERR_TYPE}, {std::to_string(type)}, true, [type](pidcomm_request &r, pidcomm_options &) {
            r.type = type;
          }});
-  for (int op : {-1, 7, 256, 1 << 30})
+  for (int op : {-1, kFirstFreeOp, 256, 1 << 30})
     breakages.push_back(
         {"unknown operator", reductions, {PIDCOMM_ERR_OP}, {std::to_string(op)}, true, [op](pidcomm_request &r, pidcomm_options &) {
            r.op = op;

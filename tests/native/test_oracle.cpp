@@ -359,15 +359,19 @@ TEST(LargePayloads_GiveTheSameBytesOnAllCpus) {
   for (std::size_t i = 0; i < after.size(); ++i) CHECK_EQ(after[i], 32 * (i % words) + words * (31 * 32 / 2));
 }
 
+#define COUNT_ROW(...) +1
+constexpr int kFirstFreeCollective = verify::kALLTOALL PIDCOMM_COLLECTIVES(COUNT_ROW), kFirstFreeOp = verify::kSUM PIDCOMM_OPS(COUNT_ROW);
+#undef COUNT_ROW
+
 TEST(MeaninglessProblems_AreRejected) {
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));    // mask too short
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));   // not a mask
-  CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));     // no PE
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "11", 28, verify::kINT32}, 168));   // no 6 blocks
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, 3}, 144));                // no type
-  CHECK(is_rejected({8, {2, 3}, "10", 24, verify::kINT32}, 144));                   // no collective
-  CHECK(is_rejected({verify::kREDUCE, {2, 3}, "10", 24, verify::kINT32, 7}, 144));  // no operator
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, verify::kINT32}, 143));   // not the input
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));               // mask too short
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));              // not a mask
+  CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));                // no PE
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "11", 28, verify::kINT32}, 168));              // no 6 blocks
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, 3}, 144));                           // no type
+  CHECK(is_rejected({kFirstFreeCollective, {2, 3}, "10", 24, verify::kINT32}, 144));           // no collective
+  CHECK(is_rejected({verify::kREDUCE, {2, 3}, "10", 24, verify::kINT32, kFirstFreeOp}, 144));  // no operator
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, verify::kINT32}, 143));              // not the input
 }
 
 // ---- fills ------------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,9 @@ OPERATORS: dict[str, Any] = {
     "max": np.maximum,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
+    # [operator]
     "xor": np.bitwise_xor,
+    # [end]
 }
 AT_PES_BEFORE = {"alltoall", "reduce_scatter", "allreduce", "allgather", "gather", "reduce"}
 AT_PES_AFTER = {"alltoall", "reduce_scatter", "allreduce", "allgather", "scatter", "broadcast"}
@@ -30,7 +32,9 @@ RESULT_OF_MEMBER: dict[str, Any] = {
     "alltoall": lambda q, b, combine: np.concatenate([blocks[q] for blocks in b]),
     "reduce_scatter": lambda q, b, combine: fold(combine, [blocks[q] for blocks in b]),
     "allreduce": lambda q, b, combine: fold(combine, [blocks[0] for blocks in b]),
+    # [collective]
     "allgather": lambda q, b, combine: np.concatenate([blocks[0] for blocks in b]),
+    # [end]
     "scatter": lambda q, b, combine: b[0][q],
     "broadcast": lambda q, b, combine: b[0][0],
 }

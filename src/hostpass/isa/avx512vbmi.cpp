@@ -17,6 +17,7 @@ constexpr Table<uint8_t, 64> kTransposed = [] {
   return table;
 }();
 
+/* [isa] */
 struct Isa : Avx512Ops {
   static Line transpose(Line x) { return line(_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(x))); }
 };
@@ -26,5 +27,6 @@ struct Isa : Avx512Ops {
 }  // namespace
 
 PIDCOMM_KERNELS(AVX512VBMI, "avx512vbmi")
+/* [end] */
 
 }  // namespace pidcomm

@@ -7,6 +7,7 @@
 
 namespace pidcomm {
 
+/* [collective] */
 void sweep_allgather(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
   sweep.pass = sweep.rotates ? Pass::spread_rotated : Pass::spread;
   sweep.ordered_downwards = sweep.is_in_place();
@@ -15,5 +16,6 @@ void sweep_allgather(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
   add_streams(sweep.out, split.members);
   sweep.out.streams.push_back({1u << split.k, 0, plan.block_bytes});
 }
+/* [end] */
 
 }  // namespace pidcomm
