@@ -22,6 +22,7 @@ from pidcomm import info as information
 from pidcomm import report as reporting
 from pidcomm import sdk
 from pidcomm.cli import app
+from pidcomm.cli.app import ExitCode
 from pidcomm.sizes import parse_shape, parse_size
 from pidcomm.sweep import even_shape
 from typer.main import get_command
@@ -44,13 +45,21 @@ def run(*arguments: str) -> Any:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def commands() -> dict[str, Any]:
+    """Return the group, as "", and every command by name."""
+    group: Any = get_command(app)
+    return {"": group, **group.commands}
+
+
 def test_help_has_examples_and_exit_codes() -> None:
     runner = CliRunner()
     text = runner.invoke(app, ["--help"]).output
-    assert "Exit codes: 0" in text
-    for command in ("info", "demo", "plan", "check", "bench", "upmem-env", "run", "doctor"):
-        assert command in text
-        assert "pidcomm " + command in runner.invoke(app, [command, "--help"]).output
+    for code in ExitCode:
+        assert re.search(rf"^  {code.value} +{code.meaning}$", text, re.MULTILINE)
+    for name, command in commands().items():
+        assert len(command.examples) > 0
+        help_text = runner.invoke(app, [*name.split(), "--help"]).output
+        assert "Examples:\n" + "".join(f"  {line}\n" for line in command.examples) in help_text
 
 
 def test_info_lists_what_there_is() -> None:
@@ -63,7 +72,7 @@ def test_info_lists_what_there_is() -> None:
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_general"])
 def test_plan_json_is_the_golden_one(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
-    result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json"])
+    result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json", "-"])
     assert result.exit_code == 0
     assert json.loads(result.output) == golden["plan"]
 
@@ -71,7 +80,7 @@ def test_plan_json_is_the_golden_one(name: str) -> None:
 def test_plan_in_words_has_a_line_per_loop() -> None:
     arguments = ["plan", "alltoall", "--shape", "32x32", "--mask", "10", "--bytes", "1MiB"]
     words = CliRunner().invoke(app, arguments).output
-    loops = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)["sweeps"][0]
+    loops = json.loads(CliRunner().invoke(app, [*arguments, "--json", "-"]).output)["sweeps"][0]
     for kind in ("outer", "ordered", "lockstep"):
         assert words.count(f"  {kind} ") == len(loops[kind])
     assert "32 groups of 32 PEs" in words
@@ -621,9 +630,9 @@ def test_run_of_what_is_no_program_is_one_line(tmp_path: Path) -> None:
 
 def test_run_reports_launches(host_folder: Path) -> None:
     command = ["--ranks", "1", "--threads", "1", "--", str(host_folder / "host"), str(host_folder / "pe"), "twice"]
-    lines = run("run", "--json", *command).stdout.splitlines()
-    assert lines[0] == "64 PEs"
-    launches = [json.loads(line) for line in lines[1:]]
+    result = run("run", "--json", "-", *command)
+    assert result.stderr == "64 PEs\n"
+    launches = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(launches) == 2
     for launch in launches:
         assert (launch["pes"], launch["dma_reads"], launch["dma_read_bytes"]) == (64, 64, 64 * 64)
@@ -638,7 +647,7 @@ def test_run_reports_launches(host_folder: Path) -> None:
 
 def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPUEMU_DISABLED", "0.2.5")
-    result = run("doctor", "--quick", "--ranks", "2", "--json")
+    result = run("doctor", "--quick", "--ranks", "2", "--json", "-")
     assert (result.returncode, result.stderr) == (0, "")
     header, *items, sums = [json.loads(line) for line in result.stdout.splitlines()]
     assert header["dimms"].startswith("EMULATED")
