@@ -18,6 +18,7 @@ from pidcomm.errors import Error
 from pidcomm.machine import machine
 from pidcomm.measure import SdkCondition, sdk_flush
 from pidcomm.results import Results
+from pidcomm.sizes import format_duration
 from pidcomm.sweep import Section
 
 
@@ -84,7 +85,7 @@ def header(options: Options) -> Iterator[str]:
 
 def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
     """Yield the lines that go before the rows of a section."""
-    yield f"{section}; hypercube made in {hypercube_us:.0f} us"
+    yield f"{section}; hypercube made in {format_duration(hypercube_us * 1e-6)}"
     yield from condition.lines()
     if not condition.holds:
         yield "no speed-up over conventional is claimed"
@@ -192,9 +193,10 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
         "MRAM; host mem = an ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- if nothing tells); "
         "modul. = the rest. They overlap: a rest below 0 is a pass that is quicker than the sum of the others"
     )
+    launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
     yield (
-        f"PE_us is modelled; a launch is assumed to take {assumed.launch_us:.0f} us and the load of a program "
-        f"{assumed.load_us:.0f} us (two loads: the reorder program, and the caller's again); total_us is the sum"
+        f"PE_us is modelled; a launch is assumed to take {launch} and the load of a program {load} (two loads: the "
+        "reorder program, and the caller's again); total_us is the sum"
     )
 
 

@@ -23,7 +23,6 @@ from pidcomm import report as reporting
 from pidcomm import sdk
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
-from pidcomm.sizes import parse_shape, parse_size
 from pidcomm.sweep import even_shape
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -548,28 +547,6 @@ def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
         found = [line for line in lines if explanation in line]
         assert found == [] if explained is None else explained in found[0]
         assert ("includes the flushes" in lines[0]) == has_flushes
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("4096", 4096), ("64KiB", 65536), ("1MiB", 1 << 20), ("1e6", 10**6), ("1.5 KiB", 1536), ("2kb", 2000)],
-)
-def test_sizes_have_units(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "x", "-1", "1.3", "1 2", "KiB", "1e", "٣"])
-def test_other_sizes_are_errors(text: str) -> None:
-    with pytest.raises(pidcomm.ArgumentError, match="size"):
-        parse_size(text)
-
-
-def test_shapes() -> None:
-    assert parse_shape("32x32") == (32, 32)
-    assert parse_shape("7") == (7,)
-    for text in ("", "8x", "8,8", "-8x1"):
-        with pytest.raises(pidcomm.ArgumentError, match="shape"):
-            parse_shape(text)
 
 
 HOST = """

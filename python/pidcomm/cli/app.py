@@ -17,6 +17,7 @@ import pidcomm
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import Error
 from pidcomm.results import console
+from pidcomm.sizes import SIZE_EXAMPLES
 from pidcomm.tables import OPS, TYPES
 
 DEBUG_VARIABLE = "PIDCOMM_DEBUG"
@@ -127,13 +128,11 @@ def pidcomm_options(
     """
 
 
-SIZE_RULE = "4096, 64KiB, 1MiB, 1MB or 1e6"
-
 ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths, x first.")]
 MaskOption = Annotated[
     str, typer.Option("--mask", help="Axis mask: one 0 or 1 per axis.", autocompletion=complete_mask)
 ]
-BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_RULE}.")]
+BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_EXAMPLES}.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
 OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.", autocompletion=complete_name(OPS))]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]

@@ -37,6 +37,6 @@ def check(
                 results.text(f"FAILED {it}: {failure}", style="red")
             work.step()
         passed, failed = len(numbers) - len(failures), len(failures)
-        results.text(f"{passed} passed, {failed} failed")
+        results.text(f"{passed} passed, {failed} failed", style="red" if failed else "green")
         results.json({"seed": seed, "passed": passed, "failed": failed, "failures": failures})
     exit_if_wrong(failed)
