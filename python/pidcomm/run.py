@@ -89,9 +89,12 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def parse_launches(text: str) -> list[LaunchReport]:
-    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them."""
+    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them.
+
+    A last line without its end is left out: a program that was ended while it wrote leaves one.
+    """
     names = [field.name for field in fields(LaunchReport)]
-    lines = (json.loads(line) for line in text.splitlines())
+    lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
     return [LaunchReport(**{name: line[name] for name in names}) for line in lines]
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pidcomm
 import pytest
+from command_line import PIDCOMM, commands
 from pidcomm import bench as benchmark
 from pidcomm import check as checking
 from pidcomm import info as information
@@ -24,7 +25,6 @@ from pidcomm import sdk
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
 from pidcomm.sweep import even_shape
-from typer.main import get_command
 from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,14 +40,7 @@ RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 
 def run(*arguments: str) -> Any:
     """Run the command line in a process of its own."""
-    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def commands() -> dict[str, Any]:
-    """Return the group, as "", and every command by name."""
-    group: Any = get_command(app)
-    return {"": group, **group.commands}
+    return subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_help_has_examples_and_exit_codes() -> None:
@@ -389,7 +382,7 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
 def test_reference_commands_are_commands() -> None:
     text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
     commands = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
-    bench = get_command(app).commands["bench"]  # type: ignore[attr-defined]
+    bench = commands()["bench"]
     targets = [bench.make_context("bench", command).params["json_target"] for command in commands]
     assert len(set(targets)) == len(commands) > 0
     assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
@@ -667,8 +660,7 @@ def test_strict_makes_a_fault_of_what_hardware_masks(host_folder: Path) -> None:
 
 def test_run_passes_signals_on(tmp_path: Path) -> None:
     waiting = f"import pathlib, time; pathlib.Path({str(tmp_path / 'ready')!r}).touch(); time.sleep(60)"
-    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", "run", "--", sys.executable, "-c", waiting]
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen([*PIDCOMM, "run", "--", sys.executable, "-c", waiting]) as process:
         for _ in range(600):
             if (tmp_path / "ready").exists():
                 break

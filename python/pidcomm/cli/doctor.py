@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from typing import Annotated
 
 import typer
@@ -29,7 +31,9 @@ def doctor(
     settings = {"--minutes": minutes, "--ranks": ranks, "--seed": seed, "--json": json_target}
     words = [str(sdk.library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
     words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
-    code, _ = running.run_program(words)
+    with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
+        os.environ["TMPDIR"] = folder  # what Ctrl-C keeps it from removing goes with the folder
+        code, _ = running.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")
     raise typer.Exit(code)
