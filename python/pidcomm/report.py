@@ -45,8 +45,8 @@ class Report:
             if (title := title_line(COLUMNS[type(row)])) != self._title:
                 self._results.text(title)
                 self._title = title
+            self._results.json_lines([json_row(row, self._facts)])  # first: what is shown is in the file
             self._results.text(row_line(row))
-            self._results.json_lines([json_row(row, self._facts)])
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
