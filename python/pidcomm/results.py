@@ -92,9 +92,15 @@ class Results:
                 self._path.unlink()
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line what happens when a reader goes."""
+        raise  # the BrokenPipeError that is being handled
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console: coloured on terminals, or as NO_COLOR and FORCE_COLOR say; elsewhere wide enough for tables."""
-    made = Console(stderr=stderr, highlight=False)
+    made = _Console(stderr=stderr, highlight=False, emoji=False)
     if not (sys.stderr if stderr else sys.stdout).isatty():
         made.width = WIDE
     return made

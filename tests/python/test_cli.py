@@ -381,10 +381,10 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
 
 def test_reference_commands_are_commands() -> None:
     text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
-    commands = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
+    lines = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
     bench = commands()["bench"]
-    targets = [bench.make_context("bench", command).params["json_target"] for command in commands]
-    assert len(set(targets)) == len(commands) > 0
+    targets = [bench.make_context("bench", command).params["json_target"] for command in lines]
+    assert len(set(targets)) == len(lines) > 0
     assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
 
 

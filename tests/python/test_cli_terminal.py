@@ -259,11 +259,17 @@ def test_memory_that_ran_out_is_an_error_of_one_line(monkeypatch: pytest.MonkeyP
     assert (result.exit_code, result.stderr) == (ExitCode.USAGE, "pidcomm: Unable to allocate 9 TiB\n")
 
 
-def test_a_reader_that_goes_ends_a_command_quietly() -> None:
+@pytest.mark.parametrize("target", ["-", "rows.jsonl"])
+def test_a_reader_that_goes_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", "-"]
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
     with subprocess.Popen(
-        [*PIDCOMM, *command], env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PIDCOMM, *command],
+        env=variables(),
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
