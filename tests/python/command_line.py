@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -30,3 +31,10 @@ def install(folder: Path) -> Path:
     script.write_text(f'#!/bin/sh\nexec {shlex.join(PIDCOMM)} "$@"\n')
     script.chmod(0o755)
     return folder
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of a text: one, or one per line."""
+    found = [json.loads(text)] if text.startswith("{\n") else [json.loads(line) for line in text.splitlines()]
+    assert all(isinstance(it, dict) for it in found)
+    return found

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command_line import commands, install
+from command_line import commands, install, objects
 
 PROJECT = Path(__file__).parent / "project"
 EXAMPLES = [(name, example) for name, command in commands().items() for example in command.examples]
@@ -55,10 +53,3 @@ def test_examples_run(
     if target := re.search(r"--json (\S+)", example):
         text = result.stdout if target[1] == "-" else (project / target[1]).read_text()
         assert len(objects(text)) > 0
-
-
-def objects(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a text: one, or one per line."""
-    found = [json.loads(text)] if text.startswith("{\n") else [json.loads(line) for line in text.splitlines()]
-    assert all(isinstance(it, dict) for it in found)
-    return found
