@@ -156,13 +156,13 @@ class Work:
         """Say what goes on from now on, and of how many steps it is, if that is known."""
         self._progress.reset(self._task, total=steps, description=text)
 
-    def step(self, text: str | None = None) -> None:
-        """Count a step as done; text: what goes on from now on, if it differs."""
-        self._progress.update(self._task, advance=1, description=text)
+    def step(self) -> None:
+        """Count a step as done."""
+        self._progress.advance(self._task)
 
     def describe(self, text: str) -> None:
         """Say what the steps are about from now on."""
-        self._progress.update(self._task, description=text)
+        self._progress.update(self._task, description=text, refresh=True)
 
 
 @contextmanager
@@ -175,8 +175,9 @@ def working(text: str, steps: int | None = None) -> Iterator[Work]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    is_shown = sys.stderr.isatty()
-    with Progress(*columns, console=console(stderr=True), transient=True, disable=not is_shown) as progress:
+    stderr = console(stderr=True)
+    stderr.quiet = not sys.stderr.isatty()
+    with Progress(*columns, console=stderr, transient=True, disable=stderr.quiet) as progress:
         yield Work(progress, progress.add_task(text, total=steps))
 
 
