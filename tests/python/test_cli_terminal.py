@@ -279,6 +279,18 @@ def test_a_reader_that_goes_ends_a_command_quietly(target: str, tmp_path: Path) 
         assert (process.wait(timeout=60), err) == (ExitCode.BROKEN_PIPE, "")
 
 
+def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
+    for options in ([], ["--json", "-"]):
+        with Path("/dev/full").open("w") as full:
+            result = subprocess.run(
+                [*PIDCOMM, "info", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+            )
+        assert (result.returncode, result.stderr) == (
+            ExitCode.USAGE,
+            "pidcomm: [Errno 28] No space left on device\n",
+        )
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Annotated, Any, TypeVar
 
@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
 
     RIGHT = 0, "everything right"
     WRONG_RESULT = 1, "a wrong result, or a check that failed"
-    USAGE = 2, "wrong usage, or an error that the library reports"
+    USAGE = 2, "wrong usage, or an error that the library or the system reports"
     INTERNAL = 70, "an error of pidcomm itself: please report it"
     INTERRUPTED = 130, "interrupted by Ctrl-C"
     BROKEN_PIPE = 141, "who read the output has gone"
@@ -85,8 +85,18 @@ class Group(_HasExamples, TyperGroup):
             fail("interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is flushed at the end goes there
+            _give_up_stdout()
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+        except OSError as error:
+            _give_up_stdout()
+            fail(str(error))
+            raise typer.Exit(ExitCode.USAGE) from None
+
+
+def _give_up_stdout() -> None:
+    """Let nothing that is still to be flushed fail once more."""
+    with suppress(OSError):  # it may be no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
