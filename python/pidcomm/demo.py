@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pidcomm.arguments import Options
 from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.machine import PeSet
@@ -33,11 +31,7 @@ class Demo:
         make_transfers_alike(options)
         return measure_sdk(self._cube, self._size_bytes, options, self._scratch, rounds=3)
 
-    def rows(self, condition: SdkCondition) -> Iterator[tuple[Problem, list[Row]]]:
-        """Yield for every collective its rows, one per technique."""
+    def rows(self, problem: Problem, condition: SdkCondition) -> list[Row]:
+        """Return the rows of a problem, one per technique."""
         options: Options = {"coherence": "none"}
-        for problem in self.problems:
-            yield (
-                problem,
-                measure_rows(self._pe_set, problem, COMPARED, options, SCHEDULE, self._scratch, condition),
-            )
+        return measure_rows(self._pe_set, problem, COMPARED, options, SCHEDULE, self._scratch, condition)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pidcomm
 from pidcomm.machine import Flush, machine
@@ -64,24 +67,38 @@ def _word(setting: Flush) -> str:
     return setting if isinstance(setting, str) else "on" if setting else "off"
 
 
-def report() -> list[tuple[str, str]]:
-    """Return what `pidcomm info` tells, as (name, value)."""
+def facts() -> dict[str, Any]:
+    """Return what `pidcomm info` tells: the package, the machine, and the names there are."""
     it = machine()
-    return [
-        ("version", pidcomm.__version__ + (f" ({found})" if (found := commit()) else "")),
-        ("CPU", f"{cpu_name()}, {cpus()} CPUs"),
-        ("ISAs", ", ".join(name + ("" if isa.is_available else " (not here)") for name, isa in ISAS.items())),
-        ("default ISA", DEFAULT_ISA),
-        ("default threads", os.environ.get("OMP_NUM_THREADS") or str(cpus())),
-        ("emulated machine", geometry()),
-        (
-            "emulated SDK",
-            f"{it.threads} threads, flushes {_word(it.flush)}, strict {_word(it.strict)}",
-        ),
-        ("huge pages", _word(it.hugepages)),
-        ("collectives", ", ".join(COLLECTIVES)),
-        ("types", ", ".join(TYPES)),
-        ("operators", ", ".join(OPS)),
-        ("techniques", ", ".join(TECHNIQUES)),
-        ("coherence", ", ".join(COHERENCES)),
-    ]
+    return {
+        "version": pidcomm.__version__,
+        "commit": commit(),
+        "machine": {"cpu": cpu_name(), "cpus": cpus()},
+        "default_isa": DEFAULT_ISA,
+        "default_threads": int(os.environ.get("OMP_NUM_THREADS") or cpus()),
+        "emulated_machine": {**asdict(it), "pes": it.ranks * pidcomm.PES_PER_RANK, "mram_bytes": pidcomm.MRAM_BYTES},
+        "isas": {name: isa.is_available for name, isa in ISAS.items()},
+        "collectives": list(COLLECTIVES),
+        "types": list(TYPES),
+        "operators": list(OPS),
+        "techniques": list(TECHNIQUES),
+        "coherence": list(COHERENCES),
+    }
+
+
+def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield facts as (name, value) for people."""
+    emulated = facts["emulated_machine"]
+    yield "version", facts["version"] + (f" ({facts['commit']})" if facts["commit"] else "")
+    yield "CPU", f"{facts['machine']['cpu']}, {facts['machine']['cpus']} CPUs"
+    yield "ISAs", ", ".join(name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items())
+    yield "default ISA", facts["default_isa"]
+    yield "default threads", str(facts["default_threads"])
+    yield "emulated machine", geometry()
+    yield (
+        "emulated SDK",
+        f"{emulated['threads']} threads, flushes {_word(emulated['flush'])}, strict {_word(emulated['strict'])}",
+    )
+    yield "huge pages", _word(emulated["hugepages"])
+    for name in ("collectives", "types", "operators", "techniques", "coherence"):
+        yield name, ", ".join(facts[name])

@@ -17,7 +17,7 @@ from pidcomm.errors import ArgumentError
 from pidcomm.hypercube import Hypercube
 from pidcomm.machine import Flush, PeSet, machine, set_transfer
 from pidcomm.oracle import ByteRows, Problem, Rows, Verdict
-from pidcomm.sizes import format_size
+from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import STREAMS, TECHNIQUES
 from pidcomm.trace import Trace
 
@@ -279,6 +279,6 @@ def require_memory(pes: int, size_bytes: int, techniques: Sequence[str]) -> None
     needed, available = sides * pes * size_bytes, available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
-            f"{format_size(size_bytes)} for each of {pes} PEs need about {format_size(needed)} of memory; "
-            f"{format_size(available)} are available"
+            f"{format_size(size_bytes)} for each of {pes} PEs need about {format_about(needed)} of memory; "
+            f"{format_about(available)} are available"
         )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,50 +17,41 @@ from pidcomm.bench import BASE, Row
 from pidcomm.errors import Error
 from pidcomm.machine import machine
 from pidcomm.measure import SdkCondition, sdk_flush
+from pidcomm.results import Results
+from pidcomm.sizes import format_duration
 from pidcomm.sweep import Section
-
-ONLY_JSON = "-"
 
 
 class Report:
-    """Write comments and rows to stdout, and rows to a file as JSON lines, too; or JSON lines alone to stdout."""
+    """Write comments and rows, the rows as JSON lines, too."""
 
-    def __init__(self, json_target: str | None) -> None:
-        """Make the file empty, or ONLY_JSON go to stdout. Raises Error if the file cannot be written."""
-        self._has_table = json_target != ONLY_JSON
+    def __init__(self, results: Results) -> None:
+        self._results = results
         self._title: str | None = None
-        self._file = Path(json_target) if json_target is not None and self._has_table else None
         self._facts = run_facts()
-        if self._file is not None:
-            try:
-                self._file.write_text("")
-            except OSError as error:
-                raise Error(f"cannot write {self._file}: {error.strerror}") from None
 
     def comment(self, lines: Iterable[str]) -> None:
         """Write lines that are no rows."""
-        for line in lines if self._has_table else ():
-            typer.echo(f"# {line}")
+        self._results.text(*(f"# {line}" for line in lines))
 
     def skipped(self, errors: Iterable[Error]) -> None:
         """Say what is left out; never nowhere."""
         for error in errors:
-            typer.echo(f"# skipped: {error}", err=not self._has_table)
+            typer.echo(f"# skipped: {error}", err=not self._results.has_text)
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
         """Write rows, and the names of their columns before the first of a kind."""
         for row in rows:
-            line = json.dumps({**asdict(row), **self._facts})
-            if not self._has_table:
-                typer.echo(line)
-                continue
             if (title := title_line(COLUMNS[type(row)])) != self._title:
-                typer.echo(title)
+                self._results.text(title)
                 self._title = title
-            typer.echo(row_line(row))
-            if self._file is not None:
-                with self._file.open("a") as file:
-                    file.write(line + "\n")
+            self._results.json_lines([json_row(row, self._facts)])  # first: what is shown is in the file
+            self._results.text(row_line(row))
+
+
+def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON has it: its fields, and the facts of the run."""
+    return {**asdict(row), **facts}
 
 
 def run_facts() -> dict[str, Any]:
@@ -96,7 +85,7 @@ def header(options: Options) -> Iterator[str]:
 
 def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
     """Yield the lines that go before the rows of a section."""
-    yield f"{section}; hypercube made in {hypercube_us:.0f} us"
+    yield f"{section}; hypercube made in {format_duration(hypercube_us * 1e-6)}"
     yield from condition.lines()
     if not condition.holds:
         yield "no speed-up over conventional is claimed"
@@ -204,9 +193,10 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
         "MRAM; host mem = an ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- if nothing tells); "
         "modul. = the rest. They overlap: a rest below 0 is a pass that is quicker than the sum of the others"
     )
+    launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
     yield (
-        f"PE_us is modelled; a launch is assumed to take {assumed.launch_us:.0f} us and the load of a program "
-        f"{assumed.load_us:.0f} us (two loads: the reorder program, and the caller's again); total_us is the sum"
+        f"PE_us is modelled; a launch is assumed to take {launch} and the load of a program {load} (two loads: the "
+        "reorder program, and the caller's again); total_us is the sum"
     )
 
 

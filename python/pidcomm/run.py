@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import FrameType
+from typing import Any, TextIO
 
 from rich.table import Table
 
@@ -54,18 +55,20 @@ def run_program(
     strict: bool = False,
     artifact: bool = False,
     wants_report: bool = False,
+    stdout: TextIO | None = None,
 ) -> tuple[int, list[LaunchReport]]:
     """Run a host program to its end; return its exit code, 128 + n for signal n, and its launches if they are wanted.
 
-    Launches are those of the program and of all that it started, in the order in which they ended. SIGTERM is passed
-    on; SIGINT reaches the program from the terminal. Raises OSError if it cannot be started.
+    stdout: where what the program prints goes, if not where this process prints. Launches are those of the program and
+    of all that it started, in the order in which they ended. SIGTERM is passed on; SIGINT reaches the program from the
+    terminal. Raises OSError if it cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
         file = Path(folder) / "launches.jsonl" if wants_report else None
         variables = program_environment(
             os.environ, ranks=ranks, threads=threads, strict=strict, artifact=artifact, report=file
         )
-        with subprocess.Popen(list(command), env=variables) as process:
+        with subprocess.Popen(list(command), env=variables, stdout=stdout) as process:
             code = _wait(process)
         launches = parse_launches(file.read_text()) if file is not None and file.exists() else []
     return code if code >= 0 else BY_SIGNAL - code, launches
@@ -86,15 +89,18 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def parse_launches(text: str) -> list[LaunchReport]:
-    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them."""
+    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them.
+
+    A last line without its end is left out: a program that was ended while it wrote leaves one.
+    """
     names = [field.name for field in fields(LaunchReport)]
-    lines = (json.loads(line) for line in text.splitlines())
+    lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
     return [LaunchReport(**{name: line[name] for name in names}) for line in lines]
 
 
-def launch_line(launch: LaunchReport) -> str:
-    """Return a launch as a line of JSON."""
-    return json.dumps({**asdict(launch), "modelled_seconds": launch.modelled_seconds})
+def launch_fields(launch: LaunchReport) -> dict[str, Any]:
+    """Return a launch as JSON has it."""
+    return {**asdict(launch), "modelled_seconds": launch.modelled_seconds}
 
 
 def launch_table(launches: Sequence[LaunchReport]) -> Table:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from pidcomm.errors import ArgumentError
 
-_UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_UNITS.update({"kb": 10**3, "mb": 10**6, "gb": 10**9})
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+BINARY_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+DECIMAL_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
+SIZE_EXAMPLES = "4096, 64KiB, 1MiB, 1MB or 1e6"
+SIZE_RULE = (
+    f"write a whole number of bytes as {SIZE_EXAMPLES} "
+    "(KiB, MiB, GiB are powers of 1024, k or kB, M or MB, G or GB powers of 1000)"
+)
+MAX_SIZE = 2**64 - 1
+
+_UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_UNITS.update({name.lower(): unit for name, unit in (BINARY_UNITS | DECIMAL_UNITS).items()})
+_SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes: "1MiB", "64KiB", "1e6", "4096". Raises ArgumentError unless it is a whole number."""
+    """Return a number of bytes, written as SIZE_RULE says. Raises ArgumentError."""
     match = _SIZE.fullmatch(text)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise ArgumentError(f"size {text!r} is none; write it as 4096, 64KiB, 1MiB, 1GiB, 1MB or 1e6")
-    number = int(match[1]) if match[1].isdigit() else float(match[1])
-    size = number * unit
-    if size != int(size):
-        raise ArgumentError(f"size {text!r} is no whole number of bytes")
+        raise ArgumentError(f"size {text!r} is none; {SIZE_RULE}")
+    size = Fraction(match[1]) * unit
+    if size.denominator != 1:
+        raise ArgumentError(f"size {text!r} is no whole number of bytes; {SIZE_RULE}")
+    if size > MAX_SIZE:
+        raise ArgumentError(f"size {text!r} is more than a machine can have; the most is {MAX_SIZE} bytes")
     return int(size)
 
 
@@ -34,15 +45,19 @@ def parse_positive_size(text: str) -> int:
 
 def parse_count(text: str) -> int:
     """Return a number of at least 1. Raises ArgumentError."""
-    if not (text.isascii() and text.isdigit()) or int(text) == 0:
+    if not _is_number(text) or int(text) == 0:
         raise ArgumentError(f"count {text!r} is none; write a number from 1")
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
     """Return axis lengths: "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")
-    if not all(part.isascii() and part.isdigit() for part in parts):
+    if not all(map(_is_number, parts)):
         raise ArgumentError(f"shape {text!r} is none; write axis lengths as 32x32", "ERR_SHAPE")
     return tuple(int(part) for part in parts)
 
@@ -61,13 +76,31 @@ def parse_names(
     return names
 
 
-def format_size(size_bytes: float) -> str:
-    """Return a size with the largest binary unit that keeps it exact enough to read."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size_bytes < 1024 or unit == "GiB":
-            break
-        size_bytes /= 1024
-    return f"{size_bytes:.4g} {unit}"
+def format_size(size_bytes: int) -> str:
+    """Return a size as it can be typed, exact: in the largest binary unit that it is a multiple of, else in bytes."""
+    for name, unit in reversed(BINARY_UNITS.items()):
+        if size_bytes and size_bytes % unit == 0:
+            return f"{size_bytes // unit} {name}"
+    return "1 byte" if size_bytes == 1 else f"{size_bytes} bytes"
+
+
+def format_about(size_bytes: float) -> str:
+    """Return a size in the binary unit that makes it easy to read: about so much."""
+    for name, unit in reversed(BINARY_UNITS.items()):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.4g} {name}"
+    return f"{size_bytes:.4g} bytes"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time with three digits in the unit that makes it easy to read: 174 us, 52.3 ms, 4.5 s, 2 min 5 s."""
+    if seconds >= 60:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s"
+    for name, unit in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= 0.9995 * unit:  # three digits of less make a unit of the smaller kind
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / 1e-6:.3g} us"
 
 
 def format_shape(shape: tuple[int, ...]) -> str:

@@ -1,6 +1,7 @@
 // pidcomm-doctor: a check list for a machine with UPMEM DIMMs, or an emulated one. It uses the UPMEM SDK and the C API of the library
 // alone.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +15,7 @@ namespace {
 using namespace doctor;
 
 constexpr const char *kUsage =
-    "usage: pidcomm-doctor [--quick] [--minutes M] [--ranks N] [--profile TEXT] [--seed N] [--json]\n"
+    "usage: pidcomm-doctor [--quick] [--minutes M] [--ranks N] [--profile TEXT] [--seed N] [--json FILE|-]\n"
     "\n"
     "Checks the library on this machine, in about ten minutes: that it finds the memory of every rank, the address map, the caches, the\n"
     "ownership of the PEs' memory, every collective, their speed, and random calls for the rest of the time. MRAM of the ranks it can\n"
@@ -25,14 +26,14 @@ constexpr const char *kUsage =
     "  --ranks N       ranks to allocate (all that are free; of an emulated machine 4)\n"
     "  --profile TEXT  profile of the allocation (backend=hw,regionMode=perf)\n"
     "  --seed N        of the payloads and the random calls (1)\n"
-    "  --json          a JSON object per line\n";
+    "  --json FILE     write a JSON object per line to this file, too; -: to standard output, and nothing else\n";
 
 struct Options {
   Settings settings;
   uint32_t ranks = PIDCOMM_DOCTOR_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
   std::string profile = "backend=hw,regionMode=perf";
   double minutes = 10;
-  bool is_json = false;
+  std::string json_target;  // "": no JSON; "-": JSON alone, to stdout
 };
 
 /// Nothing if the arguments are wrong.
@@ -50,10 +51,6 @@ std::optional<Options> parse(int argc, char **argv) {
       options.settings.is_quick = true;
       continue;
     }
-    if (name == "--json") {
-      options.is_json = true;
-      continue;
-    }
     if (i + 1 == argc) return std::nullopt;
     const char *const text = argv[++i];
     double value = 0;
@@ -65,6 +62,8 @@ std::optional<Options> parse(int argc, char **argv) {
       options.settings.seed = static_cast<uint64_t>(value);
     else if (name == "--profile")
       options.profile = text;
+    else if (name == "--json" && *text != 0)
+      options.json_target = text;
     else
       return std::nullopt;
   }
@@ -84,10 +83,10 @@ std::string best_isa() {
   return best;
 }
 
-int examine(const Options &options) {
+int examine(const Options &options, std::FILE *json) {
   const Stopwatch total;
   const Settings &settings = options.settings;
-  Report report(options.is_json);
+  Report report(json != stdout, json);
   report.header({{"pidcomm", pidcomm_version()},
                  {"sdk", PIDCOMM_DOCTOR_SDK},
                  {"dimms", settings.is_emulated ? "EMULATED: this says nothing about caches, ownership and speed of real DIMMs" : "real"},
@@ -140,7 +139,17 @@ int main(int argc, char **argv) {
     return 0;
   }
   const std::optional<Options> options = parse(argc, argv);
-  if (options) return examine(*options);
-  std::fputs(kUsage, stderr);
-  return 2;
+  if (!options) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  const std::string &target = options->json_target;
+  if (target.empty()) return examine(*options, nullptr);
+  if (target == "-") return examine(*options, stdout);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(target.c_str(), "w"), std::fclose);
+  if (file == nullptr) {
+    std::fprintf(stderr, "pidcomm-doctor: cannot write %s: %s\n", target.c_str(), std::strerror(errno));
+    return 2;
+  }
+  return examine(*options, file.get());
 }

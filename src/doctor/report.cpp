@@ -1,6 +1,6 @@
 #include "doctor/report.h"
 
-#include <cstdio>
+#include <iomanip>
 
 namespace doctor {
 
@@ -18,22 +18,28 @@ std::string quoted(const std::string &text) {
   return result + "\"";
 }
 
+std::string json_seconds(double seconds) { return joined("\"seconds\": ", std::fixed, std::setprecision(3), seconds); }
+
 }  // namespace
 
+void Report::write_json(const std::string &object) const {
+  if (json_ == nullptr) return;
+  std::fprintf(json_, "{%s}\n", object.c_str());
+  std::fflush(json_);
+}
+
 void Report::header(const std::vector<std::pair<std::string, std::string>> &facts) const {
-  std::string line;
+  std::string object;
   for (const auto &[name, value] : facts) {
-    if (is_json_)
-      line += joined(line.empty() ? "{" : ", ", quoted(name), ": ", quoted(value));
-    else
-      std::printf("# %s: %s\n", name.c_str(), value.c_str());
+    object += joined(object.empty() ? "" : ", ", quoted(name), ": ", quoted(value));
+    if (has_text_) std::printf("# %s: %s\n", name.c_str(), value.c_str());
   }
-  if (is_json_) std::printf("%s}\n", line.c_str());
   std::fflush(stdout);
+  write_json(object);
 }
 
 bool Report::item(const std::string &name, const std::function<std::string()> &body) {
-  if (!is_json_) {
+  if (has_text_) {
     std::printf("%-22s ", name.c_str());
     std::fflush(stdout);
   }
@@ -53,22 +59,21 @@ bool Report::item(const std::string &name, const std::function<std::string()> &b
     ++failed_;
   }
   const double seconds = stopwatch.seconds();
-  if (is_json_)
-    std::printf("{\"item\": %s, \"result\": %s, \"detail\": %s, \"seconds\": %.3f}\n", quoted(name).c_str(), quoted(result).c_str(),
-                quoted(detail).c_str(), seconds);
-  else if (result == "ok")
-    std::printf("ok %7.1f s  %s\n", seconds, detail.c_str());
-  else
-    std::printf("%s: %s (%.1f s)\n", result.c_str(), detail.c_str(), seconds);
-  std::fflush(stdout);
+  if (has_text_) {
+    if (result == "ok")
+      std::printf("ok %7.1f s  %s\n", seconds, detail.c_str());
+    else
+      std::printf("%s: %s (%.1f s)\n", result.c_str(), detail.c_str(), seconds);
+    std::fflush(stdout);
+  }
+  write_json(
+      joined("\"item\": ", quoted(name), ", \"result\": ", quoted(result), ", \"detail\": ", quoted(detail), ", ", json_seconds(seconds)));
   return result != "FAILED";
 }
 
 int Report::finish() const {
-  if (is_json_)
-    std::printf("{\"passed\": %u, \"failed\": %u, \"skipped\": %u, \"seconds\": %.3f}\n", passed_, failed_, skipped_, total_.seconds());
-  else
-    std::printf("%u passed, %u failed, %u skipped in %.0f s\n", passed_, failed_, skipped_, total_.seconds());
+  if (has_text_) std::printf("%u passed, %u failed, %u skipped in %.0f s\n", passed_, failed_, skipped_, total_.seconds());
+  write_json(joined("\"passed\": ", passed_, ", \"failed\": ", failed_, ", \"skipped\": ", skipped_, ", ", json_seconds(total_.seconds())));
   return failed_ == 0 ? 0 : 1;
 }
 

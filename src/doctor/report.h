@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <sstream>
 #include <stdexcept>
@@ -36,7 +37,8 @@ class Stopwatch {
 
 class Report {
  public:
-  explicit Report(bool is_json) : is_json_(is_json) {}
+  /// has_text: whether to print for people. json: where a JSON object per line goes, too, or nullptr; borrowed.
+  Report(bool has_text, std::FILE *json) : has_text_(has_text), json_(json) {}
 
   /// Facts, in this order, before the items.
   void header(const std::vector<std::pair<std::string, std::string>> &facts) const;
@@ -48,7 +50,10 @@ class Report {
   int finish() const;
 
  private:
-  bool is_json_;
+  void write_json(const std::string &object) const;
+
+  bool has_text_;
+  std::FILE *json_;
   unsigned passed_ = 0, failed_ = 0, skipped_ = 0;
   Stopwatch total_;
 };

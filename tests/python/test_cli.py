@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pidcomm
 import pytest
+from command_line import PIDCOMM, commands
 from pidcomm import bench as benchmark
 from pidcomm import check as checking
 from pidcomm import info as information
 from pidcomm import report as reporting
 from pidcomm import sdk
 from pidcomm.cli import app
-from pidcomm.sizes import parse_shape, parse_size
+from pidcomm.cli.app import ExitCode
 from pidcomm.sweep import even_shape
-from typer.main import get_command
 from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,17 +40,18 @@ RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 
 def run(*arguments: str) -> Any:
     """Run the command line in a process of its own."""
-    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_help_has_examples_and_exit_codes() -> None:
     runner = CliRunner()
     text = runner.invoke(app, ["--help"]).output
-    assert "Exit codes: 0" in text
-    for command in ("info", "demo", "plan", "check", "bench", "upmem-env", "run", "doctor"):
-        assert command in text
-        assert "pidcomm " + command in runner.invoke(app, [command, "--help"]).output
+    for code in ExitCode:
+        assert re.search(rf"^  {code.value} +{code.meaning}$", text, re.MULTILINE)
+    for name, command in commands().items():
+        assert len(command.examples) > 0
+        help_text = runner.invoke(app, [*name.split(), "--help"]).output
+        assert "Examples:\n" + "".join(f"  {line}\n" for line in command.examples) in help_text
 
 
 def test_info_lists_what_there_is() -> None:
@@ -63,7 +64,7 @@ def test_info_lists_what_there_is() -> None:
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_general"])
 def test_plan_json_is_the_golden_one(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
-    result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json"])
+    result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json", "-"])
     assert result.exit_code == 0
     assert json.loads(result.output) == golden["plan"]
 
@@ -71,7 +72,7 @@ def test_plan_json_is_the_golden_one(name: str) -> None:
 def test_plan_in_words_has_a_line_per_loop() -> None:
     arguments = ["plan", "alltoall", "--shape", "32x32", "--mask", "10", "--bytes", "1MiB"]
     words = CliRunner().invoke(app, arguments).output
-    loops = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)["sweeps"][0]
+    loops = json.loads(CliRunner().invoke(app, [*arguments, "--json", "-"]).output)["sweeps"][0]
     for kind in ("outer", "ordered", "lockstep"):
         assert words.count(f"  {kind} ") == len(loops[kind])
     assert "32 groups of 32 PEs" in words
@@ -380,10 +381,10 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
 
 def test_reference_commands_are_commands() -> None:
     text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
-    commands = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
-    bench = get_command(app).commands["bench"]  # type: ignore[attr-defined]
-    targets = [bench.make_context("bench", command).params["json_target"] for command in commands]
-    assert len(set(targets)) == len(commands) > 0
+    lines = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
+    bench = commands()["bench"]
+    targets = [bench.make_context("bench", command).params["json_target"] for command in lines]
+    assert len(set(targets)) == len(lines) > 0
     assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
 
 
@@ -541,28 +542,6 @@ def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
         assert ("includes the flushes" in lines[0]) == has_flushes
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("4096", 4096), ("64KiB", 65536), ("1MiB", 1 << 20), ("1e6", 10**6), ("1.5 KiB", 1536), ("2kb", 2000)],
-)
-def test_sizes_have_units(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "x", "-1", "1.3", "1 2", "KiB", "1e", "٣"])
-def test_other_sizes_are_errors(text: str) -> None:
-    with pytest.raises(pidcomm.ArgumentError, match="size"):
-        parse_size(text)
-
-
-def test_shapes() -> None:
-    assert parse_shape("32x32") == (32, 32)
-    assert parse_shape("7") == (7,)
-    for text in ("", "8x", "8,8", "-8x1"):
-        with pytest.raises(pidcomm.ArgumentError, match="shape"):
-            parse_shape(text)
-
-
 HOST = """
 #include <dpu.h>
 int main(int argc, char **argv) {
@@ -621,9 +600,9 @@ def test_run_of_what_is_no_program_is_one_line(tmp_path: Path) -> None:
 
 def test_run_reports_launches(host_folder: Path) -> None:
     command = ["--ranks", "1", "--threads", "1", "--", str(host_folder / "host"), str(host_folder / "pe"), "twice"]
-    lines = run("run", "--json", *command).stdout.splitlines()
-    assert lines[0] == "64 PEs"
-    launches = [json.loads(line) for line in lines[1:]]
+    result = run("run", "--json", "-", *command)
+    assert result.stderr == "64 PEs\n"
+    launches = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(launches) == 2
     for launch in launches:
         assert (launch["pes"], launch["dma_reads"], launch["dma_read_bytes"]) == (64, 64, 64 * 64)
@@ -638,7 +617,7 @@ def test_run_reports_launches(host_folder: Path) -> None:
 
 def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPUEMU_DISABLED", "0.2.5")
-    result = run("doctor", "--quick", "--ranks", "2", "--json")
+    result = run("doctor", "--quick", "--ranks", "2", "--json", "-")
     assert (result.returncode, result.stderr) == (0, "")
     header, *items, sums = [json.loads(line) for line in result.stdout.splitlines()]
     assert header["dimms"].startswith("EMULATED")
@@ -681,8 +660,7 @@ def test_strict_makes_a_fault_of_what_hardware_masks(host_folder: Path) -> None:
 
 def test_run_passes_signals_on(tmp_path: Path) -> None:
     waiting = f"import pathlib, time; pathlib.Path({str(tmp_path / 'ready')!r}).touch(); time.sleep(60)"
-    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", "run", "--", sys.executable, "-c", waiting]
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen([*PIDCOMM, "run", "--", sys.executable, "-c", waiting]) as process:
         for _ in range(600):
             if (tmp_path / "ready").exists():
                 break

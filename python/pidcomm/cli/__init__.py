@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 all right, 1 a wrong result, 2 a usage error or one that the library reports."""
+"""The command line: a module per command, what they share in app.py."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from pidcomm.cli import check as check  # isort: skip
 from pidcomm.cli import bench as bench  # isort: skip
 from pidcomm.cli import upmem as upmem  # isort: skip
 from pidcomm.cli import doctor as doctor  # isort: skip
-from pidcomm.cli.app import app
+from pidcomm.cli.app import app, main
 
 __all__ = ["app", "main"]
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

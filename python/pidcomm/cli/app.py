@@ -1,67 +1,221 @@
-"""What the commands share: the application, its errors and exit codes, options, the console."""
+"""What the commands share: the application, examples, exit codes, options, where results go, progress."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from typer.core import TyperGroup
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from typer.core import TyperCommand, TyperGroup
 
+import pidcomm
+from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import Error
+from pidcomm.results import console
+from pidcomm.sizes import SIZE_EXAMPLES
+from pidcomm.tables import OPS, TYPES
 
-WRONG_RESULT, USAGE_ERROR = 1, 2
-MIN_WIDTH = 110
+DEBUG_VARIABLE = "PIDCOMM_DEBUG"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class ErrorGroup(TyperGroup):
-    """Turn the library's errors into one line and an exit code."""
+class ExitCode(IntEnum):
+    """What commands end with, and what it means; `run` and `doctor` end with the codes of what they run."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        """Make an integer that knows what it means."""
+        made = int.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
+
+    RIGHT = 0, "everything right"
+    WRONG_RESULT = 1, "a wrong result, or a check that failed"
+    USAGE = 2, "wrong usage, or an error that the library or the system reports"
+    INTERNAL = 70, "an error of pidcomm itself: please report it"
+    INTERRUPTED = 130, "interrupted by Ctrl-C"
+    BROKEN_PIPE = 141, "who read the output has gone"
+
+
+class _HasExamples:
+    """Show the epilog of a command as its examples, one per line, as they are typed."""
+
+    epilog: str | None
+
+    @property
+    def examples(self) -> list[str]:
+        """Lines for a shell."""
+        return (self.epilog or "").splitlines()
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples; none is wrapped."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+class Command(_HasExamples, TyperCommand):
+    """A command with examples."""
+
+
+class Group(_HasExamples, TyperGroup):
+    """The commands, with examples and exit codes; turns errors into one line and an exit code."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples and the exit codes."""
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes (run and doctor: those of the program)"):
+            formatter.write_dl([(str(code.value), code.meaning) for code in ExitCode])
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command."""
         try:
             return super().invoke(ctx)
-        except Error as error:
-            typer.echo(f"pidcomm: {error}", err=True)
-            raise typer.Exit(USAGE_ERROR) from None
+        except (Error, MemoryError) as error:
+            fail(str(error) or "out of memory")
+            raise typer.Exit(ExitCode.USAGE) from None
+        except KeyboardInterrupt:
+            fail("interrupted")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:
+            _give_up_stdout()
+            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+        except OSError as error:
+            _give_up_stdout()
+            fail(str(error))
+            raise typer.Exit(ExitCode.USAGE) from None
+
+
+def _give_up_stdout() -> None:
+    """Let nothing that is still to be flushed fail once more."""
+    with suppress(OSError):  # it may be no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
-    cls=ErrorGroup,
+    name="pidcomm",
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Collective communication between the PEs of processing-in-DIMM machines.\n\n"
-    "Exit codes: 0 everything right, 1 a wrong result, 2 a usage error or an error of the library.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="pidcomm demo\n"
+    "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB\n"
+    "pidcomm bench all --json rows.jsonl",
 )
 
 
+def command(*examples: str, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
+    """Add a function as a command whose --help ends with examples.
+
+    examples: lines for a shell, each starting with what a user has: a test runs all of them.
+    """
+    return app.command(name, cls=Command, epilog="\n".join(examples), **settings)
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"pidcomm {pidcomm.__version__}")
+        raise typer.Exit(ExitCode.RIGHT)
+
+
+@app.callback()
+def pidcomm_options(
+    _: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Collective communication between the PEs of processing-in-DIMM machines.
+
+    Results go to standard output, progress and errors to standard error.
+    """
+
+
 ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths, x first.")]
-MaskOption = Annotated[str, typer.Option("--mask", help="Axis mask: one 0 or 1 per axis.")]
-BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE: 4096, 64KiB, 1MiB, 1e6.")]
-DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.")]
-OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.")]
-ThreadsOption = Annotated[int, typer.Option("--threads", help="Host threads, 0 for all CPUs.")]
+MaskOption = Annotated[
+    str, typer.Option("--mask", help="Axis mask: one 0 or 1 per axis.", autocompletion=complete_mask)
+]
+BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_EXAMPLES}.")]
+DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
+OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.", autocompletion=complete_name(OPS))]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return a console; where it is no terminal, wide enough for tables."""
-    made = Console(stderr=stderr, highlight=False)
-    if not made.is_terminal:
-        made.width = max(made.width, MIN_WIDTH)
-    return made
+def json_option(what: str) -> Any:
+    """Return the option --json of a command; what: what is written, as in "a JSON line per row"."""
+    return typer.Option(
+        "--json", metavar="FILE|-", help=f"Write {what} to this file, too; -: to standard output, and nothing else."
+    )
 
 
-def progress_bar() -> Progress:
-    """Return a progress bar on stderr, shown on terminals only."""
-    bar_console = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=bar_console, transient=True, disable=not bar_console.is_terminal)
+class Work:
+    """What goes on now, as a line on stderr: a phase, or steps of many."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def phase(self, text: str, steps: int | None = None) -> None:
+        """Say what goes on from now on, and of how many steps it is, if that is known."""
+        self._progress.reset(self._task, total=steps, description=text)
+
+    def step(self) -> None:
+        """Count a step as done."""
+        self._progress.advance(self._task)
+
+    def describe(self, text: str) -> None:
+        """Say what the steps are about from now on."""
+        self._progress.update(self._task, description=text, refresh=True)
+
+
+@contextmanager
+def working(text: str, steps: int | None = None) -> Iterator[Work]:
+    """Show on stderr, if it is a terminal, what goes on until the end of the block."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    stderr = console(stderr=True)
+    stderr.quiet = not sys.stderr.isatty()
+    with Progress(*columns, console=stderr, transient=True, disable=stderr.quiet) as progress:
+        yield Work(progress, progress.add_task(text, total=steps))
+
+
+def fail(sentence: str) -> None:
+    """Say on stderr what went wrong."""
+    stderr = console(stderr=True)
+    stderr.print("pidcomm: ", style="bold red", end="")
+    stderr.print(sentence, markup=False, soft_wrap=True)
 
 
 def exit_if_wrong(wrong: int) -> None:
     """End with the exit code of a wrong result, if there is one."""
     if wrong:
-        raise typer.Exit(WRONG_RESULT)
+        raise typer.Exit(ExitCode.WRONG_RESULT)
+
+
+def main() -> None:
+    """Run the command line. What nobody expected ends with two lines and ExitCode.INTERNAL."""
+    try:
+        app(prog_name="pidcomm")
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            console(stderr=True).print_exception()
+        fail(f"internal error: {type(error).__name__}: {error}")
+        fail(
+            "please report this to the project, with the command, the output of `pidcomm info`, and what "
+            f"{DEBUG_VARIABLE}=1 adds"
+        )
+        sys.exit(ExitCode.INTERNAL)

@@ -12,9 +12,11 @@ from pidcomm.ablation import COLLECTIVES as ABLATED
 from pidcomm.ablation import STEPS, Assumed, Step, ablate, techniques_for
 from pidcomm.arguments import Options
 from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
-from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, app, exit_if_wrong, progress_bar
+from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
+from pidcomm.cli.completion import complete_list, complete_masks
 from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
 from pidcomm.report import Report, ablation_header, header, section_header, summary
+from pidcomm.results import Results
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
@@ -41,26 +43,56 @@ class Switch(str, Enum):
     off = "off"
 
 
-@app.command()
+@command(
+    "pidcomm bench all --shape 32x32 --mask 10 --bytes 1MiB",
+    "pidcomm bench all --mask all --sweep pes=64..1024",
+    "pidcomm bench alltoall --sweep bytes=8KiB..1MiB --dtype int8,int64 --json rows.jsonl",
+    "pidcomm bench reduce allreduce --coherence hardware --technique all --json -",
+    "pidcomm bench --ablation",
+)
 def bench(
-    collectives: Annotated[list[str] | None, typer.Argument(help="Collectives, or all (default).")] = None,
+    collectives: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Collectives, or all (default): " + ", ".join(COLLECTIVES) + ".",
+            autocompletion=complete_list(COLLECTIVES),
+        ),
+    ] = None,
     shapes: Annotated[
         str, typer.Option("--shape", help="Axis lengths, x first; several separated by commas.")
     ] = "32x32",
     masks: Annotated[
         str,
-        typer.Option("--mask", help="Axis masks, separated by commas, or all: every mask that selects an axis."),
+        typer.Option(
+            "--mask",
+            help="Axis masks, separated by commas, or all: every mask that selects an axis.",
+            autocompletion=complete_masks,
+        ),
     ] = "10",
     size: BytesOption = "1MiB",
-    dtypes: Annotated[str, typer.Option("--dtype", help="Element types, separated by commas, or all.")] = "int32",
+    dtypes: Annotated[
+        str,
+        typer.Option(
+            "--dtype", help="Element types, separated by commas, or all.", autocompletion=complete_list(TYPES)
+        ),
+    ] = "int32",
     op: OpOption = "sum",
     technique: Annotated[
-        str, typer.Option("--technique", help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES) + ".")
+        str,
+        typer.Option(
+            "--technique",
+            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES) + ".",
+            autocompletion=complete_list(TECHNIQUES),
+        ),
     ] = ",".join(COMPARED),
     threads: ThreadsOption = 0,
     isas: Annotated[
         str,
-        typer.Option("--isa", help="Instruction sets, separated by commas, or all that run here (but for audit)."),
+        typer.Option(
+            "--isa",
+            help="Instruction sets, separated by commas, or all that run here (but for audit).",
+            autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
+        ),
     ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
         Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
@@ -110,14 +142,9 @@ def bench(
         float, typer.Option("--load-us", min=0, help="Ablation: what loading a program is assumed to take on DIMMs.")
     ] = Assumed.load_us,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
-    json_target: Annotated[
-        str | None,
-        typer.Option(
-            "--json", help="Write the rows to this file, too, as JSON lines; -: write them to stdout, and nothing else."
-        ),
-    ] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
-    """Time collectives beside the streaming limit, and check every row; a wrong one fails.
+    """Time collectives beside the streaming limit, and check them.
 
     Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
     of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
@@ -126,11 +153,6 @@ def bench(
     they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
     over PEs / (t_p50 + pe_us). bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
     pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
-
-    Examples:  pidcomm bench all --coherence hardware   |   pidcomm bench alltoall allreduce --bytes 512KiB --json
-    rows.jsonl   |   pidcomm bench all --shape 32x32,16x8x8 --mask all   |   pidcomm bench reduce --dtype all --isa all
-    |   pidcomm bench all --sweep pes=64..1024   |   pidcomm bench alltoall --sweep bytes=8KiB..8MiB   |   pidcomm bench
-    --ablation
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
@@ -157,25 +179,27 @@ def bench(
         raise refusals[0]
     make_transfers_alike(options, sdk_flush.value)
     problems = [problem for section in sections for problem in section.problems]
-    scratch = Scratch(problems)
+    rounds = len(problems) * (iters + warmup)
+    checks = sum(len(techniques_for(it, options) if ablation else techniques) for it in problems)
     rows: list[Row] = []
     wrong = 0
-    report = Report(json_target)
-    with progress_bar() as progress:
-        counts = [len(techniques_for(it, options) if ablation else techniques) for it in problems]
-        task = progress.add_task("rounds", total=len(problems) * (iters + warmup) + sum(counts))
+    with Results(json_target) as results, working("filling memory", rounds + checks) as work:
+        scratch = Scratch(problems)
+        report = Report(results)
         report.comment(header(options))
         report.comment(ablation_header(assumed) if ablation else ())
         report.skipped(refusals)
         for section in sections:
             options["isa"] = section.isa
+            work.describe(f"allocating {section.pes} PEs")
             with pidcomm.allocate(pes=section.pes) as pes:
                 cube = pes.hypercube(*section.shape)
+                work.describe("timing the transfers of the emulated SDK")
                 condition = measure_sdk(cube, section.size_bytes, options, scratch)
                 report.comment(section_header(section, condition, creation_us(pes, section.shape)))
                 for problem in section.problems:
-                    progress.update(task, description=problem.collective)
-                    common = (options, schedule, scratch, condition, lambda: progress.advance(task))
+                    work.describe(problem.collective)
+                    common = (options, schedule, scratch, condition, work.step)
                     of_problem: list[Row] | list[Step]
                     if ablation:
                         of_problem = ablate(pes, problem, assumed, *common)

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pidcomm.check import Checker, make_case
-from pidcomm.cli.app import app, exit_if_wrong, progress_bar
+from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.results import Results
 
 
-@app.command()
+@command("pidcomm check", "pidcomm check --cases 2000 --seed 7", "pidcomm check --seed 7 --case 123")
 def check(
     cases: Annotated[int, typer.Option("--cases", min=0, help="Number of random cases.")] = 500,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed; equal seeds give equal cases.")] = 1,
     case: Annotated[int | None, typer.Option("--case", min=0, help="Run this case of the seed only.")] = None,
+    json_target: Annotated[str | None, json_option("counts and failures, as one JSON object,")] = None,
 ) -> None:
-    """Compare random collectives with the oracle: every element, and every byte around them.
+    """Compare random collectives with the oracle.
 
-    Covers shapes (also general ones and partial entangled groups, on a machine with disabled PEs), masks, types,
-    operators, sizes, offsets, in place, techniques, instruction sets (with the line counts of audit), threads and
-    coherence policies.
-
-    Examples:  pidcomm check --cases 2000   |   pidcomm check --seed 7 --case 123
+    Looks at every element, and every byte around it. Covers shapes (also general ones and partial entangled groups, on
+    a machine with disabled PEs), masks, types, operators, sizes, offsets, in place, techniques, instruction sets (with
+    the line counts of audit), threads and coherence policies.
     """
     numbers = range(cases) if case is None else range(case, case + 1)
-    failed = 0
-    with Checker() as checker, progress_bar() as progress:
-        for number in progress.track(numbers, description="cases"):
+    failures: list[dict[str, Any]] = []
+    with Results(json_target) as results, working("allocating PEs") as work, Checker() as checker:
+        work.phase("cases", len(numbers))
+        for number in numbers:
             it = make_case(seed, number)
             if case is not None:
-                typer.echo(str(it))
+                results.text(str(it))
             if (failure := checker.failure(it)) is not None:
-                failed += 1
-                typer.echo(f"FAILED {it}: {failure}")
-    typer.echo(f"{len(numbers) - failed} passed, {failed} failed")
+                failures.append({"case": number, "what": str(it), "failure": failure})
+                results.text(f"FAILED {it}: {failure}", style="red")
+            work.step()
+        passed, failed = len(numbers) - len(failures), len(failures)
+        results.text(f"{passed} passed, {failed} failed", style="red" if failed else "green")
+        results.json({"seed": seed, "passed": passed, "failed": failed, "failures": failures})
     exit_if_wrong(failed)

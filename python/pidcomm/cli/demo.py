@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-import typer
+from typing import Annotated
+
 from rich.table import Table
+from rich.text import Text
 
 import pidcomm
 from pidcomm.bench import COMPARED
-from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, app, console, exit_if_wrong, progress_bar
+from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, exit_if_wrong, json_option, working
 from pidcomm.demo import Demo
 from pidcomm.errors import Error
 from pidcomm.measure import require_memory
+from pidcomm.report import json_row, run_facts
+from pidcomm.results import Results
 from pidcomm.sizes import format_shape, format_size, parse_positive_size, parse_shape
 
 
-@app.command()
+@command("pidcomm demo", "pidcomm demo --shape 8x8x4 --mask 110 --bytes 64KiB", "pidcomm demo --json demo.jsonl")
 def demo(
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
+    json_target: Annotated[str | None, json_option("the rows that bench has, as JSON lines,")] = None,
 ) -> None:
-    """Run the eight collectives beside the conventional way and check every element.
+    """Run all collectives beside the conventional way, and check them.
+
+    Every element of every result is compared with the oracle.
 
     Halves the size until the memory of this machine suffices.
-
-    Examples:  pidcomm demo   |   pidcomm demo --shape 8x8x4 --mask 110 --bytes 64KiB
     """
     lengths, size_bytes = parse_shape(shape), parse_positive_size(size)
-    with pidcomm.allocate(pes=_pes(lengths)) as pes:
+    with (
+        Results(json_target) as results,
+        working(f"allocating {_pes(lengths)} PEs") as work,
+        pidcomm.allocate(pes=_pes(lengths)) as pes,
+    ):
         size_bytes = _affordable(pes.pes, size_bytes)
+        work.phase("filling memory")
         it = Demo(pes, lengths, mask, size_bytes)
+        work.phase("timing the transfers of the emulated SDK")
         condition = it.condition()
+        facts = run_facts()
         table = Table(
             title=f"{pes.pes} PEs as {format_shape(lengths)}, mask {mask}, int32, {format_size(size_bytes)} per PE"
         )
@@ -41,19 +53,22 @@ def demo(
         table.add_column("speed-up", justify="right")
         table.add_column("wrong", justify="right")
         wrong = 0
-        with progress_bar() as progress:
-            task = progress.add_task("collectives", total=len(it.problems))
-            for problem, rows in it.rows(condition):
-                progress.update(task, advance=1, description=problem.collective)
-                cells = [f"{value:.2f}" for row in rows for value in (row.t_p50_us / 1e3, row.algbw_gb_s)]
-                gain = next((row.speed_up for row in rows if row.technique == "tile"), None)
-                row_wrong = sum(row.wrong for row in rows)
-                wrong += row_wrong
-                table.add_row(problem.collective, *cells, "-" if gain is None else f"{gain:.2f}x", str(row_wrong))
-    console().print(table)
-    for line in condition.lines():
-        typer.echo(line)
-    typer.echo(f"every element compared with the oracle: {wrong} wrong")
+        work.phase("collectives", len(it.problems))
+        for problem in it.problems:
+            work.describe(problem.collective)
+            rows = it.rows(problem, condition)
+            cells = [f"{value:.2f}" for row in rows for value in (row.t_p50_us / 1e3, row.algbw_gb_s)]
+            gain = next((row.speed_up for row in rows if row.technique == "tile"), None)
+            row_wrong = sum(row.wrong for row in rows)
+            wrong += row_wrong
+            style = "red" if row_wrong else ""
+            table.add_row(
+                problem.collective, *cells, "-" if gain is None else f"{gain:.2f}x", Text(str(row_wrong), style)
+            )
+            results.json_lines(json_row(row, facts) for row in rows)
+            work.step()
+        results.text(table, *condition.lines())
+        results.text(f"every element compared with the oracle: {wrong} wrong", style="red" if wrong else "green")
     exit_if_wrong(wrong)
 
 

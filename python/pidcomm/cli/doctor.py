@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from typing import Annotated
+
 import typer
 
 from pidcomm import run as running
 from pidcomm import sdk
-from pidcomm.cli.app import app
+from pidcomm.cli.app import ExitCode, command, fail, json_option
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def doctor(arguments: typer.Context) -> None:
-    """Check the library on this machine, item by item, in about ten minutes (--quick: ten seconds).
+@command("pidcomm doctor --quick", "pidcomm doctor --ranks 8 --minutes 3 --json doctor.jsonl")
+def doctor(
+    quick: Annotated[bool, typer.Option("--quick", help="About ten seconds.")] = False,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0, help="How long it may take (10); random calls fill the rest.")
+    ] = None,
+    ranks: Annotated[int | None, typer.Option("--ranks", min=1, help="Ranks to allocate (4).")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of payloads and random calls (1).")] = None,
+    json_target: Annotated[str | None, json_option("a JSON line for the machine, per item, and for the sums,")] = None,
+) -> None:
+    """Check the library on this machine, item by item.
 
-    This is pidcomm-doctor built for the emulated machine; docs/hardware.md says how to build it for DIMMs. It takes
-    --quick, --minutes M, --ranks N, --seed N and --json. The exit code is 0 if nothing failed.
-
-    Examples:  pidcomm doctor --quick   |   pidcomm doctor --ranks 8 --minutes 3 --json
+    Takes about ten minutes, with --quick ten seconds. This is pidcomm-doctor built for the emulated machine;
+    docs/hardware.md says how to build it for DIMMs.
     """
-    command = [str(sdk.library_folder() / "pidcomm-doctor"), *arguments.args]
-    code, _ = running.run_program(command)
+    settings = {"--minutes": minutes, "--ranks": ranks, "--seed": seed, "--json": json_target}
+    words = [str(sdk.library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
+    words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
+    with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
+        os.environ["TMPDIR"] = folder  # what Ctrl-C keeps it from removing goes with the folder
+        code, _ = running.run_program(words)
+    if code == ExitCode.INTERRUPTED:
+        fail("interrupted")
     raise typer.Exit(code)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import typer
+from typing import Annotated
 
 from pidcomm import info as information
-from pidcomm.cli.app import app
+from pidcomm.cli.app import command, json_option
+from pidcomm.results import Results
 
 
-@app.command()
-def info() -> None:
-    """Tell version, instruction sets, threads, the emulated machine, and all names.
-
-    Example:  pidcomm info
-    """
-    for name, value in information.report():
-        typer.echo(f"{name + ':':18} {value}")
+@command("pidcomm info", "pidcomm info --json -")
+def info(json_target: Annotated[str | None, json_option("what there is, as one JSON object,")] = None) -> None:
+    """Tell the version, the machine, and the names there are."""
+    with Results(json_target) as results:
+        facts = information.facts()
+        results.text(*(f"{name + ':':18} {value}" for name, value in information.in_words(facts)))
+        results.json(facts)

@@ -1,0 +1,106 @@
+"""Where the results of a command go: text to stdout, and JSON beside it to a file or in its place to stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from pidcomm.errors import Error
+
+STDOUT = "-"
+WIDE = 300  # more columns than any table needs
+
+
+class Results:
+    """Write results: text to stdout; with a target also JSON to that file; with STDOUT as target JSON and no text.
+
+    A file keeps what it holds until the first JSON is written. Every write is a whole line or a whole object, and goes
+    out at once: who interrupts a command finds no half of one. Use as a context manager.
+    """
+
+    def __init__(self, target: str | None) -> None:
+        """Open the file. Raises Error if it cannot be written: a command makes its results before it measures."""
+        self.has_text = target != STDOUT
+        self._path = Path(target) if target is not None and self.has_text else None
+        self._file: TextIO | None = None if self.has_text else sys.stdout
+        self._is_new, self._is_empty = False, True
+        if self._path is not None:
+            self._is_new = not self._path.exists()
+            self._file = self._try(lambda path: path.open("a"))
+
+    @property
+    def has_json(self) -> bool:
+        """Whether JSON is asked for."""
+        return self._file is not None
+
+    def text(self, *parts: object, style: str | None = None) -> None:
+        """Write lines, or what Rich renders, unless stdout is for JSON."""
+        if self.has_text:
+            stdout = console()
+            for part in parts:
+                stdout.print(part, style=style, markup=False, soft_wrap=isinstance(part, str))
+
+    def json(self, value: object) -> None:
+        """Write an object as JSON to be read by people, too."""
+        self._write(json.dumps(value, indent=2))
+
+    def json_lines(self, values: Iterable[object]) -> None:
+        """Write objects as JSON, a line each."""
+        for value in values:
+            self._write(json.dumps(value))
+
+    def _write(self, text: str) -> None:
+        file = self._file
+        if file is None:
+            return
+        if self._path is None:
+            print(text, file=file, flush=True)
+            return
+        if self._is_empty and self._path.is_file():
+            self._try(lambda _: file.truncate(0))
+        self._is_empty = False
+        self._try(lambda _: print(text, file=file, flush=True))
+
+    def _try(self, act: Callable[[Path], Any]) -> Any:
+        """Do what may fail as the file cannot be written."""
+        assert self._path is not None
+        try:
+            return act(self._path)
+        except OSError as error:
+            raise Error(f"cannot write {self._path}: {error.strerror}") from None
+
+    def __enter__(self) -> Results:
+        """Return the results."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the file; remove it if it is new and a command failed before its first result."""
+        if self._path is None or self._file is None:
+            return
+        with suppress(OSError):
+            self._file.close()
+            if error is not None and self._is_new and self._is_empty:
+                self._path.unlink()
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line what happens when a reader goes."""
+        raise  # the BrokenPipeError that is being handled
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console: coloured on terminals, or as NO_COLOR and FORCE_COLOR say; elsewhere wide enough for tables."""
+    made = _Console(stderr=stderr, highlight=False, emoji=False)
+    if not (sys.stderr if stderr else sys.stdout).isatty():
+        made.width = WIDE
+    return made

@@ -1,0 +1,40 @@
+"""The command line as a user has it: `pidcomm` in PATH, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from pidcomm.cli import app
+from typer.main import get_command
+
+# SIGINT as a terminal's processes have it, also if the tests run in the background of a shell that ignores it.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pidcomm.cli import main; main()"
+)
+PIDCOMM = [sys.executable, "-c", PROGRAM]
+
+
+def commands() -> dict[str, Any]:
+    """Return the group, as "", and every command by name."""
+    group: Any = get_command(app)
+    return {"": group, **group.commands}
+
+
+def install(folder: Path) -> Path:
+    """Write a `pidcomm` of this Python into a folder, and return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / "pidcomm"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(PIDCOMM)} "$@"\n')
+    script.chmod(0o755)
+    return folder
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of a text: one, or one per line."""
+    found = [json.loads(text)] if text.startswith("{\n") else [json.loads(line) for line in text.splitlines()]
+    assert all(isinstance(it, dict) for it in found)
+    return found

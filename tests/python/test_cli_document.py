@@ -1,0 +1,55 @@
+"""docs/command-line.md: its exit codes are those there are, and its JSON fields those that its own commands write."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import commands, install, objects
+from pidcomm.cli.app import ExitCode
+
+TEXT = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
+# What plans have of other shapes, techniques and collectives than the one of the document.
+MORE_PLANS = ["alltoall --technique pr", "allreduce --shape 6x4", "reduce_scatter --technique pr"]
+
+
+def fields_of(section: str) -> set[str]:
+    """Return the names in the first column of the tables of a section."""
+    cells = re.findall(r"^\| (`.*?) \|", SECTIONS[section], re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def written(section: str, folder: Path) -> set[str]:
+    """Run the commands of a section; return the fields of all that they wrote."""
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", SECTIONS[section], re.DOTALL))
+    if section == "plan":
+        script += "".join(f"pidcomm plan {words} --bytes 12KiB --json {i}.json\n" for i, words in enumerate(MORE_PLANS))
+    path = os.pathsep.join((str(install(folder / "bin")), os.environ["PATH"]))
+    variables = {**os.environ, "PATH": path}
+    subprocess.run(["sh", "-ec", script], cwd=folder, env=variables, check=True, capture_output=True, timeout=60)
+    return {name for file in folder.glob("*.json*") for it in objects(file.read_text()) for name in it}
+
+
+def test_every_command_has_its_section() -> None:
+    assert list(SECTIONS) == [name for name in commands() if name]
+
+
+def test_the_exit_codes_are_those_there_are() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", TEXT, re.MULTILINE)
+    assert rows == [(str(code.value), code.meaning) for code in ExitCode]
+
+
+@pytest.mark.parametrize("section", [name for name in SECTIONS if name != "upmem-env"])
+def test_the_fields_are_those_that_are_written(section: str, tmp_path: Path) -> None:
+    documented = fields_of("bench") - ABLATION_FIELDS if section == "demo" else fields_of(section)
+    assert written(section, tmp_path) == documented
+
+
+ABLATION_FIELDS = {
+    *("host_us", "step_gain", "bus_us", "host_memory_us", "dt_us", "modulation_us"),
+    *("launch_us", "loads", "load_us", "total_us"),
+}

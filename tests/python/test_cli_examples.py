@@ -1,0 +1,55 @@
+"""Every example of every --help runs, and the JSON it writes is JSON."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import commands, install, objects
+
+PROJECT = Path(__file__).parent / "project"
+EXAMPLES = [(name, example) for name, command in commands().items() for example in command.examples]
+# What is appended to the examples of a command, as the last of equal options counts: less work, of the same kind.
+CUTS = {
+    "demo": "--bytes 8KiB",
+    "check": "--cases 20",
+    "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
+    "doctor": "--quick --ranks 1",
+}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables with which a shell finds `pidcomm`."""
+    return {**os.environ, "PATH": os.pathsep.join((str(install(tmp_path_factory.mktemp("bin"))), os.environ["PATH"]))}
+
+
+@pytest.fixture(scope="module")
+def built_project(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Path:
+    """The project, built."""
+    folder = shutil.copytree(PROJECT, tmp_path_factory.mktemp("built") / "project")
+    subprocess.run(["pidcomm", "run", "--", "make"], cwd=folder, env=environment, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[f"{name}: {example}" for name, example in EXAMPLES])
+def test_examples_run(
+    name: str, example: str, environment: dict[str, str], built_project: Path, tmp_path: Path
+) -> None:
+    # Programs that are run are built; where something builds, nothing is.
+    project = shutil.copytree(built_project if "./host" in example else PROJECT, tmp_path / "project")
+    called = re.search(r"pidcomm ([\w-]+)", example)
+    assert called is not None
+    assert called[1] == name or name == ""
+    command = f"{example} {CUTS.get(called[1], '')}"
+    result = subprocess.run(
+        ["sh", "-c", command], cwd=project, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (result.returncode, "Traceback" in result.stderr) == (0, False), result
+    if target := re.search(r"--json (\S+)", example):
+        text = result.stdout if target[1] == "-" else (project / target[1]).read_text()
+        assert len(objects(text)) > 0

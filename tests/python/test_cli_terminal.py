@@ -1,0 +1,329 @@
+"""What the command line does for who sits before it: progress, colour, Ctrl-C, errors nobody expected."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pidcomm
+import pytest
+from command_line import PIDCOMM
+from pidcomm.cli import app, main
+from pidcomm.cli.app import ExitCode
+from pidcomm.run import parse_launches
+from typer.testing import CliRunner
+
+QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
+ENDLESS = [*QUICK, "--iters", "1000000"]
+COLOUR = "\x1b["
+
+
+def variables(**wanted: str) -> dict[str, str]:
+    """Return the environment, without what says something about colour, and with what is wanted."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    return {**kept, "TERM": "xterm-256color", "COLUMNS": "160", **wanted}
+
+
+class Terminal:
+    """A terminal that collects what is written to it."""
+
+    def __init__(self) -> None:
+        self._master, self.file = pty.openpty()
+
+    def text(self) -> str:
+        """Return all that was written, once everyone who writes has ended."""
+        os.close(self.file)
+        parts = []
+        try:
+            while part := os.read(self._master, 1 << 16):
+                parts.append(part)
+        except OSError:  # the last writer has gone
+            pass
+        os.close(self._master)
+        return b"".join(parts).decode()
+
+
+def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, str]:
+    """Run with one of the two streams at a terminal; return exit code, what that shows, and the other stream."""
+    terminal = Terminal()
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal.file}
+    with subprocess.Popen([*PIDCOMM, *arguments], env=variables(**wanted), text=True, **streams) as process:
+        out, err = process.communicate(timeout=60)
+    return process.returncode, terminal.text(), err if stream == "stdout" else out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phases"),
+    [
+        (["demo", *QUICK], ["allocating 64 PEs", "filling memory", "timing the transfers", "alltoall", "broadcast"]),
+        (["bench", *QUICK, "--iters", "1"], ["filling memory", "allocating 64 PEs", "alltoall", "broadcast"]),
+        (["check", "--cases", "20"], ["allocating PEs", "cases", "/20"]),
+    ],
+)
+def test_progress_is_for_terminals(arguments: list[str], phases: list[str]) -> None:
+    code, shown, out = on_terminal("stderr", *arguments)
+    assert code == ExitCode.RIGHT
+    assert all(phase in shown for phase in phases)
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is there again
+    assert out != ""
+    assert COLOUR not in out
+    for wanted in ({}, {"FORCE_COLOR": "1"}):
+        command = [*PIDCOMM, *arguments]
+        result = subprocess.run(
+            command, env=variables(**wanted), capture_output=True, text=True, check=True, timeout=60
+        )
+        assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "wanted", "is_coloured"),
+    [
+        (True, {}, True),
+        (True, {"NO_COLOR": "1"}, False),
+        (False, {}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colour_is_for_terminals_or_as_asked_for(is_terminal: bool, wanted: dict[str, str], is_coloured: bool) -> None:
+    arguments = ["check", "--cases", "1"]
+    if is_terminal:
+        code, text, _ = on_terminal("stdout", *arguments, **wanted)
+    else:
+        result = subprocess.run(
+            [*PIDCOMM, *arguments], env=variables(**wanted), capture_output=True, text=True, check=False, timeout=60
+        )
+        code, text = result.returncode, result.stdout
+    assert code == ExitCode.RIGHT
+    assert "1 passed, 0 failed" in text
+    assert (COLOUR in text) == is_coloured
+
+
+def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]) -> tuple[int, str, str]:
+    """Send SIGINT to a command once it is ready; return exit code, the rest of stdout, and stderr."""
+    with subprocess.Popen(
+        [*PIDCOMM, *arguments], env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            is_ready(process)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    return process.returncode, out, err
+
+
+def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
+    """Return what waits for a file."""
+
+    def wait(process: subprocess.Popen[str]) -> None:
+        for _ in range(600):
+            if path.exists():
+                break
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.3)  # and some more, for the work to begin
+
+    return wait
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
+        ["demo", "--shape", "32x32", "--bytes", "32KiB"],
+    ],
+    ids=["bench", "demo"],
+)
+def test_ctrl_c_leaves_whole_lines_of_json(arguments: list[str]) -> None:
+    first = ""
+
+    def has_row(process: subprocess.Popen[str]) -> None:
+        nonlocal first
+        assert process.stdout is not None
+        first = process.stdout.readline()
+
+    code, rest, err = interrupt([*arguments, "--json", "-"], has_row)
+    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    assert rest == "" or rest.endswith("\n")
+    assert all("collective" in json.loads(line) for line in (first + rest).splitlines())
+
+
+def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("rows of an earlier run\n")
+
+    def has_rows(process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("alltoall"):
+            pass
+
+    sweep = f"bytes={','.join(['8KiB'] * 1000)}"
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
+    code, _, err = interrupt(command, has_rows)
+    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    text = path.read_text()
+    assert text.endswith("}\n")
+    assert all("collective" in json.loads(line) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("command", [["check", "--cases", "1000000"], ["bench", *ENDLESS]], ids=["check", "bench"])
+def test_ctrl_c_before_the_first_result_leaves_no_file(command: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    code, _, err = interrupt([*command, "--json", str(path)], has_file(path))
+    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    assert not path.exists()
+
+
+def test_ctrl_c_of_the_doctor_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    path = tmp_path / "doctor.jsonl"
+
+    def interrupt_both(process: subprocess.Popen[str]) -> None:
+        has_file(path)(process)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+
+    with subprocess.Popen(
+        [*PIDCOMM, "doctor", "--ranks", "1", "--json", str(path)],
+        env=variables(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        interrupt_both(process)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    assert [*tmp_path.iterdir()] == [path]
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "interrupted"),
+    [(["demo", *QUICK], "pidcomm.demo.measure_rows"), (["bench", *QUICK], "pidcomm.cli.bench.measure_rows")],
+    ids=["demo", "bench"],
+)
+def test_ctrl_c_gives_the_pes_back(
+    arguments: list[str], interrupted: str, pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupted, interrupt)
+    monkeypatch.setattr("pidcomm.cli.bench._use_hugepages", lambda _: None)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert result.output.endswith("pidcomm: interrupted\n")
+    pidcomm.allocate(ranks=pidcomm.machine().ranks - pes.ranks).free()
+
+
+def test_launches_of_a_program_that_was_ended_while_it_wrote() -> None:
+    assert parse_launches('{"pes": 6') == []
+
+
+@pytest.mark.parametrize("debug", [None, "1"])
+def test_what_nobody_expected_is_no_traceback(
+    debug: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fall_over(*_: Any) -> None:
+        raise ZeroDivisionError("seven by zero")
+
+    monkeypatch.setattr("pidcomm.cli.plan.explain", fall_over)
+    monkeypatch.setattr("sys.argv", ["pidcomm", "plan", "alltoall"])
+    monkeypatch.delenv("PIDCOMM_DEBUG", raising=False)
+    if debug is not None:
+        monkeypatch.setenv("PIDCOMM_DEBUG", debug)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == ExitCode.INTERNAL
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "pidcomm: internal error: ZeroDivisionError: seven by zero\n" in err
+    assert "please report this" in err
+    assert ("fall_over" in err) == (debug is not None)
+
+
+def test_memory_that_ran_out_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_out(*_: Any) -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("pidcomm.cli.plan.explain", run_out)
+    result = CliRunner().invoke(app, ["plan", "alltoall"])
+    assert (result.exit_code, result.output) == (ExitCode.USAGE, "pidcomm: Unable to allocate 9 TiB\n")
+
+
+@pytest.mark.parametrize("target", ["-", "rows.jsonl"])
+def test_a_reader_that_goes_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
+    sweep = f"bytes={','.join(['8KiB'] * 1000)}"
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
+    with subprocess.Popen(
+        [*PIDCOMM, *command],
+        env=variables(),
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+        assert (process.wait(timeout=60), err) == (ExitCode.BROKEN_PIPE, "")
+
+
+def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
+    for options in ([], ["--json", "-"]):
+        with Path("/dev/full").open("w") as full:
+            result = subprocess.run(
+                [*PIDCOMM, "info", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+            )
+        assert (result.returncode, result.stderr) == (
+            ExitCode.USAGE,
+            "pidcomm: [Errno 28] No space left on device\n",
+        )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info"],
+        ["demo", *QUICK],
+        ["plan", "alltoall"],
+        ["check", "--cases", "1000000"],
+        ["bench", *ENDLESS],
+        ["run", "--", "sleep", "1000"],
+        ["doctor"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_json_that_cannot_be_written_is_said_at_once(command: list[str], tmp_path: Path) -> None:
+    for target, reason in ((tmp_path / "no" / "file", "No such file or directory"), (tmp_path, "Is a directory")):
+        options = [command[0], "--json", str(target), *command[1:]]
+        result = subprocess.run([*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=60)
+        assert (result.returncode, result.stdout) == (ExitCode.USAGE, "")
+        assert f"cannot write {target}: {reason}\n" in result.stderr
+
+
+def test_a_file_keeps_its_json_until_there_is_new(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+
+    def plan(*options: str) -> int:
+        return CliRunner().invoke(app, ["plan", "alltoall", "--json", str(path), *options]).exit_code
+
+    assert plan("--bytes", "100") == ExitCode.USAGE
+    assert not path.exists()
+    assert plan() == ExitCode.RIGHT
+    before = path.read_text()
+    assert plan("--bytes", "100") == ExitCode.USAGE
+    assert path.read_text() == before
+    assert plan("--bytes", "64KiB") == ExitCode.RIGHT
+    assert json.loads(path.read_text())["bytes_per_pe"] == 65536
+    assert CliRunner().invoke(app, ["plan", "alltoall", "--json", "/dev/null"]).exit_code == ExitCode.RIGHT
