@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ def package() -> Package:
 
     def value(name: str) -> str:
         return _REFERENCE.sub(lambda reference: value(reference[1]), fields[name])
+
+    fields["prefix"] = os.path.normpath(value("prefix"))
 
     def flags(name: str) -> str:
         words = (_REFERENCE.sub(lambda reference: value(reference[1]), word) for word in shlex.split(fields[name]))

@@ -1,0 +1,71 @@
+#!/bin/sh
+# Installs a build folder into a temporary prefix, moves the prefix, builds the examples against it with CMake and with pkg-config, and runs
+# them; then adds the project as a subfolder of another. Nothing of the library is compiled. Usage: tests/check_install.sh BUILD_FOLDER.
+# Prints `N passed, M failed`.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "$1" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+prefix=$folder/prefix
+passed=0
+failed=0
+check() { # what, then a command
+  what=$1
+  shift
+  if "$@" >"$folder/log" 2>&1; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAILED %s\n' "$what"
+    sed 's/^/  /' "$folder/log"
+  fi
+}
+only_the_runtime() { # its files, without the numbers of versions
+  found=$(cd "$folder/runtime" && find . -type f | sed -e 's/\.so.*/.so/' -e 's:/lib[^/]*/:/lib/:' | sort | tr '\n' ' ')
+  echo "$found"
+  test "$found" = "./bin/pidcomm-doctor ./lib/libdpuemu.so ./lib/libpidcomm.so "
+}
+no_path_of_here() { ! grep -rlF -e "$root" -e "$folder" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig; }
+with_pkg_config() { PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name pidcomm.pc)") "$@"; }
+examples() { # a copy to build in
+  rm -rf "$folder/examples" && cp -r "$root/examples" "$folder/examples" && cd "$folder/examples"
+}
+
+check "runtime component" cmake --install "$build" --prefix "$folder/runtime" --component runtime
+check "the runtime component has libraries and the doctor alone" only_the_runtime
+check "the installed doctor starts" "$folder/runtime/bin/pidcomm-doctor" --help
+check "install" cmake --install "$build" --prefix "$folder/first"
+mv "$folder/first" "$prefix"
+check "no file of the package names a folder of the build" no_path_of_here
+
+examples
+check "find_package, configure" cmake -G Ninja -S . -B build "-DCMAKE_PREFIX_PATH=$prefix"
+check "find_package, build" cmake --build build
+check "find_package, run" ctest --test-dir build
+examples
+check "pkg-config, build and run" with_pkg_config make check
+
+mkdir "$folder/parent"
+cat >"$folder/parent/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES C CXX)
+add_subdirectory("$root" pidcomm)
+add_executable(parent "$root/examples/reduce_scatter.c")
+target_link_libraries(parent PRIVATE pidcomm::pidcomm)
+foreach(leaked CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_POSITION_INDEPENDENT_CODE)
+  if(\${leaked})
+    message(FATAL_ERROR "\${leaked} is \${\${leaked}}")
+  endif()
+endforeach()
+foreach(target _core test_capi bench_overhead example_allreduce_cpp)
+  if(TARGET \${target})
+    message(FATAL_ERROR "\${target} is a target")
+  endif()
+endforeach()
+END
+check "as a subfolder, configure" cmake -G Ninja -S "$folder/parent" -B "$folder/parent/build"
+check "as a subfolder, nothing is installed" cmake --install "$folder/parent/build" --prefix "$folder/nothing"
+check "as a subfolder, nothing is installed" sh -c '! find "$1" -type f | grep .' - "$folder/nothing"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
