@@ -46,26 +46,8 @@ check "find_package, run" ctest --test-dir build
 examples
 check "pkg-config, build and run" with_pkg_config make check
 
-mkdir "$folder/parent"
-cat >"$folder/parent/CMakeLists.txt" <<END
-cmake_minimum_required(VERSION 3.25)
-project(parent LANGUAGES C CXX)
-add_subdirectory("$root" pidcomm)
-add_executable(parent "$root/examples/reduce_scatter.c")
-target_link_libraries(parent PRIVATE pidcomm::pidcomm)
-foreach(leaked CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_POSITION_INDEPENDENT_CODE)
-  if(\${leaked})
-    message(FATAL_ERROR "\${leaked} is \${\${leaked}}")
-  endif()
-endforeach()
-foreach(target _core test_capi bench_overhead example_allreduce_cpp)
-  if(TARGET \${target})
-    message(FATAL_ERROR "\${target} is a target")
-  endif()
-endforeach()
-END
-check "as a subfolder, configure" cmake -G Ninja -S "$folder/parent" -B "$folder/parent/build"
-check "as a subfolder, nothing is installed" cmake --install "$folder/parent/build" --prefix "$folder/nothing"
+check "as a subfolder, configure" cmake -G Ninja -S "$root/tests/subfolder" -B "$folder/parent"
+check "as a subfolder, install" cmake --install "$folder/parent" --prefix "$folder/nothing"
 check "as a subfolder, nothing is installed" sh -c '! find "$1" -type f | grep .' - "$folder/nothing"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -67,7 +67,7 @@ def test_config_tells_a_compiler_where_everything_is(examples: Path) -> None:
 @needs_pkg_config
 def test_pkg_config_builds_the_examples(examples: Path) -> None:
     output = run("make", "check", cwd=examples, PKG_CONFIG_PATH=config("--pkgconfig-dir"))
-    assert output.count(": 0 of ") == 3
+    assert output.count(": 0 of ") == 4
 
 
 @needs_pkg_config
@@ -86,7 +86,7 @@ def test_config_says_what_pkg_config_says(tmp_path: Path) -> None:
 def test_find_package_builds_the_examples(examples: Path) -> None:
     run("cmake", "-S", ".", "-B", "build", f"-Dpidcomm_DIR={config('--cmake-dir')}", cwd=examples)
     run("cmake", "--build", "build", cwd=examples)
-    assert "100% tests passed, 0 tests failed out of 3" in run("ctest", "--test-dir", "build", cwd=examples)
+    assert "100% tests passed, 0 tests failed out of 4" in run("ctest", "--test-dir", "build", cwd=examples)
 
 
 @needs_cmake
