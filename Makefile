@@ -59,13 +59,13 @@ bench-reference: install
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
-	$(BIN)/ruff format python tests emulator
+	$(BIN)/ruff format python tests emulator examples
 
 lint: $(VENV)/tools
 	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
-	$(BIN)/ruff check python tests emulator
-	$(BIN)/ruff format --check python tests emulator
+	$(BIN)/ruff check python tests emulator examples
+	$(BIN)/ruff format --check python tests emulator examples
 	$(BIN)/mypy
 	cd emulator/pe/compile && $(BIN)/mypy --config-file ../../../pyproject.toml *.py
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "require.h"
+
 enum { kPes = 128, kWords = 1024, kBytes = kWords * sizeof(uint32_t) };
 
 static uint32_t input[kPes][kWords], by_sdk[kPes][kWords], by_pidcomm[kPes][kWords], expected[kWords];
@@ -15,12 +17,6 @@ static void push(struct dpu_set_t dpu_set, uint32_t rows[kPes][kWords], dpu_xfer
   uint32_t i;
   DPU_FOREACH(dpu_set, dpu, i) { DPU_ASSERT(dpu_prepare_xfer(dpu, rows[i])); }
   DPU_ASSERT(dpu_push_xfer(dpu_set, direction, DPU_MRAM_HEAP_POINTER_NAME, 0, kBytes, DPU_XFER_DEFAULT));
-}
-
-static void require(int status) {
-  if (status == PIDCOMM_OK) return;
-  fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
-  exit(EXIT_FAILURE);
 }
 
 int main(void) {

@@ -3,11 +3,13 @@
  * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of the vector; allreduce along x adds what
  * the PEs of a row of blocks have, which is their part of y = A x. The next launch multiplies by the transposed block, and allreduce along
  * y gives every PE its part of A' y. The vector stays in the PEs all the time. The result is compared with loops; words wrap. */
+#include "pe/matrix_vector.h"
+
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "pe/matrix_vector.h"
+#include "require.h"
 
 #ifndef MATRIX_VECTOR_PE
 #define MATRIX_VECTOR_PE "./matrix_vector_pe"
@@ -37,12 +39,6 @@ static void multiply_here(uint32_t is_transposed) {
   for (uint32_t i = 0; i < kN; ++i) x[i] = y[i];
 }
 
-static void require(int status) {
-  if (status == PIDCOMM_OK) return;
-  fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
-  exit(EXIT_FAILURE);
-}
-
 int main(void) {
   for (uint32_t i = 0; i < kN * kN; ++i) matrix[i / kN][i % kN] = i * 2654435761u;
   for (uint32_t i = 0; i < kN; ++i) x[i] = i * 40503u + 1;
@@ -63,7 +59,8 @@ int main(void) {
     const uint32_t is_transposed = step % 2;
     DPU_ASSERT(dpu_broadcast_to(dpu_set, "is_transposed", 0, &is_transposed, sizeof is_transposed, DPU_XFER_DEFAULT));
     DPU_ASSERT(dpu_launch(dpu_set, DPU_SYNCHRONOUS));
-    require(pidcomm_allreduce(manager, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset, kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
+    require(
+        pidcomm_allreduce(manager, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset, kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
   }
   /* [end] */
   require(pidcomm_read(manager, kInputOffset, kVectorBytes, parts));

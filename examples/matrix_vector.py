@@ -1,4 +1,4 @@
-"""A PE program with collectives between its launches: x becomes A' A x, four times, with the matrix A in blocks on 8 x 8 PEs.
+"""A PE program with collectives between its launches: x becomes A' A x, four times, on 8 x 8 PEs.
 
 matrix_vector.c is the same in C, and says how it works. The program of the PEs is pe/matrix_vector.c.
 """

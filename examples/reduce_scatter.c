@@ -1,10 +1,12 @@
 /* ReduceScatter and AllGather along the y axis of a 4 x 8 x 2 hypercube: the calls of figure 10 of the PID-Comm paper (ISCA 2024).
  *
- * Every PE holds 2048 words. The 8 PEs that agree in x and z form a group. After reduce_scatter member q of a group holds block q (256 words)
- * of the group's sum; allgather then gives all members all blocks. Both results are compared with loops. */
+ * Every PE holds 2048 words. The 8 PEs that agree in x and z form a group. After reduce_scatter member q of a group holds block q (256
+ * words) of the group's sum; allgather then gives all members all blocks. Both results are compared with loops. */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "require.h"
 
 enum { kPes = 64, kWords = 2048, kMembers = 8, kBlockWords = kWords / kMembers, kGathered = 16384 };
 
@@ -18,12 +20,6 @@ static uint32_t sum_of_group(uint32_t pe, uint32_t i) {
   return sum;
 }
 
-static void require(int status) {
-  if (status == PIDCOMM_OK) return;
-  fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
-  exit(EXIT_FAILURE);
-}
-
 int main(void) {
   for (uint32_t pe = 0; pe < kPes; ++pe) {
     for (uint32_t i = 0; i < kWords; ++i) input[pe][i] = (pe * kWords + i) * 2654435761u;
@@ -32,11 +28,8 @@ int main(void) {
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
   /* [reduce_scatter] */
   uint32_t axis_len[3] = {4, 8, 2};
-  hypercube_manager *manager = init_hypercube_manager(dpu_set, 3, axis_len);
-  if (manager == NULL) {
-    fprintf(stderr, "%s\n", pidcomm_last_error());
-    return EXIT_FAILURE;
-  }
+  hypercube_manager *manager;
+  require(pidcomm_hypercube_create(dpu_set, 3, axis_len, &manager));
   require(pidcomm_write(manager, 0, sizeof input[0], input)); /* row = PE */
   require(pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM));
   require(pidcomm_read(manager, 0, sizeof blocks[0], blocks));

@@ -1,11 +1,11 @@
 /* One step of a distributed matrix-vector product: this PE's block of the matrix, or the block transposed, times a part of the vector.
  * MRAM heap: the block, the input, the output. The sum over PEs is for the host, between launches. */
+#include "matrix_vector.h"
+
 #include <barrier.h>
 #include <defs.h>
 #include <mram.h>
 #include <stdint.h>
-
-#include "matrix_vector.h"
 
 BARRIER_INIT(all, NR_TASKLETS);
 __host uint32_t is_transposed;

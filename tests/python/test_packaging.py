@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pidcomm
 import pytest
-from pidcomm import building
+from pidcomm import building, sdk
 from pidcomm.cli import app
 from typer.testing import CliRunner
 
@@ -26,7 +26,7 @@ needs_cmake = pytest.mark.skipif(not shutil.which("cmake", path=TOOLS), reason="
 
 
 def run(*command: str, cwd: Path, **variables: str) -> str:
-    """Run a command that must succeed, where only the program itself says where its libraries are; return its stdout."""
+    """Run a command that must succeed, without an LD_LIBRARY_PATH; return its stdout."""
     environment = {**os.environ, "PATH": TOOLS, **variables}
     environment.pop("LD_LIBRARY_PATH", None)
     return checked(command, cwd, environment)
@@ -104,7 +104,7 @@ def test_config_without_a_question_is_a_usage_error() -> None:
 
 
 def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building.sdk, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(sdk, "library_folder", lambda: tmp_path)
     with pytest.raises(pidcomm.Error, match=r"pidcomm\.pc is missing"):
         building.package()
 
@@ -135,7 +135,9 @@ def run_bare(machine: Path, *words: str) -> str:
 
 
 def test_a_wheel_needs_no_compiler(bare_machine: Path) -> None:
-    assert run_bare(bare_machine, "python", "-c", "import pidcomm; print(pidcomm.__file__)").startswith(str(bare_machine))
+    assert run_bare(bare_machine, "python", "-c", "import pidcomm; print(pidcomm.__file__)").startswith(
+        str(bare_machine)
+    )
     assert ": 0 of " in run_bare(bare_machine, "python", str(ROOT / "examples" / "allreduce.py"))
     run_bare(bare_machine, "pidcomm", "check", "--cases", "30")
 

@@ -14,8 +14,12 @@ from pidcomm.errors import ArgumentError
 @app.command()
 def config(
     cflags: Annotated[bool, typer.Option("--cflags", help="Options with which C and C++ find the headers.")] = False,
-    libs: Annotated[bool, typer.Option("--libs", help="Options with which programs link, and find the library.")] = False,
-    cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="Folder of the CMake package, for pidcomm_DIR.")] = False,
+    libs: Annotated[
+        bool, typer.Option("--libs", help="Options with which programs link, and find the library.")
+    ] = False,
+    cmake_dir: Annotated[
+        bool, typer.Option("--cmake-dir", help="Folder of the CMake package, for pidcomm_DIR.")
+    ] = False,
     pkgconfig_dir: Annotated[
         bool, typer.Option("--pkgconfig-dir", help="Folder of pidcomm.pc, for PKG_CONFIG_PATH.")
     ] = False,
