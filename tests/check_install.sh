@@ -27,6 +27,13 @@ only_the_runtime() { # its files, without the numbers of versions
   test "$found" = "./bin/pidcomm-doctor ./lib/libdpuemu.so ./lib/libpidcomm.so "
 }
 no_path_of_here() { ! grep -rlF -e "$root" -e "$folder" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig; }
+sdk_tools_find_the_libraries() { # of the emulated SDK, and for programs of the published artifact
+  libraries=$(dirname "$(find "$prefix" -name libdpuemu.so)")
+  sdk=$libraries/dpuemu
+  PATH=$sdk/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/said" || return 1
+  cat "$folder/said"
+  grep -F -e "-L$libraries " "$folder/said" | grep -F -e '-lpidcomm' | grep -F -e '-ldpuemu'
+}
 with_pkg_config() { PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name pidcomm.pc)") "$@"; }
 examples() { # a copy to build in
   rm -rf "$folder/examples" && cp -r "$root/examples" "$folder/examples" && cd "$folder/examples"
@@ -38,6 +45,7 @@ check "the installed doctor starts" "$folder/runtime/bin/pidcomm-doctor" --help
 check "install" cmake --install "$build" --prefix "$folder/first"
 mv "$folder/first" "$prefix"
 check "no file of the package names a folder of the build" no_path_of_here
+check "the tools of the stand-in SDK find the libraries" sdk_tools_find_the_libraries
 
 examples
 check "find_package, configure" cmake -G Ninja -S . -B build "-DCMAKE_PREFIX_PATH=$prefix"

@@ -48,7 +48,7 @@ def test_help_has_examples_and_exit_codes() -> None:
     runner = CliRunner()
     text = runner.invoke(app, ["--help"]).output
     assert "Exit codes: 0" in text
-    for command in ("info", "demo", "plan", "check", "bench", "upmem-env", "run", "doctor"):
+    for command in ("info", "demo", "plan", "check", "bench", "upmem-env", "run", "doctor", "config"):
         assert command in text
         assert "pidcomm " + command in runner.invoke(app, [command, "--help"]).output
 

@@ -66,7 +66,8 @@ def test_config_tells_a_compiler_where_everything_is(examples: Path) -> None:
 
 @needs_pkg_config
 def test_pkg_config_builds_the_examples(examples: Path) -> None:
-    output = run("make", "check", cwd=examples, PKG_CONFIG_PATH=config("--pkgconfig-dir"))
+    build = 'PKG_CONFIG_PATH="$(pidcomm config --pkgconfig-dir)" make -C examples check'
+    output = run("sh", "-c", build, cwd=examples.parent)
     assert output.count(": 0 of ") == 4
 
 

@@ -25,15 +25,22 @@ def config(
     ] = False,
     pe_compiler: Annotated[bool, typer.Option("--pe-compiler", help="The command that compiles C for PEs.")] = False,
 ) -> None:
-    """Tell how C and C++ programs find the library of this installation. One line for flags, one for each other answer.
+    """Tell how C and C++ programs find the library of this installation.
+
+    Flags come on one line, every other answer on a line of its own.
 
     Examples:  cc main.c $(pidcomm config --cflags --libs)   |   cmake -B build -Dpidcomm_DIR="$(pidcomm config
     --cmake-dir)"   |   PKG_CONFIG_PATH="$(pidcomm config --pkgconfig-dir)" make
     """
     package = building.package()
-    flags = " ".join([package.cflags] * cflags + [package.libs] * libs)
-    folders = [str(package.cmake_dir)] * cmake_dir + [str(package.pkgconfig_dir)] * pkgconfig_dir
-    lines = [flags] * bool(flags) + folders + [package.pe_compiler] * pe_compiler
+    flags = [text for is_wanted, text in ((cflags, package.cflags), (libs, package.libs)) if is_wanted]
+    others = (
+        (cmake_dir, package.cmake_dir),
+        (pkgconfig_dir, package.pkgconfig_dir),
+        (pe_compiler, package.pe_compiler),
+    )
+    lines = [" ".join(flags)] if flags else []
+    lines += [str(answer) for is_wanted, answer in others if is_wanted]
     if not lines:
         raise ArgumentError("nothing was asked for: pidcomm config --help lists the options")
     for line in lines:
