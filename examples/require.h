@@ -7,9 +7,12 @@
 #include <stdlib.h>
 
 static inline void require(int status) {
-  if (status == PIDCOMM_OK) return;
-  fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
-  exit(EXIT_FAILURE);
+  /* [error] */
+  if (status != PIDCOMM_OK) {
+    fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
+    exit(EXIT_FAILURE);
+  }
+  /* [end] */
 }
 
 #endif
