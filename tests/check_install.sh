@@ -22,11 +22,15 @@ check() { # what, then a command
   fi
 }
 only_the_runtime() { # its files, without the numbers of versions
-  found=$(cd "$folder/runtime" && find . -type f | sed -e 's/\.so.*/.so/' -e 's:/lib[^/]*/:/lib/:' | sort | tr '\n' ' ')
+  found=$(find "$folder/runtime" -type f | sed -e 's/.*\///' -e 's/\.so.*/.so/' | sort | tr '\n' ' ')
   echo "$found"
-  test "$found" = "./bin/pidcomm-doctor ./lib/libdpuemu.so ./lib/libpidcomm.so "
+  test "$found" = "libdpuemu.so libpidcomm.so pidcomm-doctor "
 }
-no_path_of_here() { ! grep -rlF -e "$root" -e "$folder" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig; }
+no_path_of_here() {
+  find "$prefix" \( -name '*.cmake' -o -name '*.pc' \) -exec grep -lF -e "$root" -e "$build" -e "$folder" {} + >"$folder/found"
+  cat "$folder/found"
+  ! [ -s "$folder/found" ] && [ -n "$(find "$prefix" -name pidcomm.pc)" ]
+}
 sdk_tools_find_the_libraries() { # of the emulated SDK, and for programs of the published artifact
   libraries=$(dirname "$(find "$prefix" -name libdpuemu.so)")
   sdk=$libraries/dpuemu
