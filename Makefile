@@ -23,8 +23,12 @@ $(VENV)/tools: pyproject.toml Makefile
 	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
 	touch $@
 
+# The wheel stays in build/wheel: the tests install it elsewhere.
 install: $(VENV)/tools
-	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[test]'
+	rm -rf build/wheel
+	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel .
+	$(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[test]"
+	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
 
 # Native tests in a build folder of their own; $(1) name, $(2) flags.
 define build_native
@@ -36,6 +40,7 @@ test-native: $(VENV)/tools
 	$(call build_native,release,-DCMAKE_BUILD_TYPE=Release)
 	tests/run_native.sh build/release
 	tests/check_isa_objects.sh build/release
+	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
 
 test-sanitizers: $(VENV)/tools
 	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined")
@@ -62,13 +67,13 @@ snippets: install
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
-	$(BIN)/ruff format python tests emulator tools
+	$(BIN)/ruff format python tests emulator examples tools docs
 
 lint: $(VENV)/tools
 	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
-	$(BIN)/ruff check python tests emulator tools
-	$(BIN)/ruff format --check python tests emulator tools
+	$(BIN)/ruff check python tests emulator examples tools docs
+	$(BIN)/ruff format --check python tests emulator examples tools docs
 	$(BIN)/mypy
 	cd emulator/pe/compile && $(BIN)/mypy --config-file ../../../pyproject.toml *.py
 

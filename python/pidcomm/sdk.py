@@ -18,6 +18,7 @@ COMPILER = "dpu-upmem-dpurte-clang"
 LIBRARY = "libdpuemu.so*"
 OWN_LIBRARY = "libpidcomm.so*"
 DEFAULT_OPTIMISATION = "-O2"
+NO_COMPILER = 127  # the compiler's exit code if there is no gcc
 
 
 @cache
@@ -76,7 +77,7 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
     """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
 
     Takes about as long as gcc does. Raises ArgumentError with the compiler's messages if it refuses the sources, Error
-    if it cannot be run.
+    if it cannot be run or there is no gcc.
     """
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
         program = Path(folder) / "program"
@@ -95,6 +96,8 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
         except OSError as error:
             raise Error(f"the compiler of PE programs cannot be run: {error}") from None
         messages = done.stderr.replace(f"{folder}{os.sep}", "").strip()
+        if done.returncode == NO_COMPILER:
+            raise Error(messages)
         if done.returncode:
             raise ArgumentError(messages or f"the compiler of PE programs ended with code {done.returncode}")
         yield program, messages

@@ -1,4 +1,4 @@
-# The target upmem_sdk: host headers and library of the UPMEM SDK in PIDCOMM_UPMEM_HOME.
+# The target pidcomm::upmem_sdk: host headers and library of the UPMEM SDK in PIDCOMM_UPMEM_HOME.
 option(PIDCOMM_UPMEM_VERSION_CHECK "Refuse versions of the UPMEM SDK that the library was not written for" ON)
 
 set(PIDCOMM_UPMEM_OLDEST 2021.3)
@@ -27,6 +27,6 @@ then run pidcomm-doctor before anything else")
 endif()
 message(STATUS "UPMEM SDK ${PIDCOMM_UPMEM_VERSION}: ${PIDCOMM_UPMEM_LIBRARY}")
 
-add_library(upmem_sdk UNKNOWN IMPORTED)
-set_target_properties(upmem_sdk PROPERTIES IMPORTED_LOCATION ${PIDCOMM_UPMEM_LIBRARY}
+add_library(pidcomm::upmem_sdk UNKNOWN IMPORTED GLOBAL)
+set_target_properties(pidcomm::upmem_sdk PROPERTIES IMPORTED_LOCATION ${PIDCOMM_UPMEM_LIBRARY}
   INTERFACE_INCLUDE_DIRECTORIES ${PIDCOMM_UPMEM_HOME}/include/dpu)

@@ -11,7 +11,8 @@ import pytest
 from command_line import commands, install, objects
 from pidcomm.cli.app import ExitCode
 
-TEXT = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "command-line.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 # What plans have of other shapes, techniques and collectives than the one of the document.
 MORE_PLANS = ["alltoall --technique pr", "allreduce --shape 6x4", "reduce_scatter --technique pr"]
@@ -30,6 +31,7 @@ def written(section: str, folder: Path) -> set[str]:
         script += "".join(f"pidcomm plan {words} --bytes 12KiB --json {i}.json\n" for i, words in enumerate(MORE_PLANS))
     path = os.pathsep.join((str(install(folder / "bin")), os.environ["PATH"]))
     variables = {**os.environ, "PATH": path}
+    (folder / "examples").symlink_to(ROOT / "examples")
     subprocess.run(["sh", "-ec", script], cwd=folder, env=variables, check=True, capture_output=True, timeout=60)
     return {name for file in folder.glob("*.json*") for it in objects(file.read_text()) for name in it}
 

@@ -58,6 +58,8 @@ _LENIENCY = [
     "-Wno-error=implicit-int",
 ]
 
+NO_COMPILER = 127  # as shells have it for what is not found
+
 _UNRECOGNIZED = re.compile(
     r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
 )
@@ -81,12 +83,17 @@ class Compiler:
 
     def __init__(self, folder: Path, verbose: bool = False) -> None:
         """Find gcc: DPUEMU_CC, else gcc, else cc."""
-        chosen = os.environ.get("DPUEMU_CC")
-        words = shlex.split(chosen) if chosen else ["gcc" if shutil.which("gcc") else "cc"]
-        found = shutil.which(words[0]) if words else None
+        chosen = shlex.split(os.environ.get("DPUEMU_CC", ""))
+        candidates = [chosen] if chosen else [["gcc"], ["cc"]]
+        words, found = next(
+            ((words, path) for words in candidates if (path := shutil.which(words[0]))), (candidates[-1], None)
+        )
         if found is None:
+            missing = f"DPUEMU_CC ({words[0]}) is no program" if chosen else "there is no gcc or cc in PATH"
             raise CompileError(
-                f"{' '.join(words) or 'DPUEMU_CC'} is no program; a GCC for x86-64 must compile DPU programs"
+                f"{missing}: compiling DPU programs takes a GCC for x86-64 with binutils (on Debian: gcc; DPUEMU_CC "
+                "names another one)",
+                NO_COMPILER,
             )
         self.command = [found, *words[1:]]
         self.folder = folder

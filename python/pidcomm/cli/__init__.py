@@ -10,6 +10,7 @@ from pidcomm.cli import check as check  # isort: skip
 from pidcomm.cli import bench as bench  # isort: skip
 from pidcomm.cli import upmem as upmem  # isort: skip
 from pidcomm.cli import doctor as doctor  # isort: skip
+from pidcomm.cli import config as config  # isort: skip
 from pidcomm.cli.app import app, main
 
 __all__ = ["app", "main"]

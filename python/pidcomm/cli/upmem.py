@@ -19,10 +19,16 @@ ArtifactOption = Annotated[
 ]
 
 
-@command('eval "$(pidcomm upmem-env)" && make', 'eval "$(pidcomm upmem-env --artifact)" && make', name="upmem-env")
+@command(
+    'eval "$(pidcomm upmem-env)" && make',
+    'eval "$(pidcomm upmem-env --artifact)" && make',
+    "pidcomm upmem-env --json -",
+    name="upmem-env",
+)
 def upmem_env(
     strict: Annotated[bool, typer.Option("--strict", help="What a PE's hardware masks silently is a fault.")] = False,
     artifact: ArtifactOption = False,
+    json_target: Annotated[str | None, json_option("the variables, as one JSON object,")] = None,
 ) -> None:
     """Print shell commands that put the stand-in UPMEM tools in PATH.
 
@@ -31,9 +37,12 @@ def upmem_env(
     With --artifact, dpu-pkg-config also tells where <pidcomm.h> of the published PID-Comm artifact and this library
     are: its programs build and run unmodified.
     """
-    for name, value in sdk.environment(strict=strict, artifact=artifact).items():
-        rest = '"${PATH:+:$PATH}"' if name == "PATH" else ""
-        typer.echo(f"export {name}={shlex.quote(value)}{rest}")
+    with Results(json_target) as results:
+        variables = sdk.environment(strict=strict, artifact=artifact)
+        for name, value in variables.items():
+            rest = '"${PATH:+:$PATH}"' if name == "PATH" else ""
+            results.text(f"export {name}={shlex.quote(value)}{rest}")
+        results.json(variables)
 
 
 @command(

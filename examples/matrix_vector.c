@@ -1,0 +1,77 @@
+/* A PE program with collectives between its launches: x becomes A' A x, four times, with the matrix A in blocks on 8 x 8 PEs.
+ *
+ * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of the vector; allreduce along x adds what
+ * the PEs of a row of blocks have, which is their part of y = A x. The next launch multiplies by the transposed block, and allreduce along
+ * y gives every PE its part of A' y. The vector stays in the PEs all the time. The result is compared with loops; words wrap. */
+#include "pe/matrix_vector.h"
+
+#include <pidcomm/pidcomm.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "require.h"
+
+#ifndef MATRIX_VECTOR_PE
+#define MATRIX_VECTOR_PE "./matrix_vector_pe"
+#endif
+
+enum { kGrid = 8, kPes = kGrid * kGrid, kN = kGrid * kSide, kSteps = 8 };
+
+static uint32_t matrix[kN][kN], x[kN], y[kN];
+static uint32_t blocks[kPes][kSide][kSide], parts[kPes][kSide];
+
+/* Puts blocks and parts of the vector into one row per PE. */
+static void distribute(void) {
+  for (uint32_t pe = 0; pe < kPes; ++pe) {
+    const uint32_t row = pe / kGrid * kSide, column = pe % kGrid * kSide;
+    for (uint32_t i = 0; i < kSide; ++i) {
+      for (uint32_t j = 0; j < kSide; ++j) blocks[pe][i][j] = matrix[row + i][column + j];
+      parts[pe][i] = x[column + i];
+    }
+  }
+}
+
+static void multiply_here(uint32_t is_transposed) {
+  for (uint32_t i = 0; i < kN; ++i) {
+    y[i] = 0;
+    for (uint32_t j = 0; j < kN; ++j) y[i] += (is_transposed ? matrix[j][i] : matrix[i][j]) * x[j];
+  }
+  for (uint32_t i = 0; i < kN; ++i) x[i] = y[i];
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < kN * kN; ++i) matrix[i / kN][i % kN] = i * 2654435761u;
+  for (uint32_t i = 0; i < kN; ++i) x[i] = i * 40503u + 1;
+  distribute();
+
+  /* [program] */
+  struct dpu_set_t dpu_set;
+  DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
+  DPU_ASSERT(dpu_load(dpu_set, MATRIX_VECTOR_PE, NULL));
+  uint32_t axis_len[2] = {kGrid, kGrid};
+  hypercube_manager *manager;
+  require(pidcomm_hypercube_create(dpu_set, 2, axis_len, &manager));
+  require(pidcomm_write(manager, 0, kBlockBytes, blocks)); /* offsets count from the MRAM heap */
+  require(pidcomm_write(manager, kInputOffset, kVectorBytes, parts));
+  /* [end] */
+  /* [launch] */
+  for (uint32_t step = 0; step < kSteps; ++step) {
+    const uint32_t is_transposed = step % 2;
+    DPU_ASSERT(dpu_broadcast_to(dpu_set, "is_transposed", 0, &is_transposed, sizeof is_transposed, DPU_XFER_DEFAULT));
+    DPU_ASSERT(dpu_launch(dpu_set, DPU_SYNCHRONOUS));
+    require(
+        pidcomm_allreduce(manager, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset, kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
+  }
+  /* [end] */
+  require(pidcomm_read(manager, kInputOffset, kVectorBytes, parts));
+  pidcomm_hypercube_destroy(manager);
+  DPU_ASSERT(dpu_free(dpu_set));
+
+  for (uint32_t step = 0; step < kSteps; ++step) multiply_here(step % 2);
+  uint32_t wrong = 0;
+  for (uint32_t pe = 0; pe < kPes; ++pe) {
+    for (uint32_t i = 0; i < kSide; ++i) wrong += parts[pe][i] != x[pe % kGrid * kSide + i];
+  }
+  printf("%d steps with a %dx%d matrix on %dx%d PEs: %u of %d words wrong\n", kSteps, kN, kN, kGrid, kGrid, wrong, kPes * kSide);
+  return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

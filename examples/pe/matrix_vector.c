@@ -1,0 +1,27 @@
+/* One step of a distributed matrix-vector product: this PE's block of the matrix, or the block transposed, times a part of the vector.
+ * MRAM heap: the block, the input, the output. The sum over PEs is for the host, between launches. */
+#include "matrix_vector.h"
+
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+
+BARRIER_INIT(all, NR_TASKLETS);
+__host uint32_t is_transposed;
+__dma_aligned uint32_t block[kSide][kSide], input[kSide], output[kSide];
+
+int main(void) {
+  __mram_ptr uint8_t *heap = DPU_MRAM_HEAP_POINTER;
+  for (unsigned i = me(); i < kSide; i += NR_TASKLETS) mram_read(heap + i * sizeof block[0], block[i], sizeof block[0]);
+  if (me() == 0) mram_read(heap + kInputOffset, input, sizeof input);
+  barrier_wait(&all);
+  for (unsigned i = me(); i < kSide; i += NR_TASKLETS) {
+    uint32_t sum = 0;
+    for (unsigned j = 0; j < kSide; j++) sum += (is_transposed ? block[j][i] : block[i][j]) * input[j];
+    output[i] = sum;
+  }
+  barrier_wait(&all);
+  if (me() == 0) mram_write(output, heap + kOutputOffset, sizeof output);
+  return 0;
+}

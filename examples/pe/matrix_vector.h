@@ -1,0 +1,13 @@
+/* What the host and the PEs of matrix_vector agree on: blocks of kSide x kSide words, and bytes from the start of the MRAM heap. */
+#ifndef MATRIX_VECTOR_H
+#define MATRIX_VECTOR_H
+
+enum {
+  kSide = 32,
+  kBlockBytes = 4 * kSide * kSide,
+  kVectorBytes = 4 * kSide,
+  kInputOffset = kBlockBytes,
+  kOutputOffset = kInputOffset + kVectorBytes
+};
+
+#endif

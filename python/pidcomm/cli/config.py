@@ -1,0 +1,52 @@
+"""The command config."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from pidcomm import building
+from pidcomm.cli.app import command, json_option
+from pidcomm.errors import ArgumentError
+from pidcomm.results import Results
+
+
+@command(
+    "cc host.c $(pidcomm config --cflags --libs)",
+    'PKG_CONFIG_PATH="$(pidcomm config --pkgconfig-dir)" make',
+    "pidcomm config --json -",
+)
+def config(
+    cflags: Annotated[bool, typer.Option("--cflags", help="Options with which C and C++ find the headers.")] = False,
+    libs: Annotated[
+        bool, typer.Option("--libs", help="Options with which programs link, and find the library.")
+    ] = False,
+    cmake_dir: Annotated[
+        bool, typer.Option("--cmake-dir", help="Folder of the CMake package, for pidcomm_DIR.")
+    ] = False,
+    pkgconfig_dir: Annotated[
+        bool, typer.Option("--pkgconfig-dir", help="Folder of pidcomm.pc, for PKG_CONFIG_PATH.")
+    ] = False,
+    pe_compiler: Annotated[bool, typer.Option("--pe-compiler", help="The command that compiles C for PEs.")] = False,
+    json_target: Annotated[str | None, json_option("all of it, as one JSON object,")] = None,
+) -> None:
+    """Tell how C and C++ programs find the library of this installation.
+
+    Flags come on one line, every other answer on a line of its own.
+    """
+    with Results(json_target) as results:
+        package = building.package()
+        flags = [text for is_wanted, text in ((cflags, package.cflags), (libs, package.libs)) if is_wanted]
+        others = (
+            (cmake_dir, package.cmake_dir),
+            (pkgconfig_dir, package.pkgconfig_dir),
+            (pe_compiler, package.pe_compiler),
+        )
+        lines = [" ".join(flags)] if flags else []
+        lines += [str(answer) for is_wanted, answer in others if is_wanted]
+        if not lines and not results.has_json:
+            raise ArgumentError("nothing was asked for: pidcomm config --help lists the options")
+        results.text(*lines)
+        results.json({name: str(value) for name, value in asdict(package).items()})

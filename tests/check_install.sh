@@ -1,0 +1,69 @@
+#!/bin/sh
+# Installs a build folder into a temporary prefix, moves the prefix, builds the examples against it with CMake and with pkg-config, and runs
+# them; then adds the project as a subfolder of another. Nothing of the library is compiled. Usage: tests/check_install.sh BUILD_FOLDER.
+# Prints `N passed, M failed`.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "$1" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+prefix=$folder/prefix
+passed=0
+failed=0
+check() { # what, then a command
+  what=$1
+  shift
+  if "$@" >"$folder/log" 2>&1; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAILED %s\n' "$what"
+    sed 's/^/  /' "$folder/log"
+  fi
+}
+only_the_runtime() { # its files, without the numbers of versions
+  found=$(find "$folder/runtime" -type f | sed -e 's/.*\///' -e 's/\.so.*/.so/' | sort | tr '\n' ' ')
+  echo "$found"
+  test "$found" = "libdpuemu.so libpidcomm.so pidcomm-doctor "
+}
+no_path_of_here() {
+  find "$prefix" \( -name '*.cmake' -o -name '*.pc' \) -exec grep -lF -e "$root" -e "$build" -e "$folder" {} + >"$folder/found"
+  cat "$folder/found"
+  ! [ -s "$folder/found" ] && [ -n "$(find "$prefix" -name pidcomm.pc)" ]
+}
+sdk_tools_find_the_libraries() { # of the emulated SDK, and for programs of the published artifact
+  libraries=$(dirname "$(find "$prefix" -name libdpuemu.so)")
+  sdk=$libraries/dpuemu
+  PATH=$sdk/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/said" || return 1
+  cat "$folder/said"
+  grep -F -e "-L$libraries " "$folder/said" | grep -F -e '-lpidcomm' | grep -F -e '-ldpuemu'
+}
+with_pkg_config() { PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name pidcomm.pc)") "$@"; }
+examples() { # a copy to build in
+  rm -rf "$folder/examples" && cp -r "$root/examples" "$folder/examples" && cd "$folder/examples"
+}
+
+check "runtime component" cmake --install "$build" --prefix "$folder/runtime" --component runtime
+check "the runtime component has libraries and the doctor alone" only_the_runtime
+check "the installed doctor starts" "$folder/runtime/bin/pidcomm-doctor" --help
+check "install" cmake --install "$build" --prefix "$folder/first"
+mv "$folder/first" "$prefix"
+check "no file of the package names a folder of the build" no_path_of_here
+check "the tools of the stand-in SDK find the libraries" sdk_tools_find_the_libraries
+
+examples
+check "find_package, configure" cmake -G Ninja -S . -B build "-DCMAKE_PREFIX_PATH=$prefix"
+check "find_package, build" cmake --build build
+check "find_package, run" ctest --test-dir build
+if command -v pkg-config >/dev/null; then
+  examples
+  check "pkg-config, build and run" with_pkg_config make check
+else
+  echo "there is no pkg-config here: not checked"
+fi
+
+check "as a subfolder, configure" cmake -G Ninja -S "$root/tests/subfolder" -B "$folder/parent"
+check "as a subfolder, install" cmake --install "$folder/parent" --prefix "$folder/nothing"
+check "as a subfolder, nothing is installed" sh -c '! find "$1" -type f | grep .' - "$folder/nothing"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

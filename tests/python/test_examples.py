@@ -1,0 +1,34 @@
+"""The Python examples, and the list of all examples. The native ones are run by tests/run_native.sh."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_finds_its_result_right_and_says_so_in_one_line(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_an_example_that_is_wrong_fails(tmp_path: Path) -> None:
+    text = (EXAMPLES / "allreduce.py").read_text()
+    assert 'op="sum"' in text
+    (tmp_path / "wrong.py").write_text(text.replace('op="sum"', 'op="max"'))
+    done = subprocess.run([sys.executable, str(tmp_path / "wrong.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert " 0 of " not in done.stdout
+
+
+def test_the_list_names_every_example() -> None:
+    text = (EXAMPLES / "README.md").read_text()
+    for file in EXAMPLES.rglob("*"):
+        if file.suffix in (".c", ".cpp", ".py"):
+            assert f"`{file.relative_to(EXAMPLES)}`" in text

@@ -1,0 +1,157 @@
+"""Programs in C and C++ that are built with an installed wheel, and the wheel on a machine without a compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+
+import pidcomm
+import pytest
+from pidcomm import building, sdk
+from pidcomm.cli import app
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+COMPILERS = ["cc", "gcc", "c++", "g++", "clang", "clang++", "cmake", "make", "ninja", "ld", "as"]
+
+needs_pkg_config = pytest.mark.skipif(not shutil.which("pkg-config"), reason="there is no pkg-config here")
+needs_cmake = pytest.mark.skipif(not shutil.which("cmake", path=TOOLS), reason="there is no cmake here")
+
+
+def run(*command: str, cwd: Path, **variables: str) -> str:
+    """Run a command that must succeed, without an LD_LIBRARY_PATH; return its stdout."""
+    environment = {**os.environ, "PATH": TOOLS, **variables}
+    environment.pop("LD_LIBRARY_PATH", None)
+    return checked(command, cwd, environment)
+
+
+def checked(command: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -> str:
+    """Run a command that must succeed; return its stdout."""
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def config(*options: str) -> str:
+    """Return what `pidcomm config` prints."""
+    result = CliRunner().invoke(app, ["config", *options])
+    assert result.exit_code == 0
+    return result.output.strip()
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """A copy of the examples, to build in."""
+    copy = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", copy)
+    return copy
+
+
+def test_config_tells_a_compiler_where_everything_is(examples: Path) -> None:
+    flags = config("--cflags", "--libs")
+    run("sh", "-c", f"cc -std=c11 reduce_scatter.c {flags} -o reduce_scatter", cwd=examples)
+    assert ": 0 of " in run("./reduce_scatter", cwd=examples)
+    compiler = shlex.quote(config("--pe-compiler"))
+    run("sh", "-c", f"{compiler} -O2 -DNR_TASKLETS=16 pe/matrix_vector.c -o matrix_vector_pe", cwd=examples)
+    run("sh", "-c", f"cc -std=c11 matrix_vector.c {flags} -o matrix_vector", cwd=examples)
+    assert ": 0 of " in run("./matrix_vector", cwd=examples)
+
+
+@needs_pkg_config
+def test_pkg_config_builds_the_examples(examples: Path) -> None:
+    build = 'PKG_CONFIG_PATH="$(pidcomm config --pkgconfig-dir)" make -C examples check'
+    output = run("sh", "-c", build, cwd=examples.parent)
+    assert output.count(": 0 of ") >= 3
+
+
+@needs_pkg_config
+def test_config_says_what_pkg_config_says(tmp_path: Path) -> None:
+    variables = {"PKG_CONFIG_PATH": config("--pkgconfig-dir")}
+    for option in ("--cflags", "--libs"):
+        theirs = run("pkg-config", option, "pidcomm", cwd=tmp_path, **variables)
+        folder = config("--pkgconfig-dir")
+        theirs = theirs.replace(f"{folder}/../..", str(Path(folder).parents[1]))
+        assert shlex.split(theirs) == shlex.split(config(option))
+    version = run("pkg-config", "--modversion", "pidcomm", cwd=tmp_path, **variables)
+    assert version.strip() == pidcomm.__version__
+
+
+@needs_cmake
+def test_find_package_builds_the_examples(examples: Path) -> None:
+    run("cmake", "-S", ".", "-B", "build", f"-Dpidcomm_DIR={config('--cmake-dir')}", cwd=examples)
+    run("cmake", "--build", "build", cwd=examples)
+    assert "100% tests passed" in run("ctest", "--test-dir", "build", cwd=examples)
+
+
+@needs_cmake
+def test_find_package_refuses_another_version(examples: Path) -> None:
+    lists = examples / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("find_package(pidcomm 0.1", "find_package(pidcomm 99.0"))
+    with pytest.raises(AssertionError, match="compatible with requested version"):
+        run("cmake", "-S", ".", "-B", "build", f"-Dpidcomm_DIR={config('--cmake-dir')}", cwd=examples)
+
+
+def test_config_without_a_question_is_a_usage_error() -> None:
+    result = CliRunner().invoke(app, ["config"])
+    assert result.exit_code == 2
+    assert "nothing was asked for" in result.output
+
+
+def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk, "library_folder", lambda: tmp_path)
+    with pytest.raises(pidcomm.Error, match=r"pidcomm\.pc is missing"):
+        building.package()
+
+
+@pytest.fixture(scope="session")
+def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel that `make install` has kept, and this environment's other packages."""
+    chosen = os.environ.get("PIDCOMM_TEST_WHEEL")
+    wheels = [Path(chosen)] if chosen else list((ROOT / "build" / "wheel").glob("pidcomm-*.whl"))
+    if not wheels:
+        pytest.skip("there is no wheel in build/wheel: `make install` puts it there")
+    folder = tmp_path_factory.mktemp("bare") / "venv"
+    venv.create(folder, symlinks=True)
+    python = str(folder / "bin" / "python")
+    arguments = ["install", "--quiet", "--no-index", "--no-deps", "--ignore-installed", str(wheels[0])]
+    run(sys.executable, "-m", "pip", "--python", python, *arguments, cwd=folder)
+    packages = next((folder / "lib").glob("python*/site-packages"))
+    (packages / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")) + "\n")
+    return folder
+
+
+def run_bare(machine: Path, *words: str) -> str:
+    """Run a program of the environment with nothing else in PATH."""
+    folder = machine / "bin"
+    assert [tool for tool in COMPILERS if shutil.which(tool, path=str(folder))] == []
+    environment = {"PATH": str(folder), "HOME": str(machine)}
+    return checked((str(folder / words[0]), *words[1:]), machine, environment)
+
+
+def test_a_wheel_needs_no_compiler(bare_machine: Path) -> None:
+    assert run_bare(bare_machine, "python", "-c", "import pidcomm; print(pidcomm.__file__)").startswith(
+        str(bare_machine)
+    )
+    assert ": 0 of " in run_bare(bare_machine, "python", str(ROOT / "examples" / "allreduce.py"))
+    run_bare(bare_machine, "pidcomm", "check", "--cases", "30")
+
+
+def test_pe_programs_from_source_need_a_compiler_and_say_so(bare_machine: Path) -> None:
+    script = """
+import pidcomm
+with pidcomm.allocate(pes=8) as pes:
+    try:
+        pes.load("int main(void) { return 0; }")
+    except pidcomm.Error as error:
+        print(type(error).__name__, error)
+"""
+    said = run_bare(bare_machine, "python", "-c", script)
+    assert said.startswith("Error ")
+    assert "there is no gcc or cc in PATH: compiling DPU programs takes a GCC for x86-64" in said
