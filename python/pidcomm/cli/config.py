@@ -15,7 +15,7 @@ from pidcomm.results import Results
 
 @command(
     "cc host.c $(pidcomm config --cflags --libs)",
-    'PKG_CONFIG_PATH="$(pidcomm config --pkgconfig-dir)" make',
+    "pidcomm config --cmake-dir",
     "pidcomm config --json -",
 )
 def config(
