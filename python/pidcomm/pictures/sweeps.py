@@ -1,0 +1,157 @@
+"""Lines over bytes or PEs, a panel per collective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pidcomm.errors import ArgumentError
+from pidcomm.pictures import style
+from pidcomm.pictures.metrics import METRICS, Metric
+from pidcomm.pictures.rows import (
+    CONDITIONS,
+    SWEPT,
+    JsonRow,
+    collectives_of,
+    split,
+    sweep_axis,
+    techniques_of,
+)
+from pidcomm.sizes import format_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL_COLUMNS = 4
+WIDTH_INCHES, PANEL_INCHES = 10.0, 2.2
+MAX_SERIES = 8
+MAX_TICKS = 5
+AXIS_LABELS = {"bytes_per_pe": "bytes per PE (B, KiB, MiB)", "pes": "PEs (number)"}
+TITLES = {"bytes_per_pe": "over bytes per PE", "pes": "over the number of PEs"}
+
+
+def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
+    """Return lines over bytes or PEs, both axes logarithmic. Raises ArgumentError if rows are no sweep."""
+    metric = METRICS[metric_name]
+    axis = sweep_axis(rows)
+    if axis is None:
+        raise ArgumentError(
+            "the rows are no sweep: they must have several bytes per PE or numbers of PEs, and one row for each"
+        )
+    parts = split(rows, without=SWEPT[axis])
+    series = [(words, technique) for words, part in parts.parts.items() for technique in techniques_of(part)]
+    if len(series) > MAX_SERIES:
+        raise ArgumentError(f"the rows make {len(series)} lines per collective, and {MAX_SERIES} can be told apart")
+    collectives = collectives_of(rows)
+    lines, columns = style.grid_of(len(collectives), PANEL_COLUMNS)
+    with style.settings():
+        figure = style.new_figure(max(2.4 * columns, 6.0), 1.3 + lines * PANEL_INCHES)
+        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        for panel, collective in zip(grid.flat, collectives, strict=False):
+            for number, (words, technique) in enumerate(series):
+                chosen = [r for r in parts.parts[words] if (r["collective"], r["technique"]) == (collective, technique)]
+                _lines(panel, chosen, axis, metric, number, technique)
+            panel.set_title(collective)
+            panel.grid(which="major")
+            style.clean(panel)
+        for panel in grid.flat[len(collectives) :]:
+            panel.remove()
+        _scales(grid[0, 0], rows, axis, metric)
+        for number in range(len(collectives)):
+            line, column = divmod(number, columns)
+            if column == 0:
+                grid[line, column].set_ylabel(metric.label)
+            if number + columns >= len(collectives):
+                grid[line, column].set_xlabel(AXIS_LABELS[axis])
+                grid[line, column].tick_params(labelbottom=True)
+        _legend(figure, series, any(row["limit_gb_s"] is not None for row in rows))
+        sources = "source: " + ", ".join(sorted({row["source"] for row in rows}))
+        style.add_titles(figure, f"{metric.title}, {TITLES[axis]}", parts.title, [sources, *parts.small_print])
+    return figure
+
+
+def _values(rows: Sequence[JsonRow], axis: str) -> list[int]:
+    value_of = next(condition.of for condition in CONDITIONS if condition.name == axis)
+    return [int(str(value_of(row))) for row in rows]
+
+
+def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, number: int, technique: str) -> None:
+    points = sorted(zip(_values(rows, axis), rows, strict=True), key=lambda point: point[0])
+    if not points:
+        return
+    limits = [(x, limit) for x, row in points if (limit := metric.limit_of(row)) is not None]
+    if limits:
+        panel.plot(*zip(*limits, strict=True), color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), gid="limit")
+    panel.plot(
+        [x for x, _ in points],
+        [metric.of(row) for _, row in points],
+        color=_ink(number),
+        linestyle=style.DASHES[number % len(style.DASHES)],
+        marker=style.MARKERS[number],
+        markersize=3.5,
+        markeredgecolor=style.INK,
+        markeredgewidth=0.4,
+        linewidth=1.3,
+        gid=technique,
+    )
+
+
+def _ink(number: int) -> str:
+    """Return the colour of a line: the first is darkest."""
+    inks = style.PALETTE[:0:-1]
+    return inks[number % len(inks)]
+
+
+def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    values = sorted(set(_values(rows, axis)))
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    step = -(-len(values) // MAX_TICKS)
+    panel.xaxis.set_major_locator(FixedLocator(values[::step]))
+    panel.xaxis.set_minor_locator(NullLocator())
+    words = _short_size if axis == "bytes_per_pe" else str
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(round(value))))
+    panel.set_xlim(values[0] / 1.25, values[-1] * 1.25)
+    heights = [metric.of(row) for row in rows] + [it for row in rows if (it := metric.limit_of(row)) is not None]
+    low, high = min(heights) / 1.2, max(heights) * 1.2
+    decades = [10.0**exponent for exponent in range(-6, 7)]
+    ticks = [tick for decade in decades for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
+    panel.set_ylim(low, high)
+    panel.yaxis.set_major_locator(FixedLocator(ticks))
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_minor_formatter(NullFormatter())
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _short_size(size_bytes: int) -> str:
+    """Return a size as short as a tick needs it."""
+    number, unit = format_size(size_bytes).split()
+    return number + unit.replace("bytes", "B").replace("iB", "i")
+
+
+def _legend(figure: Figure, series: Sequence[tuple[str, str]], has_limit: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=_ink(number),
+            linestyle=style.DASHES[number % len(style.DASHES)],
+            marker=style.MARKERS[number],
+            markersize=3.5,
+            markeredgecolor=style.INK,
+            markeredgewidth=0.4,
+            linewidth=1.3,
+            label=f"{technique}, {words}" if words else technique,
+        )
+        for number, (words, technique) in enumerate(series)
+    ]
+    if has_limit:
+        handles.append(
+            Line2D([], [], color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), label="limit (streaming copy)")
+        )
+    figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4))
