@@ -13,14 +13,16 @@ from pidcomm.pictures.rows import JsonRow, collectives_of, index_rows, split, te
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
 GROUP_WIDTH = 0.84  # of the distance between groups
 MAX_PANELS = 16
 PANEL_COLUMNS = 2
-WIDTH_INCHES, PANEL_INCHES = 10.0, 2.4
+WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.75, 2.8, 1.2
+HEADROOM = 1.22  # above the highest bar, for what stands over it
 FLAT_LABEL_INCHES = 0.34  # what a speed-up needs side by side with others
-MAX_SOURCES = 4  # techniques to be named in the small print
 
 
 def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
@@ -34,30 +36,39 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
         )
     techniques = techniques_of(rows)
     lines, columns = style.grid_of(len(parts.parts), PANEL_COLUMNS)
+    limits = [limit for row in rows if (limit := metric.limit_of(row)) is not None]
+    notes = ["over the bars: speed-up over conventional"] if any(row["speed_up"] for row in rows) else []
+    notes.append("source: " + ", ".join(sorted({row["source"] for row in rows})))
+    collectives = collectives_of(rows)
     with style.settings():
-        figure = style.new_figure(WIDTH_INCHES, 1.2 + max(lines * PANEL_INCHES, 2.8))
-        grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
-        for panel, (words, of_part) in zip(grid.flat, parts.parts.items(), strict=False):
-            _panel(panel, of_part, words, techniques, metric, WIDTH_INCHES / columns)
+        height_inches = HEAD_AND_FOOT_INCHES + lines * (PANEL_INCHES if lines > 1 else SINGLE_INCHES)
+        figure, body = style.new_figure(
+            WIDTH_INCHES, height_inches, metric.title, parts.title, notes + parts.small_print
+        )
+        grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        for number, (words, of_part) in enumerate(parts.parts.items()):
+            panel = grid.flat[number]
+            _panel(panel, of_part, words, collectives, techniques, metric, WIDTH_INCHES / columns)
+            panel.tick_params(axis="x", length=0, labelbottom=number + columns >= len(parts.parts))
         for panel in grid.flat[len(parts.parts) :]:
             panel.remove()
         for panel in grid[:, 0]:
             panel.set_ylabel(metric.label)
-        top = max(metric.of(row) for row in rows)
-        limits = [limit for row in rows if (limit := metric.limit_of(row)) is not None]
-        grid[0, 0].set_ylim(0, 1.22 * max([top, *limits]))
-        _legend(figure, techniques, has_limit=bool(limits))
-        notes = ["over the bars: speed-up over conventional"] if any(row["speed_up"] for row in rows) else []
-        sources = "source: " + ", ".join(sorted({row["source"] for row in rows}))
-        style.add_titles(figure, metric.title, parts.title, [*notes, sources, *parts.small_print])
+        grid[0, 0].set_ylim(0, HEADROOM * max([*(metric.of(row) for row in rows), *limits]))
+        _legend(body, techniques, has_limit=bool(limits))
     return figure
 
 
 def _panel(
-    panel: Axes, rows: Sequence[JsonRow], words: str, techniques: Sequence[str], metric: Metric, width_inches: float
+    panel: Axes,
+    rows: Sequence[JsonRow],
+    words: str,
+    collectives: Sequence[str],
+    techniques: Sequence[str],
+    metric: Metric,
+    width_inches: float,
 ) -> None:
     found = index_rows(rows, words or "the same shape, mask, type and so on")
-    collectives = collectives_of(rows)
     width = GROUP_WIDTH / len(techniques)
     bar_inches = width * (width_inches - 1) / len(collectives)
     for at, collective in enumerate(collectives):
@@ -71,7 +82,7 @@ def _panel(
             panel.bar(centre, value, width, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5)
             if limit is not None:
                 sides = [centre - width / 2, centre + width / 2]
-                panel.plot(sides, [limit, limit], color=style.LIMIT_INK, linewidth=1.4, solid_capstyle="butt")
+                style.mark_limit(panel, sides, [limit, limit])
             if row["speed_up"] is not None and technique != BASE:
                 panel.annotate(
                     f"{row['speed_up']:.2f}x",
@@ -81,6 +92,7 @@ def _panel(
                     ha="center",
                     va="bottom",
                     fontsize=style.SMALL_POINTS,
+                    bbox={"facecolor": "white", "linewidth": 0, "pad": 0.6},
                     rotation=0 if bar_inches >= FLAT_LABEL_INCHES else 90,
                 )
     is_crowded = width_inches / len(collectives) < 1.0
@@ -91,15 +103,13 @@ def _panel(
         ha="right" if is_crowded else "center",
         rotation_mode="anchor" if is_crowded else "default",
     )
-    panel.tick_params(axis="x", length=0)
     panel.set_xlim(-0.6, len(collectives) - 0.4)
     panel.set_title(words)
     panel.grid(axis="y")
     style.clean(panel)
 
 
-def _legend(figure: Figure, techniques: Sequence[str], has_limit: bool) -> None:
-    from matplotlib.lines import Line2D
+def _legend(body: SubFigure, techniques: Sequence[str], has_limit: bool) -> None:
     from matplotlib.patches import Patch
 
     handles: list[Patch | Line2D] = []
@@ -107,5 +117,5 @@ def _legend(figure: Figure, techniques: Sequence[str], has_limit: bool) -> None:
         colour, hatch = style.technique_style(technique)
         handles.append(Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=technique))
     if has_limit:
-        handles.append(Line2D([], [], color=style.LIMIT_INK, linewidth=1.4, label="limit (streaming copy)"))
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.4, handleheight=1.2)
+        handles.append(style.limit_handle("limit (streaming copy)"))
+    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=len(handles), handlelength=2.4)

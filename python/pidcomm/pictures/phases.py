@@ -12,10 +12,13 @@ from pidcomm.pictures.rows import JsonRow, collectives_of, index_rows, split, te
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
 PANEL_COLUMNS = 2
-WIDTH_INCHES, BAR_INCHES = 10.0, 0.27
+WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 0.27, 0.75, 1.4
+ROOM_FOR_TOTALS = 1.42  # over the longest bar
 MAX_PANELS = 16
 
 
@@ -39,7 +42,7 @@ PHASES = (
     Phase("from the PEs", lambda row: float(row["from_us"]), style.PALETTE[0], ""),
     Phase("work in host memory", lambda row: float(row["work_us"]), style.PALETTE[2], "..."),
     Phase("to the PEs", lambda row: float(row["to_us"]), style.PALETTE[3], ""),
-    Phase("pass over memory", _rest_us, style.PALETTE[5], ""),
+    Phase("rest: pass over memory", _rest_us, style.PALETTE[5], ""),
     Phase("outside the pass", lambda row: float(row["outside_us"]), style.PALETTE[4], "\\\\\\"),
     Phase("PE reorder", lambda row: float(row["pe_us"]), "#f4f4f4", style.MODELLED_HATCH, "modelled"),
     Phase(
@@ -61,8 +64,14 @@ def draw(rows: Sequence[JsonRow]) -> Figure:
     lines, columns = style.grid_of(len(panels), PANEL_COLUMNS)
     most = max(len(techniques_of(part)) for part in parts.parts.values())
     with style.settings():
-        figure = style.new_figure(WIDTH_INCHES, 1.5 + lines * (0.75 + most * BAR_INCHES))
-        grid = figure.subplots(lines, columns, squeeze=False)
+        figure, body = style.new_figure(
+            WIDTH_INCHES,
+            HEAD_AND_FOOT_INCHES + lines * (FRAME_INCHES + most * BAR_INCHES),
+            "Where each technique spends its time, end to end",
+            parts.title,
+            ["host phases measured (medians)", "PE reorder modelled", "launches and loads assumed", *parts.small_print],
+        )
+        grid = body.subplots(lines, columns, squeeze=False)
         for panel, (words, name) in zip(grid.flat, panels, strict=False):
             of_panel = [row for row in parts.parts[words] if row["collective"] == name]
             index_rows(of_panel, words or "the same shape, mask, type and so on")
@@ -70,13 +79,7 @@ def draw(rows: Sequence[JsonRow]) -> Figure:
             panel.set_title(f"{name}, {words}" if words else name)
         for panel in grid.flat[len(panels) :]:
             panel.remove()
-        _legend(figure)
-        style.add_titles(
-            figure,
-            "Where each technique spends its time, end to end",
-            parts.title,
-            ["host phases measured (medians)", "PE reorder modelled", "launches and loads assumed", *parts.small_print],
-        )
+        _legend(body)
     return figure
 
 
@@ -100,7 +103,7 @@ def _panel(panel: Axes, rows: Sequence[JsonRow]) -> None:
                     gid=phase.source,
                 )
                 left += width
-        panel.plot([row["bus_us"] / 1e3] * 2, [at - 0.45, at + 0.45], color=style.LIMIT_INK, linewidth=1.4)
+        style.mark_limit(panel, [row["bus_us"] / 1e3] * 2, [at - 0.45, at + 0.45])
         panel.annotate(
             f"{row['total_us'] / 1e3:.4g} ms ({row['source']})",
             (max(left, row["bus_us"] / 1e3), at),
@@ -111,15 +114,14 @@ def _panel(panel: Axes, rows: Sequence[JsonRow]) -> None:
         )
     panel.set_yticks(range(len(techniques)), techniques)
     panel.invert_yaxis()
-    panel.set_xlim(0, 1.3 * max(row["total_us"] for row in rows) / 1e3)
+    panel.set_xlim(0, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)
     panel.set_xlabel("time (ms)")
     panel.tick_params(axis="y", length=0)
     panel.grid(axis="x")
     style.clean(panel)
 
 
-def _legend(figure: Figure) -> None:
-    from matplotlib.lines import Line2D
+def _legend(body: SubFigure) -> None:
     from matplotlib.patches import Patch
 
     handles: list[Patch | Line2D] = [
@@ -132,5 +134,5 @@ def _legend(figure: Figure) -> None:
         )
         for phase in PHASES
     ]
-    handles.append(Line2D([], [], color=style.LIMIT_INK, linewidth=1.4, label="limit: streaming the same bytes"))
-    figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)
+    handles.append(style.limit_handle("limit: streaming the same bytes"))
+    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)

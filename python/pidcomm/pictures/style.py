@@ -1,4 +1,4 @@
-"""How figures look: everything that differs, differs in lightness or in a hatch, marker or dash too, so grey suffices."""
+"""How figures look: what differs, differs in lightness or in a hatch, marker or dash, so that grey suffices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pidcomm.errors import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
 
 FORMATS = (".svg", ".png")
 PNG_DPI = 200
@@ -21,6 +22,7 @@ FONT_POINTS = 8.0
 SMALL_POINTS = 6.5
 INK = "#1a1a1a"
 LIMIT_INK = "#b00020"
+LIMIT_GID = "limit"
 
 # From light to dark.
 PALETTE = ("#ece2c6", "#b9d3a5", "#7db8a8", "#5590b4", "#5a5f9e", "#22305c")
@@ -57,14 +59,51 @@ def settings() -> Iterator[None]:
         yield
 
 
-def new_figure(width_inches: float, height_inches: float) -> Figure:
-    """Return an empty white figure that needs no display and no pyplot."""
+def new_figure(
+    width_inches: float, height_inches: float, title: str, conditions: Sequence[str], small_print: Sequence[str]
+) -> tuple[Figure, SubFigure]:
+    """Return a white figure with a title, the conditions below it and small print at its foot; and what is between.
+
+    It needs no display and no pyplot. height_inches: of all but the small print.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width_inches, height_inches), layout="constrained", facecolor="white")
+    notes = _wrapped("; ".join(small_print), width_inches, SMALL_POINTS)
+    foot_inches = len(notes) * SMALL_POINTS * 1.5 / 72 + 0.06
+    figure = Figure(figsize=(width_inches, height_inches + foot_inches), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    return figure
+    body, foot = figure.subfigures(2, 1, height_ratios=(height_inches, foot_inches))
+    lines = [title, *_wrapped(", ".join(conditions), width_inches, FONT_POINTS + 1)]
+    body.suptitle("\n".join(lines), fontsize=FONT_POINTS + 1, linespacing=1.4)
+    foot.text(0.5, 0.5, "\n".join(notes), fontsize=SMALL_POINTS, color="#444444", ha="center", va="center")
+    return figure, body
+
+
+def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
+    return textwrap.wrap(text, int(width_inches * 72 / (0.6 * points)))
+
+
+def mark_limit(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
+    """Draw a piece of the limit, with a white edge: it crosses dark bars."""
+    from matplotlib.patheffects import withStroke
+
+    axes.plot(
+        xs,
+        ys,
+        color=LIMIT_INK,
+        linewidth=1.4,
+        solid_capstyle="butt",
+        gid=LIMIT_GID,
+        path_effects=[withStroke(linewidth=2.8, foreground="white")],
+    )
+
+
+def limit_handle(label: str) -> Line2D:
+    """Return the limit's entry in a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=LIMIT_INK, linewidth=1.4, label=label)
 
 
 def technique_style(technique: str) -> tuple[str, str]:
@@ -90,17 +129,6 @@ def save(figure: Figure, path: Path) -> None:
             figure.savefig(path, format=form, dpi=PNG_DPI, metadata=metadata)
     except OSError as error:
         raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
-
-
-def add_titles(figure: Figure, title: str, conditions: Sequence[str], small_print: Sequence[str]) -> None:
-    """Put a title and the conditions on top of a figure, and small print at its foot."""
-    width = int(figure.get_figwidth() * 72 / (0.62 * FONT_POINTS))
-    lines = [title, *textwrap.wrap(", ".join(conditions), width)]
-    figure.suptitle("\n".join(lines), fontsize=FONT_POINTS + 1, linespacing=1.4)
-    small_width = int(figure.get_figwidth() * 72 / (0.6 * SMALL_POINTS))
-    figure.supxlabel(
-        "\n".join(textwrap.wrap("; ".join(small_print), small_width)), fontsize=SMALL_POINTS, color="#444444"
-    )
 
 
 def grid_of(panels: int, columns: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor, log10, sqrt
 from typing import TYPE_CHECKING
 
 from pidcomm.errors import ArgumentError
@@ -21,13 +22,16 @@ from pidcomm.sizes import format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 PANEL_COLUMNS = 4
-WIDTH_INCHES, PANEL_INCHES = 10.0, 2.2
+MIN_WIDTH_INCHES, PANEL_INCHES, HEAD_AND_FOOT_INCHES = 6.5, 2.4, 1.3
 MAX_SERIES = 8
-MAX_TICKS = 5
-AXIS_LABELS = {"bytes_per_pe": "bytes per PE (B, KiB, MiB)", "pes": "PEs (number)"}
+MAX_TICKS = 4
+LEAST_RANGE = 4.0  # of the logarithmic y axis: high over low
+MANTISSAS = ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))  # of its ticks, the fewest that are enough
+ENOUGH_TICKS = 3
+AXIS_LABELS = {"bytes_per_pe": "size per PE (bytes)", "pes": "size of the set (PEs)"}
 TITLES = {"bytes_per_pe": "over bytes per PE", "pes": "over the number of PEs"}
 
 
@@ -46,8 +50,15 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
     collectives = collectives_of(rows)
     lines, columns = style.grid_of(len(collectives), PANEL_COLUMNS)
     with style.settings():
-        figure = style.new_figure(max(2.4 * columns, 6.0), 1.3 + lines * PANEL_INCHES)
-        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        sources = "source: " + ", ".join(sorted({row["source"] for row in rows}))
+        figure, body = style.new_figure(
+            max(PANEL_INCHES * columns, MIN_WIDTH_INCHES),
+            HEAD_AND_FOOT_INCHES + lines * PANEL_INCHES,
+            f"{metric.title}, {TITLES[axis]}",
+            parts.title,
+            [sources, *parts.small_print],
+        )
+        grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         for panel, collective in zip(grid.flat, collectives, strict=False):
             for number, (words, technique) in enumerate(series):
                 chosen = [r for r in parts.parts[words] if (r["collective"], r["technique"]) == (collective, technique)]
@@ -65,9 +76,7 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
             if number + columns >= len(collectives):
                 grid[line, column].set_xlabel(AXIS_LABELS[axis])
                 grid[line, column].tick_params(labelbottom=True)
-        _legend(figure, series, any(row["limit_gb_s"] is not None for row in rows))
-        sources = "source: " + ", ".join(sorted({row["source"] for row in rows}))
-        style.add_titles(figure, f"{metric.title}, {TITLES[axis]}", parts.title, [sources, *parts.small_print])
+        _legend(body, series, any(row["limit_gb_s"] is not None for row in rows))
     return figure
 
 
@@ -82,7 +91,9 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, numb
         return
     limits = [(x, limit) for x, row in points if (limit := metric.limit_of(row)) is not None]
     if limits:
-        panel.plot(*zip(*limits, strict=True), color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), gid="limit")
+        panel.plot(
+            *zip(*limits, strict=True), color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), gid=style.LIMIT_GID
+        )
     panel.plot(
         [x for x, _ in points],
         [metric.of(row) for _, row in points],
@@ -112,27 +123,28 @@ def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> 
     step = -(-len(values) // MAX_TICKS)
     panel.xaxis.set_major_locator(FixedLocator(values[::step]))
     panel.xaxis.set_minor_locator(NullLocator())
-    words = _short_size if axis == "bytes_per_pe" else str
+    words = format_size if axis == "bytes_per_pe" else str
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(round(value))))
     panel.set_xlim(values[0] / 1.25, values[-1] * 1.25)
     heights = [metric.of(row) for row in rows] + [it for row in rows if (it := metric.limit_of(row)) is not None]
-    low, high = min(heights) / 1.2, max(heights) * 1.2
-    decades = [10.0**exponent for exponent in range(-6, 7)]
-    ticks = [tick for decade in decades for tick in (decade, 2 * decade, 5 * decade) if low <= tick <= high]
-    panel.set_ylim(low, high)
-    panel.yaxis.set_major_locator(FixedLocator(ticks))
+    middle, reach = sqrt(min(heights) * max(heights)), max(sqrt(max(heights) / min(heights)) * 1.15, sqrt(LEAST_RANGE))
+    panel.set_ylim(middle / reach, middle * reach)
+    panel.yaxis.set_major_locator(FixedLocator(_ticks(middle / reach, middle * reach)))
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_minor_formatter(NullFormatter())
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _short_size(size_bytes: int) -> str:
-    """Return a size as short as a tick needs it."""
-    number, unit = format_size(size_bytes).split()
-    return number + unit.replace("bytes", "B").replace("iB", "i")
+def _ticks(low: float, high: float) -> list[float]:
+    for mantissas in MANTISSAS:
+        exponents = range(floor(log10(low)), ceil(log10(high)))
+        ticks = [it for exponent in exponents for it in (m * 10.0**exponent for m in mantissas) if low <= it <= high]
+        if len(ticks) >= ENOUGH_TICKS:
+            break
+    return ticks
 
 
-def _legend(figure: Figure, series: Sequence[tuple[str, str]], has_limit: bool) -> None:
+def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -154,4 +166,4 @@ def _legend(figure: Figure, series: Sequence[tuple[str, str]], has_limit: bool) 
         handles.append(
             Line2D([], [], color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), label="limit (streaming copy)")
         )
-    figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4))
+    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4))
