@@ -32,4 +32,6 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") 
         raise ArgumentError(f"these rows cannot be drawn as {kind}: they are for {natural}")
     if kind == "ablation":
         return phases.draw(rows)
-    return (sweeps if kind == "sweep" else bars).draw(rows, metric)
+    if kind == "sweep":
+        return sweeps.draw(rows, metric)
+    return bars.draw(rows, metric)

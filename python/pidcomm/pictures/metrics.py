@@ -27,7 +27,7 @@ class Metric:
             return float(row["limit_gb_s"])
         host_us, pe_us = row["t_p50_us"], row.get("pe_us", 0.0)
         limit_us = host_us * row["limit_pct"] / 100 + pe_us
-        return self.of(row) * (host_us + pe_us) / limit_us
+        return float(self.of(row) * (host_us + pe_us) / limit_us)
 
 
 METRICS = {

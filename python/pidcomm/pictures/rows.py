@@ -121,7 +121,9 @@ class Split:
 
 def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
     """Split rows by conditions, but for those named in `without`."""
-    title, small_print, differing = [], [], []
+    title: list[str] = []
+    small_print: list[str] = []
+    differing: list[Condition] = []
     left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}  # the shape tells
     for condition in CONDITIONS:
         if condition.name in left_out:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pidcomm.ablation import STEPS
 from pidcomm.errors import ArgumentError
@@ -31,7 +31,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.family": "DejaVu Sans",
     "font.size": FONT_POINTS,
     "axes.titlesize": FONT_POINTS,
@@ -73,7 +73,7 @@ def new_figure(
     foot_inches = len(notes) * SMALL_POINTS * 1.5 / 72 + 0.06
     figure = Figure(figsize=(width_inches, height_inches + foot_inches), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    body, foot = figure.subfigures(2, 1, height_ratios=(height_inches, foot_inches))
+    body, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height_inches, foot_inches)).flat
     lines = [title, *_wrapped(", ".join(conditions), width_inches, FONT_POINTS + 1)]
     body.suptitle("\n".join(lines), fontsize=FONT_POINTS + 1, linespacing=1.4)
     foot.text(0.5, 0.5, "\n".join(notes), fontsize=SMALL_POINTS, color="#444444", ha="center", va="center")

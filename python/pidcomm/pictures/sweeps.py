@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, floor, log10, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pidcomm.errors import ArgumentError
 from pidcomm.pictures import style
@@ -97,21 +97,23 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, numb
     panel.plot(
         [x for x, _ in points],
         [metric.of(row) for _, row in points],
-        color=_ink(number),
-        linestyle=style.DASHES[number % len(style.DASHES)],
-        marker=style.MARKERS[number],
-        markersize=3.5,
-        markeredgecolor=style.INK,
-        markeredgewidth=0.4,
-        linewidth=1.3,
+        **_look(number),
         gid=technique,
     )
 
 
-def _ink(number: int) -> str:
-    """Return the colour of a line: the first is darkest."""
+def _look(number: int) -> dict[str, Any]:
+    """Return how a line looks: the first is darkest."""
     inks = style.PALETTE[:0:-1]
-    return inks[number % len(inks)]
+    return {
+        "color": inks[number % len(inks)],
+        "linestyle": style.DASHES[number % len(style.DASHES)],
+        "linewidth": 1.3,
+        "marker": style.MARKERS[number],
+        "markersize": 3.5,
+        "markeredgecolor": style.INK,
+        "markeredgewidth": 0.4,
+    }
 
 
 def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> None:
@@ -151,13 +153,7 @@ def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool)
         Line2D(
             [],
             [],
-            color=_ink(number),
-            linestyle=style.DASHES[number % len(style.DASHES)],
-            marker=style.MARKERS[number],
-            markersize=3.5,
-            markeredgecolor=style.INK,
-            markeredgewidth=0.4,
-            linewidth=1.3,
+            **_look(number),
             label=f"{technique}, {words}" if words else technique,
         )
         for number, (words, technique) in enumerate(series)

@@ -1,0 +1,119 @@
+"""The commands that draw: plot, explain, report."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pidcomm
+from pidcomm.cli.app import BytesOption, DtypeOption, MaskOption, OpOption, ShapeOption, app
+from pidcomm.cli.bench import bench
+from pidcomm.pictures.rows import read_rows
+from pidcomm.sizes import parse_shape, parse_size
+from pidcomm.tables import COLLECTIVES, TECHNIQUES
+
+KINDS = "bars, sweep or ablation"
+QUICK_ITERS = 5
+
+
+@app.command()
+def plot(
+    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files of pidcomm bench --json.")],
+    out: Annotated[Path, typer.Option("--out", help="The picture: a name that ends in .svg or .png.")],
+    kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: what the rows are for).")] = None,
+    metric: Annotated[str, typer.Option("--metric", help="What bars and sweeps show: bus or algbw.")] = "bus",
+) -> None:
+    """Draw the rows of a benchmark beside their limits.
+
+    bars: every collective and technique, with the speed-up over conventional. sweep: over bytes per PE or over PEs, on
+    logarithmic axes. ablation: where each technique spends its time; what is modelled or assumed is hatched, and says
+    so. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
+
+    Examples:  pidcomm plot rows.jsonl --out bars.svg   |   pidcomm plot rows.jsonl --metric algbw --out bars.png
+    """
+    from pidcomm.pictures import figures, style
+
+    style.check_format(out)
+    style.save(figures.draw(read_rows(rows), kind, metric), out)
+    typer.echo(f"wrote {out}")
+
+
+@app.command()
+def explain(
+    collective: Annotated[str, typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".")],
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    technique: Annotated[str, typer.Option("--technique", help="Technique: " + ", ".join(TECHNIQUES) + ".")] = "tile",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Draw it: a name that ends in .svg or .png (default: words).")
+    ] = None,
+) -> None:
+    """Show where a collective runs and how: its PEs on channels, ranks, banks and chips, their groups, and the plan.
+
+    Moves nothing. The input is taken to be at the start of MRAM, the output behind it, and scratch behind that.
+
+    Examples:  pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB   |   pidcomm explain allreduce
+    --technique pr+im --out allreduce.svg
+    """
+    from pidcomm.pictures import places, words
+
+    size_bytes, lengths = parse_size(size), parse_shape(shape)
+    plan = pidcomm.plan(
+        collective,
+        lengths,
+        mask,
+        bytes=size_bytes,
+        dst=size_bytes,
+        dtype=dtype,
+        op=op,
+        technique=technique,
+        scratch=2 * size_bytes,
+    )
+    if out is None:
+        for line in words.explain_places(places.locate(lengths, mask), plan):
+            typer.echo(line)
+        return
+    from pidcomm.pictures import drawing, style
+
+    style.check_format(out)
+    style.save(drawing.draw(places.locate(lengths, mask), plan), out)
+    typer.echo(f"wrote {out}")
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="The page to write.")],
+    rows: Annotated[
+        list[Path] | None, typer.Option("--from", help="A file of pidcomm bench --json; may be given again.")
+    ] = None,
+    shape: ShapeOption = "16x16",
+    mask: MaskOption = "10",
+    size: BytesOption = "256KiB",
+) -> None:
+    """Write one HTML file with the machine, figures, tables that sort, and what the columns mean.
+
+    It refers to nothing outside of itself. Without --from it first runs `pidcomm bench all` with the shape, mask and
+    size given, which are for a quick look; time with `pidcomm bench` for figures to keep.
+
+    Examples:  pidcomm report report.html   |   pidcomm report report.html --from rows.jsonl --from ablation.jsonl
+    """
+    from pidcomm.pictures import page
+
+    sources = [page.Source(path.name, read_rows([path])) for path in rows or ()]
+    page.check_name(out)
+    if not sources:
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
+            path = Path(folder) / "rows.jsonl"
+            bench(["all"], shapes=shape, masks=mask, size=size, iters=QUICK_ITERS, json_target=str(path))
+            comments = [line for line in printed.getvalue().splitlines() if line.startswith("#")]
+            sources = [page.Source("A quick benchmark", read_rows([path]), comments)]
+    page.write(page.build(sources), out)
+    typer.echo(f"wrote {out}")
