@@ -21,6 +21,7 @@ from pidcomm.pictures.rows import JsonRow, is_ablation, kind_of
 
 SUFFIXES = (".html", ".htm")
 RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # what the rows of one run share
+_DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")  # before "from_us, work_us, to_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
@@ -179,6 +180,8 @@ def _definitions(sources: Sequence[Source]) -> Iterator[str]:
     for kind, heading in ((Row, "Rows of a benchmark"), (Step, "Rows of an ablation")):
         if (kind is Step) in kinds:
             yield f"<h3>{heading}</h3>"
-            for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
-                marked = re.sub("`([^`]+)`", r"<code>\1</code>", escape(paragraph))
-                yield f"<p>{marked}</p>"
+            yield "<ul>"
+            for sentence in _DEFINED.split(" ".join((inspect.getdoc(kind) or "").split())):
+                marked = re.sub("`([^`]+)`", r"<code>\1</code>", escape(sentence))
+                yield f"<li>{marked}</li>"
+            yield "</ul>"
