@@ -105,6 +105,11 @@ def limits_of(axes: Axes) -> list[Line2D]:
     return [line for line in axes.lines if line.get_gid() == style.LIMIT_GID]
 
 
+def points_of(line: Line2D) -> tuple[list[float], list[float]]:
+    """Return the points of a line."""
+    return np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()
+
+
 def plots_of(figure: Figure) -> list[Axes]:
     """All axes, also those in parts of the figure."""
     return figure.findobj(Axes)  # type: ignore[return-value]
@@ -161,8 +166,8 @@ def test_bars_are_as_high_as_rows_say_and_so_are_limits(metric: str, key: str) -
         (bar,) = [it for it in bars_of(axes) if it.get_height() == row[key]]
         assert abs(bar.get_x() + bar.get_width() / 2 - ticks[row["collective"]]) < 0.5
         assert bar.get_facecolor()[:3] == pytest.approx(colour)
-        (limit,) = [it for it in limits_of(axes) if it.get_xdata()[0] == pytest.approx(bar.get_x())]  # type: ignore
-        assert limit.get_ydata()[0] == pytest.approx(row[key] * 100 / row["limit_pct"])  # type: ignore[index]
+        (limit,) = [it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())]
+        assert points_of(limit)[1][0] == pytest.approx(row[key] * 100 / row["limit_pct"])
 
 
 def test_speed_ups_stand_over_the_bars_they_are_of() -> None:
@@ -208,10 +213,10 @@ def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of:
         assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
         of_panel = sorted((row for row in rows if row["collective"] == panel.get_title()), key=x_of)
         (line,) = [line for line in panel.lines if line.get_gid() == "tile"]
-        assert list(line.get_xdata()) == [x_of(row) for row in of_panel]
-        assert list(line.get_ydata()) == [row["bus_gb_s"] for row in of_panel]
+        assert points_of(line)[0] == [x_of(row) for row in of_panel]
+        assert points_of(line)[1] == [row["bus_gb_s"] for row in of_panel]
         (limit,) = limits_of(panel)
-        assert list(limit.get_ydata()) == [row["limit_gb_s"] for row in of_panel]
+        assert points_of(limit)[1] == [row["limit_gb_s"] for row in of_panel]
         low, high = panel.get_ylim()
         assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
 
@@ -249,8 +254,8 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
             assert sorted(widths.get("measured", [])) == pytest.approx(sorted(it for it in [*parts, rest] if it))
             assert sum(widths.get("modelled", [])) == pytest.approx(row["pe_us"])
             assert sum(widths.get("assumed", [])) == pytest.approx(row["launch_us"] + row["load_us"])
-            (limit,) = [it for it in limits_of(panel) if round(float(np.mean(it.get_ydata()))) == at]
-            assert limit.get_xdata()[0] == pytest.approx(row["bus_us"] / 1e3)  # type: ignore[index]
+            (limit,) = [it for it in limits_of(panel) if round(float(np.mean(points_of(it)[1]))) == at]
+            assert points_of(limit)[0][0] == pytest.approx(row["bus_us"] / 1e3)
 
 
 def test_what_is_modelled_or_assumed_is_hatched_and_says_so() -> None:
@@ -356,9 +361,8 @@ def figures_techniques() -> Sequence[str]:
 
 
 def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Path) -> None:
-    figure = figures.draw(reference("collectives"))
     for name in ("a.png", "a.svg", "b.SVG"):
-        style.save(figure, tmp_path / name)
+        style.save(figures.draw(reference("collectives")), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     svg = (tmp_path / "a.svg").read_text()
     assert "</svg>" in svg
@@ -482,12 +486,12 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[str, str,
     cells: dict[tuple[float, ...], int] = {}
     for patch in axes.patches:
         if isinstance(patch, Rectangle) and patch.get_fill() and patch.get_linewidth() == pytest.approx(0.35):
-            colour = tuple(np.round(patch.get_facecolor()[:3], 6))
+            colour = tuple(np.round(to_rgb(patch.get_facecolor()), 6))
             cells[colour] = cells.get(colour, 0) + 1
     wanted: dict[tuple[float, ...], int] = {}
     for group in where.group:
-        colour = drawing.COLOURS[group] if group < drawing.MAX_HIGHLIGHTED else drawing.PLAIN
-        key = tuple(np.round(to_rgb(colour), 6))
+        name = drawing.COLOURS[group] if group < drawing.MAX_HIGHLIGHTED else drawing.PLAIN
+        key = tuple(np.round(to_rgb(name), 6))
         wanted[key] = wanted.get(key, 0) + 1
     assert cells == wanted
     text = all_text(figure)

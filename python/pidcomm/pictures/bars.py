@@ -22,6 +22,7 @@ MAX_PANELS = 16
 PANEL_COLUMNS = 2
 WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.75, 2.8, 1.2
 HEADROOM = 1.22  # above the highest bar, for what stands over it
+ROOMY_GROUP_INCHES = 0.9
 FLAT_LABEL_INCHES = 0.34  # what a speed-up needs side by side with others
 
 
@@ -95,13 +96,11 @@ def _panel(
                     bbox={"facecolor": "white", "linewidth": 0, "pad": 0.6},
                     rotation=0 if bar_inches >= FLAT_LABEL_INCHES else 90,
                 )
-    is_crowded = width_inches / len(collectives) < 1.0
+    is_crowded = width_inches / len(collectives) < ROOMY_GROUP_INCHES
     panel.set_xticks(
         range(len(collectives)),
-        collectives,
-        rotation=28 if is_crowded else 0,
-        ha="right" if is_crowded else "center",
-        rotation_mode="anchor" if is_crowded else "default",
+        [name.replace("_", "_\n") for name in collectives] if is_crowded else collectives,
+        fontsize=style.SMALL_POINTS - 0.7 if is_crowded else None,
     )
     panel.set_xlim(-0.6, len(collectives) - 0.4)
     panel.set_title(words)

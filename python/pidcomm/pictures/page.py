@@ -25,7 +25,8 @@ _DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")  # before "from_us, work
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
-_ID = re.compile(r'(\bid="|url\(#|href="#)')
+_ID = re.compile(r'\sid="([^"]*)"')
+_REFERENCE = re.compile(r'(?:url\(|href=")#([^)"]+)')
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,10 @@ def _section(source: Source, number: int) -> Iterator[str]:
 
 def inline_svg(document: str, prefix: str, label: str) -> str:
     """Return an SVG document as an element of a page: no namespaces, no metadata, names of its own."""
-    element = _METADATA.sub("", _XML_HEAD.sub("", document))
-    element = _ID.sub(rf"\g<1>{prefix}", _NAMESPACE.sub("", element))
+    element = _NAMESPACE.sub("", _METADATA.sub("", _XML_HEAD.sub("", document)))
+    used = set(_REFERENCE.findall(element))
+    element = _ID.sub(lambda match: f' id="{prefix}{match[1]}"' if match[1] in used else "", element)
+    element = _REFERENCE.sub(lambda match: match[0].replace("#", f"#{prefix}"), element)
     return element.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1).strip()
 
 

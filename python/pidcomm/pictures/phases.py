@@ -20,6 +20,10 @@ PANEL_COLUMNS = 2
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 0.27, 0.75, 1.4
 ROOM_FOR_TOTALS = 1.42  # over the longest bar
 MAX_PANELS = 16
+SOURCES = (
+    "host phases measured, PE reorder modelled, launches and loads assumed; medians, of phases and of totals, "
+    "need not add up"
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def draw(rows: Sequence[JsonRow]) -> Figure:
             HEAD_AND_FOOT_INCHES + lines * (FRAME_INCHES + most * BAR_INCHES),
             "Where each technique spends its time, end to end",
             parts.title,
-            ["host phases measured (medians)", "PE reorder modelled", "launches and loads assumed", *parts.small_print],
+            [SOURCES, *parts.small_print],
         )
         grid = body.subplots(lines, columns, squeeze=False)
         for panel, (words, name) in zip(grid.flat, panels, strict=False):
