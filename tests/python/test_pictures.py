@@ -112,7 +112,7 @@ def points_of(line: Line2D) -> tuple[list[float], list[float]]:
 
 def plots_of(figure: Figure) -> list[Axes]:
     """All axes, also those in parts of the figure."""
-    return figure.findobj(Axes)  # type: ignore[return-value]
+    return figure.findobj(Axes)
 
 
 def legend_texts(figure: Figure) -> list[str]:
@@ -122,7 +122,7 @@ def legend_texts(figure: Figure) -> list[str]:
 
 def all_text(figure: Figure) -> str:
     """Everything that is written anywhere."""
-    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
+    return "\n".join(text.get_text() for text in figure.findobj(Text))
 
 
 # ---- laziness
@@ -322,6 +322,8 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
         assert_legible(figures.draw(read_rows([path])))
     rows = read_rows([fresh["bytes"]])
     assert_legible(figures.draw(rows, kind="bars"))
+    rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # as wide as it gets, over every bar
+    assert_legible(figures.draw(rows))
 
 
 @pytest.mark.parametrize("case", EXPLAINED)
@@ -431,6 +433,38 @@ def test_what_cannot_be_drawn_is_one_sentence(
     assert message in result.output
     assert len(result.output.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_examples() -> None:
+    overview = CliRunner().invoke(app, ["--help"]).output
+    for command in ("plot", "explain", "report"):
+        assert command in overview
+        assert f"pidcomm {command}" in CliRunner().invoke(app, [command, "--help"]).output
+
+
+DOCUMENTED = """
+pidcomm plot bench/reference/collectives.jsonl --out docs/pictures/collectives.svg
+pidcomm plot bench/reference/ablation.jsonl --out docs/pictures/ablation.svg
+pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --out docs/pictures/explain.svg
+"""
+
+
+@pytest.mark.parametrize("command", DOCUMENTED.strip().splitlines())
+def test_the_pictures_of_the_document_are_what_its_commands_draw(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = REFERENCE.parents[1]
+    assert command in (root / "docs" / "pictures.md").read_text().splitlines()
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "bench").symlink_to(root / "bench")
+    monkeypatch.chdir(tmp_path)
+    arguments = command.split()[1:]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    kept, drawn = (
+        re.findall(r"<text[^>]*>([^<]*)</text>", (folder / arguments[-1]).read_text()) for folder in (root, tmp_path)
+    )
+    assert len(kept) > 20
+    assert kept == drawn, f"run: {command}"
 
 
 # ---- explain

@@ -100,7 +100,7 @@ def _panel(
     panel.set_xticks(
         range(len(collectives)),
         [name.replace("_", "_\n") for name in collectives] if is_crowded else collectives,
-        fontsize=style.SMALL_POINTS - 0.7 if is_crowded else None,
+        fontsize=style.SMALL_POINTS - 0.7 if is_crowded else style.FONT_POINTS - 0.5,
     )
     panel.set_xlim(-0.6, len(collectives) - 0.4)
     panel.set_title(words)

@@ -32,7 +32,7 @@ DASHES = ("-", "--", "-.", ":")
 MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
 
 _SETTINGS: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": FONT_POINTS,
     "axes.titlesize": FONT_POINTS,
     "axes.labelsize": FONT_POINTS,
