@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 from pidcomm.cli import app
 from pidcomm.pictures import drawing, figures, page, phases, places, style, words
@@ -516,18 +516,23 @@ def test_an_explanation_has_places_groups_and_every_line_of_the_plan(case: tuple
 def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[str, str, str, int, str]) -> None:
     where, plan = explained(*case)
     figure = drawing.draw(where, plan)
-    axes = plots_of(figure)[0]
-    cells: dict[tuple[float, ...], int] = {}
-    for patch in axes.patches:
-        if isinstance(patch, Rectangle) and patch.get_fill() and patch.get_linewidth() == pytest.approx(0.35):
-            colour = tuple(np.round(to_rgb(patch.get_facecolor()), 6))
-            cells[colour] = cells.get(colour, 0) + 1
-    wanted: dict[tuple[float, ...], int] = {}
-    for group in where.group:
-        name = drawing.COLOURS[group] if group < drawing.MAX_HIGHLIGHTED else drawing.PLAIN
-        key = tuple(np.round(to_rgb(name), 6))
-        wanted[key] = wanted.get(key, 0) + 1
-    assert cells == wanted
+    cells: dict[tuple[float, float], str] = {}
+    shapes = [patch for patch in plots_of(figure)[0].patches if isinstance(patch, PathPatch) and patch.get_gid()]
+    for shape in shapes:
+        for square in shape.get_path().to_polygons():
+            cells[tuple(np.round(np.min(square, axis=0), 6))] = str(shape.get_gid())
+    assert len(cells) == where.pes
+    layout = drawing._lay_out(where)
+    for pe, x, y in drawing._cells(where, layout):
+        group = where.group[pe]
+        assert cells[round(x, 6), round(y, 6)] == (f"group{group}" if group < drawing.MAX_HIGHLIGHTED else "others")
+    colours = [to_rgb(shape.get_facecolor()) for shape in shapes]
+    assert len(set(colours)) == len(colours) == min(where.groups, drawing.MAX_HIGHLIGHTED + 1)
+    corners = {rank: drawing._rank_corner(where, layout, rank) for rank in range(where.ranks)}
+    for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
+        place = where.place(pe)
+        corner = corners[place.rank]
+        assert (x - corner[0], y - corner[1]) == pytest.approx((place.lane * layout.cell, place.bank * layout.cell))
     text = all_text(figure)
     assert ("the others are white" in text) == (where.groups > drawing.MAX_HIGHLIGHTED)
     for stage in pidcomm.explain.stages(plan):

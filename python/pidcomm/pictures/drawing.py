@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_HIGHLIGHTED = 8
 COLOURS = ("#f7edb8", "#f5c597", "#a3d9c2", "#98c0e8", "#cbb0e2", "#dc97a4", "#9ab668", "#8aa0bd")
-HATCHES = ("", "///", "\\\\\\", "...", "xxx", "ooo", "---", "+++")
+HATCHES = ("", "///", "\\\\\\", "..", "xxx", "oo", "---", "+++")
 PLAIN = "#fafafa"
 RANK_WORDS = ("rank {}: PEs {}-{}", "rank {}: {}-{}", "{1}-{2}")
 
@@ -33,6 +33,7 @@ CELL_POINTS, LEAST_POINTS = 6.5, 4.5
 LEGEND_INCHES, LEGEND_COLUMNS = 1.0, 4
 FLOW_POINTS, LINE_FACTOR, BOX_PAD, ARROW_INCHES = 6.8, 1.42, 0.09, 0.26
 FLOW_CHARACTERS = 78
+INDENT = "  "  # of what is carried over to the next line
 DIGIT_EMS = 0.64  # width of a digit of the font
 
 
@@ -152,47 +153,96 @@ def _highlighted(places: Places) -> int:
     return min(places.groups, MAX_HIGHLIGHTED)
 
 
+def _channel_corner(layout: _Layout, channel: int) -> tuple[float, float]:
+    line, column = divmod(channel, layout.channel_columns)
+    wide, high = layout.channel
+    return AXIS_ROOM + column * (wide + CHANNEL_GAP), HEAD + line * (high + CHANNEL_GAP)
+
+
+def _rank_corner(places: Places, layout: _Layout, rank: int) -> tuple[float, float]:
+    """Return where the cells of a rank begin."""
+    left, top = _channel_corner(layout, places.channel(rank))
+    line, column = divmod(rank % places.ranks_per_channel, layout.rank_columns)
+    wide, high = layout.rank
+    return left + RANK_GAP + column * (wide + RANK_GAP), top + CHANNEL_HEAD + line * (high + RANK_GAP) + HEAD
+
+
 def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
     from matplotlib.patches import Rectangle
 
     points = _cell_points(places, layout)
-    words = _rank_words(places, layout)
-    rank_wide, rank_high = layout.rank
-    channel_wide, channel_high = layout.channel
     for channel in range(places.channels):
-        line, column = divmod(channel, layout.channel_columns)
-        left = AXIS_ROOM + column * (channel_wide + CHANNEL_GAP)
-        top = HEAD + line * (channel_high + CHANNEL_GAP)
-        ranks = [rank for rank in range(places.ranks) if places.channel(rank) == channel]
-        axes.add_patch(
-            Rectangle((left, top), channel_wide, channel_high, fill=False, edgecolor="#777777", linewidth=0.7)
-        )
-        _text(axes, left + RANK_GAP, top + 0.12, f"channel {channel}", fontsize=style.SMALL_POINTS, weight="bold")
-        for number, rank in enumerate(ranks):
-            below, beside = divmod(number, layout.rank_columns)
-            x = left + RANK_GAP + beside * (rank_wide + RANK_GAP)
-            y = top + CHANNEL_HEAD + below * (rank_high + RANK_GAP) + HEAD
-            _text(axes, x, y - 0.07, words.format(rank, *_ends(places, rank)), fontsize=style.SMALL_POINTS)
-            _draw_rank(axes, places, layout, rank, (x, y), points)
-    first_x, first_y = AXIS_ROOM + RANK_GAP, HEAD + CHANNEL_HEAD + HEAD
-    _text(
-        axes,
-        AXIS_ROOM + RANK_GAP,
-        0.07,
-        "a rank: across, lanes (chips); down, banks",
-        fontsize=style.SMALL_POINTS,
-    )
+        corner = _channel_corner(layout, channel)
+        axes.add_patch(Rectangle(corner, *layout.channel, fill=False, edgecolor="#777777", linewidth=0.7))
+        words = f"channel {channel}"
+        _text(axes, corner[0] + RANK_GAP, corner[1] + 0.12, words, fontsize=style.SMALL_POINTS, weight="bold")
+    _draw_cells(axes, places, layout, has_hatches=not _has_groups(layout, points))
+    if points is not None:
+        _draw_numbers(axes, places, layout, points)
+    words = _rank_words(places, layout)
+    wide, high = layout.rank
+    for rank in range(places.ranks):
+        x, y = _rank_corner(places, layout, rank)
+        axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
+        _text(axes, x, y - 0.07, words.format(rank, *_ends(places, rank)), fontsize=style.SMALL_POINTS)
+    x, y = _rank_corner(places, layout, 0)
+    _text(axes, x, 0.07, "a rank: across, lanes (chips); down, banks", fontsize=style.SMALL_POINTS)
     if layout.cell * 72 >= 2 * LEAST_POINTS:
+        how: dict[str, Any] = {"fontsize": style.SMALL_POINTS - 1, "ha": "right", "color": "#444444"}
         for bank in range(layout.bank_rows):
-            _text(
-                axes,
-                first_x - RANK_GAP - 0.04,
-                first_y + (bank + 0.5) * layout.cell,
-                f"{bank}",
-                fontsize=style.SMALL_POINTS - 1,
-                ha="right",
-                color="#444444",
+            _text(axes, x - RANK_GAP - 0.04, y + (bank + 0.5) * layout.cell, f"{bank}", **how)
+
+
+def _cells(places: Places, layout: _Layout) -> Iterator[tuple[int, float, float]]:
+    """Yield every PE with the corner of its cell."""
+    for rank in range(places.ranks):
+        x, y = _rank_corner(places, layout, rank)
+        for pe in places.pes_of_rank(rank):
+            place = places.place(pe)
+            yield pe, x + place.lane * layout.cell, y + place.bank * layout.cell
+
+
+def _draw_cells(axes: Axes, places: Places, layout: _Layout, has_hatches: bool) -> None:
+    """Draw the cells of each highlighted group, and of all others, as one shape: a file has 9 of them, not 2560."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    size = layout.cell
+    corners: dict[int, list[tuple[float, float]]] = {}
+    for pe, x, y in _cells(places, layout):
+        shown = min(places.group[pe], MAX_HIGHLIGHTED)
+        corners.setdefault(shown, []).extend([(x, y), (x + size, y), (x + size, y + size), (x, y + size), (x, y)])
+    square = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
+    for shown, points in corners.items():
+        is_group = shown < MAX_HIGHLIGHTED
+        axes.add_patch(
+            PathPatch(
+                Path(points, square * (len(points) // len(square))),
+                facecolor=COLOURS[shown] if is_group else PLAIN,
+                hatch=HATCHES[shown] if is_group and has_hatches else None,
+                edgecolor="#8a8a8a",
+                linewidth=0.35,
+                gid=f"group{shown}" if is_group else "others",
+                clip_on=False,
             )
+        )
+
+
+def _draw_numbers(axes: Axes, places: Places, layout: _Layout, points: float) -> None:
+    has_groups = _has_groups(layout, points)
+    for pe, x, y in _cells(places, layout):
+        group = places.group[pe]
+        has_hatch = not has_groups and group < MAX_HIGHLIGHTED and HATCHES[group]
+        _text(
+            axes,
+            x + layout.cell / 2,
+            y + layout.cell / 2,
+            f"{pe}\ng{group}" if has_groups else f"{pe}",
+            fontsize=points,
+            ha="center",
+            linespacing=1.15,
+            bbox=_plate(group) if has_hatch else None,
+        )
 
 
 def _cell_points(places: Places, layout: _Layout) -> float | None:
@@ -222,44 +272,6 @@ def _rank_words(places: Places, layout: _Layout) -> str:
         if len(words.format(last, *_ends(places, last))) * DIGIT_EMS * style.SMALL_POINTS < room_points
     ]
     return fitting[0] if fitting else RANK_WORDS[-1]
-
-
-def _draw_rank(
-    axes: Axes, places: Places, layout: _Layout, rank: int, corner: tuple[float, float], points: float | None
-) -> None:
-    from matplotlib.patches import Rectangle
-
-    x, y = corner
-    pes = places.pes_of_rank(rank)
-    has_groups = _has_groups(layout, points)
-    for pe in pes:
-        place, group = places.place(pe), places.group[pe]
-        is_highlighted = group < MAX_HIGHLIGHTED
-        at = x + place.lane * layout.cell, y + place.bank * layout.cell
-        axes.add_patch(
-            Rectangle(
-                at,
-                layout.cell,
-                layout.cell,
-                facecolor=COLOURS[group] if is_highlighted else PLAIN,
-                hatch=HATCHES[group] if is_highlighted and not has_groups else None,
-                edgecolor="#8a8a8a",
-                linewidth=0.35,
-            )
-        )
-        if points is not None:
-            _text(
-                axes,
-                at[0] + layout.cell / 2,
-                at[1] + layout.cell / 2,
-                f"{pe}\ng{group}" if has_groups else f"{pe}",
-                fontsize=points,
-                ha="center",
-                linespacing=1.15,
-                bbox=None if has_groups or not is_highlighted or not HATCHES[group] else _plate(group),
-            )
-    wide, high = layout.rank
-    axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
 
 
 def _plate(group: int) -> dict[str, Any]:
@@ -349,9 +361,9 @@ def _draw_flow(axes: Axes, boxes: Sequence[_Box]) -> None:
         for line_number, line in enumerate([*box.heading, *box.lines]):
             _text(
                 axes,
-                0.05 + BOX_PAD,
+                0.05 + BOX_PAD * (2 if line.startswith(INDENT) else 1),
                 text_y + (line_number + 0.5) * step,
-                line,
+                line.strip(),
                 fontsize=FLOW_POINTS,
                 weight="bold" if line_number < len(box.heading) else "normal",
             )

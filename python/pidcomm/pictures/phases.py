@@ -44,7 +44,7 @@ def _rest_us(row: JsonRow) -> float:
 
 PHASES = (
     Phase("from the PEs", lambda row: float(row["from_us"]), style.PALETTE[0], ""),
-    Phase("work in host memory", lambda row: float(row["work_us"]), style.PALETTE[2], "..."),
+    Phase("work in host memory", lambda row: float(row["work_us"]), style.PALETTE[2], "---"),
     Phase("to the PEs", lambda row: float(row["to_us"]), style.PALETTE[3], ""),
     Phase("rest: pass over memory", _rest_us, style.PALETTE[5], ""),
     Phase("outside the pass", lambda row: float(row["outside_us"]), style.PALETTE[4], "\\\\\\"),

@@ -26,7 +26,7 @@ LIMIT_GID = "limit"
 
 # From light to dark.
 PALETTE = ("#ece2c6", "#b9d3a5", "#7db8a8", "#5590b4", "#5a5f9e", "#22305c")
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "")
+HATCHES = ("", "///", "---", "xxx", "\\\\\\", "")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
