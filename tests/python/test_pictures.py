@@ -386,7 +386,13 @@ def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Pa
         ("{good}\n{good}\n", "two rows of alltoall with tile"),
         ("{good}\n{step}\n", "mixed"),
         ('{good}\n{good, "bus_gb_s": "fast"}\n', "line 2 of"),
+        ('{good, "bus_gb_s": NaN}\n', "nan for 'bus_gb_s'"),
+        ('{good, "bus_gb_s": 0}\n', "0 for 'bus_gb_s'"),
+        ('{good, "machine": "mine"}\n', "'mine' for 'machine'"),
+        ('{good, "op": 1}\n', "1 for 'op'"),
         ('{good, "shape": "8y8"}\n', "shape '8y8'"),
+        ('{good, "shape": "8x0"}\n', "its shape is 8x0"),
+        ('{good, "wrong": 3}\n', "alltoall with tile has 3 wrong elements"),
     ],
 )
 def test_what_are_no_rows_is_an_error_that_says_so(text: str | None, message: str, tmp_path: Path) -> None:
@@ -647,6 +653,21 @@ def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path)
     text = report.read_text()
     for wanted in ("limit_pct: bus against that limit.", "Rows of an ablation", "emulated machine", "best orders"):
         assert wanted in text
+
+
+def test_a_report_keeps_runs_apart_and_says_why_there_is_no_figure() -> None:
+    rows = reference("collectives")
+    text = page.build([page.Source("two runs", [rows[0], {**rows[1], "commit": "other"}, reference("ablation")[0]])])
+    assert [len(table) for table in Page(text).tables] == [2, 2, 2]
+    assert "No figure: the rows are mixed" in text
+
+
+def test_a_report_quotes_what_it_is_given() -> None:
+    row = {**reference("collectives")[0], "commit": "<b>&\"'", "isa": "<i>"}
+    text = page.build([page.Source("<script>", [row], ["# <hr>"])])
+    it = Page(text)
+    assert not {"b", "i", "hr"} & {tag for tag, _ in it.elements}
+    assert [tag for tag, _ in it.elements].count("script") == 1
 
 
 def test_a_report_runs_a_quick_benchmark_if_it_gets_no_rows(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ KINDS = ("bars", "sweep", "ablation")
 def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") -> Figure:
     """Return the figure of rows; kind: one of KINDS, by default the one that they are for. metric: one of METRICS.
 
-    Raises ArgumentError for unknown names, and for rows that the figure cannot be made of.
+    Raises ArgumentError for unknown names, for rows of wrong results, and for rows that the figure cannot be made of.
     """
     from pidcomm.pictures import bars, phases, sweeps
 
@@ -26,6 +26,12 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") 
         raise ArgumentError(f"kind {kind!r} is unknown; use {', '.join(KINDS)}")
     if metric not in METRICS:
         raise ArgumentError(f"metric {metric!r} is unknown; use {', '.join(METRICS)}")
+    for row in rows:
+        if row["wrong"]:
+            raise ArgumentError(
+                f"the row of {row['collective']} with {row['technique']} has {row['wrong']} wrong elements, "
+                "so its times are no result"
+            )
     natural = kind_of(rows)
     kind = kind or natural
     if (kind == "ablation") != (natural == "ablation"):

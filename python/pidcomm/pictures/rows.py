@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,16 @@ from pidcomm.tables import COLLECTIVES, TECHNIQUES
 JsonRow = Mapping[str, Any]
 
 WRITER = "`pidcomm bench --json`"
-_PROBLEM_KEYS = {field.name for field in fields(Measured)} | {"isa", "coherence", "source", "version"}
+_PROBLEM_KEYS = {field.name for field in fields(Measured)} | {"isa", "coherence", "source", "version", "wrong"}
 _BENCH_KEYS = {"t_p50_us", "algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "speed_up"}
 _ABLATION_KEYS = {"host_us", "outside_us", "from_us", "work_us", "to_us", "bus_us", "pe_us", "total_us"} | {
     "launch_us",
     "load_us",
 }
+_POSITIVE = _BENCH_KEYS | {"bytes_per_pe", "host_us", "total_us"}
+_OPTIONAL = {"threads": int, "sdk_flush": str, "hugepages": bool, "commit": str, "machine": dict}
 _MAY_BE_NONE = {"op", "limit_gb_s", "limit_pct", "speed_up"}
-_TEXTS = {"collective", "technique", "dtype", "shape", "mask", "isa", "coherence", "source", "version"}
+_TEXTS = {"collective", "technique", "dtype", "shape", "mask", "isa", "coherence", "source", "version", "op"}
 
 
 def is_ablation(row: JsonRow) -> bool:
@@ -68,12 +70,22 @@ def _parse(path: Path, number: int, line: str) -> JsonRow:
     needed = _PROBLEM_KEYS | (_ABLATION_KEYS if is_ablation(row) else _BENCH_KEYS)
     if missing := sorted(needed - set(row)):
         raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}, so {WRITER} did not write it")
-    for key in sorted(needed):
-        wants = str if key in _TEXTS or key == "op" else (int, float)
-        if not isinstance(row[key], wants) and not (row[key] is None and key in _MAY_BE_NONE):
+    for key in sorted(needed | (set(_OPTIONAL) & set(row))):
+        if not _is_sound(key, row[key]):
             raise ArgumentError(f"line {number} of {path} has {row[key]!r} for {key!r}, so {WRITER} did not write it")
-    parse_shape(row["shape"])
+    if pes_of(row) == 0:
+        raise ArgumentError(f"line {number} of {path} has no PEs: its shape is {row['shape']}")
     return row
+
+
+def _is_sound(key: str, value: object) -> bool:
+    if value is None:
+        return key in _MAY_BE_NONE or key in _OPTIONAL
+    if key in _OPTIONAL:
+        return isinstance(value, _OPTIONAL[key])
+    if key in _TEXTS:
+        return isinstance(value, str)
+    return isinstance(value, (int, float)) and isfinite(value) and (value > 0 or key not in _POSITIVE)
 
 
 # ---- what rows have in common

@@ -45,6 +45,7 @@ _SETTINGS: Any = {
     "grid.color": "#d5d5d5",
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
+    "text.parse_math": False,
     "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
     "svg.hashsalt": "pidcomm",  # equal figures are equal files
 }
