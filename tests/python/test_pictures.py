@@ -324,6 +324,10 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
     assert_legible(figures.draw(rows, kind="bars"))
     rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # as wide as it gets, over every bar
     assert_legible(figures.draw(rows))
+    names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
+    rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
+    for metric in ("bus", "algbw"):
+        assert_legible(figures.draw(rows, metric=metric))
 
 
 @pytest.mark.parametrize("case", EXPLAINED)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 GROUP_WIDTH = 0.84  # of the distance between groups
 MAX_PANELS = 16
 PANEL_COLUMNS = 2
-WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.75, 2.8, 1.2
-HEADROOM = 1.22  # above the highest bar, for what stands over it
+WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8, 1.2
+FRAME_INCHES = 0.5  # of a panel's height, for its title and ticks
+LABEL_INCHES = 0.55  # above the highest bar, for the longest speed-up on end
+BARE_HEADROOM = 1.06  # where nothing stands over the bars
 ROOMY_GROUP_INCHES = 0.9
 FLAT_LABEL_INCHES = 0.34  # what a speed-up needs side by side with others
 
@@ -38,13 +40,18 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
     techniques = techniques_of(rows)
     lines, columns = style.grid_of(len(parts.parts), PANEL_COLUMNS)
     limits = [limit for row in rows if (limit := metric.limit_of(row)) is not None]
-    notes = ["over the bars: speed-up over conventional"] if any(row["speed_up"] for row in rows) else []
+    has_speed_ups = any(row["speed_up"] is not None for row in rows)
+    notes = ["over the bars: speed-up over conventional"] if has_speed_ups else []
     notes.append("source: " + ", ".join(sorted({row["source"] for row in rows})))
     collectives = collectives_of(rows)
     with style.settings():
-        height_inches = HEAD_AND_FOOT_INCHES + lines * (PANEL_INCHES if lines > 1 else SINGLE_INCHES)
+        panel_inches = PANEL_INCHES if lines > 1 else SINGLE_INCHES
         figure, body = style.new_figure(
-            WIDTH_INCHES, height_inches, metric.title, parts.title, notes + parts.small_print
+            WIDTH_INCHES,
+            HEAD_AND_FOOT_INCHES + lines * panel_inches,
+            metric.title,
+            parts.title,
+            notes + parts.small_print,
         )
         grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         for number, (words, of_part) in enumerate(parts.parts.items()):
@@ -55,7 +62,9 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
             panel.remove()
         for panel in grid[:, 0]:
             panel.set_ylabel(metric.label)
-        grid[0, 0].set_ylim(0, HEADROOM * max([*(metric.of(row) for row in rows), *limits]))
+        inches = panel_inches - FRAME_INCHES
+        headroom = inches / (inches - LABEL_INCHES) if has_speed_ups else BARE_HEADROOM
+        grid[0, 0].set_ylim(0, headroom * max([*(metric.of(row) for row in rows), *limits]))
         _legend(body, techniques, has_limit=bool(limits))
     return figure
 
