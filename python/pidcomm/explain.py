@@ -83,8 +83,8 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
     )
 
 
-def explain(plan: dict[str, Any]) -> list[str]:
-    """Return the lines that tell what a plan (of `pidcomm.plan`) does."""
+def summary(plan: dict[str, Any]) -> list[str]:
+    """Return the lines that tell what a plan (of `pidcomm.plan`) is for, and how much it moves."""
     op = f" {plan['op']}" if "op" in plan else ""
     lines = [
         f"{plan['collective']}{op} of {plan['dtype']}, technique {plan['technique']}, "
@@ -98,21 +98,28 @@ def explain(plan: dict[str, Any]) -> list[str]:
     if plan["path"] == "paper":
         steps = ", ".join(name for bit, name in _STEPS.items() if plan["steps"] & bit)
         lines.append(f"steps of the PID-Comm paper: {steps}; {format_size(plan['scratch_bytes'])} of scratch MRAM")
-    if "before" in plan:
-        lines.append(_reorder("before", plan["before"]))
-    for sweep in plan.get("sweeps", ()):
-        lines += _sweep(sweep)
-    if "after" in plan:
-        lines.append(_reorder("after", plan["after"]))
-    if "sweeps" in plan:
-        return lines
+    return lines
+
+
+def stages(plan: dict[str, Any]) -> list[list[str]]:
+    """Return what a plan does, one list of lines for each of the stages that follow one another."""
+    found = [[_reorder("before", plan["before"])]] if "before" in plan else []
+    found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
+    found += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "staged" in plan:
         staged = plan["staged"]
-        lines.append(
-            f"general path: this shape cuts the lanes with a rest; clusters of up to {staged['cluster_egs']} EGs, "
-            f"{staged['chunk_words']} words at a time, through a slab of "
-            f"{format_size(staged['slab_bytes_per_thread'])} per thread"
+        found.append(
+            [
+                f"general path: this shape cuts the lanes with a rest; clusters of up to {staged['cluster_egs']} EGs, "
+                f"{staged['chunk_words']} words at a time, through a slab of "
+                f"{format_size(staged['slab_bytes_per_thread'])} per thread"
+            ]
         )
-    else:
-        lines.append("the SDK's transfers to host memory, the rearrangement there, the SDK's transfers back")
-    return lines
+    elif "sweeps" not in plan:
+        found.append(["the SDK's transfers to host memory, the rearrangement there, the SDK's transfers back"])
+    return found
+
+
+def explain(plan: dict[str, Any]) -> list[str]:
+    """Return the lines that tell what a plan does."""
+    return [*summary(plan), *(line for stage in stages(plan) for line in stage)]

@@ -12,6 +12,9 @@ import pytest
 from command_line import commands, install, objects
 
 PROJECT = Path(__file__).parent / "project"
+REFERENCE = Path(__file__).parents[2] / "bench" / "reference"
+# Rows that examples draw.
+ROWS = {"rows.jsonl": "collectives.jsonl", "ablation.jsonl": "ablation.jsonl"}
 EXAMPLES = [(name, example) for name, command in commands().items() for example in command.examples]
 # What is appended to the examples of a command, as the last of equal options counts: less work, of the same kind.
 CUTS = {
@@ -19,6 +22,7 @@ CUTS = {
     "check": "--cases 20",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
     "doctor": "--quick --ranks 1",
+    "report": "--shape 8x8 --bytes 8KiB",
 }
 
 
@@ -42,6 +46,8 @@ def test_examples_run(
 ) -> None:
     # Programs that are run are built; where something builds, nothing is.
     project = shutil.copytree(built_project if "./host" in example else PROJECT, tmp_path / "project")
+    for name_of_rows, rows in ROWS.items():
+        shutil.copy(REFERENCE / rows, project / name_of_rows)
     called = re.search(r"pidcomm ([\w-]+)", example)
     assert called is not None
     assert called[1] == name or name == ""

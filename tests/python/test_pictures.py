@@ -1,0 +1,719 @@
+"""Figures, pictures and the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from html.parser import HTMLParser
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.text import Text
+from pidcomm.cli import app
+from pidcomm.pictures import drawing, figures, page, phases, places, style, words
+from pidcomm.pictures.rows import JsonRow, kind_of, pes_of, read_rows
+from pidcomm.sizes import parse_shape
+from typer.testing import CliRunner
+
+REFERENCE = Path(__file__).parents[2] / "bench" / "reference"
+REFERENCE_FILES = sorted(path.stem for path in REFERENCE.glob("*.jsonl"))
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# collective, shape, mask, bytes, technique: one PE row, one rank, a general shape, many ranks, the whole machine.
+EXPLAINED = (
+    ("alltoall", "2x4", "10", 64, "tile"),
+    ("alltoall", "4x8x2", "010", 8192, "tile"),
+    ("alltoall", "4x8x2", "010", 8192, "pr"),
+    ("allreduce", "16x16", "10", 8192, "pr+im"),
+    ("alltoall", "32x32", "10", 1 << 20, "tile"),
+    ("allreduce", "5x7x8", "010", 7168, "tile"),
+    ("gather", "32x32", "01", 1 << 20, "conventional"),
+    ("allreduce", "32x80", "01", 1 << 20, "tile"),
+    ("broadcast", "7", "0", 64, "tile"),
+)
+
+
+def reference(name: str) -> list[JsonRow]:
+    """Rows that are kept with the project."""
+    return read_rows([REFERENCE / f"{name}.jsonl"])
+
+
+def run(*arguments: str) -> Any:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Rows of this version, small: every technique, sweeps over both quantities, an ablation."""
+    folder = tmp_path_factory.mktemp("rows")
+    runs = {
+        "bars": "all --shape 8x8 --bytes 16KiB --technique all",
+        "bytes": "alltoall reduce --shape 8x8 --sweep bytes=8KiB..32KiB",
+        "pes": "allgather --bytes 8KiB --sweep pes=64..256 --technique tile",
+        "both": "alltoall --sweep bytes=8KiB..64KiB --sweep pes=64,128 --technique tile",
+        "ablation": "--ablation --shape 8x8 --bytes 16KiB",
+        "no_limit": "gather broadcast --shape 8x8 --bytes 8KiB --no-limit",
+    }
+    paths = {}
+    for name, arguments in runs.items():
+        paths[name] = folder / f"{name}.jsonl"
+        result = run("bench", *arguments.split(), "--iters", "1", "--warmup", "0", "--json", str(paths[name]))
+        assert result.returncode == 0, result
+    return paths
+
+
+def explained(collective: str, shape: str, mask: str, size_bytes: int, technique: str) -> tuple[places.Places, Any]:
+    """Where a collective is, and its plan."""
+    lengths = parse_shape(shape)
+    plan = pidcomm.plan(
+        collective,
+        lengths,
+        mask,
+        bytes=size_bytes,
+        dst=size_bytes,
+        dtype="int32",
+        technique=technique,
+        scratch=2 * size_bytes,
+    )
+    return places.locate(lengths, mask), plan
+
+
+def bars_of(axes: Axes) -> list[Rectangle]:
+    """Bars, and no legend's."""
+    return [patch for container in axes.containers for patch in container.patches]  # type: ignore[attr-defined]
+
+
+def limits_of(axes: Axes) -> list[Line2D]:
+    """Lines of the limit."""
+    return [line for line in axes.lines if line.get_gid() == style.LIMIT_GID]
+
+
+def points_of(line: Line2D) -> tuple[list[float], list[float]]:
+    """Return the points of a line."""
+    return np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()
+
+
+def plots_of(figure: Figure) -> list[Axes]:
+    """All axes, also those in parts of the figure."""
+    return figure.findobj(Axes)
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    """What the legends say."""
+    return [text.get_text() for part in figure.subfigs for legend in part.legends for text in legend.get_texts()]
+
+
+def all_text(figure: Figure) -> str:
+    """Everything that is written anywhere."""
+    return "\n".join(text.get_text() for text in figure.findobj(Text))
+
+
+# ---- laziness
+
+
+def test_matplotlib_is_loaded_by_figures_only_and_pyplot_never(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+import pidcomm, pidcomm.cli
+from typer.testing import CliRunner
+for arguments in (["info"], ["plan", "alltoall"], ["explain", "alltoall"], ["plot", "--help"]):
+    assert CliRunner().invoke(pidcomm.cli.app, arguments).exit_code == 0
+assert "matplotlib" not in sys.modules
+from pidcomm.pictures import figures, rows, style
+style.save(figures.draw(rows.read_rows([Path({str(REFERENCE / "collectives.jsonl")!r})])), Path("x.png"))
+assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=120)
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
+    before = dict(rcParams)
+    figures.draw(reference("ablation"))
+    assert dict(rcParams) == before
+
+
+# ---- bars
+
+
+@pytest.mark.parametrize(("metric", "key"), [("bus", "bus_gb_s"), ("algbw", "algbw_gb_s")])
+def test_bars_are_as_high_as_rows_say_and_so_are_limits(metric: str, key: str) -> None:
+    rows = reference("collectives")
+    (axes,) = plots_of(figures.draw(rows, metric=metric))
+    assert "GB/s" in axes.get_ylabel()
+    assert sorted(bar.get_height() for bar in bars_of(axes)) == sorted(row[key] for row in rows)
+    ticks = {label.get_text(): x for x, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)}
+    assert list(ticks) == list(pidcomm.COLLECTIVES)
+    for row in rows:  # each bar stands at its collective, in its technique's colour
+        colour = to_rgb(style.technique_style(row["technique"])[0])
+        (bar,) = [it for it in bars_of(axes) if it.get_height() == row[key]]
+        assert abs(bar.get_x() + bar.get_width() / 2 - ticks[row["collective"]]) < 0.5
+        assert bar.get_facecolor()[:3] == pytest.approx(colour)
+        (limit,) = [it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())]
+        assert points_of(limit)[1][0] == pytest.approx(row[key] * 100 / row["limit_pct"])
+
+
+def test_speed_ups_stand_over_the_bars_they_are_of() -> None:
+    rows = reference("collectives")
+    (axes,) = plots_of(figures.draw(rows))
+    wanted = [f"{row['speed_up']:.2f}x" for row in rows if row["technique"] != "conventional"]
+    assert [text.get_text() for text in axes.texts] == wanted
+    for text, row in zip(axes.texts, (row for row in rows if row["technique"] != "conventional"), strict=True):
+        assert text.xy[1] == max(row["bus_gb_s"], row["limit_gb_s"])  # type: ignore[attr-defined]
+
+
+def test_rows_of_other_conditions_have_panels_of_their_own() -> None:
+    rows = reference("masks")
+    panels = plots_of(figures.draw(rows))
+    conditions = {f"{row['shape']}, mask {row['mask']}" for row in rows}
+    assert {panel.get_title() for panel in panels} == conditions
+    for panel in panels:
+        of_panel = [row for row in rows if f"{row['shape']}, mask {row['mask']}" == panel.get_title()]
+        assert sorted(bar.get_height() for bar in bars_of(panel)) == sorted(row["bus_gb_s"] for row in of_panel)
+
+
+def test_rows_without_limits_and_of_all_techniques_are_drawn(fresh: dict[str, Path]) -> None:
+    (axes,) = plots_of(figures.draw(read_rows([fresh["no_limit"]])))
+    assert (len(bars_of(axes)), limits_of(axes)) == (4, [])
+    rows = read_rows([fresh["bars"]])
+    figure = figures.draw(rows)
+    assert len(bars_of(plots_of(figure)[0])) == len(rows) == 8 * len(pidcomm.TECHNIQUES)
+    assert "source: measured, mixed" in all_text(figure)
+
+
+# ---- sweeps
+
+
+@pytest.mark.parametrize(("name", "x_of"), [("sizes", lambda row: row["bytes_per_pe"]), ("pes", pes_of)])
+def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of: Callable[[JsonRow], int]) -> None:
+    rows = reference(name)
+    assert kind_of(rows) == "sweep"
+    panels = plots_of(figures.draw(rows))
+    assert [panel.get_title() for panel in panels] == list(pidcomm.COLLECTIVES)
+    assert any(re.search(r"\((bytes|PEs)\)", panel.get_xlabel()) for panel in panels)
+    assert any("GB/s" in panel.get_ylabel() for panel in panels)
+    for panel in panels:
+        assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+        of_panel = sorted((row for row in rows if row["collective"] == panel.get_title()), key=x_of)
+        (line,) = [line for line in panel.lines if line.get_gid() == "tile"]
+        assert points_of(line)[0] == [x_of(row) for row in of_panel]
+        assert points_of(line)[1] == [row["bus_gb_s"] for row in of_panel]
+        (limit,) = limits_of(panel)
+        assert points_of(limit)[1] == [row["limit_gb_s"] for row in of_panel]
+        low, high = panel.get_ylim()
+        assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
+
+
+def test_what_differs_in_a_sweep_gets_a_line_of_its_own(fresh: dict[str, Path]) -> None:
+    figure = figures.draw(read_rows([fresh["bytes"]]))
+    assert legend_texts(figure)[:2] == ["conventional", "tile"]
+    looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in plots_of(figure)[0].lines]
+    assert len(set(looks)) == 3  # two techniques, one limit
+    assert legend_texts(figures.draw(read_rows([fresh["both"]])))[:2] == ["tile, 8x8", "tile, 16x8"]
+
+
+# ---- ablation
+
+
+@pytest.mark.parametrize("name", ["ablation", "ablation_avx2", "ablation_int8"])
+def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
+    rows = reference(name)
+    figure = figures.draw(rows)
+    panels = plots_of(figure)
+    assert {panel.get_title() for panel in panels} == {row["collective"] for row in rows}
+    for panel in panels:
+        assert panel.get_xlabel() == "time (ms)"
+        techniques = [label.get_text() for label in panel.get_yticklabels()]
+        assert techniques[0] == "conventional"
+        assert techniques[-1] == "tile"
+        for row in (row for row in rows if row["collective"] == panel.get_title()):
+            at = techniques.index(row["technique"])
+            bars = [bar for bar in bars_of(panel) if round(bar.get_y() + bar.get_height() / 2) == at]
+            widths = {str(bar.get_gid()): [] for bar in bars}  # type: dict[str, list[float]]
+            for bar in bars:
+                widths[str(bar.get_gid())].append(1e3 * bar.get_width())
+            parts = [row[name] for name in ("from_us", "work_us", "to_us", "outside_us")]
+            rest = max(0, row["host_us"] - sum(parts))  # medians of parts may exceed the median of the whole
+            assert sorted(widths.get("measured", [])) == pytest.approx(sorted(it for it in [*parts, rest] if it))
+            assert sum(widths.get("modelled", [])) == pytest.approx(row["pe_us"])
+            assert sum(widths.get("assumed", [])) == pytest.approx(row["launch_us"] + row["load_us"])
+            (limit,) = [it for it in limits_of(panel) if round(float(np.mean(points_of(it)[1]))) == at]
+            assert points_of(limit)[0][0] == pytest.approx(row["bus_us"] / 1e3)
+
+
+def test_what_is_modelled_or_assumed_is_hatched_and_says_so() -> None:
+    figure = figures.draw(reference("ablation"))
+    marks = {"modelled": style.MODELLED_HATCH, "assumed": style.ASSUMED_HATCH}
+    found = {(str(bar.get_gid()), bar.get_hatch()) for panel in plots_of(figure) for bar in bars_of(panel)}
+    for source, hatch in marks.items():
+        assert {it for of, it in found if of == source} == {hatch}
+        assert hatch not in {it for of, it in found if of != source}
+        assert any(f"({source})" in text for text in legend_texts(figure))
+    assert {phase.source for phase in phases.PHASES} == {"measured", *marks}
+
+
+# ---- all figures
+
+
+def _drawn_boxes(figure: Figure) -> list[tuple[str, Any]]:
+    """Every text that is really drawn, with its box in pixels."""
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    drawn: dict[int, Text] = {}
+    original = Text.draw
+
+    def draw(text: Text, *arguments: Any) -> None:
+        drawn[id(text)] = text
+        original(text, *arguments)
+
+    with style.settings(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", draw)
+        figure.draw(renderer)
+        texts = [text for text in drawn.values() if text.get_visible() and text.get_text()]
+        return [(text.get_text(), Text.get_window_extent(text, renderer)) for text in texts]
+
+
+def assert_legible(figure: Figure) -> None:
+    """No text touches another or leaves the figure."""
+    found = _drawn_boxes(figure)
+    assert len(found) > 5
+    x0, y0, x1, y1 = np.array([box.extents for _, box in found]).T
+    overlap = (np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0) > 0.5) & (
+        np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0) > 0.5
+    )
+    pairs = [(found[a][0], found[b][0]) for a, b in zip(*np.nonzero(np.triu(overlap, 1)), strict=True)]
+    assert pairs == []
+    assert min(x0.min(), y0.min()) >= 0
+    assert x1.max() <= figure.bbox.width
+    assert y1.max() <= figure.bbox.height
+
+
+def test_the_overlap_check_can_fail() -> None:
+    figure = figures.draw(reference("collectives"))
+    figure.text(0.5, 0.02, "in the way of the small print")
+    with pytest.raises(AssertionError):
+        assert_legible(figure)
+
+
+@pytest.mark.parametrize("name", REFERENCE_FILES)
+@pytest.mark.parametrize("metric", ["bus", "algbw"])
+def test_no_text_of_reference_figures_overlaps(name: str, metric: str) -> None:
+    assert_legible(figures.draw(reference(name), metric=metric))
+
+
+def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
+    for path in fresh.values():
+        assert_legible(figures.draw(read_rows([path])))
+    rows = read_rows([fresh["bytes"]])
+    assert_legible(figures.draw(rows, kind="bars"))
+    rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # as wide as it gets, over every bar
+    assert_legible(figures.draw(rows))
+    names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
+    rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
+    for metric in ("bus", "algbw"):
+        assert_legible(figures.draw(rows, metric=metric))
+
+
+@pytest.mark.parametrize("case", EXPLAINED)
+def test_no_text_of_an_explanation_overlaps(case: tuple[str, str, str, int, str]) -> None:
+    assert_legible(drawing.draw(*explained(*case)))
+
+
+@pytest.mark.parametrize("name", ["collectives", "sizes", "pes", "ablation"])
+def test_figures_tell_their_conditions_source_and_version(name: str) -> None:
+    rows = reference(name)
+    text = all_text(figures.draw(rows))
+    row = rows[0]
+    for wanted in (f"mask {row['mask']}", row["dtype"], f"ISA {row['isa']}", "policy none", "measured"):
+        assert wanted in text
+    assert f"pidcomm {row['version']}" in text
+    assert f"commit {row['commit']}" in text
+    assert ("1 MiB per PE" in text) == (name != "sizes")
+    assert ("32x32" in text) == (name != "pes")
+
+
+def test_grey_is_enough() -> None:
+    def lightness(colour: str) -> float:
+        return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
+
+    steps = [lightness(style.technique_style(technique)[0]) for technique in figures_techniques()]
+    assert all(before - after > 0.05 for before, after in pairwise(steps))
+    hatches = drawing.HATCHES
+    assert len(set(hatches)) == len(hatches) == len(drawing.COLOURS) == drawing.MAX_HIGHLIGHTED
+    assert len(set(style.MARKERS)) == len(style.MARKERS)
+
+
+def figures_techniques() -> Sequence[str]:
+    """Techniques from light to dark."""
+    from pidcomm.ablation import STEPS
+
+    return STEPS
+
+
+def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Path) -> None:
+    for name in ("a.png", "a.svg", "b.SVG"):
+        style.save(figures.draw(reference("collectives")), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    svg = (tmp_path / "a.svg").read_text()
+    assert "</svg>" in svg
+    assert ">bus bandwidth (GB/s)</text>" in svg
+    assert (tmp_path / "b.SVG").read_text() == svg
+
+
+# ---- what cannot be drawn
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot read"),
+        ("", "has no rows"),
+        ("not json\n", "line 1 of"),
+        ("[1, 2]\n", "is no JSON object"),
+        ('{"collective": "alltoall"}\n', "has no"),
+        ("{good}\n{good}\n", "two rows of alltoall with tile"),
+        ("{good}\n{step}\n", "mixed"),
+        ('{good}\n{good, "bus_gb_s": "fast"}\n', "line 2 of"),
+        ('{good, "bus_gb_s": NaN}\n', "nan for 'bus_gb_s'"),
+        ('{good, "bus_gb_s": 0}\n', "0 for 'bus_gb_s'"),
+        ('{good, "machine": "mine"}\n', "'mine' for 'machine'"),
+        ('{good, "op": 1}\n', "1 for 'op'"),
+        ('{good, "shape": "8y8"}\n', "shape '8y8'"),
+        ('{good, "shape": "8x0"}\n', "its shape is 8x0"),
+        ('{good, "wrong": 3}\n', "alltoall with tile has 3 wrong elements"),
+    ],
+)
+def test_what_are_no_rows_is_an_error_that_says_so(text: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    good, step = dict(reference("collectives")[0]), dict(reference("ablation")[0])
+    if text is not None:
+        text = text.replace("{good}", json.dumps(good)).replace("{step}", json.dumps(step))
+        text = re.sub(r"\{good, (.*)\}", lambda match: json.dumps({**good, **json.loads(f"{{{match[1]}}}")}), text)
+        path.write_text(text)
+    out = tmp_path / "x.svg"
+    result = CliRunner().invoke(app, ["plot", str(path), "--out", str(out)])
+    assert result.exit_code == 2
+    assert message in result.output
+    with pytest.raises(pidcomm.Error, match=re.escape(message)):
+        figures.draw(read_rows([path]))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plot", "{rows}", "--out", "x.gif"], "must end in .svg or .png"),
+        (["plot", "{rows}", "--out", "x"], "must end in .svg or .png"),
+        (["plot", "{rows}", "--out", "nowhere/x.svg"], "cannot write nowhere/x.svg"),
+        (["plot", "{rows}", "--out", "x.svg", "--kind", "pie"], "kind 'pie' is unknown"),
+        (["plot", "{rows}", "--out", "x.svg", "--metric", "speed"], "metric 'speed' is unknown"),
+        (["plot", "{rows}", "--out", "x.svg", "--kind", "sweep"], "are no sweep"),
+        (["plot", "{rows}", "--out", "x.svg", "--kind", "ablation"], "cannot be drawn as ablation"),
+        (["explain", "alltoall", "--out", "x.pdf"], "must end in .svg or .png"),
+        (["explain", "alltoall", "--bytes", "100"], "divisible by"),
+        (["explain", "alltoall", "--shape", "64x64"], "4096"),
+        (["report", "x.txt"], "must end in .html"),
+        (["report", "nowhere/x.html"], "no folder nowhere"),
+        (["report", "x.html", "--from", "nothing.jsonl"], "cannot read nothing.jsonl"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_sentence(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = str(REFERENCE / "collectives.jsonl")
+    result = CliRunner().invoke(app, [argument.replace("{rows}", rows) for argument in arguments])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert len(result.output.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_examples() -> None:
+    overview = CliRunner().invoke(app, ["--help"]).output
+    for command in ("plot", "explain", "report"):
+        assert command in overview
+        assert f"pidcomm {command}" in CliRunner().invoke(app, [command, "--help"]).output
+
+
+DOCUMENTED = """
+pidcomm plot bench/reference/collectives.jsonl --out docs/pictures/collectives.svg
+pidcomm plot bench/reference/ablation.jsonl --out docs/pictures/ablation.svg
+pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --out docs/pictures/explain.svg
+"""
+
+
+@pytest.mark.parametrize("command", DOCUMENTED.strip().splitlines())
+def test_the_pictures_of_the_document_are_what_its_commands_draw(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = REFERENCE.parents[1]
+    assert command in (root / "docs" / "pictures.md").read_text().splitlines()
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "bench").symlink_to(root / "bench")
+    monkeypatch.chdir(tmp_path)
+    arguments = command.split()[1:]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    kept, drawn = (
+        re.findall(r"<text[^>]*>([^<]*)</text>", (folder / arguments[-1]).read_text()) for folder in (root, tmp_path)
+    )
+    assert len(kept) > 20
+    assert kept == drawn, f"run: {command}"
+
+
+# ---- explain
+
+
+def test_places_are_those_of_the_documents() -> None:
+    it = places.locate((32, 80), "01")
+    assert it.place(43) == (0, 5, 3)  # chip 3 bank 5 of the first rank: docs/collectives.md
+    assert len({it.place(pe) for pe in range(it.pes)}) == it.pes == 2560
+    assert (it.ranks, it.channels) == (40, pidcomm.machine().channels)
+    assert [pe for rank in range(it.ranks) for pe in it.pes_of_rank(rank)] == list(range(it.pes))
+
+
+@pytest.mark.parametrize(("shape", "mask"), [((4, 8, 2), "010"), ((5, 7, 8), "101"), ((7,), "0")])
+def test_groups_are_those_of_the_definition(shape: tuple[int, ...], mask: str) -> None:
+    it = places.locate(shape, mask)
+    for coordinates in product(*map(range, shape)):
+        pe = int(np.ravel_multi_index(coordinates[::-1], shape[::-1]))
+        numbers = {"0": 0, "1": 0}
+        for bit, coordinate, length in reversed(list(zip(mask, coordinates, shape, strict=True))):
+            numbers[bit] = numbers[bit] * length + coordinate
+        assert it.members[numbers["0"]][numbers["1"]] == pe
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([5], "5"), ([0, 1, 2, 3], "0-3"), ([0, 8, 16], "0, 8, .. 16"), ([1, 2, 4, 9], "1, 2, 4, 9")],
+)
+def test_runs_of_numbers_are_short(numbers: list[int], text: str) -> None:
+    assert ", ".join(places.runs(numbers)) == text
+
+
+@pytest.mark.parametrize("case", EXPLAINED)
+def test_an_explanation_has_places_groups_and_every_line_of_the_plan(case: tuple[str, str, str, int, str]) -> None:
+    where, plan = explained(*case)
+    before = pidcomm.resident_bytes()
+    text = "\n".join(words.explain_places(where, plan))
+    assert pidcomm.resident_bytes() == before
+    for line in pidcomm.explain.explain(plan):
+        assert line.strip() in text
+    assert f"{where.groups} group{'s' if where.groups > 1 else ''} of" in text
+    for rank in range(where.ranks):
+        assert f"rank {rank}: PEs {where.pes_of_rank(rank)[0]}-" in text
+    for pe in range(min(where.pes, 128)):
+        assert re.search(rf"\b{pe}:{where.group[pe]}\b", text)
+
+
+@pytest.mark.parametrize("case", EXPLAINED)
+def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[str, str, str, int, str]) -> None:
+    where, plan = explained(*case)
+    figure = drawing.draw(where, plan)
+    cells: dict[tuple[float, float], str] = {}
+    shapes = [patch for patch in plots_of(figure)[0].patches if isinstance(patch, PathPatch) and patch.get_gid()]
+    for shape in shapes:
+        for square in shape.get_path().to_polygons():
+            cells[tuple(np.round(np.min(square, axis=0), 6))] = str(shape.get_gid())
+    assert len(cells) == where.pes
+    layout = drawing._lay_out(where)
+    for pe, x, y in drawing._cells(where, layout):
+        group = where.group[pe]
+        assert cells[round(x, 6), round(y, 6)] == (f"group{group}" if group < drawing.MAX_HIGHLIGHTED else "others")
+    colours = [to_rgb(shape.get_facecolor()) for shape in shapes]
+    assert len(set(colours)) == len(colours) == min(where.groups, drawing.MAX_HIGHLIGHTED + 1)
+    corners = {rank: drawing._rank_corner(where, layout, rank) for rank in range(where.ranks)}
+    for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
+        place = where.place(pe)
+        corner = corners[place.rank]
+        assert (x - corner[0], y - corner[1]) == pytest.approx((place.lane * layout.cell, place.bank * layout.cell))
+    text = all_text(figure)
+    assert ("the others are white" in text) == (where.groups > drawing.MAX_HIGHLIGHTED)
+    for stage in pidcomm.explain.stages(plan):
+        assert " ".join(stage[0].split()) in " ".join(text.split())
+
+
+def test_explain_prints_or_draws(tmp_path: Path) -> None:
+    arguments = ["explain", "alltoall", "--shape", "4x8x2", "--mask", "010", "--bytes", "8KiB", "--technique", "pr"]
+    printed = CliRunner().invoke(app, arguments)
+    assert printed.exit_code == 0
+    assert "1. PEs, before the host pass" in printed.output
+    for name in ("x.svg", "x.png"):
+        result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / name)])
+        assert (result.exit_code, result.output) == (0, f"wrote {tmp_path / name}\n")
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+# ---- the report
+
+
+class Page(HTMLParser):
+    """What a test asks of a page: its tables, its elements and what they refer to."""
+
+    VOID = ("meta", "br", "hr", "img", "link", "input")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[tuple[str, str | None]]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.elements.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self._open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append(("", dict(attributes).get("data-value")))
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note an element without content."""
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check that elements end in turn."""
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Collect the text of cells."""
+        if self._open and {"td", "th"} & set(self._open):
+            text, value = self.tables[-1][-1][-1]
+            self.tables[-1][-1][-1] = (text + data, value)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of rows that are kept with the project."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    names = ("collectives", "sizes", "ablation")
+    sources = [page.Source(name, reference(name)) for name in names]
+    page.write(page.build(sources), path)
+    return path
+
+
+def test_a_report_needs_nothing_but_itself(report: Path) -> None:
+    text = report.read_text()
+    assert "http" not in text
+    it = Page(text)
+    ids = [attributes["id"] for _, attributes in it.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in it.elements:
+        assert tag not in ("link", "img", "iframe")
+        assert "src" not in attributes
+        for name, value in attributes.items():
+            if name.endswith("href"):
+                assert value is not None
+                assert value.startswith("#")
+                assert value[1:] in ids
+    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(ids)
+    assert [tag for tag, _ in it.elements].count("svg") == 3
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> None:
+    tables = Page(report.read_text()).tables
+    for name, table in zip(("collectives", "sizes", "ablation"), tables, strict=True):
+        rows = reference(name)
+        columns = [text for text, _ in table[0]]
+        assert columns == [key for key in rows[0] if key not in page.RUN_KEYS]
+        assert len(table) == 1 + len(rows)
+        for line, row in zip(table[1:], rows, strict=True):
+            for column, (text, value) in zip(columns, line, strict=True):
+                if row[column] is None:
+                    assert (text, value) == ("-", None)
+                elif isinstance(row[column], str):
+                    assert text == value == row[column]
+                else:
+                    assert value is not None
+                    assert float(value) == row[column]
+                    assert float(text) == pytest.approx(row[column], rel=1e-5)
+
+
+def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path) -> None:
+    text = report.read_text()
+    for wanted in ("limit_pct: bus against that limit.", "Rows of an ablation", "emulated machine", "best orders"):
+        assert wanted in text
+
+
+def test_a_report_keeps_runs_apart_and_says_why_there_is_no_figure() -> None:
+    rows = reference("collectives")
+    text = page.build([page.Source("two runs", [rows[0], {**rows[1], "commit": "other"}, reference("ablation")[0]])])
+    assert [len(table) for table in Page(text).tables] == [2, 2, 2]
+    assert "No figure: the rows are mixed" in text
+
+
+def test_a_report_quotes_what_it_is_given() -> None:
+    row = {**reference("collectives")[0], "commit": "<b>&\"'", "isa": "<i>"}
+    text = page.build([page.Source("<script>", [row], ["# <hr>"])])
+    it = Page(text)
+    assert not {"b", "i", "hr"} & {tag for tag, _ in it.elements}
+    assert [tag for tag, _ in it.elements].count("script") == 1
+
+
+def test_a_report_runs_a_quick_benchmark_if_it_gets_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "quick.html"
+    result = run("report", str(path), "--shape", "8x8", "--bytes", "16KiB")
+    assert (result.returncode, result.stdout) == (0, f"wrote {path}\n"), result
+    text = path.read_text()
+    assert "# geometry:" in text
+    assert "# limit: streaming copy" in text
+    ((head, *lines),) = Page(text).tables
+    assert len(lines) == 16
+    wrong = [name for name, _ in head].index("wrong")
+    assert {line[wrong][0] for line in lines} == {"0"}
+
+
+def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip(f"none of the browsers {', '.join(BROWSERS)} is installed")
+    for column, clicks in (("t_p50_us", 1), ("t_p50_us", 2), ("collective", 1), ("speed_up", 1), ("speed_up", 2)):
+        rows = reference("collectives")
+        rows[3] = {**rows[3], "speed_up": None}
+        text = page.build([page.Source("rows", rows)])
+        number = [name for name, _ in Page(text).tables[0][0]].index(column)
+        click = f"document.querySelectorAll('th button')[{number}].click();" * clicks
+        path = tmp_path / "clicked.html"
+        path.write_text(text.replace("</body>", f"<script>{click}</script></body>"))
+        command = [browser, "--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}"]
+        result = subprocess.run(
+            [*command, "--virtual-time-budget=2000", "--dump-dom", path.as_uri()],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=90,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )
+        it = Page(result.stdout)
+        got = [line[number][1] for line in it.tables[0][1:]]
+        known = [row[column] for row in rows if row[column] is not None]
+        wanted = [str(value) for value in sorted(known, reverse=clicks == 2)]
+        assert got == wanted + [None] * (len(rows) - len(known))
+        assert got != [str(row[column]) for row in rows]
+        sorts = [attributes["aria-sort"] for tag, attributes in it.elements if tag == "th"]
+        assert sorts[number] == ("ascending" if clicks == 1 else "descending")
+        assert set(sorts[:number] + sorts[number + 1 :]) == {"none"}
