@@ -25,11 +25,12 @@ def commands() -> dict[str, Any]:
 
 
 def install(folder: Path) -> Path:
-    """Write a `pidcomm` of this Python into a folder, and return the folder."""
+    """Write a `pidcomm` and a `python` that are this Python into a folder, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    script = folder / "pidcomm"
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(PIDCOMM)} "$@"\n')
-    script.chmod(0o755)
+    for name, words in {"pidcomm": PIDCOMM, "python": [sys.executable]}.items():
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o755)
     return folder
 
 

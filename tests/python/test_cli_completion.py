@@ -32,7 +32,7 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("pidcomm pl", ["plan"]),
+        ("pidcomm pl", ["plan", "plot"]),
         ("pidcomm plan ", COLLECTIVES),
         ("pidcomm plan all", ["alltoall", "allreduce", "allgather"]),
         ("pidcomm plan alltoall --technique pr", ["pr", "pr+im", "pr+im+cm"]),

@@ -44,7 +44,7 @@ def build(sources: Sequence[Source]) -> str:
     body = [
         f"<h1>{escape(title)}</h1>",
         "<h2>The machine that made this report</h2>",
-        _pairs(info.report()),
+        _pairs(info.in_words(info.facts())),
         *(part for number, source in enumerate(sources) for part in _section(source, number)),
         "<h2>How the columns are defined</h2>",
         *_definitions(sources),
