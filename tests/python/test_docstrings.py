@@ -118,7 +118,7 @@ def test_the_page_about_cpp_has_declarations_without_bodies() -> None:
     page = reference.cpp_page()
     assert "  pidcomm_trace run(const pidcomm_request &request, const pidcomm_options &options = {});\n" in page
     assert "  int status() const noexcept;\n" in page
-    assert "return" not in page
+    assert not re.search(r"^\s*return\b", page, re.MULTILINE)
     assert "manager_" not in page
 
 
@@ -131,5 +131,5 @@ def test_the_page_about_python_has_every_public_name() -> None:
 
 def test_the_page_about_the_command_line_has_every_command_and_option() -> None:
     page = reference.command_line_page()
-    for words in ("## pidcomm bench", "--sweep", "## pidcomm upmem-env", "Exit codes:"):
+    for words in ("## pidcomm bench", "--sweep", "## pidcomm upmem-env", "Exit codes"):
         assert words in page

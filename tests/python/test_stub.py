@@ -24,7 +24,7 @@ def in_the_stub() -> dict[str, str]:
         words = "" if annotation is None else ast.unparse(annotation)
         for alias, meaning in aliases.items():
             words = re.sub(rf"\b{alias}\b", meaning, words)
-        return re.sub(r"\bdict\[[^\]]*\]+$", "dict", words.replace("oracle.", ""))
+        return re.sub(r"\bdict\[[^\]]*\]+(?=$| \|)", "dict", words.replace("oracle.", ""))
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
