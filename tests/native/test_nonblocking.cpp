@@ -197,7 +197,7 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
     CHECK(std::string(pidcomm_last_error()).find("8x8 has non-blocking calls that have not been waited for: 1") != std::string::npos);
     CHECK(pending == call);
     CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
-    if (is_done) continue;  // too quick to be caught
+    if (is_done) continue;     // too quick to be caught
 #ifndef PIDCOMM_TEST_SDK_DOOR  // dpuemu does not know of the windows of that door
     CHECK_EQ(dpu_free(set.get()), DPU_ERR_MRAM_BUSY);
 #endif
