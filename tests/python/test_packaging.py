@@ -155,3 +155,11 @@ with pidcomm.allocate(pes=8) as pes:
     said = run_bare(bare_machine, "python", "-c", script)
     assert said.startswith("Error ")
     assert "there is no gcc or cc in PATH: compiling DPU programs takes a GCC for x86-64" in said
+
+
+def test_importing_the_package_loads_no_more_than_numpy_and_itself() -> None:
+    """What draws, prints tables or parses arguments is loaded by the commands that do so: an import takes moments."""
+    heavy = "('matplotlib', 'typer', 'click', 'rich')"
+    code = f"import sys, pidcomm; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
