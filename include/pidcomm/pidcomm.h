@@ -246,10 +246,14 @@ PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *r
  * All checks come before the return, and a call that fails stores NULL. Until it has been waited for, the windows in MRAM and the host
  * buffer are the library's: do not write to any of them, nor read what is to be written. A string of dims, a request or options may go.
  *
- * What is asked of the same PEs meanwhile waits for the end of the call, in the order of asking: launches, transfers and dpu_sync of the
- * SDK, collectives on this and on other managers. So one set has one collective under way; overlap it with work of the host, or of other
- * sets. Techniques that need the SDK or the PEs on the way (conventional; pr, pr+im, pr+im+cm if PEs reorder blocks) end before the return.
- * dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), undefined on the SDK.
+ * What is asked of the same set meanwhile waits for the end of the call, in the order of asking: launches, transfers and dpu_sync of the
+ * SDK, collectives on this and on other managers, whose windows may hold its result. So a set has one collective under way, and a second
+ * call may wait for the first before it returns; overlap it with work of the host, or of other sets. A call costs a wake-up of every rank
+ * more than a blocking one, so it is for passes that take longer than that. These end before they return: techniques that need the SDK or
+ * the PEs on the way (conventional; pr, pr+im, pr+im+cm if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do not
+ * hold back what other threads ask. dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), and so is a launch
+ * that another thread asks for at the very moment of the call, as during a blocking one. Inside a dpu_callback of the set do not wait for a
+ * call, nor use a manager that other threads use. A child of fork cannot wait for the calls of its parent.
  *
  * Errors: as the blocking calls, ERR_ARGUMENT (pending null). A call may be waited for on any thread, but on one at a time. */
 PIDCOMM_API int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,

@@ -4,6 +4,7 @@
 #include <pidcomm/pidcomm.h>
 
 #include <cstdint>
+#include <pidcomm/request.hpp>
 #include <pidcomm/sdk_error.hpp>
 #include <stdexcept>
 #include <string>
@@ -46,42 +47,15 @@ class DpuSet {
   struct dpu_set_t set_ = {};
 };
 
-/// Collectives as values, for Hypercube::run and irun. The string of dims and the host buffer are borrowed.
-namespace request {
-inline pidcomm_request alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type) {
-  return {PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0};
-}
-inline pidcomm_request reduce_scatter(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op) {
-  return {PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op};
-}
-inline pidcomm_request allreduce(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op) {
-  return {PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op};
-}
-inline pidcomm_request allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type) {
-  return {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0};
-}
-inline pidcomm_request scatter(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type) {
-  return {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0};
-}
-inline pidcomm_request gather(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type) {
-  return {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0};
-}
-inline pidcomm_request reduce(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op) {
-  return {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op};
-}
-inline pidcomm_request broadcast(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type) {
-  return {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0};
-}
-}  // namespace request
-
 /// A collective that goes on beside its caller; its end is waited for at destruction at the latest. See "Non-blocking collectives" in
 /// pidcomm.h.
-class Pending {
+class [[nodiscard]] Pending {
  public:
   explicit Pending(pidcomm_pending *call) : call_(call) {}
   Pending(Pending &&other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
   Pending &operator=(Pending &&other) noexcept {
-    std::swap(call_, other.call_);
+    Pending earlier(std::move(other));
+    std::swap(call_, earlier.call_);
     return *this;
   }
   ~Pending() { pidcomm_wait(&call_, nullptr); }

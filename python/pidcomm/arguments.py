@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
 MAX_SIZE = 2**64 - 1
 MAX_COUNT = 2**32 - 1
 
+
+class SupportsDLPack(Protocol):
+    """A tensor, of any library that speaks DLPack."""
+
+    def __dlpack__(self, **how: Any) -> Any:
+        """Return the tensor in a capsule."""
+
+    def __dlpack_device__(self) -> tuple[Any, Any]:
+        """Return the device that it is on."""
+
+
 Array = NDArray[Any]
+ArrayInput: TypeAlias = ArrayLike | SupportsDLPack
+ArrayOutput: TypeAlias = Array | bytearray | memoryview | SupportsDLPack
 _Row = TypeVar("_Row", bound=Choice)
 
 
@@ -26,7 +39,7 @@ class Options(TypedDict, total=False):
     """How a collective is carried out; the result does not depend on it.
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those of the PID-Comm paper begin with pr). isa: a name
-    of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host threads (default:
+    of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host threads (default, or 0:
     OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated
     DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im and pr+im+cm may write as much as a PE's input
     is long; unused by the others.
@@ -70,7 +83,10 @@ def as_shape(lengths: object) -> list[int]:
     """Return axis lengths. Raises ArgumentError unless they are a sequence of counts."""
     if isinstance(lengths, (str, bytes)) or not hasattr(lengths, "__iter__"):
         raise ArgumentError(f"the shape ({lengths!r}) must be a sequence of axis lengths", "ERR_SHAPE")
-    return [as_integer("axis length", length, high=MAX_COUNT) for length in lengths]
+    shape = [as_integer("axis length", length, high=MAX_COUNT) for length in lengths]
+    if not shape:
+        raise ArgumentError("the shape is empty; a hypercube has at least one axis", "ERR_SHAPE")
+    return shape
 
 
 def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ERR_ARGUMENT") -> _Row:
@@ -83,6 +99,8 @@ def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ER
 
 def as_type(dtype: DTypeLike) -> Type:
     """Return the element type of a NumPy dtype. Raises ArgumentError with the types there are."""
+    if dtype is None:  # NumPy takes it for float64
+        raise ArgumentError(f"dtype is missing; use {', '.join(TYPES)}", "ERR_TYPE")
     try:
         numpy_type = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
@@ -112,7 +130,7 @@ def option_codes(options: Options) -> _core.OptionCodes:
     )
 
 
-def input_rows(name: str, values: ArrayLike, rows: int, row_name: str) -> Array:
+def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
     """Return an array of `rows` rows, C-contiguous, copied only if it was not: of an array, buffer or CPU tensor.
 
     Raises ArgumentError unless it is two-dimensional with that many rows, of one of the element types.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numpy.typing import ArrayLike
-
-from pidcomm.arguments import Array, as_integer, input_rows, output_rows
+from pidcomm.arguments import Array, ArrayInput, ArrayOutput, as_integer, input_rows, output_rows
 from pidcomm.errors import ArgumentError
 from pidcomm.plan import plan
 from pidcomm.tables import COLLECTIVES
@@ -25,7 +23,7 @@ class ArrayCollectives:
     the elements per block, with n * itemsize a multiple of 8. The dtype is that of x; mask and op are as in
     `Hypercube`. Each call overwrites the MRAM from ``base_offset`` (default 0) on, up to the larger of its two sides,
     and works there in place; the techniques pr, pr+im and pr+im+cm overwrite as much again behind it, or at
-    ``scratch``. ``out=`` is filled and returned if given. ``**options`` are those of `Hypercube`; the trace is
+    ``scratch``. ``out=`` is filled and returned if given. ``mask``, ``op`` and ``**options`` are those of `Hypercube`; the trace is
     ``cube.last_trace``. Cost: x and the result cross the memory bus once more than in the collective itself. Raises
     `ArgumentError` before anything moves. Source of the collectives: PID-Comm (ISCA 2024).
     """
@@ -34,19 +32,25 @@ class ArrayCollectives:
         self._cube = cube
 
     def alltoall(
-        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayInput,
+        mask: str,
+        *,
+        base_offset: int = 0,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, N * n): block q of member p of x, shape (pes, N * n), as block p of member q."""
         return self._round_trip("alltoall", x, mask, None, base_offset, out, options)
 
     def reduce_scatter(
         self,
-        x: ArrayLike,
+        x: ArrayInput,
         mask: str,
         *,
         op: str = "sum",
         base_offset: int = 0,
-        out: Array | None = None,
+        out: ArrayOutput | None = None,
         **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, n): at member q block q of x, shape (pes, N * n), reduced over the group."""
@@ -54,56 +58,87 @@ class ArrayCollectives:
 
     def allreduce(
         self,
-        x: ArrayLike,
+        x: ArrayInput,
         mask: str,
         *,
         op: str = "sum",
         base_offset: int = 0,
-        out: Array | None = None,
+        out: ArrayOutput | None = None,
         **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, n): at every member x, shape (pes, n), reduced over the group."""
         return self._round_trip("allreduce", x, mask, op, base_offset, out, options)
 
     def allgather(
-        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayInput,
+        mask: str,
+        *,
+        base_offset: int = 0,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, N * n): at every member the rows of x, shape (pes, n), in member order."""
         return self._round_trip("allgather", x, mask, None, base_offset, out, options)
 
     def scatter(
-        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayInput,
+        mask: str,
+        *,
+        base_offset: int = 0,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, n): at member q part q of its group's row of x, shape (groups, N * n)."""
         return self._round_trip("scatter", x, mask, None, base_offset, out, options)
 
     def gather(
-        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayInput,
+        mask: str,
+        *,
+        base_offset: int = 0,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (groups, N * n): the rows of x, shape (pes, n), of the members, in member order."""
         return self._round_trip("gather", x, mask, None, base_offset, out, options)
 
     def reduce(
         self,
-        x: ArrayLike,
+        x: ArrayInput,
         mask: str,
         *,
         op: str = "sum",
         base_offset: int = 0,
-        out: Array | None = None,
+        out: ArrayOutput | None = None,
         **options: Unpack[Options],
     ) -> Array:
         """Return shape (groups, n): x, shape (pes, n), reduced over every group."""
         return self._round_trip("reduce", x, mask, op, base_offset, out, options)
 
     def broadcast(
-        self, x: ArrayLike, mask: str, *, base_offset: int = 0, out: Array | None = None, **options: Unpack[Options]
+        self,
+        x: ArrayInput,
+        mask: str,
+        *,
+        base_offset: int = 0,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Return shape (pes, n): at every member its group's row of x, shape (groups, n)."""
         return self._round_trip("broadcast", x, mask, None, base_offset, out, options)
 
     def _round_trip(
-        self, name: str, x: ArrayLike, mask: str, op: str | None, base_offset: int, out: Array | None, options: Options
+        self,
+        name: str,
+        x: ArrayInput,
+        mask: str,
+        op: str | None,
+        base_offset: int,
+        out: ArrayOutput | None,
+        options: Options,
     ) -> Array:
         cube, row = self._cube, COLLECTIVES[name]
         groups = cube.groups(mask)

@@ -76,10 +76,11 @@ def _sweep(sweep: dict[str, Any]) -> list[str]:
 
 def _reorder(when: str, reorder: dict[str, Any]) -> str:
     sign = "c - j" if reorder["backwards"] else "c + j"
+    moved = reorder["parts"] * reorder["ways"] * reorder["block_bytes"]
     return (
-        f"PEs, {when} the host pass: in each of {reorder['parts']} parts, block j of "
+        f"PEs, {when} the host pass: each moves {format_size(moved)}; in each of {reorder['parts']} parts, block j of "
         f"{format_size(reorder['block_bytes'])} at MRAM byte {reorder['to']} is block ({sign}) mod {reorder['ways']} "
-        f"from byte {reorder['from']}, at the PE that is number c of its group's in its entangled group"
+        f"from byte {reorder['from']}, where c counts the PEs of a group within their entangled group"
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pidcomm import _core
 from pidcomm.arguments import (
     MAX_COUNT,
     Array,
+    ArrayInput,
+    ArrayOutput,
     as_bytes,
     as_integer,
     as_mask,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
         op: str
 
     class _FromHost(Options, total=False):
-        host: Required[ArrayLike]
+        host: Required[ArrayInput]
         bytes: int | None
         dst: int
 
@@ -57,14 +59,14 @@ if TYPE_CHECKING:
         bytes: Required[int]
         src: int
         dtype: DTypeLike
-        out: Array | None
+        out: ArrayOutput | None
 
     class _ReducedToHost(Options, total=False):
         bytes: Required[int]
         src: int
         dtype: Required[DTypeLike]
         op: str
-        out: Array | None
+        out: ArrayOutput | None
 
 
 class Groups(NamedTuple):
@@ -77,7 +79,7 @@ class Groups(NamedTuple):
 class Hypercube:
     """PEs numbered x + len_x * (y + len_y * (z + ...)), with the collectives among them. Made by `PeSet.hypercube`.
 
-    An axis mask such as ``"10"`` has one character per axis, the first for x: PEs that agree in all unselected
+    An axis ``mask`` such as ``"10"`` has one character per axis, the first for x: PEs that agree in all unselected
     coordinates form a group. A PE's member index counts its selected coordinates, the first selected axis fastest;
     groups count the unselected ones the same way. ``bytes`` is per PE: what each PE holds before alltoall,
     reduce_scatter, allreduce, reduce and gather, and after allgather, scatter and broadcast. Blocks (bytes, or bytes /
@@ -87,7 +89,7 @@ class Hypercube:
     and other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; movement does not depend on it. ``op`` is one
     of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous. ``**options``
     are technique=, isa=, threads=, coherence=, scratch=, see `pidcomm.Options`. With ``wait=False`` a collective
-    returns a `Request` at once, whose `wait` returns the result.
+    returns a `Request`, whose `wait` returns the result; it waits first for whatever else goes on at the PEs.
 
     Every method raises `ArgumentError` before anything moves if an argument breaks a rule, and `Error` if the set is
     freed or a device fails. Calls release the GIL; those on one hypercube are serialised.
@@ -148,7 +150,7 @@ class Hypercube:
 
     # ---- rows of PEs
 
-    def write(self, x: ArrayLike, offset: int = 0, **options: Unpack[Options]) -> Trace:
+    def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
         """Write row p of x, shape (pes, n), to PE p at `offset`.
 
         Moves n * itemsize bytes per PE (a multiple of 8).
@@ -157,7 +159,13 @@ class Hypercube:
         return self.carry_out("scatter", self._no_axis, host=rows, dst=offset, options=options)[0]
 
     def read(
-        self, count: int, dtype: DTypeLike, offset: int = 0, *, out: Array | None = None, **options: Unpack[Options]
+        self,
+        count: int,
+        dtype: DTypeLike,
+        offset: int = 0,
+        *,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Read `count` elements of every PE at `offset`; return (or fill `out`) shape (pes, count).
 
@@ -172,6 +180,8 @@ class Hypercube:
     def alltoall(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Moved]) -> Trace: ...
     @overload
     def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]: ...
+    @overload
+    def alltoall(self, mask: str, *, wait: bool, **arguments: Unpack[_Moved]) -> Trace | Request[Trace]: ...
     def alltoall(
         self,
         mask: str,
@@ -193,6 +203,8 @@ class Hypercube:
     def reduce_scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Reduced]) -> Trace: ...
     @overload
     def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]: ...
+    @overload
+    def reduce_scatter(self, mask: str, *, wait: bool, **arguments: Unpack[_Reduced]) -> Trace | Request[Trace]: ...
     def reduce_scatter(
         self,
         mask: str,
@@ -217,6 +229,8 @@ class Hypercube:
     def allreduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Reduced]) -> Trace: ...
     @overload
     def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]: ...
+    @overload
+    def allreduce(self, mask: str, *, wait: bool, **arguments: Unpack[_Reduced]) -> Trace | Request[Trace]: ...
     def allreduce(
         self,
         mask: str,
@@ -239,6 +253,8 @@ class Hypercube:
     def allgather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Moved]) -> Trace: ...
     @overload
     def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]: ...
+    @overload
+    def allgather(self, mask: str, *, wait: bool, **arguments: Unpack[_Moved]) -> Trace | Request[Trace]: ...
     def allgather(
         self,
         mask: str,
@@ -260,11 +276,13 @@ class Hypercube:
     def scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_FromHost]) -> Trace: ...
     @overload
     def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]: ...
+    @overload
+    def scatter(self, mask: str, *, wait: bool, **arguments: Unpack[_FromHost]) -> Trace | Request[Trace]: ...
     def scatter(
         self,
         mask: str,
         *,
-        host: ArrayLike,
+        host: ArrayInput,
         bytes: int | None = None,
         dst: int = 0,
         wait: bool = True,
@@ -280,6 +298,8 @@ class Hypercube:
     def gather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_ToHost]) -> Array: ...
     @overload
     def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ToHost]) -> Request[Array]: ...
+    @overload
+    def gather(self, mask: str, *, wait: bool, **arguments: Unpack[_ToHost]) -> Array | Request[Array]: ...
     def gather(
         self,
         mask: str,
@@ -287,7 +307,7 @@ class Hypercube:
         bytes: int,
         src: int = 0,
         dtype: DTypeLike = np.uint8,
-        out: Array | None = None,
+        out: ArrayOutput | None = None,
         wait: bool = True,
         **options: Unpack[Options],
     ) -> Array | Request[Array]:
@@ -301,6 +321,8 @@ class Hypercube:
     def reduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_ReducedToHost]) -> Array: ...
     @overload
     def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ReducedToHost]) -> Request[Array]: ...
+    @overload
+    def reduce(self, mask: str, *, wait: bool, **arguments: Unpack[_ReducedToHost]) -> Array | Request[Array]: ...
     def reduce(
         self,
         mask: str,
@@ -309,7 +331,7 @@ class Hypercube:
         src: int = 0,
         dtype: DTypeLike,
         op: str = "sum",
-        out: Array | None = None,
+        out: ArrayOutput | None = None,
         wait: bool = True,
         **options: Unpack[Options],
     ) -> Array | Request[Array]:
@@ -323,11 +345,13 @@ class Hypercube:
     def broadcast(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_FromHost]) -> Trace: ...
     @overload
     def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]: ...
+    @overload
+    def broadcast(self, mask: str, *, wait: bool, **arguments: Unpack[_FromHost]) -> Trace | Request[Trace]: ...
     def broadcast(
         self,
         mask: str,
         *,
-        host: ArrayLike,
+        host: ArrayInput,
         bytes: int | None = None,
         dst: int = 0,
         wait: bool = True,
@@ -389,13 +413,14 @@ class Hypercube:
         dst: int = 0,
         dtype: DTypeLike = np.uint8,
         op: str | None = None,
-        host: ArrayLike | None = None,
-        out: Array | None = None,
+        host: ArrayInput | None = None,
+        out: ArrayOutput | None = None,
         options: Options,
     ) -> tuple[Trace, Array | None]:
         """Carry out any collective of `pidcomm.COLLECTIVES`; return its trace and the host array it filled, if any.
 
-        What a collective does not use is ignored. Raises and costs as the method of that name.
+        What a collective does not use is ignored. host: rows as the method of that name has them; raises and costs as
+        that method.
         """
         call = self._prepare(name, mask, bytes, src, dst, dtype, op, host, out, options)
         return self._remember(Trace(**self._core.run(*call.arguments))), call.out
@@ -434,8 +459,8 @@ class Hypercube:
         dst: int = 0,
         dtype: DTypeLike = np.uint8,
         op: str | None = None,
-        host: ArrayLike | None = None,
-        out: Array | None = None,
+        host: ArrayInput | None = None,
+        out: ArrayOutput | None = None,
         options: Options | None = None,
     ) -> _Call:
         row = COLLECTIVES[name]
@@ -447,7 +472,7 @@ class Hypercube:
             dtype = host_in.dtype
             if bytes is None:
                 bytes = _bytes_per_pe(host_in, row.blocks_before(groups.group_pes))
-        bytes = as_integer("bytes", 0 if bytes is None else bytes)
+        bytes = as_integer("bytes", bytes)
         request = make_request(row, mask, bytes, src, dst, dtype, op)
         if not row.at_pes_after:
             _core.plan_json(list(self._shape), request, codes, False)  # raises before memory is asked for

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -285,11 +284,16 @@ class PeSet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for what is under way and free the set."""
+        """Wait for what is under way and free the set. Raises the first error of a request unless the block raised."""
+        first: Error | None = None
         for request in list(self._requests):
-            with suppress(Error):
+            try:
                 request.wait()
+            except Error as failure:
+                first = first or failure
         self.free()
+        if first is not None and kind is None:
+            raise first
 
     def __repr__(self) -> str:
         """Tell the size and whether it is freed."""

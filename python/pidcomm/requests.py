@@ -27,18 +27,21 @@ class Request(Generic[T]):
         self._pending = pending
         self._finish = finish
         self._result: T | None = None
+        self._is_over = False
 
     def wait(self) -> T:
         """Wait for the end; return what the call returns with ``wait=True``, the second time as well.
 
         Raises Error if a device fails on the way.
         """
+        self._is_over = True
         return self._ended(self._pending.wait())
 
     def test(self) -> bool:
         """Return whether it has ended, without waiting; then it counts as waited for. Raises as `wait`."""
         fields = self._pending.test()
         if fields is not None:
+            self._is_over = True
             self._ended(fields)
         return fields is not None
 
@@ -59,4 +62,4 @@ class Request(Generic[T]):
 
     def __repr__(self) -> str:
         """Tell the collective, and whether it has been waited for."""
-        return f"<Request {self._name}, {'not waited for' if self._result is None else 'ended'}>"
+        return f"<Request {self._name}, {'ended' if self._is_over else 'not waited for'}>"

@@ -169,8 +169,8 @@ nb::dict dict_of(const pidcomm_trace &trace) {
   return dict;
 }
 
-/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing turns new ones away, waits for the others, and
-/// ends the managers first.
+/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing lets new ones wait, waits for the others, and
+/// ends the managers first. Whoever waits for the lock does not hold the interpreter's: who has it may want that.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
@@ -185,14 +185,11 @@ class Allocation {
 
   void free() {
     require_no_pending();
-    if (is_freed_.exchange(true)) return;
+    const std::scoped_lock entry(entry_);  // newcomers wait for what becomes of the set
     const std::unique_lock lock(mutex_);
-    try {
-      require_no_pending();  // a call may have been under way to the lock
-    } catch (...) {
-      is_freed_ = false;
-      throw;
-    }
+    if (is_freed_) return;
+    require_no_pending();  // a call may have been under way to the lock
+    is_freed_ = true;
     for (hypercube_manager *manager : managers_) pidcomm_hypercube_destroy(manager);
     managers_.clear();
     check_device(dpu_free(set_), "freeing the PE set");
@@ -227,12 +224,16 @@ class Allocation {
   template <class Body>
   auto use(const Body &body) const {
     const nb::gil_scoped_release released;
-    const std::shared_lock lock(mutex_);
+    const std::shared_lock lock = enter();
     require_allocated();
     return body(set_);
   }
 
  private:
+  std::shared_lock<std::shared_mutex> enter() const {
+    const std::scoped_lock entry(entry_);
+    return std::shared_lock(mutex_);
+  }
   void require_no_pending() const {
     if (pending_ != 0)
       throw StatusError(PIDCOMM_ERR_BUSY, "the PE set has non-blocking calls that have not been waited for: " + std::to_string(pending_) +
@@ -242,6 +243,7 @@ class Allocation {
     if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
   }
   struct dpu_set_t set_;
+  mutable std::mutex entry_;  // held while somebody waits for the other, so that nobody overtakes who frees
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<hypercube_manager *> managers_;
@@ -256,10 +258,12 @@ class Pending {
   Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
       : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
   ~Pending() {
-    if (is_over_) return;
     const nb::gil_scoped_release released;
-    pidcomm_wait(&call_, nullptr);
-    --allocation_->pending();
+    if (!is_over_) {
+      pidcomm_wait(&call_, nullptr);
+      --allocation_->pending();
+    }
+    allocation_.reset();
   }
   Pending(const Pending &) = delete;
   Pending &operator=(const Pending &) = delete;
@@ -322,7 +326,11 @@ class Cube {
  public:
   Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths)
       : allocation_(std::move(allocation)), manager_(allocation_->add(lengths)), axes_(lengths.size()) {}
-  ~Cube() { allocation_->remove(manager_); }
+  ~Cube() {
+    const nb::gil_scoped_release released;
+    allocation_->remove(manager_);
+    allocation_.reset();
+  }
   Cube(const Cube &) = delete;
   Cube &operator=(const Cube &) = delete;
 
@@ -485,6 +493,13 @@ class Set {
     check_device(dpu_get_nr_dpus(set, &pes_), "counting the PEs");
     check_device(dpu_get_nr_ranks(set, &ranks_), "counting the ranks");
   }
+
+  ~Set() {
+    const nb::gil_scoped_release released;
+    allocation_.reset();
+  }
+  Set(const Set &) = delete;
+  Set &operator=(const Set &) = delete;
 
   std::unique_ptr<Cube> hypercube(const std::vector<uint32_t> &lengths) const {
     const nb::gil_scoped_release released;

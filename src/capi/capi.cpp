@@ -12,6 +12,7 @@
 #include "capi/guarded.h"
 #include "exec/executor.h"
 #include "hostpass/kernels.h"
+#include "pidcomm/request.hpp"
 #include "plan/plan.h"
 
 struct pidcomm_hypercube {
@@ -175,35 +176,35 @@ int pidcomm_read(hypercube_manager *manager, size_t offset, size_t bytes, void *
 
 int pidcomm_alltoall_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                         const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+  return run(manager, request::alltoall(dims, bytes, src, dst, type), options);
 }
 int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
                               const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+  return run(manager, request::reduce_scatter(dims, bytes, src, dst, type, op), options);
 }
 int pidcomm_allreduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
                          const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, options);
+  return run(manager, request::allreduce(dims, bytes, src, dst, type, op), options);
 }
 int pidcomm_allgather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                          const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, options);
+  return run(manager, request::allgather(dims, bytes, src, dst, type), options);
 }
 int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                        int type, const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+  return run(manager, request::scatter(dims, bytes, host, host_bytes, dst, type), options);
 }
 int pidcomm_gather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                       const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, options);
+  return run(manager, request::gather(dims, bytes, src, host, host_bytes, type), options);
 }
 int pidcomm_reduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                       int op, const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, options);
+  return run(manager, request::reduce(dims, bytes, src, host, host_bytes, type, op), options);
 }
 int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                          int type, const pidcomm_options *options) {
-  return run(manager, {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, options);
+  return run(manager, request::broadcast(dims, bytes, host, host_bytes, dst, type), options);
 }
 
 int pidcomm_alltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type) {
@@ -258,35 +259,35 @@ int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, con
 
 int pidcomm_ialltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                       pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_ALLTOALL, dims, bytes, src, dst, nullptr, 0, type, 0}, pending);
+  return irun(manager, request::alltoall(dims, bytes, src, dst, type), pending);
 }
 int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
                             pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_REDUCE_SCATTER, dims, bytes, src, dst, nullptr, 0, type, op}, pending);
+  return irun(manager, request::reduce_scatter(dims, bytes, src, dst, type, op), pending);
 }
 int pidcomm_iallreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
                        pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_ALLREDUCE, dims, bytes, src, dst, nullptr, 0, type, op}, pending);
+  return irun(manager, request::allreduce(dims, bytes, src, dst, type, op), pending);
 }
 int pidcomm_iallgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
                        pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_ALLGATHER, dims, bytes, src, dst, nullptr, 0, type, 0}, pending);
+  return irun(manager, request::allgather(dims, bytes, src, dst, type), pending);
 }
 int pidcomm_iscatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
                      pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_SCATTER, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, pending);
+  return irun(manager, request::scatter(dims, bytes, host, host_bytes, dst, type), pending);
 }
 int pidcomm_igather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                     pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_GATHER, dims, bytes, src, 0, host, host_bytes, type, 0}, pending);
+  return irun(manager, request::gather(dims, bytes, src, host, host_bytes, type), pending);
 }
 int pidcomm_ireduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
                     pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_REDUCE, dims, bytes, src, 0, host, host_bytes, type, op}, pending);
+  return irun(manager, request::reduce(dims, bytes, src, host, host_bytes, type, op), pending);
 }
 int pidcomm_ibroadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                        int type, pidcomm_pending **pending) {
-  return irun(manager, {PIDCOMM_BROADCAST, dims, bytes, 0, dst, const_cast<void *>(host), host_bytes, type, 0}, pending);
+  return irun(manager, request::broadcast(dims, bytes, host, host_bytes, dst, type), pending);
 }
 
 int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace) {

@@ -18,6 +18,10 @@ struct RankWindow {
 /// Whether the PEs' stores go through the host's caches: true for emulated DIMMs, false for real ones.
 bool rank_windows_are_coherent();
 
+/// Whether a job in the queues of ranks holds back all that is asked of them later, by any thread. The queues of the SDK do so for its
+/// asynchronous calls only: synchronous ones of other threads pass, or look at what a job that ends takes with it.
+bool rank_queues_hold_back();
+
 /// Finds the region of an allocated rank, for windows until the matching close; open calls of a rank nest. No window may be held by the
 /// calling thread. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a moment.
 /// why: a sentence without a full stop if there is more to say than the status. Errors: any dpu_error_t; throws std::bad_alloc.

@@ -13,6 +13,7 @@ dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
 }
 
 bool rank_windows_are_coherent() { return true; }
+bool rank_queues_hold_back() { return true; }
 
 dpu_error_t rank_window_open(struct dpu_rank_t *, std::string *) { return DPU_OK; }
 void rank_window_close(struct dpu_rank_t *) {}

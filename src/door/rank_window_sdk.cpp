@@ -247,6 +247,7 @@ dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_loc
 }  // namespace
 
 bool rank_windows_are_coherent() { return false; }
+bool rank_queues_hold_back() { return false; }
 
 dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why) {
   std::unique_lock<std::mutex> lock(mutex);

@@ -27,6 +27,8 @@ then run pidcomm-doctor before anything else")
 endif()
 message(STATUS "UPMEM SDK ${PIDCOMM_UPMEM_VERSION}: ${PIDCOMM_UPMEM_LIBRARY}")
 
-add_library(pidcomm::upmem_sdk UNKNOWN IMPORTED GLOBAL)
+if(NOT TARGET pidcomm::upmem_sdk)
+  add_library(pidcomm::upmem_sdk UNKNOWN IMPORTED GLOBAL)
+endif()
 set_target_properties(pidcomm::upmem_sdk PROPERTIES IMPORTED_LOCATION ${PIDCOMM_UPMEM_LIBRARY}
   INTERFACE_INCLUDE_DIRECTORIES ${PIDCOMM_UPMEM_HOME}/include/dpu)

@@ -4,14 +4,13 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
-#include <system_error>
 #include <unordered_set>
+#include <utility>
 
 #include "door/rank_window.h"
 #include "exec/clock.h"
 #include "exec/conventional.h"
 #include "exec/device.h"
-#include "exec/gate.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/pe_reorder.h"
@@ -229,44 +228,50 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
+/// A host pass that is a job in the queues of its ranks. What it holds ends before anybody learns of its end: windows, then the turn.
+struct Executor::Underway {
+  Executor &executor;
+  std::promise<pidcomm_trace> end{};
+  pidcomm_trace trace{};
+  std::optional<Call> call{};
+  std::optional<Windows> windows{};
+
+  /// The job; what is asked of the ranks later waits for its return.
+  static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
+    const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
+    std::exception_ptr error;
+    try {
+      own->executor.run_host_pass(*own->call->plan, own->call->host, *own->windows, own->trace);
+      own->trace.seconds_total = own->call->total.seconds();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    own->windows.reset();
+    own->call.reset();
+    error == nullptr ? own->end.set_value(own->trace) : own->end.set_exception(error);
+    return DPU_OK;
+  }
+};
+
 std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const pidcomm_options *options) {
-  const auto ended = [](const pidcomm_trace &trace) {
-    std::promise<pidcomm_trace> promise;
-    promise.set_value(trace);
-    return promise.get_future();
-  };
-  pidcomm_trace trace;
-  Call call = prepare(request, options, trace);
-  const Plan &plan = *call.plan;
-  if (plan.bytes == 0 || plan.path == Path::sdk || plan.before || plan.after) {
-    finish(call, trace);
-    return ended(trace);
+  auto underway = std::unique_ptr<Underway>(new Underway{*this});
+  std::future<pidcomm_trace> end = underway->end.get_future();
+  underway->call.emplace(prepare(request, options, underway->trace));
+  const Plan &plan = *underway->call->plan;
+  if (plan.bytes != 0 && plan.path != Path::sdk && !plan.before && !plan.after && rank_queues_hold_back()) {
+    const Stopwatch acquiring;
+    underway->windows.emplace(placement_, mapped_);
+    underway->trace.seconds_acquire += acquiring.seconds();
+    constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
+    if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
+      underway.release();  // the job's
+      return end;
+    }
+    underway->windows.reset();
   }
-  // The host owns the MRAM before the gate closes, so that the pass asks for nothing that would wait for the gate.
-  struct Underway {  // ends in the order windows, gate, turn
-    explicit Underway(Call of) : call(std::move(of)) {}
-    Call call;
-    std::optional<Gate> gate;
-    std::optional<Windows> windows;
-  };
-  auto underway = std::make_unique<Underway>(std::move(call));
-  const Stopwatch acquiring;
-  underway->windows.emplace(placement_, mapped_);
-  underway->gate.emplace(placement_.ranks);
-  trace.seconds_acquire += acquiring.seconds();
-  try {
-    return std::async(std::launch::async, [this, trace, owner = std::move(underway)]() mutable {
-      const std::unique_ptr<Underway> own = std::move(owner);  // ends before the future is ready
-      const Stopwatch pass;
-      run_host_pass(*own->call.plan, own->call.host, *own->windows, trace);
-      trace.seconds_pass = pass.seconds();
-      trace.seconds_total = own->call.total.seconds();
-      return trace;
-    });
-  } catch (const std::system_error &) {  // there is no thread to be had, and what was underway has ended
-    run(request, options, trace);
-    return ended(trace);
-  }
+  finish(*underway->call, underway->trace);
+  underway->end.set_value(underway->trace);
+  return end;
 }
 
 void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace) {
@@ -289,12 +294,11 @@ void Executor::run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &
   const Stopwatch acquiring;
   const Windows windows(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
-  const Stopwatch pass;
   run_host_pass(plan, host, windows, trace);
-  trace.seconds_pass = pass.seconds();
 }
 
 void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
+  const Stopwatch passing;
   const Staging staging = {staging_.data(), plan.in_pe_bytes / kWordBytes};
   const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(), host, staging, plan.options.threads};
   AuditRecord record;
@@ -311,9 +315,11 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
     trace.staging_bytes += run_sweep(pass, sweep);
     if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
   }
-  if (!scope) return;
-  record.summarise(trace);
-  trace.lines_outside = lines_outside(record, plan, windows.eg_base());
+  if (scope) {
+    record.summarise(trace);
+    trace.lines_outside = lines_outside(record, plan, windows.eg_base());
+  }
+  trace.seconds_pass = passing.seconds();
 }
 
 double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,

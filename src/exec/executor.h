@@ -32,9 +32,10 @@ class Executor {
   /// Carries out a request; trace receives what was done. Errors: see pidcomm.h; all but device errors precede any change.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
-  /// The same, but a host pass may go on after the return; until it has ended, everything else that is asked of the ranks waits. What needs
-  /// the SDK or the PEs on the way (conventional, PE reordering) ends before the return. The executor must outlive the future, which throws
-  /// what run would throw; errors that precede any change are thrown at once.
+  /// The same, but a host pass may go on after the return, as a job of the ranks: whatever else is asked of the set waits for its end. What
+  /// needs the SDK or the PEs on the way (conventional, PE reordering) ends before the return, and everything does where queues do not hold
+  /// back (rank_window.h) or no job can be queued. Until the future is ready the executor must live. It throws what a pass throws; all
+  /// other errors are thrown at once.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
@@ -43,6 +44,7 @@ class Executor {
  private:
   class Windows;
   struct Call;
+  struct Underway;
   /// Where the entangled groups are in memory.
   struct MappedEgs {
     std::vector<std::byte *> rank_base;  // by rank of the placement; what the others were made from

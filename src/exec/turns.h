@@ -1,7 +1,9 @@
-// One call after the other. Unlike a mutex's lock a turn may end on another thread than the one that took it.
+// One call after the other, in the order in which they came. Unlike a mutex's lock a turn may end on another thread than the one that took
+// it.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -25,21 +27,21 @@ class Turns {
   /// Waits for all who were earlier. The turn lasts until the end of the result, which the Turns must outlive.
   Turn take() {
     std::unique_lock<std::mutex> lock(mutex_);
-    free_.wait(lock, [this] { return !is_taken_; });
-    is_taken_ = true;
+    const uint64_t own = next_++;
+    changed_.wait(lock, [&] { return own == serving_; });
     return Turn(*this);
   }
 
  private:
   void give_back() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    is_taken_ = false;
-    free_.notify_one();  // with the mutex held: whoever destroys the Turns next takes it first
+    ++serving_;
+    changed_.notify_all();
   }
 
   std::mutex mutex_;
-  std::condition_variable free_;
-  bool is_taken_ = false;
+  std::condition_variable changed_;
+  uint64_t next_ = 0, serving_ = 0;  // tickets
 };
 
 }  // namespace pidcomm

@@ -8,7 +8,7 @@ import pidcomm
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pes() -> Iterator[pidcomm.PeSet]:
     """Two ranks: 128 PEs."""
     with pidcomm.allocate(pes=128) as pe_set:

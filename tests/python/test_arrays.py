@@ -157,9 +157,9 @@ class TensorElsewhere(Tensor):
 
 
 def test_tensors_are_read_and_filled_in_place(cube: pidcomm.Hypercube) -> None:
-    cube.write(Tensor(ROWS))  # type: ignore[arg-type]
+    cube.write(Tensor(ROWS))
     memory = np.zeros((64, 4), np.int32)
-    got = cube.read(4, np.int32, out=Tensor(memory))  # type: ignore[arg-type]
+    got = cube.read(4, np.int32, out=Tensor(memory))
     np.testing.assert_array_equal(memory, ROWS)
     assert np.shares_memory(got, memory)
 
@@ -167,7 +167,7 @@ def test_tensors_are_read_and_filled_in_place(cube: pidcomm.Hypercube) -> None:
 def test_buffers_are_filled_in_place(cube: pidcomm.Hypercube) -> None:
     cube.write(ROWS)
     memory = bytearray(ROWS.nbytes)
-    cube.read(4, np.int32, out=memoryview(memory).cast("i", ROWS.shape))  # type: ignore[arg-type]
+    cube.read(4, np.int32, out=memoryview(memory).cast("i", ROWS.shape))
     assert memory == ROWS.tobytes()
 
 

@@ -13,7 +13,7 @@ from documents import ROOT
 
 CONSTANTS, FUNCTIONS, CLASSES = reference.python_names()
 UNITS = r"bytes|itemsize|PEs?\b|elements|threads|seconds|index|coordinates|length|ranks|numbers?|count"
-ARRAY = r"ArrayLike|Array\b|NDArray"
+ARRAY = r"Array(Like|Input|Output)?\b|NDArray"
 SIZE = r"^(bytes|count|offset|src|dst|base_offset|bytes_\w+|\w+_bytes|pes|ranks|pe|tasklets)$"
 
 
@@ -29,6 +29,12 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], type | None]]:
 def text_for(function: Callable[..., Any], cls: type | None) -> str:
     """Return what a reader of a function's documentation has read: its class's, too."""
     return f"{inspect.getdoc(function) or ''}\n{(inspect.getdoc(cls) or '') if cls else ''}"
+
+
+def text_about(name: str, function: Callable[..., Any], cls: type | None) -> str:
+    """Return where a parameter is explained: at the function, unless its class declares it for all methods."""
+    own, common = inspect.getdoc(function) or "", (inspect.getdoc(cls) or "") if cls else ""
+    return f"{own}\n{common}" if re.search(rf"``\*{{0,2}}{name}(=\w*)?``", common) else own
 
 
 EVERY_FUNCTION = pytest.mark.parametrize(
@@ -61,16 +67,22 @@ def test_every_class_and_its_properties_and_fields_are_documented(cls: type) -> 
 
 @EVERY_FUNCTION
 def test_every_function_mentions_its_parameters(function: Callable[..., Any], cls: type | None) -> None:
-    text = text_for(function, cls)
     assert inspect.getdoc(function)
     names = [name for name in inspect.signature(function).parameters if name != "self"]
-    assert not [name for name in names if not re.search(rf"\b{name}\b", text)]
+    assert not [name for name in names if not re.search(rf"\b{name}\b", text_about(name, function, cls))]
+
+
+@EVERY_FUNCTION
+def test_every_function_says_more_than_its_name(function: Callable[..., Any], cls: type | None) -> None:
+    own = inspect.getdoc(function) or ""
+    words = set(re.findall(r"[a-z]+", own.lower())) - set(re.findall(r"[a-z]+", function.__name__.lower()))
+    assert len(words) >= 5, own
 
 
 @EVERY_FUNCTION
 def test_arrays_have_shapes_and_sizes_have_units(function: Callable[..., Any], cls: type | None) -> None:
-    text = text_for(function, cls)
     for name, parameter in inspect.signature(function).parameters.items():
+        text = text_about(name, function, cls)
         if re.search(ARRAY, str(parameter.annotation)):
             assert re.search(r"shape|row|\(pes, n\)", text), name
         if "DTypeLike" in str(parameter.annotation):

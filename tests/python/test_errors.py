@@ -155,3 +155,13 @@ def test_the_library_prints_nothing(cube: pidcomm.Hypercube, capfd: pytest.Captu
         cube.alltoall("10", bytes=1)
     cube.arrays.allreduce(np.ones((64, 2)), "10")
     assert capfd.readouterr() == ("", "")
+
+
+def test_none_is_no_size_and_no_dtype(cube: pidcomm.Hypercube) -> None:
+    nothing: Any = None
+    with pytest.raises(pidcomm.ArgumentError, match=r"bytes \(None\) must be an integer"):
+        cube.alltoall("10", bytes=nothing, dst=1 << 20)
+    with pytest.raises(pidcomm.ArgumentError, match="dtype is missing; use int8"):
+        cube.allreduce("10", bytes=64, dtype=nothing)
+    with pytest.raises(pidcomm.ArgumentError, match="the shape is empty"):
+        cube.pe_set.hypercube()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -169,3 +171,23 @@ def test_collectives_release_the_interpreter(cube: pidcomm.Hypercube) -> None:
     is_done.set()
     ticker.join()
     assert most >= 3
+
+
+DROP_BESIDE_A_LAUNCH = """
+import threading, pidcomm
+pes = pidcomm.allocate(pes=8)
+pes.load("int main(void) { volatile int x = 0; for (int i = 0; i < 40000000; i++) x += i; return x == 1; }")
+kept, dropped = pes.hypercube(8), pes.hypercube(4, 2)
+launch = threading.Thread(target=pes.launch)
+launch.start()
+del dropped
+launch.join()
+print(pes.report().pes)
+"""
+
+
+def test_a_hypercube_may_be_dropped_beside_a_launch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "8\n"

@@ -11,6 +11,7 @@ import numpy as np
 import pidcomm
 import pytest
 from definitions import payload
+from user_program import main as user_program
 
 LONG = 1 << 18
 SLOW: pidcomm.Options = {"isa": "audit", "threads": 1}  # counts every line
@@ -191,3 +192,71 @@ def test_two_threads_wait_for_one_request(cube: pidcomm.Hypercube) -> None:
         thread.join()
     assert len(traces) == 4
     assert {trace.seconds_total for trace in traces} == {traces[0].seconds_total}
+
+
+def start_and_ask(cube: pidcomm.Hypercube, seen: set[tuple[bool, str]]) -> None:
+    """Note which errors come, and whether the set is freed then."""
+    for _ in range(20):
+        try:
+            cube.alltoall("10", bytes=64, wait=False).wait()
+            cube.coords(0)
+        except pidcomm.Error as error:
+            seen.add((cube.pe_set.is_freed, error.status))
+
+
+def free_at_last(pes: pidcomm.PeSet, refused: set[str]) -> None:
+    """Free a set as soon as it may be; note what the errors until then are."""
+    while not pes.is_freed:
+        try:
+            pes.free()
+        except pidcomm.Error as error:
+            refused.add(error.status)
+
+
+def test_a_set_that_nobody_has_freed_is_never_said_to_be() -> None:
+    refused: set[str] = set()
+    seen: set[tuple[bool, str]] = set()
+    for _ in range(30):
+        pes = pidcomm.allocate(pes=64)
+        cube = pes.hypercube(8, 8)
+        threads = [threading.Thread(target=start_and_ask, args=(cube, seen)) for _ in range(2)]
+        threads.append(threading.Thread(target=free_at_last, args=(pes, refused)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert refused <= {"ERR_BUSY"}
+    assert seen <= {(True, "ERR_SET")}
+
+
+def leave_with(error: Exception | None) -> pidcomm.PeSet:
+    """Leave the block of a set with a request that nobody has waited for."""
+    with pidcomm.allocate(pes=64) as pes:
+        pes.hypercube(8, 8).alltoall("10", bytes=64, wait=False)
+        kept = pes.hypercube(8, 8).alltoall("10", bytes=64, wait=False)
+        assert "not waited for" in repr(kept)
+        if error is not None:
+            raise error
+    return pes
+
+
+def test_an_error_of_a_forgotten_request_leaves_the_with_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert leave_with(None).is_freed
+    with pytest.raises(ZeroDivisionError):
+        leave_with(ZeroDivisionError())
+    really_wait = pidcomm.Request.wait
+
+    def fail(self: pidcomm.Request[pidcomm.Trace]) -> None:
+        really_wait(self)
+        raise pidcomm.Error("a device failed on the way", "ERR_DEVICE")
+
+    monkeypatch.setattr(pidcomm.Request, "wait", fail)
+    with pytest.raises(pidcomm.Error, match="on the way"):
+        leave_with(None)
+    with pytest.raises(ZeroDivisionError):
+        leave_with(ZeroDivisionError())
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_program_that_type_checkers_see_is_right(wait: bool) -> None:
+    assert user_program(wait) == 0

@@ -13,7 +13,7 @@ from pidcomm.results import Results
 
 @command("pidcomm check", "pidcomm check --cases 2000 --seed 7", "pidcomm check --seed 7 --case 123")
 def check(
-    cases: Annotated[int, typer.Option("--cases", min=0, help="Number of random cases.")] = 500,
+    cases: Annotated[int, typer.Option("--cases", min=1, help="Number of random cases.")] = 500,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed; equal seeds give equal cases.")] = 1,
     case: Annotated[int | None, typer.Option("--case", min=0, help="Run this case of the seed only.")] = None,
     json_target: Annotated[str | None, json_option("counts and failures, as one JSON object,")] = None,
