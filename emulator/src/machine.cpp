@@ -165,7 +165,8 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
     for (uint32_t chip = 0; chip < kChips; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank) {
         const uint32_t index = dpu_index(chip, bank);
-        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank), (enabled[i] >> index & 1) != 0, &taken[i]->pes[index]};
+        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank), (enabled[i] >> index & 1) != 0,
+                               &taken[i]->pes[index]};
       }
     record->ranks[i] = handle;
     taken[i]->handle = handle;

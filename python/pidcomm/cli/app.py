@@ -18,7 +18,7 @@ from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import Error
 from pidcomm.results import console
 from pidcomm.sizes import SIZE_EXAMPLES
-from pidcomm.tables import OPS, TYPES
+from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
 DEBUG_VARIABLE = "PIDCOMM_DEBUG"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -138,6 +138,15 @@ def pidcomm_options(
     """
 
 
+CollectiveArgument = Annotated[
+    str, typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES))
+]
+TechniqueOption = Annotated[
+    str,
+    typer.Option(
+        "--technique", help="Technique: " + ", ".join(TECHNIQUES) + ".", autocompletion=complete_name(TECHNIQUES)
+    ),
+]
 ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths, x first.")]
 MaskOption = Annotated[
     str, typer.Option("--mask", help="Axis mask: one 0 or 1 per axis.", autocompletion=complete_mask)

@@ -11,13 +11,21 @@ from typing import Annotated
 import typer
 
 import pidcomm
-from pidcomm.cli.app import BytesOption, DtypeOption, MaskOption, OpOption, ShapeOption, command, json_option
+from pidcomm.cli.app import (
+    BytesOption,
+    CollectiveArgument,
+    DtypeOption,
+    MaskOption,
+    OpOption,
+    ShapeOption,
+    TechniqueOption,
+    command,
+    json_option,
+)
 from pidcomm.cli.bench import bench
-from pidcomm.cli.completion import complete_name
 from pidcomm.pictures.rows import read_rows
 from pidcomm.results import Results
 from pidcomm.sizes import parse_shape, parse_size
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 KINDS = "bars, sweep or ablation"
 QUICK_ITERS = 5
@@ -52,23 +60,13 @@ def plot(
     "pidcomm explain allreduce --technique pr+im --out allreduce.svg",
 )
 def explain(
-    collective: Annotated[
-        str,
-        typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)),
-    ],
+    collective: CollectiveArgument,
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
-    technique: Annotated[
-        str,
-        typer.Option(
-            "--technique",
-            help="Technique: " + ", ".join(TECHNIQUES) + ".",
-            autocompletion=complete_name(TECHNIQUES),
-        ),
-    ] = "tile",
+    technique: TechniqueOption = "tile",
     out: Annotated[
         Path | None, typer.Option("--out", help="Draw it: a name that ends in .svg or .png (default: words).")
     ] = None,

@@ -7,12 +7,20 @@ from typing import Annotated
 import typer
 
 import pidcomm
-from pidcomm.cli.app import BytesOption, DtypeOption, MaskOption, OpOption, ShapeOption, command, json_option
-from pidcomm.cli.completion import complete_name
+from pidcomm.cli.app import (
+    BytesOption,
+    CollectiveArgument,
+    DtypeOption,
+    MaskOption,
+    OpOption,
+    ShapeOption,
+    TechniqueOption,
+    command,
+    json_option,
+)
 from pidcomm.explain import explain
 from pidcomm.results import Results
 from pidcomm.sizes import parse_shape, parse_size
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 
 @command(
@@ -21,23 +29,13 @@ from pidcomm.tables import COLLECTIVES, TECHNIQUES
     "pidcomm plan allgather --shape 8x8 --bytes 4KiB --technique pr+im --expand",
 )
 def plan(
-    collective: Annotated[
-        str,
-        typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)),
-    ],
+    collective: CollectiveArgument,
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
-    technique: Annotated[
-        str,
-        typer.Option(
-            "--technique",
-            help="Technique: " + ", ".join(TECHNIQUES) + ".",
-            autocompletion=complete_name(TECHNIQUES),
-        ),
-    ] = "tile",
+    technique: TechniqueOption = "tile",
     src: Annotated[str, typer.Option("--src", help="MRAM offset of the source.")] = "0",
     dst: Annotated[
         str | None, typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")
