@@ -31,6 +31,10 @@ class ArrayCollectives:
     def __init__(self, cube: Hypercube) -> None:
         self._cube = cube
 
+    def __repr__(self) -> str:
+        """Tell of which hypercube."""
+        return f"<ArrayCollectives of {self._cube!r}>"
+
     def alltoall(
         self,
         x: ArrayInput,

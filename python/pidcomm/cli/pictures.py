@@ -21,6 +21,7 @@ from pidcomm.cli.app import (
     TechniqueOption,
     command,
     json_option,
+    working,
 )
 from pidcomm.cli.bench import bench
 from pidcomm.pictures.rows import read_rows
@@ -48,10 +49,11 @@ def plot(
     logarithmic axes. ablation: where each technique spends its time; what is modelled or assumed is hatched, and says
     so. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
     """
-    from pidcomm.pictures import figures, style
+    with working("drawing"):
+        from pidcomm.pictures import figures, style
 
-    style.check_format(out)
-    style.save(figures.draw(read_rows(rows), kind, metric), out)
+        style.check_format(out)
+        style.save(figures.draw(read_rows(rows), kind, metric), out)
     typer.echo(f"wrote {out}")
 
 
@@ -96,10 +98,11 @@ def explain(
         if out is None:
             results.text(*words.explain_places(where, plan))
             return
-        from pidcomm.pictures import drawing, style
+        with working("drawing"):
+            from pidcomm.pictures import drawing, style
 
-        style.check_format(out)
-        style.save(drawing.draw(where, plan), out)
+            style.check_format(out)
+            style.save(drawing.draw(where, plan), out)
         results.text(f"wrote {out}")
 
 
@@ -131,5 +134,6 @@ def report(
             bench(["all"], shapes=shape, masks=mask, size=size, iters=QUICK_ITERS, json_target=str(path))
             comments = [line for line in printed.getvalue().splitlines() if line.startswith("#")]
             sources = [page.Source("A quick benchmark", read_rows([path]), comments)]
-    page.write(page.build(sources), out)
+    with working("drawing"):
+        page.write(page.build(sources), out)
     typer.echo(f"wrote {out}")
