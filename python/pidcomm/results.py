@@ -61,12 +61,12 @@ class Results:
         if file is None:
             return
         if self._path is None:
-            print(text, file=file, flush=True)
+            _write_whole(file, text)
             return
         if self._is_empty and self._path.is_file():
             self._try(lambda _: file.truncate(0))
         self._is_empty = False
-        self._try(lambda _: print(text, file=file, flush=True))
+        self._try(lambda _: _write_whole(file, text))
 
     def _try(self, act: Callable[[Path], Any]) -> Any:
         """Do what may fail as the file cannot be written."""
@@ -90,6 +90,12 @@ class Results:
             self._file.close()
             if error is not None and self._is_new and self._is_empty:
                 self._path.unlink()
+
+
+def _write_whole(file: TextIO, text: str) -> None:
+    """Write lines so that Ctrl-C comes before or after all of them: print writes the line break by itself."""
+    file.write(f"{text}\n")
+    file.flush()
 
 
 class _Console(Console):
