@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,6 +35,17 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
     from pidcomm.machine import PeSet
+
+    # What any collective may take.
+    class _Arguments(TypedDict, total=False):
+        options: Required[Options]
+        bytes: int | None
+        src: int
+        dst: int
+        dtype: DTypeLike
+        op: str | None
+        host: ArrayInput | None
+        out: ArrayOutput | None
 
     # Arguments of the collectives, for the overloads that tell a request from a result.
     class _Moved(Options, total=False):
@@ -403,47 +414,33 @@ class Hypercube:
 
     # ---- the one implementation
 
-    def carry_out(
-        self,
-        name: str,
-        mask: str,
-        *,
-        bytes: int | None = None,
-        src: int = 0,
-        dst: int = 0,
-        dtype: DTypeLike = np.uint8,
-        op: str | None = None,
-        host: ArrayInput | None = None,
-        out: ArrayOutput | None = None,
-        options: Options,
-    ) -> tuple[Trace, Array | None]:
+    def carry_out(self, name: str, mask: str, **arguments: Unpack[_Arguments]) -> tuple[Trace, Array | None]:
         """Carry out any collective of `pidcomm.COLLECTIVES`; return its trace and the host array it filled, if any.
 
-        What a collective does not use is ignored. host: rows as the method of that name has them; raises and costs as
-        that method.
+        arguments: those of the method of that name, and its options as ``options``; what a collective does not use is
+        ignored. host: rows as that method has them; raises and costs as that method.
         """
-        call = self._prepare(name, mask, bytes, src, dst, dtype, op, host, out, options)
+        call = self._prepare(name, mask, **arguments)
         return self._remember(Trace(**self._core.run(*call.arguments))), call.out
 
-    def _call(self, name: str, mask: str, wait: bool, **arguments: Any) -> Any:
+    def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Any:
         """Return what the method of a collective returns: its trace or the host array it filled, or a request of it."""
-        if wait:
-            trace, filled = self.carry_out(name, mask, **arguments)
-            return trace if filled is None else filled
         call = self._prepare(name, mask, **arguments)
 
         def finish(trace: Trace) -> Trace | Array:
             self._remember(trace)
             return trace if call.out is None else call.out
 
+        if wait:
+            return finish(Trace(**self._core.run(*call.arguments)))
         request = Request(name, self._core.start(*call.arguments), finish)
         self._pe_set._requests.add(request)
         return request
 
-    def _moved(self, name: str, mask: str, wait: bool, **arguments: Any) -> Trace | Request[Trace]:
+    def _moved(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Trace | Request[Trace]:
         return cast("Trace | Request[Trace]", self._call(name, mask, wait, **arguments))
 
-    def _filled(self, name: str, mask: str, wait: bool, **arguments: Any) -> Array | Request[Array]:
+    def _filled(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Array | Request[Array]:
         return cast("Array | Request[Array]", self._call(name, mask, wait, **arguments))
 
     def _remember(self, trace: Trace) -> Trace:
@@ -454,6 +451,8 @@ class Hypercube:
         self,
         name: str,
         mask: str,
+        *,
+        options: Options,
         bytes: int | None = None,
         src: int = 0,
         dst: int = 0,
@@ -461,10 +460,9 @@ class Hypercube:
         op: str | None = None,
         host: ArrayInput | None = None,
         out: ArrayOutput | None = None,
-        options: Options | None = None,
     ) -> _Call:
         row = COLLECTIVES[name]
-        codes = option_codes(options or {})
+        codes = option_codes(options)
         groups = self.groups(mask)
         host_in = host_out = None
         if not row.at_pes_before:

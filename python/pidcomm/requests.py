@@ -34,8 +34,10 @@ class Request(Generic[T]):
 
         Raises Error if a device fails on the way.
         """
-        self._is_over = True
-        return self._ended(self._pending.wait())
+        try:
+            return self._ended(self._pending.wait())
+        finally:
+            self._is_over = True
 
     def test(self) -> bool:
         """Return whether it has ended, without waiting; then it counts as waited for. Raises as `wait`."""

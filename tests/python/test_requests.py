@@ -19,13 +19,9 @@ SLOW: pidcomm.Options = {"isa": "audit", "threads": 1}  # counts every line
 
 @pytest.fixture
 def pes() -> Iterator[pidcomm.PeSet]:
+    """A set of its own for every test, which may free it."""
     with pidcomm.allocate(pes=64) as pes:
         yield pes
-
-
-@pytest.fixture
-def cube(pes: pidcomm.PeSet) -> pidcomm.Hypercube:
-    return pes.hypercube(8, 8)
 
 
 def written(cube: pidcomm.Hypercube, size_bytes: int = 512) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
