@@ -145,6 +145,27 @@ void print_shapes(int calls) {
   }
 }
 
+void print_waiting(int calls) {
+  constexpr uint32_t kPesPerRank = 64;
+  std::printf("\n%-15s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun+wait");
+  for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
+    const DpuSet pes(kPesPerRank * ranks);
+    hypercube_manager *const cube = hypercube_on(pes, {8, kPesPerRank / 8 * ranks});
+    const pidcomm_request request{PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+    std::vector<double> waited;
+    for (int call = 0; call < calls; ++call) {
+      const pidcomm::Stopwatch watch;
+      pidcomm_pending *pending = nullptr;
+      if (pidcomm_irun(cube, &request, nullptr, &pending) != PIDCOMM_OK) end("pidcomm_irun", pidcomm_last_error());
+      if (pidcomm_wait(&pending, nullptr) != PIDCOMM_OK) end("pidcomm_wait", pidcomm_last_error());
+      waited.push_back(watch.seconds());
+    }
+    const Medians blocking = medians_of(cube, request, calls, std::chrono::microseconds(0));
+    std::printf("%-15u %9.1f %9.1f\n", ranks, blocking.total_us, median_us(waited));
+    pidcomm_hypercube_destroy(cube);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -152,5 +173,6 @@ int main(int argc, char **argv) {
   const std::size_t bytes = std::size_t{1024} * static_cast<std::size_t>(std::max(argc > 2 ? std::atoi(argv[2]) : 8, 1));
   print_calls(calls, bytes);
   print_pool(calls);
+  print_waiting(std::max(calls / 10, 10));
   print_shapes(std::max(calls / 20, 1));
 }
