@@ -64,7 +64,12 @@ typedef enum pidcomm_type { PIDCOMM_TYPES(PIDCOMM_ROW) } pidcomm_type;
 typedef enum pidcomm_op { PIDCOMM_OPS(PIDCOMM_ROW) } pidcomm_op;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TECHNIQUE_##ENUM = code,
-typedef enum pidcomm_technique { PIDCOMM_TECHNIQUE_DEFAULT = 0, PIDCOMM_TECHNIQUES(PIDCOMM_ROW) } pidcomm_technique;
+/* auto: whichever is predicted to be the fastest for the request (pidcomm/model.h); the trace tells which. */
+typedef enum pidcomm_technique {
+  PIDCOMM_TECHNIQUE_AUTO = -1,
+  PIDCOMM_TECHNIQUE_DEFAULT = 0,
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+} pidcomm_technique;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_ISA_##ENUM = code,
 typedef enum pidcomm_isa { PIDCOMM_ISA_DEFAULT = 0, PIDCOMM_ISAS(PIDCOMM_ROW) } pidcomm_isa;
@@ -93,7 +98,7 @@ typedef struct pidcomm_pending pidcomm_pending;
  * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
  * the PEs that a group has in an entangled group. */
 typedef struct pidcomm_options {
-  int technique;         /* pidcomm_technique; default: tile */
+  int technique;         /* pidcomm_technique; default: tile; auto takes part in none that needs scratch unless scratch_offset is given */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */

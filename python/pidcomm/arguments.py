@@ -15,6 +15,8 @@ from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES, TYPES, Choice, Type
 if TYPE_CHECKING:
     from pidcomm import _core
 
+AUTO = "auto"
+AUTO_CODE = -1
 MAX_SIZE = 2**64 - 1
 MAX_COUNT = 2**32 - 1
 
@@ -38,7 +40,8 @@ _Row = TypeVar("_Row", bound=Choice)
 class Options(TypedDict, total=False):
     """How a collective is carried out; the result does not depend on it.
 
-    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those of the PID-Comm paper begin with pr). isa: a name
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those of the PID-Comm paper begin with pr), or auto: the
+    one that is predicted to be the fastest (`pidcomm.model`), of those that need scratch only if it is given. isa: a name
     of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host threads (default, or 0:
     OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated
     DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im and pr+im+cm may write as much as a PE's input
@@ -122,7 +125,7 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
     threads, scratch = options.get("threads"), options.get("scratch")
     return (
-        code(TECHNIQUES, "technique", options.get("technique")),
+        AUTO_CODE if options.get("technique") == AUTO else code(TECHNIQUES, "technique", options.get("technique")),
         code(ISAS, "ISA", options.get("isa")),
         0 if threads is None else as_integer("threads", threads, high=2**31 - 1),
         code(COHERENCES, "coherence", options.get("coherence")),

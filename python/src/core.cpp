@@ -15,6 +15,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <pe/reorder.h>
+#include <pidcomm/model.h>
 #include <pidcomm/pidcomm.h>
 #include <verify/fill.h>
 #include <verify/oracle.h>
@@ -731,6 +732,63 @@ std::string plan_json(const std::vector<uint32_t> &lengths, const Request &reque
   }
 }
 
+/// The rows of model.h, in the order of the doubles of a pidcomm_machine and of a pidcomm_prediction.
+nb::dict model_tables() {
+  nb::list constants, line_costs, phases;
+#define PIDCOMM_ROW(section, key, unit, meaning) constants.append(nb::make_tuple(#section, #key, unit, meaning));
+  PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(key, meaning) line_costs.append(nb::make_tuple(#key "_ns", meaning));
+  PIDCOMM_LINE_COSTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(name, meaning) phases.append(nb::make_tuple(#name, meaning));
+  PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  nb::dict dict;
+  dict["constants"] = constants;
+  dict["line_costs"] = line_costs;
+  dict["phases"] = phases;
+  return dict;
+}
+
+constexpr std::size_t kMachineNumbers = sizeof(pidcomm_machine) / sizeof(double);
+
+pidcomm_machine machine_of(const std::vector<double> &numbers) {
+  pidcomm_machine machine;
+  if (numbers.size() != kMachineNumbers) throw nb::value_error("a machine has another number of constants");
+  std::memcpy(&machine, numbers.data(), sizeof machine);
+  return machine;
+}
+
+nb::dict builtin_machines() {
+  nb::dict dict;
+  const char *name;
+  pidcomm_machine machine;
+  for (std::size_t index = 0; pidcomm_machine_builtin(index, &name, &machine) == PIDCOMM_OK; ++index) {
+    std::vector<double> numbers(kMachineNumbers);
+    std::memcpy(numbers.data(), &machine, sizeof machine);
+    dict[name] = numbers;
+  }
+  return dict;
+}
+
+void use_machine(const std::optional<std::vector<double>> &numbers) {
+  const std::optional<pidcomm_machine> machine = numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
+  check(pidcomm_use_machine(machine ? &*machine : nullptr));
+}
+
+nb::tuple predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, const std::vector<double> &numbers) {
+  const pidcomm_request value = request.value();
+  const pidcomm_options options = options_of(codes);
+  const pidcomm_machine machine = machine_of(numbers);
+  pidcomm_prediction it;
+  check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, &machine, &it));
+  std::vector<double> seconds(sizeof it.seconds / sizeof(double));
+  std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
+  return nb::make_tuple(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads,
+                        pidcomm_coherence_name(it.coherence), it.seconds_total, seconds);
+}
+
 nb::dict get_machine() {
   dpuemu_machine_t machine;
   check_device(dpuemu_get_machine(&machine), "reading the emulated machine", PIDCOMM_ERR_ARGUMENT);
@@ -880,6 +938,11 @@ NB_MODULE(_core, m) {
           },
           "collective"_a, "dims"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
   m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
+
+  m.def("model_tables", model_tables);
+  m.def("builtin_machines", builtin_machines);
+  m.def("use_machine", use_machine, "numbers"_a.none());
+  m.def("predict", predict, "axis_len"_a, "request"_a, "options"_a, "numbers"_a);
 
   nb::class_<Set>(m, "Set")
       .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a, "profile"_a.none())

@@ -6,12 +6,15 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "capi/guarded.h"
 #include "exec/executor.h"
 #include "hostpass/kernels.h"
+#include "model/machine.h"
+#include "model/price.h"
 #include "pidcomm/request.hpp"
 #include "plan/plan.h"
 
@@ -318,13 +321,37 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
     require(length, "length");
     if (capacity != 0) require(json, "json");
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    const std::string text = to_json(make_plan(cube, *request, resolve(options), 0, false), expand != 0);
+    const std::string text = to_json(plan_on(machine_in_use().machine, cube, *request, resolve(options), 0, false), expand != 0);
     *length = text.size();
     if (capacity == 0) return;
     const std::size_t copied = std::min(text.size(), capacity - 1);
     std::memcpy(json, text.data(), copied);
     json[copied] = '\0';
   });
+}
+
+int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine) {
+  return guarded([&] {
+    require(name, "name");
+    require(machine, "machine");
+    std::tie(*name, *machine) = builtin_machine(index);
+  });
+}
+
+int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
+                    const pidcomm_machine *machine, pidcomm_prediction *prediction) {
+  return guarded([&] {
+    require(request, "request");
+    require(prediction, "prediction");
+    const pidcomm_machine on = machine == nullptr ? machine_in_use().machine : *machine;
+    if (machine != nullptr) check_machine(on);
+    const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
+    *prediction = price(plan_on(on, cube, *request, resolve_for(on, options), 0, false), on);
+  });
+}
+
+int pidcomm_use_machine(const pidcomm_machine *machine) {
+  return guarded([&] { use_machine(machine); });
 }
 
 int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,

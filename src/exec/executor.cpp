@@ -16,6 +16,8 @@
 #include "exec/pe_reorder.h"
 #include "hostpass/address_map.h"
 #include "hostpass/audit.h"
+#include "model/machine.h"
+#include "model/price.h"
 
 namespace pidcomm {
 
@@ -25,7 +27,7 @@ constexpr int kMaxThreads = 1024;
 
 // "; use one of tile (1), conventional (2)", and so on.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
-constexpr const char *kTechniqueChoices = "; use one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
+constexpr const char *kTechniqueChoices = "; use auto (-1) or one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
 constexpr const char *kStreamChoices = "; use one of" PIDCOMM_STREAMS(PIDCOMM_ROW);
 constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
 constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
@@ -50,7 +52,7 @@ Options resolve(const pidcomm_options *options) {
     resolved.threads = options->threads;
     resolved.scratch_offset = options->scratch_offset;
   }
-  if (name_of_technique(resolved.technique) == nullptr)
+  if (resolved.technique != PIDCOMM_TECHNIQUE_AUTO && name_of_technique(resolved.technique) == nullptr)
     fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown", kTechniqueChoices);
   if (name_of_coherence(resolved.coherence) == nullptr)
     fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown", kCoherenceChoices);
@@ -114,9 +116,11 @@ struct Executor::CachedPlan {
   std::string dims;
   Options options;
   uint64_t heap_base;
+  uint64_t machine;  // the generation of the machine that chose the technique; 0 if none did
   Plan plan;
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base) const {
+    if (options.technique == PIDCOMM_TECHNIQUE_AUTO && machine != machine_generation()) return false;
     return request.collective == other.collective && dims == other.dims && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
            (request.host == nullptr) == (other.host == nullptr) && options == other_options && heap_base == other_base;
@@ -158,9 +162,11 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
       return plans_.front()->plan;
     }
   }
-  Plan plan = make_plan(cube_, request, options, heap_base, true);
+  const bool chooses = options.technique == PIDCOMM_TECHNIQUE_AUTO;
+  const MachineInUse on = chooses ? machine_in_use() : MachineInUse{};
+  Plan plan = plan_on(on.machine, cube_, request, options, heap_base, true);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, std::move(plan)}));
+  plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, on.generation, std::move(plan)}));
   return plans_.front()->plan;
 }
 
@@ -184,7 +190,7 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   call.heap_base = heap_base_of(placement_);
   call.plan = &plan_for(request, resolved, call.heap_base);
   call.host = static_cast<std::byte *>(request.host);
-  trace.technique = resolved.technique;
+  trace.technique = call.plan->options.technique;
   trace.threads = resolved.threads;
   trace.coherence = resolved.coherence;
   trace.isa = kernels_of(resolved.isa).isa;

@@ -1,0 +1,109 @@
+#include "model/machine.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "door/rank_window.h"
+#include "error.h"
+#include "model/price.h"
+
+namespace pidcomm {
+
+namespace {
+
+struct Number {
+  const char *name;  // section.key
+  double value;
+};
+struct Builtin {
+  const char *name;
+  std::vector<Number> numbers;
+};
+
+// The files as rows, made by cmake/machines.cmake.
+const std::vector<Builtin> &builtins() {
+  static const std::vector<Builtin> all = {
+#include "machines.inc"
+  };
+  return all;
+}
+
+/// The cost "<isa>.<key>_ns" of a line; null if there is none.
+double *find_cost(pidcomm_machine &machine, const std::string &name) {
+  const auto in = [&name](pidcomm_line_costs &costs, const std::string &isa) -> double * {
+#define PIDCOMM_ROW(key, ...) \
+  if (name == isa + "." #key "_ns") return &costs.key##_ns;
+    PIDCOMM_LINE_COSTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    return nullptr;
+  };
+#define PIDCOMM_ROW(ENUM, code, isa_name, ...) \
+  if (double *const cost = in(machine.isa[code], isa_name)) return cost;
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return nullptr;
+}
+
+/// The constant "section.key", or the cost "isa.<isa>.<key>_ns"; null if there is none.
+double *find(pidcomm_machine &machine, const std::string &name) {
+#define PIDCOMM_ROW(section, key, ...) \
+  if (name == #section "." #key) return &machine.section##_##key;
+  PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  constexpr const char kIsa[] = "isa.";
+  return name.rfind(kIsa, 0) == 0 ? find_cost(machine, name.substr(sizeof kIsa - 1)) : nullptr;
+}
+
+pidcomm_machine machine_of(const Builtin &builtin) {
+  pidcomm_machine machine = {};
+  for (const Number &number : builtin.numbers) {
+    double *const place = find(machine, number.name);
+    if (place == nullptr) fail(PIDCOMM_ERR_INTERNAL, "machine ", builtin.name, ": no constant is called ", number.name);
+    *place = number.value;
+  }
+  return machine;
+}
+
+std::mutex in_use_mutex;
+std::optional<pidcomm_machine> in_use;
+std::atomic<uint64_t> generation = 0;
+
+}  // namespace
+
+std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index) {
+  if (index >= builtins().size()) {
+    std::string names;
+    for (const Builtin &builtin : builtins()) names += std::string(" ") + builtin.name;
+    fail(PIDCOMM_ERR_ARGUMENT, "machine number ", index, " does not exist; there are ", builtins().size(), ":", names);
+  }
+  return {builtins()[index].name, machine_of(builtins()[index])};
+}
+
+MachineInUse machine_in_use() {
+  const std::lock_guard<std::mutex> lock(in_use_mutex);
+  if (!in_use) {
+    const char *const wanted = rank_windows_are_coherent() ? "emulated-host" : "isca24";
+    for (const Builtin &builtin : builtins())
+      if (std::strcmp(builtin.name, wanted) == 0) in_use = machine_of(builtin);
+    if (!in_use) fail(PIDCOMM_ERR_INTERNAL, "there is no machine ", wanted);
+  }
+  return {*in_use, generation};
+}
+
+uint64_t machine_generation() { return generation; }
+
+void use_machine(const pidcomm_machine *machine) {
+  if (machine != nullptr) check_machine(*machine);
+  const std::lock_guard<std::mutex> lock(in_use_mutex);
+  if (machine == nullptr)
+    in_use.reset();
+  else
+    in_use = *machine;
+  ++generation;
+}
+
+}  // namespace pidcomm

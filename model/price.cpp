@@ -1,0 +1,284 @@
+#include "model/price.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "error.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kMib = 1 << 20;
+constexpr int kMaxThreads = 1024;
+
+/// Costs in ns of an instruction set, by LineWork.
+std::array<double, kLineWorks> costs_of(const pidcomm_line_costs &costs) {
+#define PIDCOMM_ROW(key, ...) costs.key##_ns,
+  return {PIDCOMM_LINE_COSTS(PIDCOMM_ROW)};
+#undef PIDCOMM_ROW
+}
+
+bool has_isa(const pidcomm_machine &machine, int isa) {
+  const auto costs = costs_of(machine.isa[isa]);
+  return std::any_of(costs.begin(), costs.end(), [](double cost) { return cost != 0; });
+}
+
+/// Two times that overlap more or less.
+double overlapped(double a, double b, double sharpness) {
+  const double longer = std::max(a, b);
+  if (longer == 0) return 0;
+  return longer * std::pow(std::pow(a / longer, sharpness) + std::pow(b / longer, sharpness), 1 / sharpness);
+}
+
+class Pricing {
+ public:
+  Pricing(const Plan &plan, const Work &work, const pidcomm_machine &machine)
+      : machine_(machine),
+        options_(plan.options),
+        work_(work),
+        isa_(costs_of(machine.isa[has_isa(machine, options_.isa) ? options_.isa : best_isa_of(machine)])) {
+    // Ranks fill one channel after another, and the fullest one decides.
+    const double channels = std::min(machine.ranks_channels, std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
+    const double fullest = work.ranks <= machine.ranks_channels * machine.ranks_per_channel
+                               ? std::min(work.ranks, machine.ranks_per_channel)
+                               : std::ceil(work.ranks / channels);
+    channels_ = std::max(1.0, work.ranks / std::max(1.0, fullest));
+    const double octaves = machine.cache_mib > 0 ? std::log2((work.footprint + 1) / (machine.cache_mib * kMib)) : 1e3;
+    far_ = 1 / (1 + std::exp(-octaves));
+  }
+
+  pidcomm_prediction run() {
+    pidcomm_prediction prediction{options_.technique, options_.isa, options_.threads, options_.coherence, 0, {}};
+    auto &seconds = prediction.seconds;
+    const bool flushes = options_.coherence == PIDCOMM_COHERENCE_HARDWARE;
+    seconds.call = machine_.call_us * kMicro;
+    if (!work_.parts.empty()) {
+      seconds.call += work_.ranks * machine_.call_rank_us * kMicro;
+      if (machine_.host_emulated == 0) seconds.mux = work_.ranks * machine_.call_mux_us * kMicro;
+      if (flushes) seconds.flush = work_.flushed_lines * machine_.call_flush_ns * kNano / threads_for(work_.flushed_lines);
+    }
+    for (const Part &part : work_.parts)
+      part.kind == Part::Kind::pass ? add_pass(part, seconds) : part.kind == Part::Kind::host ? add_host(part, seconds)
+                                                                                             : add_transfer(part, flushes, seconds);
+    for (const Reorder &reorder : work_.reorders) {
+      seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
+      seconds.launch += machine_.pe_launch_us * kMicro;
+      seconds.call += 2 * (machine_.sdk_call_us + work_.pes * machine_.pe_job_us) * kMicro;
+    }
+    if (!work_.reorders.empty()) seconds.load = 2 * machine_.pe_load_us * kMicro;
+#define PIDCOMM_ROW(name, ...) prediction.seconds_total += seconds.name;
+    PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    return prediction;
+  }
+
+ private:
+  using Seconds = decltype(pidcomm_prediction::seconds);
+
+  /// Threads that count for so many units of equal size.
+  double threads_for(double units) const {
+    const double threads = std::clamp(std::min<double>(options_.threads, machine_.host_threads), 1.0, std::max(1.0, units));
+    const double rounds = std::ceil(units / threads);
+    return rounds > 0 ? std::max(1.0, units / rounds) : 1;
+  }
+
+  /// Seconds of so many bytes at a rate that depends on the footprint.
+  double moving(double bytes, double gb_s, double near_gb_s) const {
+    return bytes / kGb * (far_ / gb_s + (1 - far_) / near_gb_s);
+  }
+  double bus_seconds(const Part &part) const {
+    return (moving(part.mram_read, machine_.bus_read_gb_s, machine_.bus_near_read_gb_s) +
+            moving(part.mram_written, machine_.bus_write_gb_s, machine_.bus_near_write_gb_s)) /
+           channels_;
+  }
+  double memory_seconds(const Part &part) const {
+    return moving(part.host_read, machine_.memory_read_gb_s, machine_.memory_near_read_gb_s) +
+           moving(part.host_written, machine_.memory_write_gb_s, machine_.memory_near_write_gb_s);
+  }
+  double starting(double threads) const { return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro; }
+
+  /// Shares `total` between memory, which comes first, and work of the threads: by line work, and the rest.
+  void share(double total, double bus, double memory, const std::array<double, kLineWorks> &line_seconds, double others,
+             Seconds &seconds) const {
+    const double both = bus + memory, first = std::min(total, both);
+    if (both > 0) {
+      seconds.bus += first * bus / both;
+      seconds.memory += first * memory / both;
+    }
+    double all = others;
+    for (double part : line_seconds) all += part;
+    const double rest = all > 0 ? (total - first) / all : 0;
+    const auto of = [&](LineWork what) { return rest * line_seconds[static_cast<std::size_t>(what)]; };
+    seconds.transpose += of(LineWork::transpose);
+    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::stage);
+    seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
+    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + rest * others;
+    if (all == 0) seconds.lines += total - first;
+  }
+
+  void add_pass(const Part &part, Seconds &seconds) const {
+    const double threads = threads_for(part.units);
+    std::array<double, kLineWorks> line_seconds;
+    double core = 0;
+    for (std::size_t i = 0; i < line_seconds.size(); ++i) core += line_seconds[i] = part.lines[i] * isa_[i] * kNano / threads;
+    const double others = (part.streams * machine_.call_stream_ns + part.rows * machine_.call_row_ns) * kNano / threads;
+    double bus = bus_seconds(part), memory = memory_seconds(part);
+    const double moved = part.mram_read + part.mram_written + part.host_read + part.host_written;
+    // DIMMs with PEs have channels of their own; emulated ones share those of the host.
+    double both = machine_.host_emulated != 0 ? bus + memory : std::max(bus, memory);
+    both = std::max(both, moved / kGb / (threads * machine_.memory_thread_gb_s));
+    if (bus + memory > 0) {
+      const double scale = both / (bus + memory);
+      bus *= scale;
+      memory *= scale;
+    }
+    share(overlapped(core + others, both, machine_.host_overlap), bus, memory, line_seconds, others, seconds);
+    seconds.call += starting(threads);
+  }
+
+  void add_transfer(const Part &part, bool flushes, Seconds &seconds) const {
+    const bool is_from = part.kind == Part::Kind::from_pes;
+    const double bytes = is_from ? part.mram_read : part.mram_written;
+    const double threads = threads_for(work_.pes);
+    const double shared = (is_from ? moving(bytes, machine_.sdk_from_gb_s, machine_.sdk_near_from_gb_s)
+                                   : moving(bytes, machine_.sdk_to_gb_s, machine_.sdk_near_to_gb_s)) /
+                          channels_;
+    const double alone = bytes / kGb / (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
+    const double total = overlapped(shared, alone, machine_.host_overlap);
+    std::array<double, kLineWorks> line_seconds{};
+    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // whatever memory does not explain
+    const double bus = std::min(total, bus_seconds(part)), memory = std::min(total - bus, memory_seconds(part));
+    share(total, bus, memory, line_seconds, 0, seconds);
+    seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
+    if (flushes && is_from) seconds.flush += bytes / 64 * machine_.sdk_flush_ns * kNano / threads;
+  }
+
+  void add_host(const Part &part, Seconds &seconds) const {
+    const double threads = threads_for(part.units);
+    const double rate = !part.combines ? machine_.work_copy_gb_s : part.is_slow ? machine_.work_slow_combine_gb_s : machine_.work_combine_gb_s;
+    const double core = part.host_read / kGb / (threads * rate), pieces = part.pieces * machine_.work_piece_ns * kNano / threads;
+    const double memory = memory_seconds(part);
+    std::array<double, kLineWorks> line_seconds{};
+    line_seconds[static_cast<std::size_t>(part.combines ? LineWork::combine : LineWork::shuffle)] = core + pieces;
+    share(overlapped(core + pieces, memory, machine_.host_overlap), 0, memory, line_seconds, 0, seconds);
+    seconds.call += starting(threads);
+  }
+
+  /// Cycles of a PE. The engine that moves data between MRAM and WRAM does one transfer after another while tasklets permute what others
+  /// have read; the program permutes in WRAM if a part fits into one transfer, else by where it reads and writes (pe/reorder.c).
+  double cycles_of(const Reorder &reorder) const {
+    constexpr double kTransferBytes = 2048;
+    const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k), bytes = static_cast<double>(reorder.bytes());
+    const bool is_small = part_bytes <= kTransferBytes;
+    const double room = is_small ? std::floor(kTransferBytes / part_bytes) * part_bytes
+                                 : std::min(kTransferBytes, 2 * kTransferBytes / static_cast<double>(1u << reorder.k));
+    const double piece = is_small ? room : std::min(room, static_cast<double>(reorder.block_bytes));
+    const double transfers = 2 * std::ceil(bytes / piece);
+    const double engine = transfers * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
+    const double pipeline = is_small ? bytes / kWordBytes * machine_.pe_word_cycles : 0;
+    return machine_.pe_run_cycles + std::max(engine, pipeline);
+  }
+
+  const pidcomm_machine &machine_;
+  const Options &options_;
+  const Work &work_;
+  const std::array<double, kLineWorks> isa_;
+  double channels_, far_;
+};
+
+}  // namespace
+
+void check_machine(const pidcomm_machine &machine) {
+  const auto check = [](const std::string &name, double value, bool divides) {
+    if (!(value >= 0) || std::isinf(value) || (divides && value == 0))
+      fail(PIDCOMM_ERR_ARGUMENT, "machine constant ", name, " is ", value, "; it must be ", divides ? "above 0" : "0 or more");
+  };
+  const auto is_rate = [](const std::string &unit) { return unit.find("GB/s") == 0 || unit == "MHz" || unit == "1 or more"; };
+#define PIDCOMM_ROW(section, key, unit, ...) check(#section "." #key, machine.section##_##key, is_rate(unit));
+  PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  check("host.threads", machine.host_threads, true);
+  check("ranks.channels", machine.ranks_channels, true);
+  check("ranks.per_channel", machine.ranks_per_channel, true);
+#define PIDCOMM_ROW(ENUM, code, name, ...)                      \
+  for (double cost : costs_of(machine.isa[PIDCOMM_ISA_##ENUM])) \
+    check("isa." name, cost, false);
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  best_isa_of(machine);
+}
+
+int best_isa_of(const pidcomm_machine &machine) {
+  int best = 0, best_rank = -1;
+  const auto consider = [&](int code, int rank) {
+    if (rank > best_rank && has_isa(machine, code)) best = code, best_rank = rank;
+  };
+#define PIDCOMM_ROW(ENUM, code, name, rank) consider(code, rank);
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  if (best == 0) fail(PIDCOMM_ERR_ARGUMENT, "the machine has no instruction set: isa.* of one must not be 0");
+  return best;
+}
+
+Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options) {
+  Options resolved{PIDCOMM_TECHNIQUE_TILE, best_isa_of(machine), static_cast<int>(machine.host_threads),
+                   machine.host_emulated != 0 ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE, 0};
+  if (options != nullptr) {
+    if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
+    if (options->isa != PIDCOMM_ISA_DEFAULT) resolved.isa = options->isa;
+    if (options->threads != 0) resolved.threads = options->threads;
+    if (options->coherence != PIDCOMM_COHERENCE_DEFAULT) resolved.coherence = options->coherence;
+    resolved.scratch_offset = options->scratch_offset;
+  }
+  if (name_of_isa(resolved.isa) == nullptr) fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown");
+  if (!has_isa(machine, resolved.isa)) fail(PIDCOMM_ERR_OPTION, "the machine has no costs for ISA ", name_of_isa(resolved.isa));
+  if (resolved.technique != PIDCOMM_TECHNIQUE_AUTO && name_of_technique(resolved.technique) == nullptr)
+    fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown");
+  if (name_of_coherence(resolved.coherence) == nullptr) fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown");
+  if (resolved.threads < 1 || resolved.threads > kMaxThreads)
+    fail(PIDCOMM_ERR_OPTION, "threads (", resolved.threads, ") must be 1 to ", kMaxThreads, ", or 0 for the default");
+  return resolved;
+}
+
+pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine) {
+  const Work work = work_of(plan, plan.options.isa);
+  return Pricing(plan, work, machine).run();
+}
+
+Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
+                   const pidcomm_machine &machine) {
+  Options variant = options;
+  variant.technique = PIDCOMM_TECHNIQUE_TILE;
+  Plan best = make_plan(cube, request, variant, heap_base, needs_host);  // whatever is wrong with the request is an error here
+  if (best.bytes == 0) return best;
+  double best_seconds = price(best, machine).seconds_total;
+  const auto consider = [&](int technique) {
+    if (technique == PIDCOMM_TECHNIQUE_TILE) return;
+    variant.technique = technique;
+    std::optional<Plan> plan;
+    try {
+      plan = make_plan(cube, request, variant, heap_base, needs_host);
+    } catch (const Error &) {
+      return;  // not for this request
+    }
+    if ((plan->before || plan->after) && options.scratch_offset == 0) return;
+    const double seconds = price(*plan, machine).seconds_total;
+    if (seconds < best_seconds) best = std::move(*plan), best_seconds = seconds;
+  };
+#define PIDCOMM_ROW(ENUM, code, ...) consider(code);
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return best;
+}
+
+Plan plan_on(const pidcomm_machine &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
+             uint64_t heap_base, bool needs_host) {
+  if (options.technique == PIDCOMM_TECHNIQUE_AUTO) return cheapest_plan(cube, request, options, heap_base, needs_host, machine);
+  return make_plan(cube, request, options, heap_base, needs_host);
+}
+
+}  // namespace pidcomm

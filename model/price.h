@@ -1,0 +1,31 @@
+// What a plan would take on a machine.
+#pragma once
+
+#include "model/work.h"
+
+namespace pidcomm {
+
+/// Row of PIDCOMM_MACHINE_CONSTANTS or of PIDCOMM_LINE_COSTS that must be above 0, for a machine that has the instruction set.
+/// Errors: ERR_ARGUMENT (a number that is negative, infinite or NaN, or 0 where the model divides by it).
+void check_machine(const pidcomm_machine &machine);
+
+/// The machine's best instruction set, a code. Errors: ERR_ARGUMENT (it has none).
+int best_isa_of(const pidcomm_machine &machine);
+
+/// The options with every default replaced by the machine's. Errors: ERR_OPTION (unknown, an instruction set that the machine lacks,
+/// threads outside 0 .. 1024).
+Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options);
+
+/// Requires: check_machine. plan.options are those of resolve_for. A function of its arguments alone.
+pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
+
+/// The plan of PIDCOMM_TECHNIQUE_AUTO: of every technique that can carry out the request the one with the lowest price, the first in case
+/// of a draw. Techniques that let PEs reorder take part if scratch_offset is not 0. Errors: those of `tile` for the request.
+Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
+                   const pidcomm_machine &machine);
+
+/// make_plan, or cheapest_plan if options say so.
+Plan plan_on(const pidcomm_machine &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
+             uint64_t heap_base, bool needs_host);
+
+}  // namespace pidcomm

@@ -1,0 +1,182 @@
+#include "model/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hostpass/address_map.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr double kLine = 64, kPesOfARank = 64;
+constexpr double kPieceBytes = 16384;  // conventional: of a vector, combined at once
+constexpr double kShareWords = 64;     // the least that threads share
+
+double steps_of(const std::vector<Loop> &loops) {
+  double steps = 1;
+  for (const Loop &loop : loops) steps *= loop.count;
+  return steps;
+}
+
+double streams_of(const Side &side) {
+  double streams = 1;
+  for (const StreamLoop &loop : side.streams) streams *= loop.count;
+  return streams;
+}
+
+/// What one word of one item takes: the lines or rows of its sides apart.
+struct Item {
+  double transposes, shuffles, combines, rows_read, rows_written;
+};
+
+/// in, out: streams of the item. ways: 2^k. h: 1 if lines are in host order between load and store, else 0.
+Item item_of(Pass pass, double in, double out, double ways, double k, double h) {
+  switch (pass) {
+    case Pass::transpose:
+      return {0, in * k, 0, 0, 0};
+    case Pass::spread:
+      return {0, k > 0 ? ways : 0, 0, 0, 0};
+    case Pass::fold_blocks:
+      return {(in + out) * h, ways * k, in + ways, 0, 0};
+    case Pass::fold_lanes:
+      return {(in + 1) * h, k, in + k, 0, 0};
+    case Pass::fold_to_host:
+      return {in + 1, k, in + k, 0, 8 / ways};
+    case Pass::to_host:
+      return {1, 3, 0, 0, 8};
+    case Pass::from_host:
+      return {1, 3, 0, 8, 0};
+    case Pass::rotate:
+      return {2 * in * h, k > 0 ? in : 0, 0, 0, 0};
+    case Pass::spread_rotated:
+      return {(1 + ways) * h, ways, 0, 0, 0};
+    case Pass::fold_rotated:
+      return {(in + 1) * h, ways, in + ways, 0, 0};
+    case Pass::fold_rotated_spread:
+      return {(in + ways) * h, 2 * ways, in + ways, 0, 0};
+    case Pass::fold_rotated_to_host:
+      return {(in + 1) * h, ways, in + ways, 0, 8};
+  }
+  return {};
+}
+
+Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
+  Part part;
+  const double items = steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep);
+  const double in = streams_of(sweep.in), out = streams_of(sweep.out), words = static_cast<double>(sweep.words), each = items * words;
+  const Item item = item_of(sweep.pass, in, out, 1u << sweep.k, sweep.k, sweep.host_order);
+  part.count(LineWork::transpose) = each * item.transposes;
+  part.count(LineWork::shuffle) = each * item.shuffles;
+  part.count(combine) = each * item.combines;
+  const auto side = [&](Space space, double streams, double rows, LineWork line, LineWork row, double &mram, double &host) {
+    const double lines = each * (space == Space::host ? rows / 8 : streams);
+    part.count(space == Space::host ? row : line) += lines;
+    (space == Space::mram ? mram : host) += lines * kLine;
+  };
+  side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read, part.host_read);
+  side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
+  // A broadcast reads a row for every entangled group, but memory gives it once.
+  if (plan.in.space == Space::host && !plan.in.per_member)
+    part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
+  part.streams = items * (in + out) * std::ceil(words / kRunWords);
+  part.units = steps_of(sweep.outer) * std::ceil(words / kShareWords);
+  return part;
+}
+
+Part part_of_staged(const Plan &plan, LineWork combine) {
+  Part part;
+  const StagedPlan &staged = *plan.staged;
+  const double egs = std::ceil(plan.cube.pes / static_cast<double>(kLanes)), block = static_cast<double>(plan.block_bytes);
+  const double chunks = std::ceil(block / kWordBytes / static_cast<double>(staged.chunk_words));
+  const auto blocks_of = [&](uint64_t pe_bytes) { return static_cast<double>(pe_bytes) / block; };
+  const double in = egs * static_cast<double>(plan.in_pe_bytes) / kWordBytes, out = egs * static_cast<double>(plan.out_pe_bytes) / kWordBytes;
+  part.count(LineWork::load) = in;
+  part.count(LineWork::store) = out;
+  part.count(LineWork::transpose) = in + out;
+  part.count(LineWork::shuffle) = 3 * (in + out);
+  if (staged.slab_bytes != 0) part.count(LineWork::stage) = in + out;
+  if (plan.reduces) part.count(combine) = in;
+  part.mram_read = in * kLine;
+  part.mram_written = out * kLine;
+  part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
+  part.host_written = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups;
+  if (plan.in.space == Space::host) part.count(LineWork::row_load) = out;
+  if (plan.out.space == Space::host) part.count(LineWork::row_store) = part.host_written / kLine;
+  part.rows = egs * kLanes * chunks * (blocks_of(plan.in_pe_bytes) + blocks_of(plan.out_pe_bytes));
+  part.units = std::ceil(egs / staged.cluster_egs) * chunks;
+  return part;
+}
+
+/// What goes through the SDK: as run_conventional does it.
+void add_conventional(const Plan &plan, bool is_slow, Work &work) {
+  const double pes = plan.cube.pes, in = pes * static_cast<double>(plan.in_pe_bytes), out = pes * static_cast<double>(plan.out_pe_bytes);
+  const double host_in = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
+  const double host_out = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups;
+  const bool is_direct = plan.in.space == Space::host || (plan.out.space == Space::host && !plan.reduces);
+  const double block = static_cast<double>(plan.block_bytes);
+  double result = host_out;  // of the host's work
+  if (!is_direct && plan.out.space == Space::mram) {
+    const bool is_per_pe = plan.in.per_member && !plan.reduces;
+    result = is_per_pe ? out : static_cast<double>(plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes) * plan.grouping.groups;
+    work.footprint += result;
+  }
+  if (plan.in.space == Space::mram) {
+    Part part{.kind = Part::Kind::from_pes};
+    part.mram_read = in;
+    part.host_written = in;
+    work.parts.push_back(part);
+    if (!is_direct) work.footprint += in;
+  }
+  if (!is_direct) {
+    Part part{.kind = Part::Kind::host};
+    part.host_read = in;
+    part.host_written = result;
+    part.combines = plan.reduces;
+    part.is_slow = is_slow;
+    part.pieces = plan.reduces ? pes * std::ceil(static_cast<double>(plan.in_pe_bytes) / kPieceBytes) : in / block;
+    part.units = plan.reduces ? part.pieces / plan.grouping.group_pes : pes;
+    work.parts.push_back(part);
+  }
+  if (plan.out.space == Space::mram) {
+    Part part{.kind = Part::Kind::to_pes};
+    part.mram_written = out;
+    part.host_read = is_direct ? host_in : result;
+    work.parts.push_back(part);
+  }
+}
+
+}  // namespace
+
+bool is_slow(int op, const ElementType &type, int isa) {
+  const bool is_float = type.kind == ElementType::Kind::floating;
+  if (op == PIDCOMM_PROD) return !is_float && (type.size_bytes == 1 || type.size_bytes == 8);
+  if (op != PIDCOMM_MIN && op != PIDCOMM_MAX) return false;
+  const bool is_wide = isa == PIDCOMM_ISA_AVX512BW || isa == PIDCOMM_ISA_AVX512VBMI;
+  return is_float || (type.size_bytes == 8 && !is_wide);
+}
+
+Work work_of(const Plan &plan, int isa) {
+  Work work;
+  if (plan.bytes == 0) return work;
+  const bool slow = plan.reduces && is_slow(plan.op, plan.type, isa);
+  const LineWork combine = slow ? LineWork::slow_combine : LineWork::combine;
+  work.pes = plan.cube.pes;
+  work.ranks = std::ceil(work.pes / kPesOfARank);
+  const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
+  work.footprint = in + work.pes * static_cast<double>(plan.out_pe_bytes) +
+                   static_cast<double>(plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
+  if (plan.path == Path::sdk) {
+    add_conventional(plan, slow, work);
+    return work;
+  }
+  work.flushed_lines = in / kLine;
+  if (plan.stages) work.footprint += in;
+  for (const Sweep &sweep : plan.sweeps) work.parts.push_back(part_of(plan, sweep, combine));
+  if (plan.staged) work.parts.push_back(part_of_staged(plan, combine));
+  for (const std::optional<Reorder> *reorder : {&plan.before, &plan.after})
+    if (*reorder) work.reorders.push_back(**reorder);
+  return work;
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,54 @@
+// What a plan makes a machine do, in counts that no machine has a part in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pidcomm/model.h"
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// Rows of PIDCOMM_LINE_COSTS.
+#define PIDCOMM_ROW(key, ...) key,
+enum class LineWork { PIDCOMM_LINE_COSTS(PIDCOMM_ROW) };
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(...) +1
+inline constexpr int kLineWorks = 0 PIDCOMM_LINE_COSTS(PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+
+/// A part of a call: its threads begin together and end together.
+struct Part {
+  /// pass: lines are loaded, worked on and stored. from_pes, to_pes: transfers of the SDK. host: `conventional` between them.
+  enum class Kind { pass, from_pes, host, to_pes };
+  Kind kind = Kind::pass;
+  double mram_read = 0, mram_written = 0;  // bytes of lines
+  double host_read = 0, host_written = 0;  // bytes of host memory
+  std::array<double, kLineWorks> lines{};  // how often what is done to a line
+  double streams = 0;                      // streams that are found in memory
+  double rows = 0;                         // rows of chunks
+  double pieces = 0;                       // copied or combined in host memory
+  bool combines = false, is_slow = false;  // host: the operator, and whether the vector unit lacks it
+  double units = 1;                        // that threads share
+
+  double &count(LineWork what) { return lines[static_cast<std::size_t>(what)]; }
+  double count(LineWork what) const { return lines[static_cast<std::size_t>(what)]; }
+};
+
+struct Work {
+  std::vector<Part> parts;
+  double pes = 0, ranks = 0;
+  double footprint = 0;      // bytes that the call touches
+  double flushed_lines = 0;  // before the first load, if the policy says so
+  std::vector<Reorder> reorders;
+};
+
+/// isa: code, for what it lacks.
+Work work_of(const Plan &plan, int isa);
+
+/// Whether an operator takes several instructions of an instruction set: products of 8 and 64 bits, extremes of floats, and of 64 bits on
+/// AVX2. (SSE2, which `scalar` is compiled for, is taken to be like AVX2.)
+bool is_slow(int op, const ElementType &type, int isa);
+
+}  // namespace pidcomm

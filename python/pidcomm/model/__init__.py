@@ -1,0 +1,27 @@
+"""Predictions of what collectives take on machines, from their plans."""
+
+from pidcomm.model.machines import (
+    CONSTANTS,
+    LINE_COSTS,
+    PHASES,
+    Constant,
+    ConstantRow,
+    Machine,
+    load_machine,
+    machine_names,
+)
+from pidcomm.model.prediction import Prediction, predict, use_machine
+
+__all__ = [
+    "CONSTANTS",
+    "LINE_COSTS",
+    "PHASES",
+    "Constant",
+    "ConstantRow",
+    "Machine",
+    "Prediction",
+    "load_machine",
+    "machine_names",
+    "predict",
+    "use_machine",
+]

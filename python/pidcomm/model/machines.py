@@ -1,0 +1,185 @@
+"""Machines as numbers: descriptions in TOML, every constant with its unit and its source."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pidcomm import _core
+from pidcomm.errors import ArgumentError
+from pidcomm.tables import ISAS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = Path(__file__).parent.parent / "machines"
+SUFFIX = ".toml"
+_TABLES = _core.model_tables()
+
+
+class ConstantRow(NamedTuple):
+    """A constant of every machine: its name, ``section.key``, its unit and its meaning."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+CONSTANTS = [ConstantRow(f"{section}.{key}", unit, meaning) for section, key, unit, meaning in _TABLES["constants"]]
+"""What every machine has, in the library's order."""
+LINE_COSTS = [ConstantRow(key, "ns per line", meaning) for key, meaning in _TABLES["line_costs"]]
+"""What every instruction set of a machine has, as ``isa.NAME.key``, in the library's order."""
+PHASES = {name: meaning for name, meaning in _TABLES["phases"]}
+"""Parts of a prediction by name, in the library's order, and what they mean."""
+_ISAS_BY_CODE = sorted(ISAS.values(), key=lambda isa: isa.code)
+
+
+class Constant(NamedTuple):
+    """A number of a machine. kind: published, measured, fitted or assumed, the first word of the source."""
+
+    value: float
+    unit: str
+    source: str
+
+    @property
+    def kind(self) -> str:
+        """Return where the number comes from, in a word."""
+        return self.source.partition(":")[0]
+
+
+KINDS = ("published", "measured", "fitted", "assumed")
+"""First words of sources."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine that can be predicted. constants: by ``section.key`` and ``isa.NAME.key``."""
+
+    name: str
+    title: str
+    constants: Mapping[str, Constant]
+
+    def __getitem__(self, name: str) -> float:
+        """Return the value of a constant."""
+        return self.constants[name].value
+
+    @property
+    def isas(self) -> list[str]:
+        """Return the instruction sets that the machine has."""
+        return [name for name in ISAS if f"isa.{name}.{LINE_COSTS[0].name}" in self.constants]
+
+    @property
+    def pes(self) -> int:
+        """Return how many PEs it has."""
+        return int(self["ranks.channels"] * self["ranks.per_channel"]) * _core.PES_PER_RANK
+
+    @cached_property
+    def numbers(self) -> list[float]:
+        """Return the constants as the library takes them."""
+        return [self.constants[name].value if name in self.constants else 0.0 for name in _names()]
+
+    def with_values(self, values: Mapping[str, float], source: str = "assumed: changed by the caller") -> Machine:
+        """Return the machine with some constants changed. Raises ArgumentError for unknown names."""
+        if unknown := values.keys() - self.constants.keys():
+            raise ArgumentError(f"machine {self.name} has no constant {min(unknown)}")
+        changed = {name: Constant(value, self.constants[name].unit, source) for name, value in values.items()}
+        return Machine(self.name, self.title, {**self.constants, **changed})
+
+    def to_toml(self) -> str:
+        """Return the description as text, as `load_machine` reads it."""
+        lines = [f'title = "{self.title}"']
+        section = None
+        for name, constant in self.constants.items():
+            before, _, key = name.rpartition(".")
+            if before != section:
+                lines += ["", f"[{before}]"]
+                section = before
+            lines.append(
+                f'{key} = {{ value = {constant.value:g}, unit = "{constant.unit}", source = "{constant.source}" }}'
+            )
+        return "\n".join(lines) + "\n"
+
+
+def _names() -> Iterator[str]:
+    """Yield the names of constants in the order of the library's doubles; "" where there is none."""
+    yield from (row.name for row in CONSTANTS)
+    yield from ("" for _ in LINE_COSTS)  # codes start at 1
+    for isa in _ISAS_BY_CODE:
+        yield from (f"isa.{isa.name}.{row.name}" for row in LINE_COSTS)
+
+
+def machine_names() -> list[str]:
+    """Return the names of the built-in machines."""
+    return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def load_machine(name: str) -> Machine:
+    """Return a built-in machine by name, or one from a file that ends in .toml.
+
+    Raises ArgumentError if there is none, or for a file that lacks a constant, has an unknown one, or one without unit
+    or source.
+    """
+    if name in machine_names():
+        return _read(FOLDER / f"{name}{SUFFIX}")
+    if not name.endswith(SUFFIX):
+        raise ArgumentError(f"machine {name!r} is unknown; use {', '.join(machine_names())} or a file ending in {SUFFIX}")
+    try:
+        return _parse(Path(name), Path(name).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"cannot read the machine {name}: {error}") from None
+
+
+@cache
+def _read(path: Path) -> Machine:
+    return _parse(path, path.read_text(encoding="utf-8"))
+
+
+def _parse(path: Path, text: str) -> Machine:
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ArgumentError(f"{path} is no TOML: {error}") from None
+    title = tree.pop("title", None)
+    if not isinstance(title, str):
+        raise ArgumentError(f"{path}: title is missing; it says in a line which machine this is")
+    units = {row.name: row.unit for row in CONSTANTS}
+    for isa in tree.get("isa", {}):
+        if isa not in ISAS:
+            raise ArgumentError(f"{path}: [isa.{isa}] is no instruction set; use {', '.join(ISAS)}")
+        units |= {f"isa.{isa}.{row.name}": row.unit for row in LINE_COSTS}
+    constants = dict(_constants(path, "", tree, units))
+    if missing := units.keys() - constants.keys():
+        raise ArgumentError(f"{path}: constant {min(missing)} is missing")
+    if not tree.get("isa"):
+        raise ArgumentError(f"{path}: no instruction set; there must be a section [isa.NAME]")
+    machine = Machine(path.stem, title, {name: constants[name] for name in units})
+    _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)  # checks the numbers
+    return machine
+
+
+def _constants(
+    path: Path, prefix: str, tree: Mapping[str, Any], units: Mapping[str, str]
+) -> Iterator[tuple[str, Constant]]:
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if not isinstance(value, dict):
+            raise ArgumentError(f"{path}: {name} must be {{ value = ..., unit = ..., source = ... }}")
+        if "value" not in value:
+            yield from _constants(path, f"{name}.", value, units)
+            continue
+        if name not in units:
+            raise ArgumentError(f"{path}: no constant is called {name}")
+        number, unit, source = (value.get(field) for field in Constant._fields)
+        if not isinstance(number, (int, float)) or isinstance(number, bool):
+            raise ArgumentError(f"{path}: {name} = {number!r} is no number")
+        if unit != units[name]:
+            raise ArgumentError(f"{path}: {name} has unit {unit!r}; it is in {units[name]!r}")
+        if not isinstance(source, str) or source.partition(":")[0] not in KINDS:
+            raise ArgumentError(f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon")
+        yield name, Constant(float(number), unit, source)

@@ -1,0 +1,96 @@
+"""Predictions: what a collective would take on a machine. Modelled, never measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm import _core
+from pidcomm.arguments import as_shape, option_codes, row_of
+from pidcomm.model.machines import PHASES, Machine, load_machine
+from pidcomm.plan import make_request
+from pidcomm.tables import COLLECTIVES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+
+DEFAULT_MACHINE = "emulated-host"
+SOURCE = "modelled"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a collective would take on a machine, and how it would be carried out. All times are modelled.
+
+    phases: seconds by name of ``pidcomm.model.PHASES``; they add up to seconds. pe_seconds of them are not the host's.
+    """
+
+    machine: str
+    technique: str
+    isa: str
+    threads: int
+    coherence: str
+    seconds: float
+    phases: dict[str, float]
+    source: str = SOURCE
+
+    @property
+    def pe_seconds(self) -> float:
+        """Return what PEs take: reordering, starting them, loading programs."""
+        return sum(self.phases[name] for name in PE_PHASES)
+
+    @property
+    def host_seconds(self) -> float:
+        """Return what the host takes, as ``Trace.host_seconds`` counts it."""
+        return self.seconds - self.pe_seconds
+
+
+PE_PHASES = ("pe", "launch", "load")
+
+
+def predict(
+    collective: str,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    src: int = 0,
+    dst: int | None = None,
+    dtype: DTypeLike = np.int32,
+    op: str | None = "sum",
+    machine: str | Machine = DEFAULT_MACHINE,
+    **options: Unpack[Options],
+) -> Prediction:
+    """Return what a collective would take on a machine.
+
+    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options are as in the methods
+    of `Hypercube`; dst defaults to right behind the source. machine: a name of `machine_names`, the path of a TOML file,
+    or a Machine; options default to what it has. It may have fewer PEs than the shape: its channels then hold more ranks.
+
+    Raises ArgumentError as the collective would, and for unknown machines.
+    """
+    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    request = make_request(
+        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, src + bytes if dst is None else dst, dtype, op
+    )
+    technique, isa, threads, coherence, seconds, phases = _core.predict(
+        as_shape(shape), request, option_codes(options), on.numbers
+    )
+    return Prediction(on.name, technique, isa, threads, coherence, seconds, dict(zip(PHASES, phases, strict=True)))
+
+
+def use_machine(machine: str | Machine | None) -> None:
+    """Let ``technique="auto"`` choose as this machine would have it, in this process; None: as at the start.
+
+    machine: as for `predict`. Raises ArgumentError for unknown machines.
+    """
+    if machine is None:
+        _core.use_machine(None)
+    else:
+        _core.use_machine((machine if isinstance(machine, Machine) else load_machine(machine)).numbers)
