@@ -12,7 +12,7 @@ namespace pidcomm {
 
 namespace {
 
-constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kMib = 1 << 20;
+constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kKib = 1024;
 constexpr int kMaxThreads = 1024;
 
 /// Costs in ns of an instruction set, by LineWork.
@@ -47,8 +47,6 @@ class Pricing {
                                ? std::min(work.ranks, machine.ranks_per_channel)
                                : std::ceil(work.ranks / channels);
     channels_ = std::max(1.0, work.ranks / std::max(1.0, fullest));
-    const double octaves = machine.cache_mib > 0 ? std::log2((work.footprint + 1) / (machine.cache_mib * kMib)) : 1e3;
-    far_ = 1 / (1 + std::exp(-octaves));
   }
 
   pidcomm_prediction run() {
@@ -67,7 +65,7 @@ class Pricing {
     for (const Reorder &reorder : work_.reorders) {
       seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
       seconds.launch += machine_.pe_launch_us * kMicro;
-      seconds.call += 2 * (machine_.sdk_call_us + work_.pes * machine_.pe_job_us) * kMicro;
+      seconds.call += 2 * (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
     }
     if (!work_.reorders.empty()) seconds.load = 2 * machine_.pe_load_us * kMicro;
 #define PIDCOMM_ROW(name, ...) prediction.seconds_total += seconds.name;
@@ -86,18 +84,11 @@ class Pricing {
     return rounds > 0 ? std::max(1.0, units / rounds) : 1;
   }
 
-  /// Seconds of so many bytes at a rate that depends on the footprint.
-  double moving(double bytes, double gb_s, double near_gb_s) const {
-    return bytes / kGb * (far_ / gb_s + (1 - far_) / near_gb_s);
-  }
   double bus_seconds(const Part &part) const {
-    return (moving(part.mram_read, machine_.bus_read_gb_s, machine_.bus_near_read_gb_s) +
-            moving(part.mram_written, machine_.bus_write_gb_s, machine_.bus_near_write_gb_s)) /
-           channels_;
+    return (part.mram_read / machine_.bus_read_gb_s + part.mram_written / machine_.bus_write_gb_s) / kGb / channels_;
   }
   double memory_seconds(const Part &part) const {
-    return moving(part.host_read, machine_.memory_read_gb_s, machine_.memory_near_read_gb_s) +
-           moving(part.host_written, machine_.memory_write_gb_s, machine_.memory_near_write_gb_s);
+    return (part.host_read / machine_.memory_read_gb_s + part.host_written / machine_.memory_write_gb_s) / kGb;
   }
   double starting(double threads) const { return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro; }
 
@@ -116,7 +107,8 @@ class Pricing {
     seconds.transpose += of(LineWork::transpose);
     seconds.shuffle += of(LineWork::shuffle) + of(LineWork::stage);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
-    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + rest * others;
+    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) +
+                     of(LineWork::lone) + of(LineWork::keep) + rest * others;
     if (all == 0) seconds.lines += total - first;
   }
 
@@ -143,10 +135,8 @@ class Pricing {
   void add_transfer(const Part &part, bool flushes, Seconds &seconds) const {
     const bool is_from = part.kind == Part::Kind::from_pes;
     const double bytes = is_from ? part.mram_read : part.mram_written;
-    const double threads = threads_for(work_.pes);
-    const double shared = (is_from ? moving(bytes, machine_.sdk_from_gb_s, machine_.sdk_near_from_gb_s)
-                                   : moving(bytes, machine_.sdk_to_gb_s, machine_.sdk_near_to_gb_s)) /
-                          channels_;
+    const double threads = bytes < machine_.sdk_serial_kib * kKib ? 1 : threads_for(work_.pes);
+    const double shared = bytes / kGb / channels_ / (is_from ? machine_.sdk_from_gb_s : machine_.sdk_to_gb_s);
     const double alone = bytes / kGb / (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
@@ -187,7 +177,7 @@ class Pricing {
   const Options &options_;
   const Work &work_;
   const std::array<double, kLineWorks> isa_;
-  double channels_, far_;
+  double channels_;
 };
 
 }  // namespace

@@ -103,9 +103,19 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   part.host_written = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups;
   if (plan.in.space == Space::host) part.count(LineWork::row_load) = out;
   if (plan.out.space == Space::host) part.count(LineWork::row_store) = part.host_written / kLine;
-  part.rows = egs * kLanes * chunks * (blocks_of(plan.in_pe_bytes) + blocks_of(plan.out_pe_bytes));
+  const double in_rows = egs * kLanes * chunks * blocks_of(plan.in_pe_bytes), out_rows = egs * kLanes * chunks * blocks_of(plan.out_pe_bytes);
+  part.streams = in_rows + out_rows;
+  if (plan.reduces) part.rows = in_rows;
+  if (plan.cube.pes % kLanes != 0) part.count(LineWork::keep) = out / egs;
   part.units = std::ceil(egs / staged.cluster_egs) * chunks;
   return part;
+}
+
+/// The share of entangled groups whose neighbour, four banks on or back in their rank, is not among them.
+double lone_share(uint32_t pes) {
+  const uint32_t egs = (pes + kLanes - 1) / kLanes, last = egs % (2 * kPairEgs);  // of the last rank
+  const uint32_t lone = last <= kPairEgs ? last : 2 * kPairEgs - last;
+  return static_cast<double>(lone) / egs;
 }
 
 /// What goes through the SDK: as run_conventional does it.
@@ -119,14 +129,12 @@ void add_conventional(const Plan &plan, bool is_slow, Work &work) {
   if (!is_direct && plan.out.space == Space::mram) {
     const bool is_per_pe = plan.in.per_member && !plan.reduces;
     result = is_per_pe ? out : static_cast<double>(plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes) * plan.grouping.groups;
-    work.footprint += result;
   }
   if (plan.in.space == Space::mram) {
     Part part{.kind = Part::Kind::from_pes};
     part.mram_read = in;
     part.host_written = in;
     work.parts.push_back(part);
-    if (!is_direct) work.footprint += in;
   }
   if (!is_direct) {
     Part part{.kind = Part::Kind::host};
@@ -164,16 +172,15 @@ Work work_of(const Plan &plan, int isa) {
   work.pes = plan.cube.pes;
   work.ranks = std::ceil(work.pes / kPesOfARank);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
-  work.footprint = in + work.pes * static_cast<double>(plan.out_pe_bytes) +
-                   static_cast<double>(plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
   if (plan.path == Path::sdk) {
     add_conventional(plan, slow, work);
     return work;
   }
   work.flushed_lines = in / kLine;
-  if (plan.stages) work.footprint += in;
   for (const Sweep &sweep : plan.sweeps) work.parts.push_back(part_of(plan, sweep, combine));
   if (plan.staged) work.parts.push_back(part_of_staged(plan, combine));
+  const double lone = lone_share(plan.cube.pes);
+  for (Part &part : work.parts) part.count(LineWork::lone) = lone * (part.count(LineWork::load) + part.count(LineWork::store));
   for (const std::optional<Reorder> *reorder : {&plan.before, &plan.after})
     if (*reorder) work.reorders.push_back(**reorder);
   return work;

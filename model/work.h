@@ -39,7 +39,6 @@ struct Part {
 struct Work {
   std::vector<Part> parts;
   double pes = 0, ranks = 0;
-  double footprint = 0;      // bytes that the call touches
   double flushed_lines = 0;  // before the first load, if the policy says so
   std::vector<Reorder> reorders;
 };

@@ -12,23 +12,17 @@
 extern "C" {
 #endif
 
-/* X(section, key, unit, meaning). Rates marked near hold for a call whose bytes all stay in the host's caches; between near and far a
- * call's footprint decides, with cache.mib in the middle. cache.mib = 0: there is no near. */
+/* X(section, key, unit, meaning) */
 #define PIDCOMM_MACHINE_CONSTANTS(X)                                                                                       \
   X(host, threads, "threads", "host threads of a call that does not say, and the most that make it faster")                \
   X(host, emulated, "1 or 0", "MRAM is ordinary memory of the host: shares its rates, is coherent, and has no mux")        \
   X(host, overlap, "1 or more", "how memory and instructions overlap: 1 not at all, large completely")                     \
   X(ranks, channels, "channels", "memory channels with DIMMs that have PEs")                                               \
   X(ranks, per_channel, "ranks", "ranks of 64 PEs on one of them")                                                         \
-  X(cache, mib, "MiB", "footprint of a call at which it is half out of the caches")                                        \
   X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                                           \
   X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                                          \
-  X(bus, near_read_gb_s, "GB/s per channel", "the same, near")                                                             \
-  X(bus, near_write_gb_s, "GB/s per channel", "the same, near")                                                            \
   X(memory, read_gb_s, "GB/s", "reading host memory")                                                                      \
   X(memory, write_gb_s, "GB/s", "writing host memory")                                                                     \
-  X(memory, near_read_gb_s, "GB/s", "the same, near")                                                                      \
-  X(memory, near_write_gb_s, "GB/s", "the same, near")                                                                     \
   X(memory, thread_gb_s, "GB/s", "the most that one thread reads and writes, lines of MRAM and host memory together")      \
   X(call, us, "us", "a call, whatever it does")                                                                            \
   X(call, rank_us, "us per rank", "taking and giving back a rank's MRAM")                                                  \
@@ -37,16 +31,15 @@ extern "C" {
   X(call, part_us, "us", "a part of a call: one sweep over memory, or one phase")                                          \
   X(call, flush_ns, "ns per line", "flushing a line from the caches before it is loaded")                                  \
   X(call, stream_ns, "ns", "finding one stream of an item in memory, for one chunk of its words")                          \
-  X(call, row_ns, "ns", "general path: one row of a chunk of words")                                                       \
+  X(call, row_ns, "ns", "general path: combining one row of a chunk of words")                                             \
   X(sdk, call_us, "us", "a parallel transfer of the SDK")                                                                  \
   X(sdk, pe_us, "us per PE", "preparing it")                                                                               \
   X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                              \
   X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                                  \
-  X(sdk, near_from_gb_s, "GB/s per channel", "the same, near")                                                             \
-  X(sdk, near_to_gb_s, "GB/s per channel", "the same, near")                                                               \
   X(sdk, thread_from_gb_s, "GB/s", "the most that one thread transfers from PEs")                                          \
   X(sdk, thread_to_gb_s, "GB/s", "the most that one thread transfers to PEs")                                              \
   X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, if the policy says so")                         \
+  X(sdk, serial_kib, "KiB", "transfers of fewer bytes, of all PEs, use one thread")                                        \
   X(work, piece_ns, "ns", "conventional: one piece that is copied or combined in host memory")                             \
   X(work, copy_gb_s, "GB/s", "conventional: the most that one thread rearranges in host memory")                           \
   X(work, combine_gb_s, "GB/s", "conventional: the most input that one thread combines in host memory")                    \
@@ -56,7 +49,8 @@ extern "C" {
   X(pe, dma_cycles_per_byte, "cycles per byte", "the same, for its bytes")                                                 \
   X(pe, word_cycles, "cycles per word", "permuting an 8-byte word in WRAM, full pipeline")                                 \
   X(pe, run_cycles, "cycles", "a run of the reorder program, whatever it does")                                            \
-  X(pe, job_us, "us per PE", "telling the PEs what to do, and asking how long it took")                                    \
+  X(pe, jobs_us, "us", "telling all PEs what to reorder, or asking how long it took")                                      \
+  X(pe, job_us, "us per PE", "the same, for each of them")                                                                 \
   X(pe, launch_us, "us", "starting all PEs of a set and noticing their end")                                               \
   X(pe, load_us, "us", "loading a program into all PEs of a set")                                                         \
   X(network, gb_s, "GB/s", "between hosts: what one host sends while it receives as much")                                \
@@ -72,7 +66,9 @@ extern "C" {
   X(shuffle, "one step that moves lanes")                                          \
   X(combine, "an operator of the vector unit, of two lines")                       \
   X(slow_combine, "an operator that takes several instructions: docs/model.md")    \
-  X(stage, "general path: a line to rows or back")
+  X(stage, "general path: a line to rows or back")                                 \
+  X(lone, "a line whose neighbour, of bank d + 4 or d - 4, the call does not use") \
+  X(keep, "a line of which some lanes are to stay as they are")
 
 /* X(name, meaning): parts of a prediction, which add up to its total. What overlaps is counted once, for memory first. */
 #define PIDCOMM_MODEL_PHASES(X)                                                  \
