@@ -84,6 +84,11 @@ class Machine:
         """Return the constants as the library takes them."""
         return [self.constants[name].value if name in self.constants else 0.0 for name in _names()]
 
+    @property
+    def places(self) -> dict[str, int]:
+        """Return where each constant is in `numbers`."""
+        return {name: place for place, name in enumerate(_names()) if name in self.constants}
+
     def with_values(self, values: Mapping[str, float], source: str = "assumed: changed by the caller") -> Machine:
         """Return the machine with some constants changed. Raises ArgumentError for unknown names."""
         if unknown := values.keys() - self.constants.keys():
