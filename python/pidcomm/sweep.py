@@ -38,6 +38,11 @@ def parse_sweeps(texts: Iterable[str]) -> dict[str, list[int]]:
 def _powers_of_two(text: str, first: int, last: int) -> list[int]:
     if not _is_power_of_two(first) or not _is_power_of_two(last) or first > last:
         raise ArgumentError(f"sweep {text!r} does not run from a power of two up to another; {SWEEP_RULE}")
+    return powers_of_two(first, last)
+
+
+def powers_of_two(first: int, last: int) -> list[int]:
+    """Return the powers of two from one to another."""
     return [1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length())]
 
 

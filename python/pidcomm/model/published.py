@@ -1,0 +1,74 @@
+"""What the PID-Comm paper states of its experiments, number by number. Published, not measured by us."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SOURCE = "published"
+PAPER = "PID-Comm (ISCA 2024)"
+
+
+class Published(NamedTuple):
+    """A number of the paper. key: as in `pidcomm.model.experiments`; source: where the paper states it."""
+
+    key: str
+    figure: str
+    what: str
+    value: float
+    unit: str
+    source: str
+
+
+def _points(figure: str, section: str, *points: tuple[str, str, float, str]) -> list[Published]:
+    """Return the points of a figure, each given as (name, what, value, unit)."""
+    source = f"{PAPER}, section {section}, figure {figure.removeprefix('fig')}"
+    return [Published(f"{figure}.{name}", figure, what, value, unit, source) for name, what, value, unit in points]
+
+
+_POINTS = [
+    *_points(
+        "fig14",
+        "VIII-B",
+        ("alltoall", "alltoall: speed-up over conventional", 5.19, "x"),
+        ("reduce_scatter", "reduce_scatter: speed-up over conventional", 4.46, "x"),
+        ("allreduce", "allreduce: speed-up over conventional", 4.23, "x"),
+        ("broadcast", "broadcast: speed-up over conventional", 1.0, "x"),
+        ("geomean", "all eight collectives: speed-up over conventional", 2.83, "x"),
+    ),
+    *_points(
+        "fig16",
+        "VIII-D",
+        ("pr", "pr over conventional", 1.48, "x"),
+        ("im", "pr+im over pr", 2.03, "x"),
+        ("cm", "pr+im+cm over pr+im (alltoall, allgather)", 1.42, "x"),
+    ),
+    *_points(
+        "fig17",
+        "VIII-D",
+        ("im", "no host memory access: pr+im over pr", 2.9, "x"),
+        ("reorder", "PE reorder, its launches and loads, of a call", 4.5, "%"),
+    ),
+    *_points("fig18", "VIII-E", ("largest", "largest size: speed-up over conventional", 2.89, "x")),
+    *_points(
+        "fig19",
+        "VIII-E",
+        ("64", "64 PEs: speed-up over conventional", 2.36, "x"),
+        ("1024", "1024 PEs: speed-up over conventional", 4.20, "x"),
+    ),
+    *_points(
+        "fig20",
+        "VIII-E",
+        ("alltoall", "alltoall: best throughput", 20.6, "GB/s"),
+        ("allreduce", "allreduce: best throughput", 12.2, "GB/s"),
+        ("reduce_scatter", "reduce_scatter: best throughput", 17.8, "GB/s"),
+        ("allgather", "allgather: best throughput", 36.1, "GB/s"),
+    ),
+    *_points(
+        "fig23a",
+        "VIII-H",
+        ("ring", "ring: time over that of pr+im+cm", 2.05, "x"),
+        ("tree", "tree: time over that of pr+im+cm", 7.89, "x"),
+    ),
+]
+PUBLISHED = {point.key: point for point in _POINTS}
+"""The points by key. Speed-ups over several problems are geometric means; the paper's PID-Comm is our pr+im+cm."""
