@@ -7,6 +7,7 @@
 #include <string>
 
 #include "error.h"
+#include "pe/reorder.h"
 
 namespace pidcomm {
 
@@ -158,18 +159,20 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  /// Cycles of a PE. The engine that moves data between MRAM and WRAM does one transfer after another while tasklets permute what others
-  /// have read; the program permutes in WRAM if a part fits into one transfer, else by where it reads and writes (pe/reorder.c).
+  /// Cycles of a PE. The engine that moves data between MRAM and WRAM does one transfer after another, while tasklets permute in WRAM what
+  /// others have read, if a part fits into one transfer; larger ones are permuted by where they are read and written (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
-    constexpr double kTransferBytes = 2048;
+    constexpr double kTransferBytes = 2048, kTasklets = PIDCOMM_REORDER_TASKLETS;
+    constexpr double kIssueCycles = 11;  // between two instructions of a tasklet
     const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k), bytes = static_cast<double>(reorder.bytes());
     const bool is_small = part_bytes <= kTransferBytes;
-    const double room = is_small ? std::floor(kTransferBytes / part_bytes) * part_bytes
-                                 : std::min(kTransferBytes, 2 * kTransferBytes / static_cast<double>(1u << reorder.k));
-    const double piece = is_small ? room : std::min(room, static_cast<double>(reorder.block_bytes));
-    const double transfers = 2 * std::ceil(bytes / piece);
-    const double engine = transfers * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
-    const double pipeline = is_small ? bytes / kWordBytes * machine_.pe_word_cycles : 0;
+    const double piece = is_small ? std::floor(kTransferBytes / part_bytes) * part_bytes
+                                  : std::min({kTransferBytes, 2 * kTransferBytes / static_cast<double>(1u << reorder.k),
+                                              static_cast<double>(reorder.block_bytes)});
+    const double pieces = std::ceil(bytes / piece);
+    const double engine = 2 * pieces * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
+    const double tasklets = std::min(kTasklets, pieces), words = std::min(bytes, std::ceil(pieces / tasklets) * piece) / kWordBytes;
+    const double pipeline = is_small ? words * machine_.pe_word_instructions * std::max(kIssueCycles, tasklets) : 0;
     return machine_.pe_run_cycles + std::max(engine, pipeline);
   }
 

@@ -47,7 +47,7 @@ extern "C" {
   X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                              \
   X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM, with others on their way")                              \
   X(pe, dma_cycles_per_byte, "cycles per byte", "the same, for its bytes")                                                 \
-  X(pe, word_cycles, "cycles per word", "permuting an 8-byte word in WRAM, full pipeline")                                 \
+  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                                    \
   X(pe, run_cycles, "cycles", "a run of the reorder program, whatever it does")                                            \
   X(pe, jobs_us, "us", "telling all PEs what to reorder, or asking how long it took")                                      \
   X(pe, job_us, "us per PE", "the same, for each of them")                                                                 \

@@ -12,8 +12,10 @@ from pidcomm import _core
 from pidcomm.arguments import as_bytes
 from pidcomm.hypercube import Hypercube
 from pidcomm.machine import allocate, machine
+from pidcomm.model.experiments import modelled_points
 from pidcomm.model.machines import Constant, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE
+from pidcomm.model.published import PUBLISHED
 from pidcomm.model.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
 from pidcomm.tables import STREAMS
 
@@ -31,7 +33,7 @@ _KEPT = (
     "pe.clock_mhz",
     "pe.dma_cycles",
     "pe.dma_cycles_per_byte",
-    "pe.word_cycles",
+    "pe.word_instructions",
     "pe.run_cycles",
     "pe.launch_us",
     "pe.load_us",
@@ -135,3 +137,23 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
     found = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)
     values = {name: float(f"{value:.3g}") for name, value in zip(names, np.exp(found.x), strict=True)}
     return start.with_values(values, source)
+
+
+def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
+    """Return a machine whose constants `names` are fitted to published points; their source names the points.
+
+    keys: of ``pidcomm.model.published.PUBLISHED``, as many as names or more.
+    """
+    targets = np.log([PUBLISHED[key].value for key in keys])
+
+    first = np.array([start[name] for name in names])
+
+    def changed(logs: NDArray[np.float64]) -> Machine:  # they start at 1, so that a step relative to them is one
+        values = {name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)}
+        return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
+
+    def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        points = modelled_points(changed(logs))
+        return np.log([points[key] for key in keys]) - targets
+
+    return changed(least_squares(residuals, np.ones(len(names)), diff_step=1e-3).x)

@@ -1,0 +1,174 @@
+"""The commands calibrate and validate."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from pidcomm.cli.app import command, json_option, working
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.model.machines import SUFFIX, load_machine
+from pidcomm.model.prediction import DEFAULT_MACHINE
+from pidcomm.model.published import SOURCE as PUBLISHED
+from pidcomm.model.samples import MAX_TOTAL
+from pidcomm.results import Results
+from pidcomm.sizes import format_shape, parse_positive_size
+
+TotalOption = Annotated[
+    str, typer.Option("--max-total", help="The most bytes that a collective has at the PEs, all of them together.")
+]
+
+
+@command("pidcomm calibrate mine.toml", "pidcomm calibrate mine.toml --samples 800 --json -")
+def calibrate(
+    file: Annotated[Path, typer.Argument(help=f"File to write, ending in {SUFFIX}.")],
+    title: Annotated[str, typer.Option("--title", help="A line that says which machine this is.")] = "this machine",
+    samples: Annotated[int, typer.Option("--samples", min=50, help="Random collectives to time.")] = 400,
+    seed: Annotated[int, typer.Option("--seed", help="Which ones.")] = 1,
+    max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
+    json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
+) -> None:
+    """Measure this machine and write its description, for --machine of the other commands.
+
+    Rates of memory are measured by themselves; the other constants are fitted to random collectives. The machine must
+    be idle. How well it fits: pidcomm validate --machine FILE.
+    """
+    from pidcomm.model import calibrate as calibration
+
+    if file.suffix != SUFFIX:
+        raise ArgumentError(f"the file {file} must end in {SUFFIX}")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise Error(f"cannot write {file}")
+    with Results(json_target) as results, working("timing collectives", samples) as work:
+        machine, timed = calibration.calibrate(
+            file.stem,
+            title,
+            samples=samples,
+            seed=seed,
+            max_total=parse_positive_size(max_total),
+            on_step=work.step,
+        )
+        file.write_text(machine.to_toml(), encoding="utf-8")
+        results.json_lines({**_described(it.sample), "measured_us": 1e6 * it.seconds} for it in timed)
+        results.text(f"{file}: {machine.title}; fitted to {len(timed)} collectives")
+
+
+@command(
+    "pidcomm validate --samples 20 --max-total 4MiB",
+    "pidcomm validate --machine mine.toml --json errors.jsonl",
+    "pidcomm validate --published",
+)
+def validate(
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            help=f"A built-in machine or a TOML file; default: {DEFAULT_MACHINE}, with --published isca24.",
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Random collectives to time.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Which ones; calibrate uses 1.")] = 2,
+    max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
+    published: Annotated[
+        bool, typer.Option("--published", help="Compare with the paper's numbers instead; measures nothing.")
+    ] = False,
+    json_target: Annotated[str | None, json_option("a JSON line per comparison")] = None,
+) -> None:
+    """Compare predictions with what is measured here, or with what was published.
+
+    Errors are those of the modelled times, in percent of the measured or published ones.
+    """
+    from pidcomm.model import validate as validation
+
+    with Results(json_target) as results:
+        if published:
+            checks = validation.check_published(machine or validation.PAPER_MACHINE)
+            results.json_lines(
+                {
+                    **it.published._asdict(),
+                    PUBLISHED: it.published.value,
+                    "modelled": it.modelled,
+                    "error_pct": it.error_pct,
+                    "use": _use(it.is_fitted),
+                }
+                for it in checks
+            )
+            results.text(*_published_tables(checks))
+            return
+        on = load_machine(machine or DEFAULT_MACHINE)
+        with working("timing collectives", samples) as work:
+            compared = validation.compare(
+                on, samples=samples, seed=seed, max_total=parse_positive_size(max_total), on_step=work.step
+            )
+        results.json_lines(
+            {
+                **_described(it.sample),
+                "machine": on.name,
+                "measured_us": it.measured_us,
+                "modelled_us": it.modelled_us,
+                "error_pct": it.error_pct,
+            }
+            for it in compared
+        )
+        results.text(_error_table(on.name, list(validation.distributions(compared))))
+        results.text("largest errors:")
+        for it in sorted(compared, key=lambda it: -abs(it.error_pct))[:5]:
+            results.text(f"  {it.error_pct:+.0f}%: measured {it.measured_us:.0f} us: {it.sample}")
+
+
+def _described(sample: Any) -> dict[str, Any]:
+    it = sample.problem
+    return {
+        "collective": it.collective,
+        "shape": format_shape(it.shape),
+        "mask": it.mask,
+        "bytes_per_pe": it.bytes,
+        "dtype": it.dtype,
+        "op": it.op if it.row.takes_op else None,
+        **sample.options,
+        "path": sample.path,
+    }
+
+
+def _use(is_fitted: bool) -> str:
+    return "fitted" if is_fitted else "held out"
+
+
+def _error_table(name: str, distributions: list[Any]) -> Table:
+    table = Table(title=f"error of modelled times ({name}) in % of times measured here", title_justify="left")
+    table.add_column("of")
+    table.add_column("plans", justify="right")
+    table.add_column("median |error|", justify="right")
+    for percentile in distributions[0].percentiles:
+        table.add_column(f"{percentile}th pct", justify="right")
+    for it in distributions:
+        row = asdict(it)
+        table.add_row(
+            it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in row["percentiles"].values())
+        )
+    return table
+
+
+def _published_tables(checks: list[Any]) -> list[Table]:
+    tables = []
+    for is_fitted in (True, False):
+        table = Table(title=f"{_use(is_fitted)}: published and modelled", title_justify="left")
+        for column in ("point", "what", "published", "modelled", "error"):
+            table.add_column(column, justify="left" if column in ("point", "what") else "right")
+        for it in checks:
+            if it.is_fitted == is_fitted:
+                point = it.published
+                table.add_row(
+                    point.key,
+                    point.what,
+                    f"{point.value:.2f} {point.unit}",
+                    f"{it.modelled:.2f} {point.unit}",
+                    f"{it.error_pct:+.0f}%",
+                )
+        tables.append(table)
+    return tables
