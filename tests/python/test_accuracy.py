@@ -1,0 +1,155 @@
+"""Samples, calibration and validation: what they draw, what they fit, what they report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import PIDCOMM
+
+from pidcomm.errors import ArgumentError
+from pidcomm.model import Machine, load_machine
+from pidcomm.model.calibrate import fit, fit_to_points
+from pidcomm.model.experiments import modelled_points
+from pidcomm.model.published import PUBLISHED
+from pidcomm.model.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
+from pidcomm.model.validate import Compared, Errors, check_published, distributions
+from pidcomm.plan import plan
+from pidcomm.tables import COLLECTIVES
+
+SMALL = 1 << 20
+
+
+def run_cli(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return load_machine("emulated-host")
+
+
+def test_samples_depend_on_the_seed_only() -> None:
+    assert draw(7, 20, threads=2) == draw(7, 20, threads=2)
+    assert draw(7, 20, threads=2) != draw(8, 20, threads=2)
+
+
+def test_samples_are_of_every_kind_and_within_their_limits() -> None:
+    samples = draw(3, 400, threads=3, max_pes=256, max_total=SMALL)
+    assert {sample.problem.collective for sample in samples} == set(COLLECTIVES)
+    assert {sample.path for sample in samples} >= {"tile", "general", "paper", "sdk"}
+    assert {sample.options["threads"] for sample in samples} == {1, 2, 3}
+    assert {sample.options["coherence"] for sample in samples} == {"none", "hardware"}
+    for sample in samples:
+        it = sample.problem
+        assert it.pes <= 256
+        assert it.bytes * it.pes <= 2 * SMALL
+        assert it.bytes <= DST
+        options = {**sample.options, "scratch": SCRATCH}
+        made = plan(it.collective, it.shape, it.mask, bytes=it.bytes, dst=DST, dtype=it.dtype, op=it.op, **options)
+        assert made["path"] == sample.path
+        assert sample.path != "sdk" or sample.options["technique"] == "conventional"
+
+
+def test_a_sample_is_timed() -> None:
+    samples = draw(5, 3, threads=2, max_pes=64, max_total=1 << 17)
+    with Timer(samples) as timer:
+        timed = [timer.time(sample) for sample in samples]
+    assert all(0 < it.seconds < 1 for it in timed)
+    assert [it.sample for it in timed] == samples
+
+
+def test_fitting_finds_a_machine_again(machine: Machine) -> None:
+    """Times that a machine predicts lead back to it, from another one."""
+    samples = draw(11, 120, threads=2)
+    truth = machine.with_values({name: machine[name] * 1.6 for name in machine.constants if name.startswith("isa.")})
+    timed = [Timed(sample, host_seconds(sample.arguments(), truth.numbers)) for sample in samples]
+    kept = [name for name in machine.constants if not name.startswith("isa.")]
+    found = fit(machine, timed, kept, "fitted: in a test")
+
+    def errors(on: Machine) -> np.ndarray:
+        modelled = [host_seconds(it.sample.arguments(), on.numbers) for it in timed]
+        return np.abs(np.array(modelled) / [it.seconds for it in timed] - 1)
+
+    assert np.median(errors(machine)) > 0.1
+    assert np.percentile(errors(found), 95) < 0.05
+    assert all(found[name] == machine[name] for name in kept)
+    assert found.constants["isa.avx2.store_ns"].source == "fitted: in a test"
+
+
+def test_fitting_to_points_meets_them_and_names_them() -> None:
+    paper = load_machine("isca24")
+    start = paper.with_values({"bus.read_gb_s": 2 * paper["bus.read_gb_s"]})
+    keys = ["fig20.alltoall"]
+    found = fit_to_points(start, ["bus.read_gb_s"], keys)
+    assert modelled_points(found)["fig20.alltoall"] == pytest.approx(PUBLISHED["fig20.alltoall"].value, rel=0.01)
+    assert "fig20.alltoall" in found.constants["bus.read_gb_s"].source
+
+
+def test_the_papers_machine_meets_the_points_that_it_was_fitted_to() -> None:
+    """What was fitted and what was held out is told apart, and by what the description itself says."""
+    checks = {it.published.key: it for it in check_published()}
+    assert set(checks) == set(PUBLISHED)
+    fitted = {key for key, it in checks.items() if it.is_fitted}
+    constants = [it for it in load_machine("isca24").constants.values() if "fig" in it.source and it.kind == "fitted"]
+    assert 0 < len(fitted) <= len(constants) < len(checks) / 2
+    assert all(abs(checks[key].error_pct) < 1 for key in fitted)
+    assert any(abs(it.error_pct) > 1 for it in checks.values())
+
+
+def test_an_error_is_that_of_the_prediction() -> None:
+    sample = draw(1, 1, threads=1)[0]
+    compared = [Compared(sample, 100.0, modelled) for modelled in (50.0, 90.0, 100.0, 130.0, 300.0)]
+    assert [it.error_pct for it in compared] == pytest.approx([-50, -10, 0, 30, 200])
+    errors = Errors.of("all", compared)
+    assert (errors.count, errors.median_abs, errors.percentiles[50]) == (5, pytest.approx(30), pytest.approx(0))
+    assert [it.name for it in distributions(compared)] == [
+        "all",
+        sample.options["technique"],
+        sample.problem.collective,
+    ]
+
+
+def test_calibrate_writes_a_machine_that_validate_takes(tmp_path: Path) -> None:
+    file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
+    run_cli("calibrate", str(file), "--samples", "50", "--max-total", "256KiB", "--json", str(rows))
+    machine = load_machine(str(file))
+    kinds = {constant.kind for constant in machine.constants.values()}
+    assert {"measured", "fitted"} <= kinds
+    assert len(rows.read_text().splitlines()) == 50
+    result = run_cli("validate", "--machine", str(file), "--samples", "5", "--max-total", "256KiB", "--json", "-")
+    compared = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(compared) == 5
+    for row in compared:
+        assert row["error_pct"] == pytest.approx(100 * (row["modelled_us"] / row["measured_us"] - 1))
+        assert row["machine"] == "mine"
+
+
+def test_validate_tells_modelled_from_measured() -> None:
+    text = run_cli("validate", "--samples", "3", "--max-total", "256KiB").stdout
+    assert "modelled" in text
+    assert "measured here" in text
+    text = run_cli("validate", "--published").stdout
+    assert text.index("fitted: published and modelled") < text.index("held out: published and modelled")
+
+
+def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
+    result = run_cli("calibrate", str(tmp_path / "mine.txt"), status=2)
+    assert ".toml" in result.stderr
+    result = run_cli("calibrate", str(tmp_path / "none" / "mine.toml"), status=2)
+    assert "cannot write" in result.stderr
+
+
+def test_a_machine_without_this_ones_instruction_set_is_refused(machine: Machine) -> None:
+    from pidcomm.model.validate import compare
+
+    constants = {name: it for name, it in machine.constants.items() if not name.startswith("isa.avx512")}
+    if not any(name.startswith("isa.avx512") for name in machine.constants):
+        pytest.skip("the machine has no AVX-512")
+    with pytest.raises(ArgumentError, match="no costs for avx512"):
+        compare(Machine("small", "without AVX-512", constants), samples=40, max_total=1 << 17)
