@@ -193,8 +193,8 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
-  trace.mram_bytes_read = plan.in_pe_bytes * line_bytes;
-  trace.mram_bytes_written = plan.out_pe_bytes * line_bytes;
+  trace.mram_bytes_read = plan.hops ? plan.hops->bytes_read() : plan.in_pe_bytes * line_bytes;
+  trace.mram_bytes_written = plan.hops ? plan.hops->bytes_written() : plan.out_pe_bytes * line_bytes;
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
@@ -310,11 +310,22 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
   if (plan.staged) trace.staging_bytes += run_staged(pass);
-  for (const Sweep &sweep : plan.sweeps) {
-    const Stopwatch sweeping;
-    trace.staging_bytes += run_sweep(pass, sweep);
-    if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+  uint64_t hop_scratch_bytes = 0;  // one round's after the other
+  try {
+    each_sweep(plan, [&](const Sweep &sweep) {
+      const Stopwatch sweeping;
+      const uint64_t scratch_bytes = run_sweep(pass, sweep);
+      if (plan.hops)
+        hop_scratch_bytes = std::max(hop_scratch_bytes, scratch_bytes);
+      else
+        trace.staging_bytes += scratch_bytes;
+      if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+    });
+  } catch (const std::bad_alloc &) {
+    if (hop_scratch_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller knows
+    fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
   }
+  trace.staging_bytes += hop_scratch_bytes;
   if (scope) {
     record.summarise(trace);
     trace.lines_outside = lines_outside(record, plan, windows.eg_base());
