@@ -142,6 +142,27 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
   return outside;
 }
 
+/// Carries out the sweeps of a plan one after another.
+void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
+  const Plan &plan = pass.plan;
+  uint64_t hop_bytes = 0;  // of scratch: one sweep's after the other
+  try {
+    each_sweep(plan, [&](const Sweep &sweep) {
+      const Stopwatch sweeping;
+      const uint64_t scratch_bytes = run_sweep(pass, sweep);
+      if (plan.hops)
+        hop_bytes = std::max(hop_bytes, scratch_bytes);
+      else
+        trace.staging_bytes += scratch_bytes;
+      if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+    });
+  } catch (const std::bad_alloc &) {
+    if (hop_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
+    fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
+  }
+  trace.staging_bytes += hop_bytes;
+}
+
 }  // namespace
 
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
@@ -309,23 +330,10 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
     flush_window(pass.kernels, windows.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  if (plan.staged) trace.staging_bytes += run_staged(pass);
-  uint64_t hop_scratch_bytes = 0;  // one round's after the other
-  try {
-    each_sweep(plan, [&](const Sweep &sweep) {
-      const Stopwatch sweeping;
-      const uint64_t scratch_bytes = run_sweep(pass, sweep);
-      if (plan.hops)
-        hop_scratch_bytes = std::max(hop_scratch_bytes, scratch_bytes);
-      else
-        trace.staging_bytes += scratch_bytes;
-      if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
-    });
-  } catch (const std::bad_alloc &) {
-    if (hop_scratch_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller knows
-    fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
-  }
-  trace.staging_bytes += hop_scratch_bytes;
+  if (plan.staged)
+    trace.staging_bytes += run_staged(pass);
+  else
+    run_sweeps(pass, trace);
   if (scope) {
     record.summarise(trace);
     trace.lines_outside = lines_outside(record, plan, windows.eg_base());
