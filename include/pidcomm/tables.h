@@ -49,8 +49,8 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* X(ENUM, code, name, steps of the paper that it takes, collectives that it is for: bit c is the one with code c). Code 0 of an option
- * always means "the library chooses". */
+/* X(ENUM, code, name, steps of the paper that it takes, collectives that it is for). Collectives are a set of bits, that of code c is
+ * 1 << c. Code 0 of an option always means "the library chooses". */
 #define PIDCOMM_TECHNIQUES(X)                 \
   X(TILE, 1, "tile", 0, 0xFF)                 \
   X(CONVENTIONAL, 2, "conventional", 0, 0xFF) \

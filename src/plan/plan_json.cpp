@@ -165,7 +165,6 @@ void write_reorder(JsonWriter &json, const char *key, const Reorder &reorder) {
 void write_hops(JsonWriter &json, const Hops &hops) {
   json.open("hops", '{');
   json.number("rounds", hops.rounds);
-  json.number("slots", hops.is_ring ? uint64_t{1} << hops.split.k : 1);
   json.number("slot_bytes", hops.slot_bytes);
   json.boolean("copies_first", hops.copies);
   json.number("lane_mask", hops.split.lane_mask);

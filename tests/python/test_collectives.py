@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 SHAPES = [((8, 8), "10"), ((8, 8), "01"), ((4, 2, 8), "101"), ((2, 4, 5), "011"), ((3, 5), "10"), ((3, 2, 2), "111")]
 GENERAL = ((3, 5), (3, 2, 2))
 TECHNIQUES = list(pidcomm.TECHNIQUES)
+NEEDS_LANE_SPLIT = ("ring", "tree")
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -22,7 +23,12 @@ def test_array_collective_equals_its_definition(
 ) -> None:
     cube = pes.hypercube(*shape)
     x = payload(name, shape, mask, "int32", block_bytes=64)  # of 8 words: the paper's techniques cut it into up to 8
-    if pidcomm.TECHNIQUES[technique].steps & pidcomm.COLLECTIVES[name].steps and shape in GENERAL:
+    row = pidcomm.TECHNIQUES[technique]
+    if not row.is_for(pidcomm.COLLECTIVES[name]):
+        with pytest.raises(pidcomm.ArgumentError, match=f"{name}: technique {technique} is for "):
+            getattr(cube.arrays, name)(x, mask, technique=technique)
+        return
+    if (row.steps & pidcomm.COLLECTIVES[name].steps or technique in NEEDS_LANE_SPLIT) and shape in GENERAL:
         with pytest.raises(pidcomm.ArgumentError, match="divide without a rest"):
             getattr(cube.arrays, name)(x, mask, technique=technique)
         return
