@@ -665,8 +665,8 @@ class Set {
     if (is_replaced)
       throw StatusError(
           PIDCOMM_ERR_DEVICE,
-          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im "
-          "and pr+im+cm); load yours again");
+          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im, "
+          "pr+im+cm and ring); load yours again");
   }
 
   std::shared_ptr<Allocation> allocation_;

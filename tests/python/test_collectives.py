@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pidcomm
 import pytest
@@ -39,6 +42,56 @@ def test_array_collective_equals_its_definition(
     np.testing.assert_array_equal(result, expected)
     assert cube.last_trace is not None
     assert cube.last_trace.technique == technique
+
+
+# Selected lane bits from none to three; entangled groups as neighbours, in two axes apart, and three or five of them.
+HOPPED = [
+    *(((8, 8), "01"), ((2, 8, 5), "100"), ((4, 2, 8), "101"), ((8, 8), "11"), ((8, 2, 2, 3), "1011")),
+    *(((8, 2, 2, 3), "0101"), ((2, 2, 2, 5), "1011"), ((4, 4), "00"), ((128,), "1"), ((2, 4, 5), "011")),
+]
+
+
+@pytest.mark.parametrize("technique", ["ring", "tree"])
+@pytest.mark.parametrize(("shape", "mask"), HOPPED)
+def test_ring_and_tree_reduce_every_type_in_place_and_apart(
+    pes: pidcomm.PeSet, shape: tuple[int, ...], mask: str, technique: str
+) -> None:
+    cube = pes.hypercube(*shape)
+    apart, in_place, scratch = 1 << 16, 8, 1 << 18
+    for number, (dtype, op) in enumerate(product(pidcomm.TYPES, pidcomm.OPS)):
+        if pidcomm.OPS[op].kind == "bits" and pidcomm.TYPES[dtype].is_float:
+            continue
+        x = payload("allreduce", shape, mask, dtype, block_bytes=64 * (1 + number % 5), seed=number)
+        if op == "prod" and x.dtype.kind == "f":
+            x = np.where(x < 0, -1, 1).astype(dtype)  # exact in any order
+        with np.errstate(all="ignore"):
+            expected = result_of("allreduce", x, shape, mask, op)
+        dst = (apart, in_place)[number % 2]
+        cube.write(x, 8)
+        row_bytes = x.shape[1] * x.itemsize
+        trace = cube.allreduce(
+            mask, bytes=row_bytes, src=8, dst=dst, dtype=dtype, op=op, technique=technique, scratch=scratch
+        )
+        np.testing.assert_array_equal(cube.read(x.shape[1], dtype, dst), expected, f"{dtype} {op}")
+        if dst == apart:
+            np.testing.assert_array_equal(cube.read(x.shape[1], dtype, 8), x)
+        plan = cube.plan("allreduce", mask, bytes=row_bytes, src=8, dst=dst, technique=technique, scratch=scratch)
+        assert (trace.mram_bytes_read, trace.mram_bytes_written) == (
+            plan["mram_bytes_read"],
+            plan["mram_bytes_written"],
+        )
+
+
+@pytest.mark.parametrize(("technique", "rounds"), [("ring", 7 + 2 * 7 + 8), ("tree", 2 * (3 + 3))])
+def test_an_expanded_plan_lists_the_sweeps_of_every_round(technique: str, rounds: int) -> None:
+    options: Any = {"bytes": 4096, "dst": 4096, "technique": technique, "scratch": 8192}
+    plan = pidcomm.plan("allreduce", (8, 8), "11", expand=True, **options)
+    assert plan["path"] == "hops"
+    assert plan["hops"]["rounds"] == rounds
+    assert sorted({sweep["round"] for sweep in plan["sweeps"]}) == list(range(rounds))
+    lines = sum(sweep["words"] * len(sweep["steps"]) for sweep in plan["sweeps"])
+    assert plan["mram_bytes_written"] == 64 * lines
+    assert "sweeps" not in pidcomm.plan("allreduce", (8, 8), "11", **options)
 
 
 @pytest.mark.parametrize("dtype", pidcomm.TYPES)
