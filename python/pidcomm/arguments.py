@@ -40,9 +40,9 @@ class Options(TypedDict, total=False):
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those with pr, ring and tree are of the PID-Comm
     paper). isa: a name of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host threads
-    (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on
-    emulated DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im, pr+im+cm and ring may write as much as
-    a PE's input is long; unused by the others.
+    (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none
+    on emulated DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im, pr+im+cm and ring may write as much
+    as a PE's input is long; unused by the others.
     """
 
     technique: str | None
