@@ -17,7 +17,7 @@ from pidcomm.machine import PeSet, allocate, machine
 from pidcomm.measure import POISON, SDK
 from pidcomm.oracle import ByteRows, Problem, distinct_bytes, is_defined
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES, techniques_for
+from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
 
 MAX_PES = 256
@@ -80,7 +80,8 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
 def make_case(seed: int, number: int) -> Case:
     """Return case `number` of a seed; it depends on nothing else."""
     rng = random.Random(f"{seed}:{number}")
-    collective = rng.choice(list(COLLECTIVES))
+    technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
+    collective = rng.choice([name for name, row in COLLECTIVES.items() if TECHNIQUES[technique].is_for(row)])
     row = COLLECTIVES[collective]
     shape = _random_shape(rng)
     mask = "".join(rng.choice("011") for _ in shape)
@@ -92,7 +93,6 @@ def make_case(seed: int, number: int) -> Case:
     words = min(words, max(1, 2048 // blocks))
     problem = Problem(collective, shape, mask, blocks * words * WORD_BYTES, dtype, op)
 
-    technique = rng.choice(techniques_for(collective)) if rng.random() < 0.5 else "tile"
     options: Options = {
         "technique": technique,
         "isa": rng.choice([name for name, isa in ISAS.items() if isa.is_available]),
