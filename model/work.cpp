@@ -57,6 +57,10 @@ Item item_of(Pass pass, double in, double out, double ways, double k, double h) 
       return {(in + ways) * h, 2 * ways, in + ways, 0, 0};
     case Pass::fold_rotated_to_host:
       return {(in + 1) * h, ways, in + ways, 0, 8};
+    case Pass::hop:
+      return {2 * h, 1, 0, 0, 0};
+    case Pass::hop_fold:
+      return {(in + 1) * h, 1, 1, 0, 0};
   }
   return {};
 }
@@ -177,7 +181,7 @@ Work work_of(const Plan &plan, int isa) {
     return work;
   }
   work.flushed_lines = in / kLine;
-  for (const Sweep &sweep : plan.sweeps) work.parts.push_back(part_of(plan, sweep, combine));
+  each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
   if (plan.staged) work.parts.push_back(part_of_staged(plan, combine));
   const double lone = lone_share(plan.cube.pes);
   for (Part &part : work.parts) part.count(LineWork::lone) = lone * (part.count(LineWork::load) + part.count(LineWork::store));

@@ -268,6 +268,7 @@ def tables() -> Iterator[tuple[str, str, list[str]]]:
         elif enum := re.match(r"typedef enum \w+ \{.*?(\w+)\(PIDCOMM_ROW\) \} (\w+);", line):
             types[enum[1]] = (enum[2], prefix)
     text = (HEADERS / "tables.h").read_text()
+    collectives = re.findall(r"X\([A-Z_]+, (\d+), ([a-z_]+)(?:, \d){6}\)", text)
     for comment, name, body in re.findall(
         r"/\*((?:(?!\*/).)*)\*/\s*#define (\w+)\(X\)(.*?[^\\])\n(?!\s*X\()", text, re.S
     ):
@@ -281,6 +282,9 @@ def tables() -> Iterator[tuple[str, str, list[str]]]:
             for n, column in enumerate(columns):
                 if column.startswith("steps of the paper"):
                     cells[n] = ", ".join(step for bit, step in STEPS.items() if int(cells[n]) & bit)
+                elif column == "collectives that it is for":
+                    chosen = [collective for code, collective in collectives if int(cells[n], 0) >> int(code) & 1]
+                    cells[n] = "all" if len(chosen) == len(collectives) else ", ".join(chosen)
                 elif column.startswith(("takes", "input", "output")):
                     cells[n] = "yes" if cells[n] == "1" else "no"
             rows.append((f"`{prefix}{cells[0]}`", *cells[1:]))

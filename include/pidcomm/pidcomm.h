@@ -88,22 +88,24 @@ typedef struct pidcomm_hypercube hypercube_manager;
 /* A non-blocking call on its way, from pidcomm_irun and its kin until pidcomm_wait or a pidcomm_test that finds it done. */
 typedef struct pidcomm_pending pidcomm_pending;
 
-/* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products of
- * `conventional` may associate differently). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
+/* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products may
+ * associate differently in each technique). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
  * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes
  * of the SDK, not those given here. `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it
  * (section V, table II: what does not apply to a collective is left out; without any it is carried out as by `conventional`). They are for
  * shapes that the 8 lanes divide without a rest. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if the
  * mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends
  * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
- * the PEs that a group has in an entangled group. */
+ * the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: hops from member to member, many
+ * passes over the lines, to compare with (section VIII-H of the paper). For `ring` all that is said of pr+im+cm holds, too; `tree` takes no
+ * part of the PEs and no scratch. If the host runs out of memory between hops, the error says that the destination window is undefined. */
 typedef struct pidcomm_options {
   int technique;         /* pidcomm_technique; default: tile; auto takes part in none that needs scratch unless scratch_offset is given */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
-  size_t scratch_offset; /* from the MRAM heap base: where pr, pr+im and pr+im+cm may write as much as a PE's input is long, if PEs reorder
-                            before the host pass; an error if it is missing (0) then, unless bytes is 0. Unused by tile and conventional */
+  size_t scratch_offset; /* from the MRAM heap base: where pr, pr+im, pr+im+cm and ring may write as much as a PE's input is long, if PEs
+                            reorder before the host pass; an error if it is missing (0) then, unless bytes is 0. Unused by the others */
 } pidcomm_options;
 
 /* One collective as a value. `host` is the input row array of scatter and broadcast, the output of gather and reduce. Fields that a
@@ -128,10 +130,10 @@ typedef struct pidcomm_trace {
   double seconds_pass;                                   /* the host pass (conventional: the three phases below) */
   double seconds_from_pes, seconds_host, seconds_to_pes; /* conventional: transfers and host work; pr: the sweep into host memory (from),
                                                             the one back, which does the host's work on its way (to) */
-  double seconds_load;                                   /* pr techniques: loading the reorder program */
-  double seconds_reorder;                                /* pr techniques: telling the PEs what to reorder, and their runs */
+  double seconds_load;                                   /* pr techniques and ring: loading the reorder program */
+  double seconds_reorder;                                /* pr techniques and ring: telling the PEs what to reorder, and their runs */
   double seconds_launch;                                 /* of that, the runs; on emulated DIMMs what it took to emulate them */
-  uint64_t pe_loads, pe_launches;                        /* pr techniques: of the reorder program */
+  uint64_t pe_loads, pe_launches;                        /* pr techniques and ring: of the reorder program */
   uint64_t pe_cycles;                                    /* of the slowest PE, summed over launches; modelled on emulated DIMMs */
   uint64_t pe_bytes;                                     /* MRAM bytes that the PEs read and wrote */
   uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
@@ -141,7 +143,7 @@ typedef struct pidcomm_trace {
   uint64_t max_loads_of_a_line, max_stores_of_a_line;
   uint64_t distinct_lines_loaded, distinct_lines_stored;
   uint64_t lines_outside;   /* loads, stores, flushes or prefetches outside the request's windows */
-  uint64_t loads_unflushed; /* loads of a line not flushed since ownership was taken */
+  uint64_t loads_unflushed; /* loads of a line neither flushed nor stored since ownership was taken */
 } pidcomm_trace;
 
 /* Library version as "major.minor.patch". */
@@ -255,10 +257,10 @@ PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *r
  * SDK, collectives on this and on other managers, whose windows may hold its result. So a set has one collective under way, and a second
  * call may wait for the first before it returns; overlap it with work of the host, or of other sets. A call costs a wake-up of every rank
  * more than a blocking one, so it is for passes that take longer than that. These end before they return: techniques that need the SDK or
- * the PEs on the way (conventional; pr, pr+im, pr+im+cm if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do not
- * hold back what other threads ask. dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), and so is a launch
- * that another thread asks for at the very moment of the call, as during a blocking one. Inside a dpu_callback of the set do not wait for a
- * call, nor use a manager that other threads use. A child of fork cannot wait for the calls of its parent.
+ * the PEs on the way (conventional; pr, pr+im, pr+im+cm, ring if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do
+ * not hold back what other threads ask. dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), and so is a
+ * launch that another thread asks for at the very moment of the call, as during a blocking one. Inside a dpu_callback of the set do not
+ * wait for a call, nor use a manager that other threads use. A child of fork cannot wait for the calls of its parent.
  *
  * Errors: as the blocking calls, ERR_ARGUMENT (pending null). A call may be waited for on any thread, but on one at a time. */
 PIDCOMM_API int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,

@@ -49,13 +49,16 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* X(ENUM, code, name, steps of the paper that it takes). Code 0 of an option always means "the library chooses". */
-#define PIDCOMM_TECHNIQUES(X)           \
-  X(TILE, 1, "tile", 0)                 \
-  X(CONVENTIONAL, 2, "conventional", 0) \
-  X(PR, 3, "pr", 1)                     \
-  X(PR_IM, 4, "pr+im", 3)               \
-  X(PR_IM_CM, 5, "pr+im+cm", 7)
+/* X(ENUM, code, name, steps of the paper that it takes, collectives that it is for). Collectives are a set of bits, that of code c is
+ * 1 << c. Code 0 of an option always means "the library chooses". */
+#define PIDCOMM_TECHNIQUES(X)                 \
+  X(TILE, 1, "tile", 0, 0xFF)                 \
+  X(CONVENTIONAL, 2, "conventional", 0, 0xFF) \
+  X(PR, 3, "pr", 1, 0xFF)                     \
+  X(PR_IM, 4, "pr+im", 3, 0xFF)               \
+  X(PR_IM_CM, 5, "pr+im+cm", 7, 0xFF)         \
+  X(RING, 6, "ring", 7, 0x04)                 \
+  X(TREE, 7, "tree", 0, 0x04)
 
 /* X(ENUM, code, name, rank): the highest rank the machine can run is the default; rank 0 is never chosen by itself. */
 #define PIDCOMM_ISAS(X)         \

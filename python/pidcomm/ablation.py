@@ -17,9 +17,11 @@ from pidcomm.machine import PeSet
 from pidcomm.measure import Scratch, SdkCondition
 from pidcomm.oracle import Problem
 from pidcomm.plan import plan
+from pidcomm.tables import COLLECTIVES as COLLECTIVE_ROWS
 from pidcomm.tables import TECHNIQUES
 
-PAPER = [name for name, technique in TECHNIQUES.items() if technique.steps]
+# Techniques for one collective only take the steps as they are.
+PAPER = [name for name, it in TECHNIQUES.items() if it.steps and all(map(it.is_for, COLLECTIVE_ROWS.values()))]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
 COLLECTIVES = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # those of the paper's ablation, figure 16
 
@@ -81,7 +83,7 @@ class Step(Measured):
         return 100 * part_us / self.total_us
 
 
-def techniques_for(problem: Problem, options: Options) -> list[str]:
+def steps_for(problem: Problem, options: Options) -> list[str]:
     """Return the techniques of STEPS that differ for a problem, in order."""
 
     def steps(technique: str) -> object:
@@ -108,7 +110,7 @@ def ablate(
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Step]:
     """Time a problem with every technique that differs for it, in turn; check each."""
-    techniques = techniques_for(problem, options)
+    techniques = steps_for(problem, options)
     rows = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
     return list(_steps(rows, condition, assumed))
 

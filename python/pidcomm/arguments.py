@@ -40,12 +40,12 @@ _Row = TypeVar("_Row", bound=Choice)
 class Options(TypedDict, total=False):
     """How a collective is carried out; the result does not depend on it.
 
-    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those of the PID-Comm paper begin with pr), or auto: the
-    one that is predicted to be the fastest (`pidcomm.model`), of those that need scratch only if it is given. isa: a name
-    of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host threads (default, or 0:
-    OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated
-    DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im and pr+im+cm may write as much as a PE's input
-    is long; unused by the others.
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those with pr, ring and tree are of the PID-Comm
+    paper), or auto: the one that is predicted to be the fastest (`pidcomm.model`), those that need scratch only if it
+    is given. isa: a name of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host
+    threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES``
+    (default: none on emulated DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im, pr+im+cm and ring
+    may write as much as a PE's input is long; unused by the others.
     """
 
     technique: str | None

@@ -22,6 +22,7 @@ from pidcomm.trace import Trace
 
 MAX_PES = 256
 WORD_BYTES = 8
+LINE_BYTES = 64
 GUARD_WORDS = 24
 EXTRA_PES = 16
 # PEs that the machine of the check does not have: (rank, chip, bank).
@@ -79,7 +80,8 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
 def make_case(seed: int, number: int) -> Case:
     """Return case `number` of a seed; it depends on nothing else."""
     rng = random.Random(f"{seed}:{number}")
-    collective = rng.choice(list(COLLECTIVES))
+    technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
+    collective = rng.choice([name for name, row in COLLECTIVES.items() if TECHNIQUES[technique].is_for(row)])
     row = COLLECTIVES[collective]
     shape = _random_shape(rng)
     mask = "".join(rng.choice("011") for _ in shape)
@@ -91,7 +93,6 @@ def make_case(seed: int, number: int) -> Case:
     words = min(words, max(1, 2048 // blocks))
     problem = Problem(collective, shape, mask, blocks * words * WORD_BYTES, dtype, op)
 
-    technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
     options: Options = {
         "technique": technique,
         "isa": rng.choice([name for name, isa in ISAS.items() if isa.is_available]),
@@ -149,7 +150,7 @@ def _is_possible(problem: Problem, options: Options) -> bool:
 
 
 def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path that the plan of a problem takes: tile, general, paper or sdk."""
+    """Return the path that the plan of a problem takes: tile, general, paper, hops or sdk."""
     from pidcomm.plan import plan
 
     anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # where windows are does not matter
@@ -283,19 +284,20 @@ def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
 def _audit(case: Case, trace: Trace) -> Iterator[str]:
     """Yield the promises about lines that the counters of the audit ISA break."""
     problem = case.problem
-    if trace.isa != "audit" or problem.bytes == 0 or _core_path(problem, case.options) not in ("tile", "paper"):
+    path = _core_path(problem, case.options)
+    if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "hops"):
         return
     egs = problem.pes // 8
     loads, stores = (
         egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
     )
-    promises = {
-        "lines_loaded": loads,
-        "distinct_lines_loaded": loads,
-        "lines_stored": stores,
-        "distinct_lines_stored": stores,
-        "lines_outside": 0,
-    }
+    promises = {"lines_outside": 0}
+    if path == "hops":  # lines are loaded and stored again and again
+        promises["lines_loaded"] = trace.mram_bytes_read // LINE_BYTES
+        promises["lines_stored"] = trace.mram_bytes_written // LINE_BYTES
+    else:
+        promises["lines_loaded"] = promises["distinct_lines_loaded"] = loads
+        promises["lines_stored"] = promises["distinct_lines_stored"] = stores
     if trace.coherence == "hardware":
         promises["loads_unflushed"] = 0
     for name, promised in promises.items():

@@ -22,6 +22,8 @@ _PASSES = {
     "store the result rotated by s as slot s of every member",
     "fold_rotated_to_host": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
     "store to the host rows",
+    "hop": "load one line, move its lanes, store it",
+    "hop_fold": "load two lines, move the lanes of the second, combine, store one line",
 }
 _SPACES = {"mram": "MRAM", "host": "the host rows", "staging": "host memory, as lines in host order"}
 _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
@@ -46,13 +48,15 @@ def _side(name: str, side: dict[str, Any]) -> str:
     where = _SPACES[side["space"]]
     nest = (f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"])
     streams = " x ".join(nest) or "1"
-    return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}"
+    eg = f" of EG {side['eg']}" if "eg" in side else ""
+    return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}{eg}"
 
 
 def _sweep(sweep: dict[str, Any]) -> list[str]:
     spaces = {sweep["in"]["space"], sweep["out"]["space"]}
     order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
-    lines = [
+    lines = [f"round {sweep['round']}: lane l takes from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
+    lines += [
         f"pass {sweep['pass']}: {_PASSES[sweep['pass']]} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"
     ]
     for kind in ("outer", "ordered", "lockstep"):
@@ -84,6 +88,40 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
     )
 
 
+def _ring(hops: dict[str, Any]) -> list[str]:
+    lanes = 1 << int(hops["lane_mask"]).bit_count()
+    lines = [
+        f"ring of {loop['count']} EGs, {loop['egs']} apart: {2 * (loop['count'] - 1)} rounds, in each of which every "
+        f"EG sends one of {loop['count']} chunks to the next, to be combined, and later to be kept"
+        for loop in hops["members"]
+    ]
+    if lanes == 1:
+        return lines
+    slot = format_size(hops["slot_bytes"])
+    return [
+        f"ring of {lanes} lanes: {lanes - 1} rounds, in each of which a slot of {slot} goes to the next lane's slot, "
+        "to be combined",
+        *lines,
+        f"ring of {lanes} lanes: {lanes} rounds that bring the slots of the result to all lanes",
+    ]
+
+
+def _tree(hops: dict[str, Any]) -> list[str]:
+    lane_bits = [bit for bit in range(3) if hops["lane_mask"] >> bit & 1]
+    lines = [f"tree over lane bit {bit}: a round up and one down" for bit in lane_bits]
+    for loop in hops["members"]:
+        rounds = (loop["count"] - 1).bit_length()
+        lines.append(f"tree of {loop['count']} EGs, {loop['egs']} apart: {rounds} rounds up and as many down")
+    return lines
+
+
+def _hops(plan: dict[str, Any]) -> list[str]:
+    hops = plan["hops"]
+    copies = ["the source is copied to the destination"] if hops["copies_first"] else []
+    kinds = {"ring": _ring, "tree": _tree}
+    return [f"{hops['rounds']} rounds of hops from member to member", *copies, *kinds[plan["technique"]](hops)]
+
+
 def summary(plan: dict[str, Any]) -> list[str]:
     """Return the lines that tell what a plan (of `pidcomm.plan`) is for, and how much it moves."""
     op = f" {plan['op']}" if "op" in plan else ""
@@ -96,7 +134,7 @@ def summary(plan: dict[str, Any]) -> list[str]:
     ]
     if "reduces_in" in plan:
         lines.append(f"arithmetic in {plan['reduces_in'].replace('_', ' ').replace('pim', 'PIM')}")
-    if plan["path"] == "paper":
+    if "steps" in plan:
         steps = ", ".join(name for bit, name in _STEPS.items() if plan["steps"] & bit)
         lines.append(f"steps of the PID-Comm paper: {steps}; {format_size(plan['scratch_bytes'])} of scratch MRAM")
     return lines
@@ -105,6 +143,7 @@ def summary(plan: dict[str, Any]) -> list[str]:
 def stages(plan: dict[str, Any]) -> list[list[str]]:
     """Return what a plan does, one list of lines for each of the stages that follow one another."""
     found = [[_reorder("before", plan["before"])]] if "before" in plan else []
+    found += [_hops(plan)] if "hops" in plan else []
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     found += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "staged" in plan:
@@ -116,7 +155,7 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
                 f"{format_size(staged['slab_bytes_per_thread'])} per thread"
             ]
         )
-    elif "sweeps" not in plan:
+    elif plan["path"] == "sdk":
         found.append(["the SDK's transfers to host memory, the rearrangement there, the SDK's transfers back"])
     return found
 

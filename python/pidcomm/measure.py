@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -270,7 +270,7 @@ def available_bytes() -> int | None:
     return None
 
 
-def require_memory(pes: int, size_bytes: int, techniques: Sequence[str]) -> None:
+def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
     """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
     # MRAM: input and output, and scratch for the paper's techniques; huge pages back as much again between its pieces.
     # Host: payload and result, and as much again for staging by `conventional`.

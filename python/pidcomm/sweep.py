@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -125,7 +125,7 @@ class Wanted:
     dtypes: Sequence[str]
     op: str
     isas: Sequence[str]
-    techniques: Sequence[str]
+    techniques: Mapping[str, Sequence[str]]  # by collective
 
     def sections(self, options: Options) -> tuple[list[Section], list[Error]]:
         """Return every combination in sections, and what the library says of those that it refuses for their size.
@@ -140,7 +140,7 @@ class Wanted:
             for mask, dtype, name in product(masks_of(shape, self.masks), self.dtypes, self.collectives):
                 sides: dict[str, Any] = {"bytes": size_bytes, "dst": size_bytes, "dtype": dtype, "op": self.op}
                 try:
-                    for technique in self.techniques:
+                    for technique in self.techniques[name]:
                         arguments: Options = {**options, "isa": isa, "technique": technique, "scratch": 2 * size_bytes}
                         pidcomm.plan(name, shape, mask, **sides, **arguments)
                 except Error as error:
@@ -154,7 +154,7 @@ class Wanted:
         return sections, list(refusals.values())
 
 
-def affordable(sections: Iterable[Section], techniques: Sequence[str]) -> tuple[list[Section], list[Error]]:
+def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[list[Section], list[Error]]:
     """Return the sections that this machine has memory for, and a sentence for each of the others."""
     found = []
     refusals: dict[str, Error] = {}

@@ -49,9 +49,17 @@ class Collective(Choice):
 
 @dataclass(frozen=True)
 class Technique(Choice):
-    """Describe a technique: the steps of the PID-Comm paper that it takes, as bits PR 1, IM 2, CM 4."""
+    """Describe a technique: the steps of the PID-Comm paper that it takes, as bits PR 1, IM 2, CM 4.
+
+    collectives: those that it is for, bit c the one with code c.
+    """
 
     steps: int
+    collectives: int
+
+    def is_for(self, collective: Collective) -> bool:
+        """Return whether a collective can be carried out so."""
+        return bool(self.collectives >> collective.code & 1)
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
 """Operators of reductions, by name: all for integers, those but and, or, xor for floats."""
 TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
-"""Ways to carry out a collective, by name. Source: tile is our own, those with pr are of the PID-Comm paper."""
+"""Ways to carry out a collective, by name. Source: tile is our own, the paper's are those with pr, ring and tree."""
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
 """Instruction sets of the host pass, by name; `is_available` says which this machine can run."""
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
@@ -94,5 +102,13 @@ STREAMS = {row[0]: Choice(*row) for row in _rows["streams"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
 """What each status of `Error.status` means, by name."""
+
+
+def techniques_for(collective: str) -> list[str]:
+    """Return the names of the techniques that are for a collective."""
+    row = COLLECTIVES[collective]
+    return [name for name, technique in TECHNIQUES.items() if technique.is_for(row)]
+
+
 DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.rank).name
 """Name of the instruction set that is used unless told otherwise: the best that this machine runs."""

@@ -37,15 +37,15 @@ class Trace:
     seconds_to_pes: float
     """conventional: transfers to the PEs; pr: the sweep back, with the host's work."""
     seconds_load: float
-    """pr techniques: loading the program that reorders blocks."""
+    """pr techniques and ring: loading the program that reorders blocks."""
     seconds_reorder: float
-    """pr techniques: telling the PEs what to reorder, and their runs."""
+    """pr techniques and ring: telling the PEs what to reorder, and their runs."""
     seconds_launch: float
     """Of that the runs; on emulated DIMMs what it took to emulate them."""
     pe_loads: int
-    """pr techniques: how often the program that reorders blocks was loaded."""
+    """pr techniques and ring: how often the program that reorders blocks was loaded."""
     pe_launches: int
-    """pr techniques: how often it was launched."""
+    """pr techniques and ring: how often it was launched."""
     pe_cycles: int
     """Cycles of the slowest PE, summed over launches; modelled on emulated DIMMs."""
     pe_bytes: int

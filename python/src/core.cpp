@@ -666,8 +666,8 @@ class Set {
     if (is_replaced)
       throw StatusError(
           PIDCOMM_ERR_DEVICE,
-          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im "
-          "and pr+im+cm); load yours again");
+          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im, "
+          "pr+im+cm and ring); load yours again");
   }
 
   std::shared_ptr<Allocation> allocation_;
@@ -690,7 +690,7 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
   PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, steps) techniques.append(nb::make_tuple(name, code, steps));
+#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) techniques.append(nb::make_tuple(name, code, steps, collectives));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, rank) isas.append(nb::make_tuple(name, code, rank, pidcomm_isa_available(code) != 0));

@@ -146,6 +146,27 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
   return outside;
 }
 
+/// Carries out the sweeps of a plan one after another.
+void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
+  const Plan &plan = pass.plan;
+  uint64_t hop_bytes = 0;  // of scratch: one sweep's after the other
+  try {
+    each_sweep(plan, [&](const Sweep &sweep) {
+      const Stopwatch sweeping;
+      const uint64_t scratch_bytes = run_sweep(pass, sweep);
+      if (plan.hops)
+        hop_bytes = std::max(hop_bytes, scratch_bytes);
+      else
+        trace.staging_bytes += scratch_bytes;
+      if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+    });
+  } catch (const std::bad_alloc &) {
+    if (hop_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
+    fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
+  }
+  trace.staging_bytes += hop_bytes;
+}
+
 }  // namespace
 
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
@@ -199,8 +220,8 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
-  trace.mram_bytes_read = plan.in_pe_bytes * line_bytes;
-  trace.mram_bytes_written = plan.out_pe_bytes * line_bytes;
+  trace.mram_bytes_read = plan.hops ? plan.hops->bytes_read() : plan.in_pe_bytes * line_bytes;
+  trace.mram_bytes_written = plan.hops ? plan.hops->bytes_written() : plan.out_pe_bytes * line_bytes;
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
@@ -315,12 +336,10 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
     flush_window(pass.kernels, windows.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  if (plan.staged) trace.staging_bytes += run_staged(pass);
-  for (const Sweep &sweep : plan.sweeps) {
-    const Stopwatch sweeping;
-    trace.staging_bytes += run_sweep(pass, sweep);
-    if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
-  }
+  if (plan.staged)
+    trace.staging_bytes += run_staged(pass);
+  else
+    run_sweeps(pass, trace);
   if (scope) {
     record.summarise(trace);
     trace.lines_outside = lines_outside(record, plan, windows.eg_base());

@@ -67,6 +67,7 @@ class SweepWorker {
     call_.item_count = static_cast<uint32_t>(items_.size());
     call_.out_neighbours = sweep_.out.neighbours;
     call_.lane_mask = sweep_.lane_mask;
+    call_.lane_map = sweep_.lane_map;
     call_.host_order = sweep.host_order;
     call_.load_transposes = sweep.host_order && sweep.in.space == Space::mram;
     call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
@@ -151,7 +152,7 @@ class SweepWorker {
 
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   const std::vector<StreamStart> in_starts = starts_of(sweep.in), out_starts = starts_of(sweep.out);
-  const Item origin = {0, 0, sweep.in.offset, sweep.out.offset};
+  const Item origin = {sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset};
   // Units of work: a step of the outer loops times a piece of the words, enough of them to share evenly.
   constexpr uint64_t kUnitsPerThread = 16, kPieceWords = 64;
   const uint64_t outer = steps_of(sweep.outer);

@@ -74,6 +74,7 @@ struct SweepCall {
       kStepWords;         // of the first step, such that the others meet host rows at a multiple of a line; kStepWords if that is so anyway
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
   uint32_t lane_mask;
+  uint64_t lane_map;      // hop, hop_fold
   uint32_t keep_lanes;    // from_host with one stream to store: lanes whose bytes in memory stay as they are
   bool host_order;        // of lines between load and store; else PIM order
   bool load_transposes;   // lines come in the other order

@@ -641,6 +641,38 @@ void pass_fold_rotated_to_host(const SweepCall &call) {
   });
 }
 
+// ---- from member to member ----
+
+void pass_hop(const SweepCall &call) {
+  const auto control = Isa::lane_control(call.lane_map);
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w)
+        lines_of(call, i)[w] = Isa::shuffle_lanes(next_line(call, call.items[i].in[0], step.word + w), control);
+    put_everywhere(call, step);
+  });
+}
+
+/// The lanes are moved in PIM order in any case: bytes of a beat.
+void pass_hop_fold(const SweepCall &call) {
+  const auto control = Isa::lane_control(call.lane_map);
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const std::byte *const *const in = call.items[i].in;
+      Line *const first = lines_of(call, i), *const second = first + kStepWords;
+      for (uint32_t w = 0; w < step.count; ++w) {
+        const Line line = next_line(call, in[0], step.word + w);
+        const Line other = call.in_count == 1 ? line : next_line(call, in[1], step.word + w);
+        first[w] = reordered(line, call.load_transposes);
+        second[w] = reordered(Isa::shuffle_lanes(other, control), call.load_transposes);
+      }
+      call.reducer->combine(bytes_of(first), bytes_of(second), step.count * sizeof(Line));
+      if (call.store_transposes) transpose_lines(first, step.count);
+    }
+    put_everywhere(call, step);
+  });
+}
+
 // ---- host rows ----
 
 /// Bytes by which loads of host rows run after prefetches. Past the end of a row this touches nothing that can fault.

@@ -17,17 +17,31 @@ constexpr CollectiveRule kRules[] = {
 #undef PIDCOMM_ROW
 };
 
-/// The steps of the paper that a technique takes.
-int steps_of(int technique) {
-  switch (technique) {
-#define PIDCOMM_ROW(ENUM, code, name, steps) \
-  case code:                                 \
-    return steps;
+struct TechniqueRule {
+  int code, steps;
+  uint32_t collectives;  // bit c: it is for the one with code c
+
+  bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
+};
+
+constexpr TechniqueRule kTechniqueRules[] = {
+#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) {code, steps, collectives},
     PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-    default:
-      return 0;
+};
+
+/// The rule of a technique that is for the collective.
+const TechniqueRule &technique_rule(int technique, int collective) {
+  for (const TechniqueRule &rule : kTechniqueRules) {
+    if (rule.code != technique) continue;
+    if (rule.is_for(collective)) return rule;
+    std::string served;
+    for (const CollectiveRule &other : kRules)
+      if (rule.is_for(other.code)) served += (served.empty() ? "" : ", ") + std::string(name_of_collective(other.code));
+    fail(PIDCOMM_ERR_OPTION, name_of_collective(collective), ": technique ", name_of_technique(technique), " is for ", served,
+         "; use tile or conventional");
   }
+  fail(PIDCOMM_ERR_INTERNAL, "no rule for technique code ", technique);
 }
 
 uint64_t blocks(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
@@ -172,13 +186,6 @@ Sweep empty_sweep(uint64_t words) {
   return sweep;
 }
 
-/// Brings the loops into the order in which memory likes to be visited.
-void arrange(Sweep &sweep) {
-  pair_loops(sweep);
-  pair_streams(sweep.out);
-  for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
-}
-
 /// The sweep that does a collective's work.
 Sweep make_sweep(const Plan &plan, const CollectiveRule &rule, const LaneSplit &split) {
   Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes);
@@ -277,6 +284,12 @@ StagedPlan make_staged(const Plan &plan) {
 
 }  // namespace
 
+void arrange(Sweep &sweep) {
+  pair_loops(sweep);
+  pair_streams(sweep.out);
+  for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
+}
+
 const CollectiveRule &rule_of(int collective) {
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;
@@ -287,6 +300,7 @@ const CollectiveRule &rule_of(int collective) {
 
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host) {
   const CollectiveRule &rule = rule_of(request.collective);
+  const TechniqueRule &technique = technique_rule(options.technique, rule.code);
   Plan plan;
   plan.collective = rule.code;
   plan.options = options;
@@ -318,23 +332,28 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.src = has_source ? heap_base + request.src : 0;
   plan.dst = has_destination ? heap_base + request.dst : 0;
   plan.pass_src = plan.src;
-  plan.steps = steps_of(options.technique) & rule.steps;
+  plan.steps = technique.steps & rule.steps;
   if (plan.reduces && !plan.bytewise) plan.steps &= ~PIDCOMM_STEP_CM;
   const std::optional<LaneSplit> split = LaneSplit::of(cube, request.dims);
   if (options.technique == PIDCOMM_TECHNIQUE_TILE) {
     plan.path = split ? Path::tile : Path::general;
+  } else if (options.technique == PIDCOMM_TECHNIQUE_RING || options.technique == PIDCOMM_TECHNIQUE_TREE) {
+    plan.path = Path::hops;
   } else {
     plan.path = plan.steps != 0 ? Path::paper : Path::sdk;
   }
   if (plan.path == Path::general) plan.staged = make_staged(plan);
-  if (plan.path == Path::paper) {
+  if (plan.path == Path::paper || plan.path == Path::hops) {
     if (!split)
       fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(options.technique), " is for shapes that the ", kLanes,
            " lanes of an entangled group divide without a rest, which ", cube.to_string(), " is not; use tile or conventional");
-    plan_steps(plan, rule, *split, request, heap_base);
+    if (plan.steps != 0) plan_steps(plan, rule, *split, request, heap_base);
     if (plan.stages) plan.sweeps.push_back(make_staging_sweep(plan));
   }
-  if (split && plan.path != Path::sdk) plan.sweeps.push_back(make_sweep(plan, rule, *split));
+  if (plan.path == Path::hops)
+    plan.hops = make_hops(plan, *split);
+  else if (split && plan.path != Path::sdk)
+    plan.sweeps.push_back(make_sweep(plan, rule, *split));
   return plan;
 }
 

@@ -4,10 +4,12 @@
 // affine loop nests over items. An item reads some streams of lines (or host rows) and writes some; a stream starts at (entangled group,
 // byte) = start of its side + sum over loops of step * index + its own place in the side's stream nest, and is `words` words long. The
 // pass says what happens between load and store. The paper's techniques let the PEs reorder blocks before the host pass and after it.
+// `ring` and `tree` are many small sweeps, made on the fly: see Hops.
 // `tile` on every other shape is `staged`: see StagedPlan. What goes through the SDK needs the grouping only.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,12 +36,16 @@ namespace pidcomm {
 ///   fold_rotated           members x 2^k lines -> 1 line: accumulate each slot, rotate slot s by s, combine (reduce_scatter)
 ///   fold_rotated_spread    the same, and line s of every destination is the result rotated by s (allreduce)
 ///   fold_rotated_to_host   the same, out to 8 pieces of host rows (reduce)
+/// From member to member, lane l taking what lane `map[l]` of the sweep has:
+///   hop                    1 line -> 1 line: the lanes moved
+///   hop_fold               2 lines -> 1 line: the second, its lanes moved, combined with the first (1 line: with itself)
 #define PIDCOMM_PASSES(X) \
   X(transpose)            \
   X(spread)               \
   X(fold_blocks)          \
   X(fold_lanes)           \
-  X(fold_to_host) X(to_host) X(from_host) X(rotate) X(spread_rotated) X(fold_rotated) X(fold_rotated_spread) X(fold_rotated_to_host)
+  X(fold_to_host)         \
+  X(to_host) X(from_host) X(rotate) X(spread_rotated) X(fold_rotated) X(fold_rotated_spread) X(fold_rotated_to_host) X(hop) X(hop_fold)
 enum class Pass {
 #define PIDCOMM_ROW(name) name,
   PIDCOMM_PASSES(PIDCOMM_ROW)
@@ -67,6 +73,7 @@ struct StreamLoop {
 struct Side {
   Space space = Space::mram;
   uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; staging: byte of the window that is staged
+  uint32_t eg = 0;                  // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
   uint32_t neighbours = 1;          // output: 2 if the fastest loop goes from bank d to bank d + 4
 };
@@ -92,6 +99,8 @@ struct Sweep {
   bool rotates = false;     // PEs have reordered, or will
   bool host_order = false;  // between load and store lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
+  uint64_t lane_map = 0;                       // hop, hop_fold: byte l is the lane that lane l takes from
+  uint32_t round = 0;                          // path hops: sweeps of one round do not depend on each other
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
   Side in, out;
   uint64_t words = 0;              // of every stream
@@ -121,6 +130,26 @@ struct StagedPlan {
   uint64_t slab_bytes = 0;   // per thread
 };
 
+/// The form of `ring` and `tree`, which reduce by hops from member to member: what each_sweep makes the sweeps of every round from. Members
+/// of one entangled group come first, then, one after the other, the loops over the members' entangled groups.
+///   ring   Each lane's vector is 2^k slots, reordered by the PEs as for the paper's techniques. A slot goes from lane to lane of the group
+///          and is combined on the way: slot 0 ends as the block that is the lane's own. M entangled groups do the same with M chunks of
+///          it, in 2 (M - 1) rounds: in each, every one sends a chunk to the next, which combines, and later copies it. Slot 0 then goes
+///          round the lanes.
+///   tree   Lanes with a bit set go into their partners without it, lowest bit first; then entangled group m + 2^t into m, for every m that
+///          2^(t+1) divides. The result goes back the same way.
+struct Hops {
+  bool is_ring = false;
+  LaneSplit split;          // neighbouring loops over members joined
+  uint64_t slot_bytes = 0;  // ring: of a slot; tree: of the vector
+  bool copies = false;      // the first round copies the source to the destination
+  uint32_t rounds = 0;
+  uint64_t lines_read = 0, lines_written = 0;
+
+  uint64_t bytes_read() const { return lines_read * kLanes * kWordBytes; }
+  uint64_t bytes_written() const { return lines_written * kLanes * kWordBytes; }
+};
+
 struct Options {
   int technique, isa, threads, coherence;
   uint64_t scratch_offset;  // from the heap base; 0: none
@@ -132,7 +161,8 @@ struct Options {
 ///   general  `tile` on a shape without a lane split
 ///   paper    the paper's steps
 ///   sdk      the SDK's transfers, and work on host memory between them
-enum class Path { tile, general, paper, sdk };
+///   hops     rounds of hops from member to member
+enum class Path { tile, general, paper, sdk, hops };
 
 struct Plan {
   int collective = 0, op = 0;
@@ -148,10 +178,11 @@ struct Plan {
   uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
   uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
   Path path{};
-  int steps = 0;                         // PIDCOMM_STEP bits taken, path paper
+  int steps = 0;                         // PIDCOMM_STEP bits taken, paths paper and hops
   std::vector<Sweep> sweeps;             // paths tile and paper, one after another
   std::optional<StagedPlan> staged;      // path general
-  std::optional<Reorder> before, after;  // path paper
+  std::optional<Hops> hops;              // path hops
+  std::optional<Reorder> before, after;  // paths paper and hops
   uint64_t pass_src = 0;                 // absolute MRAM byte that the host pass reads from: src, or scratch
   uint64_t scratch_bytes = 0;            // at the start of which is pass_src; 0: none is needed
   bool stages = false;                   // the host pass keeps the whole input in host memory on its way
@@ -182,6 +213,12 @@ const CollectiveRule &rule_of(int collective);
 /// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) for staged shapes.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host);
 
+/// visit(sweep) for every sweep of the host pass in order: those of the plan, or those of every round of its hops.
+void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
+
+/// The hops of a plan whose sides, steps and reorders are known. bytes may be 0: then there are no rounds.
+Hops make_hops(const Plan &plan, const LaneSplit &split);
+
 /// The entangled groups of a shape without a lane split, by connected groups. cluster_of[e] is the first entangled group of e's cluster.
 std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);
 
@@ -189,6 +226,9 @@ std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &groupin
 std::string to_json(const Plan &plan, bool expand);
 
 // What the collectives build their affine form with.
+
+/// Brings the loops of a sweep into the order in which memory likes to be visited.
+void arrange(Sweep &sweep);
 
 /// Appends a nest over entangled groups; a step of the counted index moves the sides by in_bytes and out_bytes, and a step in entangled
 /// groups moves those sides that are true.

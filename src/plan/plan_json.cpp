@@ -13,7 +13,7 @@ constexpr const char *kPassNames[] = {
 #undef PIDCOMM_ROW
 };
 
-constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk"};
+constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk", "hops"};
 constexpr const char *kSpaceNames[] = {"mram", "host", "staging"};
 
 /// Writes objects and arrays with their commas.
@@ -70,6 +70,7 @@ void write_loops(JsonWriter &json, const char *key, const std::vector<Loop> &loo
 void write_side(JsonWriter &json, const char *key, const Side &side) {
   json.open(key, '{');
   json.string("space", kSpaceNames[static_cast<int>(side.space)]);
+  if (side.eg != 0) json.number("eg", side.eg);
   json.number("offset_bytes", side.offset);
   json.open("streams", '[');
   for (const StreamLoop &loop : side.streams) {
@@ -116,11 +117,20 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
   }
 }
 
+/// What the sweeps of hops have besides.
+void write_hop(JsonWriter &json, const Sweep &sweep) {
+  json.number("round", sweep.round);
+  json.open("lane_map", '[');
+  for (uint32_t lane = 0; lane < kLanes; ++lane) json.number(nullptr, sweep.lane_map >> 8 * lane & 0xFF);
+  json.close(']');
+}
+
 void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
   json.open(nullptr, '{');
   json.string("pass", kPassNames[static_cast<int>(sweep.pass)]);
   json.number("lane_mask", sweep.lane_mask);
   json.number("k", sweep.k);
+  if (sweep.pass == Pass::hop || sweep.pass == Pass::hop_fold) write_hop(json, sweep);
   json.boolean("host_order", sweep.host_order);
   json.number("words", sweep.words);
   json.boolean("exchange", sweep.exchange);
@@ -135,7 +145,7 @@ void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
     for (const std::vector<Loop> *nest : {&sweep.outer, &sweep.ordered, &sweep.lockstep})
       for (const Loop &loop : *nest) loops.push_back({loop, nest == &sweep.ordered && sweep.ordered_downwards});
     json.open("steps", '[');
-    expand_loops(loops, sweep.exchange, 0, {0, sweep.in.offset, 0, sweep.out.offset}, json);
+    expand_loops(loops, sweep.exchange, 0, {sweep.in.eg, sweep.in.offset, sweep.out.eg, sweep.out.offset}, json);
     json.close(']');
   }
   json.close('}');
@@ -149,6 +159,23 @@ void write_reorder(JsonWriter &json, const char *key, const Reorder &reorder) {
   json.number("parts", reorder.parts);
   json.number("ways", uint64_t{1} << reorder.k);
   json.boolean("backwards", reorder.backwards);
+  json.close('}');
+}
+
+void write_hops(JsonWriter &json, const Hops &hops) {
+  json.open("hops", '{');
+  json.number("rounds", hops.rounds);
+  json.number("slot_bytes", hops.slot_bytes);
+  json.boolean("copies_first", hops.copies);
+  json.number("lane_mask", hops.split.lane_mask);
+  json.open("members", '[');
+  for (const EgLoop &loop : hops.split.members) {
+    json.open(nullptr, '{');
+    json.number("count", loop.count);
+    json.number("egs", loop.eg_stride);
+    json.close('}');
+  }
+  json.close(']');
   json.close('}');
 }
 
@@ -177,19 +204,20 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("group_pes", plan.grouping.group_pes);
   json.number("bytes_per_pe", plan.bytes);
   json.number("block_bytes", plan.block_bytes);
-  json.number("mram_bytes_read", plan.in_pe_bytes * plan.cube.pes);
-  json.number("mram_bytes_written", plan.out_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_read", plan.hops ? plan.hops->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_written", plan.hops ? plan.hops->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   if (plan.reduces) json.string("reduces_in", plan.bytewise ? "pim_order" : "host_order");
-  if (plan.path == Path::paper) {
+  if (plan.path == Path::paper || (plan.path == Path::hops && plan.steps != 0)) {
     json.number("steps", static_cast<uint64_t>(plan.steps));
     json.number("scratch_bytes", plan.scratch_bytes);
     if (plan.before) write_reorder(json, "before", *plan.before);
     if (plan.after) write_reorder(json, "after", *plan.after);
   }
-  if (!plan.sweeps.empty()) {
+  if (plan.hops) write_hops(json, *plan.hops);
+  if (!plan.sweeps.empty() || (plan.hops && expand)) {
     json.open("sweeps", '[');
-    for (const Sweep &sweep : plan.sweeps) write_sweep(json, sweep, expand);
+    each_sweep(plan, [&](const Sweep &sweep) { write_sweep(json, sweep, expand); });
     json.close(']');
   }
   if (plan.staged) write_staged(json, *plan.staged);

@@ -297,6 +297,83 @@ TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
   CHECK(std::string(pidcomm_last_error()).find("3x8") != std::string::npos);
 }
 
+// ---- from member to member -----------------------------------------------------------------------------------------------------------
+
+/// What the audit ISA must have counted for ring and tree, which load and store a line many times.
+void check_hop_lines(const Case &c, const pidcomm_trace &trace) {
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
+  check_number(c, "lines_outside", trace.lines_outside, 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
+}
+
+TEST(RingAndTree_AreRightForEveryMaskLaneSplitInPlaceAndIsaAndStayInTheirWindows) {
+  Grid grid("ring and tree");
+  const std::vector<Element> kinds = elements();
+  const std::vector<int> isas = machine::available_isas();
+  std::vector<Axes> shapes = kFastShapes;
+  // Entangled groups that are members in two loops, numbers of them that are no powers of two, and those that are neighbours.
+  shapes.insert(shapes.end(), {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}});
+  std::size_t turn = 0;
+  each_window(shapes, {0, 8, 24, 104, 1160, 4104},
+              [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
+                if (collective != PIDCOMM_ALLREDUCE) return;
+                const Axes &axis_len = cube.axis_len();
+                for (int technique : {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE}) {
+                  ++turn;
+                  const bool is_ring = technique == PIDCOMM_TECHNIQUE_RING;
+                  const bool has_launches = is_ring && block_bytes != 0 && reorders(collective, axis_len, mask);
+                  Case c =
+                      make_case(collective, axis_len, mask, has_launches ? 8 * block_bytes : block_bytes, kinds[turn % kinds.size()], turn);
+                  place(c, 8192 - 8 * (turn % 9), is_in_place);
+                  c.options = {.technique = technique,
+                               .isa = isas[turn / 2 % isas.size()],
+                               .threads = static_cast<int>(1 + turn % 3),
+                               .coherence = kBothPolicies[turn / 4 % 2],
+                               .scratch_offset = is_ring ? (1u << 20) - 8 * (turn % 50) : 0};
+                  grid.run([&] {
+                    const pidcomm_trace trace = machine::run_case(cube, c);
+                    check_number(c, "pe_launches", trace.pe_launches, has_launches ? 2 : 0);
+                    if (c.options.isa == PIDCOMM_ISA_AUDIT) check_hop_lines(c, trace);
+                  });
+                }
+              });
+  grid.finish();
+}
+
+TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8}), cut(set, {3, 8});
+  for (int technique : {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE}) {
+    pidcomm_options options = {technique, 0, 0, 0, 8192};
+    const auto refuses = [&](const Hypercube &on, const pidcomm_request &request, int status, const std::vector<std::string> &words) {
+      const Bytes before = on.read(0, 16384);
+      CHECK_EQ(pidcomm_run(on.get(), &request, &options, nullptr), status);
+      const std::string sentence = pidcomm_last_error();
+      for (const std::string &word : words)
+        if (sentence.find(word) == std::string::npos) machine::fail("no \"" + word + "\" in: " + sentence);
+      CHECK(on.read(0, 16384) == before);
+    };
+    const std::string name = pidcomm_technique_name(technique);
+    std::vector<std::uint8_t> host(64 * 64);
+    for (int collective : kCollectives) {
+      if (collective == PIDCOMM_ALLREDUCE) continue;
+      refuses(cube, {collective, "10", 64, 0, 4096, host.data(), host.size(), PIDCOMM_INT32, PIDCOMM_SUM}, PIDCOMM_ERR_OPTION,
+              {name, "is for allreduce", pidcomm_collective_name(collective)});
+    }
+    pidcomm_request request = {PIDCOMM_ALLREDUCE, "10", 72, 0, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+    refuses(cut, request, PIDCOMM_ERR_OPTION, {name, "3x8"});
+    if (technique == PIDCOMM_TECHNIQUE_TREE) continue;
+    refuses(cube, request, PIDCOMM_ERR_SIZE, {name, "divisible by 8 * 8"});
+    request.bytes = 64;
+    options.scratch_offset = 0;
+    refuses(cube, request, PIDCOMM_ERR_WINDOW, {name, "scratch_offset"});
+    options.scratch_offset = 4096 + 56;
+    refuses(cube, request, PIDCOMM_ERR_WINDOW, {"scratch", "destination"});
+  }
+}
+
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) {
   run_grid("tile, general shapes", kGeneralShapes, machine::available_isas(), {PIDCOMM_TECHNIQUE_TILE}, kBothPolicies);
 }

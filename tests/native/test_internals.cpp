@@ -46,14 +46,15 @@ uint32_t walk(const std::vector<EgLoop> &loops, uint32_t index) {
 
 constexpr Options kTile = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
 
-Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *mask, uint64_t bytes, uint64_t dst) {
+Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *mask, uint64_t bytes, uint64_t dst,
+             const Options &options = kTile) {
   pidcomm_request request{};
   request.collective = collective;
   request.dims = mask;
   request.bytes = bytes;
   request.dst = dst;
   request.type = PIDCOMM_INT32;
-  return make_plan(Hypercube::of(lengths), request, kTile, 0, false);
+  return make_plan(Hypercube::of(lengths), request, options, 0, false);
 }
 
 using LineBytes = std::array<uint8_t, 64>;
@@ -242,6 +243,72 @@ TEST(Plan_ItemsInLockstepHaveScratchForEveryShape) {
     }
   }
   CHECK_EQ(most, kMaxItems);
+}
+
+/// What each_sweep visits: rounds, sweeps, and the lines that they load and store. It is what the plan says of itself.
+struct Hopped {
+  uint32_t rounds = 0, sweeps = 0;
+  uint64_t lines_in = 0, lines_out = 0;
+};
+Hopped hopped(const Plan &plan) {
+  Hopped all;
+  uint32_t last_round = 0;
+  each_sweep(plan, [&](const Sweep &sweep) {
+    CHECK(sweep.round >= last_round);
+    last_round = sweep.round;
+    all.rounds = sweep.round + 1;
+    all.sweeps += 1;
+    uint64_t lines = sweep.words, items = 1;
+    for (const std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep})
+      for (const Loop &loop : *loops) lines *= loop.count;
+    for (const Loop &loop : sweep.lockstep) items *= loop.count;
+    CHECK(items <= kMaxItems);
+    all.lines_in += sweep.in.streams.empty() ? lines : lines * sweep.in.streams.front().count;
+    all.lines_out += lines;
+  });
+  CHECK_EQ(plan.hops->rounds, all.rounds);
+  CHECK_EQ(plan.hops->lines_read, all.lines_in);
+  CHECK_EQ(plan.hops->lines_written, all.lines_out);
+  return all;
+}
+
+TEST(Hops_TakeTheRoundsAndLinesOfTheirTopology) {
+  constexpr uint64_t kBytes = 8 * 8192, kWords = kBytes / 8;
+  const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 8 * kBytes};
+  const Options tree = {PIDCOMM_TECHNIQUE_TREE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
+  // 128 entangled groups. The ring: 7 rounds between lanes, 2 * 127 between entangled groups, 8 back to all lanes.
+  {
+    const Hopped all = hopped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, ring));
+    CHECK_EQ(all.rounds, 7u + 2 * 127 + 8);
+    CHECK(all.sweeps <= 4 * all.rounds);
+    const uint64_t slot_lines = 128 * kWords / 8;
+    CHECK_EQ(all.lines_out, slot_lines * (7 + 8) + slot_lines / 128 * 2 * 127);
+    CHECK_EQ(all.lines_in, slot_lines * (2 * 7 + 8) + slot_lines / 128 * 3 * 127);
+  }
+  // The tree: 3 rounds between lanes and 7 between entangled groups, up and down; 127 entangled groups are taken in.
+  {
+    const Hopped all = hopped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, tree));
+    CHECK_EQ(all.rounds, 2u * (3 + 7));
+    CHECK_EQ(all.sweeps, all.rounds);
+    CHECK_EQ(all.lines_out, kWords * (2 * 3 * 128 + 2 * 127));
+    CHECK_EQ(all.lines_in, kWords * (2 * 3 * 128 + 3 * 127));
+  }
+  // Selected axes with one between them are two rings; neighbours are one. Nobody to talk to: a copy, and in place nothing.
+  CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds, 1u + 2 * 3 + 2 * 4);
+  CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds, 1u + 2 * 14);
+  CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds, 2u * 4);
+  CHECK_EQ(hopped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, kBytes, tree)).rounds, 1u);
+  CHECK_EQ(hopped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, 0, tree)).rounds, 0u);
+  CHECK_EQ(hopped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "11", 0, 0, ring)).rounds, 0u);
+}
+
+TEST(Hops_HaveChunksOfAllWordsWhateverTheirNumber) {
+  const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
+  for (uint64_t words = 1; words < 40; ++words) {
+    const Hopped all = hopped(plan_of({8, 7}, PIDCOMM_ALLREDUCE, "01", 8 * words, 0, ring));
+    CHECK_EQ(all.lines_out, 2 * 6 * words);
+    CHECK_EQ(all.lines_in, 3 * 6 * words);
+  }
 }
 
 TEST(Plan_SizeDoesNotDependOnThePes) {

@@ -60,12 +60,14 @@ TEST(EveryCollectiveAndTechnique_GivesTheSameWithoutBlocking) {
   for (const Hypercube *shape : {&cube, &general})
     for (const std::string &mask : machine::masks_of(2))
       for (const int collective : kCollectives)
-        for (const int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR_IM})
+        for (const int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_RING,
+                                    PIDCOMM_TECHNIQUE_TREE})
           for (const machine::Run run : {start_and_wait, start_and_poll}) {
-            if (shape == &general && technique == PIDCOMM_TECHNIQUE_PR_IM) continue;
+            if (shape == &general && technique >= PIDCOMM_TECHNIQUE_PR_IM) continue;
+            if (collective != PIDCOMM_ALLREDUCE && technique >= PIDCOMM_TECHNIQUE_RING) continue;
             Case c{{collective, shape->axis_len(), mask, 8 * 128 * 35, PIDCOMM_INT32, PIDCOMM_SUM}, 64, 1 << 17, {}, {}, ++seed};
             c.options.technique = technique;
-            if (technique == PIDCOMM_TECHNIQUE_PR_IM) c.options.scratch_offset = 1 << 18;
+            if (technique >= PIDCOMM_TECHNIQUE_PR_IM) c.options.scratch_offset = 1 << 18;
             grid.run([&] { machine::run_case(*shape, c, run); });
           }
   grid.finish();

@@ -16,7 +16,12 @@ TEXT = (ROOT / "docs" / "command-line.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 NO_FIELDS = ("upmem-env", "plot", "report")  # their sections have no table of what they write
 # What plans have of other shapes, techniques and collectives than the one of the document.
-MORE_PLANS = ["alltoall --technique pr", "allreduce --shape 6x4", "reduce_scatter --technique pr"]
+MORE_PLANS = [
+    "alltoall --technique pr",
+    "allreduce --shape 6x4",
+    "reduce_scatter --technique pr",
+    "allreduce --technique tree",
+]
 
 
 def fields_of(section: str) -> set[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pidcomm
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 SHAPES = [((8, 8), "10"), ((8, 8), "01"), ((4, 2, 8), "101"), ((2, 4, 5), "011"), ((3, 5), "10"), ((3, 2, 2), "111")]
 GENERAL = ((3, 5), (3, 2, 2))
 TECHNIQUES = list(pidcomm.TECHNIQUES)
+NEEDS_LANE_SPLIT = ("ring", "tree")
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -22,7 +26,12 @@ def test_array_collective_equals_its_definition(
 ) -> None:
     cube = pes.hypercube(*shape)
     x = payload(name, shape, mask, "int32", block_bytes=64)  # of 8 words: the paper's techniques cut it into up to 8
-    if pidcomm.TECHNIQUES[technique].steps & pidcomm.COLLECTIVES[name].steps and shape in GENERAL:
+    row = pidcomm.TECHNIQUES[technique]
+    if not row.is_for(pidcomm.COLLECTIVES[name]):
+        with pytest.raises(pidcomm.ArgumentError, match=f"{name}: technique {technique} is for "):
+            getattr(cube.arrays, name)(x, mask, technique=technique)
+        return
+    if (row.steps & pidcomm.COLLECTIVES[name].steps or technique in NEEDS_LANE_SPLIT) and shape in GENERAL:
         with pytest.raises(pidcomm.ArgumentError, match="divide without a rest"):
             getattr(cube.arrays, name)(x, mask, technique=technique)
         return
@@ -33,6 +42,56 @@ def test_array_collective_equals_its_definition(
     np.testing.assert_array_equal(result, expected)
     assert cube.last_trace is not None
     assert cube.last_trace.technique == technique
+
+
+# Selected lane bits from none to three; entangled groups as neighbours, in two axes apart, and three or five of them.
+HOPPED = [
+    *(((8, 8), "01"), ((2, 8, 5), "100"), ((4, 2, 8), "101"), ((8, 8), "11"), ((8, 2, 2, 3), "1011")),
+    *(((8, 2, 2, 3), "0101"), ((2, 2, 2, 5), "1011"), ((4, 4), "00"), ((128,), "1"), ((2, 4, 5), "011")),
+]
+
+
+@pytest.mark.parametrize("technique", ["ring", "tree"])
+@pytest.mark.parametrize(("shape", "mask"), HOPPED)
+def test_ring_and_tree_reduce_every_type_in_place_and_apart(
+    pes: pidcomm.PeSet, shape: tuple[int, ...], mask: str, technique: str
+) -> None:
+    cube = pes.hypercube(*shape)
+    apart, in_place, scratch = 1 << 16, 8, 1 << 18
+    for number, (dtype, op) in enumerate(product(pidcomm.TYPES, pidcomm.OPS)):
+        if pidcomm.OPS[op].kind == "bits" and pidcomm.TYPES[dtype].is_float:
+            continue
+        x = payload("allreduce", shape, mask, dtype, block_bytes=64 * (1 + number % 5), seed=number)
+        if op == "prod" and x.dtype.kind == "f":
+            x = np.where(x < 0, -1, 1).astype(dtype)  # exact in any order
+        with np.errstate(all="ignore"):
+            expected = result_of("allreduce", x, shape, mask, op)
+        dst = (apart, in_place)[number % 2]
+        cube.write(x, 8)
+        row_bytes = x.shape[1] * x.itemsize
+        trace = cube.allreduce(
+            mask, bytes=row_bytes, src=8, dst=dst, dtype=dtype, op=op, technique=technique, scratch=scratch
+        )
+        np.testing.assert_array_equal(cube.read(x.shape[1], dtype, dst), expected, f"{dtype} {op}")
+        if dst == apart:
+            np.testing.assert_array_equal(cube.read(x.shape[1], dtype, 8), x)
+        plan = cube.plan("allreduce", mask, bytes=row_bytes, src=8, dst=dst, technique=technique, scratch=scratch)
+        assert (trace.mram_bytes_read, trace.mram_bytes_written) == (
+            plan["mram_bytes_read"],
+            plan["mram_bytes_written"],
+        )
+
+
+@pytest.mark.parametrize(("technique", "rounds"), [("ring", 7 + 2 * 7 + 8), ("tree", 2 * (3 + 3))])
+def test_an_expanded_plan_lists_the_sweeps_of_every_round(technique: str, rounds: int) -> None:
+    options: Any = {"bytes": 4096, "dst": 4096, "technique": technique, "scratch": 8192}
+    plan = pidcomm.plan("allreduce", (8, 8), "11", expand=True, **options)
+    assert plan["path"] == "hops"
+    assert plan["hops"]["rounds"] == rounds
+    assert sorted({sweep["round"] for sweep in plan["sweeps"]}) == list(range(rounds))
+    lines = sum(sweep["words"] * len(sweep["steps"]) for sweep in plan["sweeps"])
+    assert plan["mram_bytes_written"] == 64 * lines
+    assert "sweeps" not in pidcomm.plan("allreduce", (8, 8), "11", **options)
 
 
 @pytest.mark.parametrize("dtype", pidcomm.TYPES)

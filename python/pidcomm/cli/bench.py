@@ -9,7 +9,7 @@ import typer
 
 import pidcomm
 from pidcomm.ablation import COLLECTIVES as ABLATED
-from pidcomm.ablation import STEPS, Assumed, Step, ablate, techniques_for
+from pidcomm.ablation import STEPS, Assumed, Step, ablate, steps_for
 from pidcomm.arguments import Options
 from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
@@ -19,7 +19,7 @@ from pidcomm.report import Report, ablation_header, header, section_header, summ
 from pidcomm.results import Results
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
-from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES
+from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
 
 class Coherence(str, Enum):
@@ -81,7 +81,7 @@ def bench(
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES) + ".",
+            help="Techniques, separated by commas, or all that the collective has: " + ", ".join(TECHNIQUES) + ".",
             autocompletion=complete_list(TECHNIQUES),
         ),
     ] = ",".join(COMPARED),
@@ -156,10 +156,14 @@ def bench(
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
-    techniques = list(STEPS) if ablation else parse_names(technique, TECHNIQUES, "technique")
+    chosen = parse_names(names, COLLECTIVES, "collective")
+    techniques = {
+        name: list(STEPS) if ablation else parse_names(technique, TECHNIQUES, "technique", techniques_for(name))
+        for name in chosen
+    }
     assumed = Assumed(launch_us, load_us)
     wanted = Wanted(
-        parse_names(names, COLLECTIVES, "collective"),
+        chosen,
         parse_shapes(shapes, sweeps.get("pes")),
         sweeps.get("bytes") or [parse_positive_size(size)],
         masks,
@@ -173,14 +177,14 @@ def bench(
     options: Options = {"coherence": coherence.value, "threads": threads or pidcomm.machine().threads}
     sections, refusals = wanted.sections(options)
     pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
-    sections, unaffordable = affordable(sections, techniques)
+    sections, unaffordable = affordable(sections, {name for names in techniques.values() for name in names})
     refusals += unaffordable
     if not sections:
         raise refusals[0]
     make_transfers_alike(options, sdk_flush.value)
     problems = [problem for section in sections for problem in section.problems]
     rounds = len(problems) * (iters + warmup)
-    checks = sum(len(techniques_for(it, options) if ablation else techniques) for it in problems)
+    checks = sum(len(steps_for(it, options) if ablation else techniques[it.collective]) for it in problems)
     rows: list[Row] = []
     wrong = 0
     with Results(json_target) as results, working("filling memory", rounds + checks) as work:
@@ -204,7 +208,7 @@ def bench(
                     if ablation:
                         of_problem = ablate(pes, problem, assumed, *common)
                     else:
-                        of_problem = measure_rows(pes, problem, techniques, *common)
+                        of_problem = measure_rows(pes, problem, techniques[problem.collective], *common)
                         rows += of_problem
                     wrong += sum(row.wrong for row in of_problem)
                     report.rows(of_problem)

@@ -42,7 +42,9 @@ def plan(
     ] = None,
     scratch: Annotated[
         str | None,
-        typer.Option("--scratch", help="MRAM offset of scratch of pr techniques (default: behind the windows)."),
+        typer.Option(
+            "--scratch", help="MRAM offset of scratch of pr techniques and ring (default: behind the windows)."
+        ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
     json_target: Annotated[str | None, json_option("the plan, as one JSON object,")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pidcomm.ablation import STEPS
 from pidcomm.errors import ArgumentError
+from pidcomm.tables import TECHNIQUES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,7 @@ LIMIT_GID = "limit"
 # From light to dark.
 PALETTE = ("#ece2c6", "#b9d3a5", "#7db8a8", "#5590b4", "#5a5f9e", "#22305c")
 HATCHES = ("", "///", "---", "xxx", "\\\\\\", "")
+OTHERS = (("#d9d9d9", "ooo"), ("#8c8c8c", "..."))  # techniques beside the ablation
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
@@ -108,7 +110,10 @@ def limit_handle(label: str) -> Line2D:
 
 
 def technique_style(technique: str) -> tuple[str, str]:
-    """Return the colour and the hatch of a technique: the later in the ablation, the darker."""
+    """Return the colour and the hatch of a technique: the later in the ablation, the darker; others are grey."""
+    others = [name for name in TECHNIQUES if name not in STEPS]
+    if technique in others:
+        return OTHERS[others.index(technique) % len(OTHERS)]
     index = STEPS.index(technique) if technique in STEPS else len(STEPS) - 1
     at = -1 if index == len(STEPS) - 1 else index
     return PALETTE[at], HATCHES[at]

@@ -1,0 +1,208 @@
+// Hops from member to member: the sweeps of `ring` and `tree`.
+//
+// Source of the two topologies: the PID-Comm paper (ISCA 2024, section VIII-H), which compares its hypercube with them.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "hostpass/line.h"
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+namespace {
+
+/// Lane l takes from lane from(l).
+template <class From>
+uint64_t lane_map(const From &from) {
+  uint64_t map = 0;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) map |= uint64_t{from(lane)} << 8 * lane;
+  return map;
+}
+
+/// Neighbouring loops over entangled groups that are one loop, as one.
+std::vector<EgLoop> joined(const std::vector<EgLoop> &loops) {
+  std::vector<EgLoop> result;
+  for (const EgLoop &loop : loops) {
+    if (!result.empty() && loop.eg_stride == result.back().eg_stride * result.back().count)
+      result.back().count *= loop.count;
+    else
+      result.push_back(loop);
+  }
+  return result;
+}
+
+/// Makes the sweeps of a plan and visits them, round after round.
+class HopSweeps {
+ public:
+  HopSweeps(const Plan &plan, const Hops &hops, const std::function<void(const Sweep &)> &visit)
+      : plan_(plan), hops_(hops), split_(hops.split), visit_(visit) {}
+
+  /// Returns the number of rounds.
+  uint32_t run() {
+    if (plan_.bytes == 0) return 0;
+    if (hops_.copies) hop_lanes(kStay, plan_.src, plan_.dst);
+    hops_.is_ring ? ring() : tree();
+    return round_;
+  }
+
+ private:
+  void ring() {
+    const uint32_t slots = 1u << split_.k;
+    const uint64_t work = split_.k == 0 ? plan_.dst : plan_.pass_src;  // where slots are reduced
+    const uint64_t onwards = lane_map([&](uint32_t lane) {
+      const uint32_t rank = extract_bits(lane, split_.lane_mask);
+      return (lane & ~split_.lane_mask) | deposit_bits((rank - 1) & (slots - 1), split_.lane_mask);
+    });
+    for (uint32_t slot = slots - 1; slot > 0; --slot)
+      fold_lanes(onwards, {2, 0, hops_.slot_bytes}, work + (slot - 1) * hops_.slot_bytes, work + (slot - 1) * hops_.slot_bytes);
+    for (std::size_t loop = 0; loop < split_.members.size(); ++loop)
+      for (uint32_t step = 0; step < 2 * (split_.members[loop].count - 1); ++step) ring_step(loop, step, work);
+    if (split_.k == 0) return;
+    hop_lanes(kStay, work, plan_.dst);
+    for (uint32_t slot = 1; slot < slots; ++slot)
+      hop_lanes(onwards, plan_.dst + (slot - 1) * hops_.slot_bytes, plan_.dst + slot * hops_.slot_bytes);
+  }
+
+  /// Entangled group m sends chunk (m - step) mod M to m + 1 (mod M), which combines it in the first M - 1 steps and then keeps it. Chunks
+  /// are as long as each other, but that the last one with any words may be shorter. Between cuts neither m nor m + 1 wraps.
+  void ring_step(std::size_t loop, uint32_t step, uint64_t work) {
+    const auto [count, stride, index_stride] = split_.members[loop];
+    const uint64_t words = hops_.slot_bytes / kWordBytes, chunk_words = (words + count - 1) / count;
+    const uint32_t full = static_cast<uint32_t>(words / chunk_words);
+    const uint32_t shift = step % count;
+    const bool folds = step < count - 1;
+    std::array<uint32_t, 6> cuts = {0, count - 1 - shift, count - shift, full, std::min(full + 1, count), count};
+    std::sort(cuts.begin(), cuts.end());
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+      const uint32_t first = cuts[i], chunks = cuts[i + 1] - first;
+      const uint64_t sent_words = first < full ? chunk_words : first == full ? words % chunk_words : 0;
+      if (chunks == 0 || sent_words == 0) continue;
+      const uint32_t from = (first + shift) % count, to = (from + 1) % count;
+      Sweep sweep = make_sweep(folds, sent_words, kStay);
+      sweep.in.offset = sweep.out.offset = work + first * chunk_words * kWordBytes;
+      sweep.in.eg = (folds ? std::min(from, to) : from) * stride;
+      sweep.out.eg = to * stride;
+      if (folds) sweep.in.streams = {{2, (std::max(from, to) - std::min(from, to)) * stride, 0}};
+      add_other_loops(sweep, loop);
+      arrange(sweep);
+      if (chunks > 1)
+        sweep.outer.insert(sweep.outer.begin(), {"chunk", chunks, stride, stride, chunk_words * kWordBytes, chunk_words * kWordBytes});
+      visit_(sweep);
+    }
+    ++round_;
+  }
+
+  void tree() {
+    const auto partner_map = [](uint32_t bit, bool up) { return lane_map([&](uint32_t lane) { return up ? lane | bit : lane & ~bit; }); };
+    uint64_t from = hops_.copies ? plan_.dst : plan_.src;  // until the first round has written to the destination
+    for (uint32_t bit = 1; bit < kLanes; bit *= 2) {
+      if ((split_.lane_mask & bit) == 0) continue;
+      fold_lanes(partner_map(bit, true), {1, 0, 0}, from, plan_.dst);
+      from = plan_.dst;
+    }
+    for (std::size_t loop = 0; loop < split_.members.size(); ++loop)
+      for (uint32_t reach = 1; reach < split_.members[loop].count; reach *= 2) tree_step(loop, reach, true);
+    for (std::size_t loop = split_.members.size(); loop-- > 0;)
+      for (uint32_t reach = std::bit_floor(split_.members[loop].count - 1); reach > 0; reach /= 2) tree_step(loop, reach, false);
+    for (uint32_t bit = kLanes / 2; bit > 0; bit /= 2)
+      if ((split_.lane_mask & bit) != 0) hop_lanes(partner_map(bit, false), plan_.dst, plan_.dst);
+  }
+
+  /// Every entangled group m that 2 * reach divides takes in m + reach, or gives it the result.
+  void tree_step(std::size_t loop, uint32_t reach, bool up) {
+    const auto [count, stride, index_stride] = split_.members[loop];
+    Sweep sweep = make_sweep(up, hops_.slot_bytes / kWordBytes, kStay);
+    sweep.in.offset = sweep.out.offset = plan_.dst;
+    if (up)
+      sweep.in.streams = {{2, reach * stride, 0}};
+    else
+      sweep.out.eg = reach * stride;
+    add_other_loops(sweep, loop);
+    add_loops(sweep.outer, "subtree", {{(count + reach - 1) / (2 * reach), 2 * reach * stride, 1}}, true, 0, true, 0);
+    arrange(sweep);
+    visit_(sweep);
+    ++round_;
+  }
+
+  /// In every entangled group: lines at byte `to` are those at `from` (and further streams), their lanes moved.
+  void fold_lanes(uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) { sweep_lanes(true, map, streams, from, to); }
+  void hop_lanes(uint64_t map, uint64_t from, uint64_t to) { sweep_lanes(false, map, {1, 0, 0}, from, to); }
+  void sweep_lanes(bool folds, uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) {
+    Sweep sweep = make_sweep(folds, hops_.slot_bytes / kWordBytes, map);
+    sweep.in.offset = from;
+    sweep.out.offset = to;
+    sweep.in.streams = {streams};
+    sweep.outer = {{"entangled_group", plan_.cube.pes / kLanes, 1, 1, 0, 0}};
+    arrange(sweep);
+    visit_(sweep);
+    ++round_;
+  }
+
+  Sweep make_sweep(bool folds, uint64_t words, uint64_t map) const {
+    Sweep sweep;
+    sweep.pass = folds ? Pass::hop_fold : Pass::hop;
+    sweep.host_order = folds && !plan_.bytewise;
+    sweep.lane_mask = split_.lane_mask;
+    sweep.k = split_.k;
+    sweep.lane_map = map;
+    sweep.round = round_;
+    sweep.words = words;
+    return sweep;
+  }
+
+  /// Over all entangled groups but the members of one loop.
+  void add_other_loops(Sweep &sweep, std::size_t loop) const {
+    std::vector<EgLoop> others = split_.members;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(loop));
+    add_loops(sweep.outer, "set", split_.sets, true, 0, true, 0);
+    add_loops(sweep.outer, "member", others, true, 0, true, 0);
+  }
+
+  static constexpr uint64_t kStay = 0x0706050403020100;
+
+  const Plan &plan_;
+  const Hops &hops_;
+  const LaneSplit &split_;
+  const std::function<void(const Sweep &)> &visit_;
+  uint32_t round_ = 0;
+};
+
+uint64_t items_of(const Sweep &sweep) {
+  uint64_t items = 1;
+  for (const std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep})
+    for (const Loop &loop : *loops) items *= loop.count;
+  return items;
+}
+
+uint64_t lines_of(const Sweep &sweep, const Side &side) {
+  uint64_t lines = items_of(sweep) * sweep.words;
+  for (const StreamLoop &loop : side.streams) lines *= loop.count;
+  return lines;
+}
+
+}  // namespace
+
+Hops make_hops(const Plan &plan, const LaneSplit &split) {
+  Hops hops;
+  hops.is_ring = plan.options.technique == PIDCOMM_TECHNIQUE_RING;
+  hops.split = split;
+  hops.split.members = joined(split.members);
+  hops.slot_bytes = hops.is_ring ? plan.block_bytes >> split.k : plan.block_bytes;
+  hops.copies = split.k == 0 && plan.src != plan.dst;
+  const auto count = [&](const Sweep &sweep) {
+    hops.lines_read += lines_of(sweep, sweep.in);
+    hops.lines_written += lines_of(sweep, sweep.out);
+  };
+  hops.rounds = HopSweeps(plan, hops, count).run();
+  return hops;
+}
+
+void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit) {
+  if (plan.hops)
+    HopSweeps(plan, *plan.hops, visit).run();
+  else
+    for (const Sweep &sweep : plan.sweeps) visit(sweep);
+}
+
+}  // namespace pidcomm
