@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -61,6 +62,7 @@ def calibrate(
 @command(
     "pidcomm validate --samples 20 --max-total 4MiB",
     "pidcomm validate --machine mine.toml --json errors.jsonl",
+    "pidcomm validate --choices --samples 10 --max-total 4MiB",
     "pidcomm validate --published",
 )
 def validate(
@@ -76,6 +78,9 @@ def validate(
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     published: Annotated[
         bool, typer.Option("--published", help="Compare with the paper's numbers instead; measures nothing.")
+    ] = False,
+    choices: Annotated[
+        bool, typer.Option("--choices", help="Compare what technique auto would choose with what is fastest here.")
     ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per comparison")] = None,
 ) -> None:
@@ -102,9 +107,18 @@ def validate(
             return
         on = load_machine(machine or DEFAULT_MACHINE)
         with working("timing collectives", samples) as work:
-            compared = validation.compare(
-                on, samples=samples, seed=seed, max_total=parse_positive_size(max_total), on_step=work.step
+            how: Any = {"seed": seed, "max_total": parse_positive_size(max_total), "on_step": work.step}
+            if choices:
+                chosen = validation.choose(on, samples=samples, **how)
+            else:
+                compared = validation.compare(on, samples=samples, **how)
+        if choices:
+            results.json_lines(
+                {**_described(it.sample), "technique": it.chosen, "machine": on.name, "measured_us": it.measured_us}
+                for it in chosen
             )
+            results.text(_choice_table(on.name, chosen))
+            return
         results.json_lines(
             {
                 **_described(it.sample),
@@ -150,6 +164,23 @@ def _error_table(name: str, distributions: list[Any]) -> Table:
         row = asdict(it)
         table.add_row(
             it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in row["percentiles"].values())
+        )
+    return table
+
+
+def _choice_table(name: str, chosen: list[Any]) -> Table:
+    table = Table(title=f"measured here: auto, choosing by {name} (modelled), and always one", title_justify="left")
+    for column in ("technique", "fastest", "slower than the fastest: mean", "95th pct", "most"):
+        table.add_column(column, justify="left" if column == "technique" else "right")
+    losses = {"auto": [it.loss(it.chosen) for it in chosen]}
+    losses |= {technique: [it.loss(technique) for it in chosen] for technique in chosen[0].measured_us}
+    for technique, found in losses.items():
+        table.add_row(
+            technique,
+            f"{sum(loss == 1 for loss in found)} of {len(found)}",
+            f"{np.exp(np.mean(np.log(found))):.3f}x",
+            f"{np.percentile(found, 95):.2f}x",
+            f"{max(found):.2f}x",
         )
     return table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from time import perf_counter
 from typing import Any
@@ -50,6 +50,10 @@ class Sample:
             f"{it.collective}{op} {it.dtype} {format_shape(it.shape)} mask {it.mask}, {it.bytes} bytes, "
             f"{options['technique']} {options['isa']} {options['threads']} threads, coherence {options['coherence']}"
         )
+
+    def with_technique(self, name: str) -> Sample:
+        """Return the same collective with another technique."""
+        return replace(self, options={**self.options, "technique": name})
 
     def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
         """Return what the library's prediction takes before the machine."""

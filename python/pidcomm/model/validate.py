@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pidcomm.bench import COMPARED
 from pidcomm.errors import ArgumentError
 from pidcomm.machine import machine as emulated_machine
 from pidcomm.model.experiments import PAPER_MACHINE, modelled_points
@@ -82,6 +83,44 @@ def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
     for key in (lambda it: it.sample.options["technique"], lambda it: it.sample.problem.collective):
         for name in sorted({key(it) for it in compared}):
             yield Errors.of(name, [it for it in compared if key(it) == name])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A collective that was timed with every technique that auto chooses from here. measured_us: by technique."""
+
+    sample: Sample
+    chosen: str
+    measured_us: dict[str, float]
+
+    def loss(self, technique: str) -> float:
+        """Return how many times as long as the fastest a technique takes."""
+        return self.measured_us[technique] / min(self.measured_us.values())
+
+
+def choose(
+    machine: str | Machine = DEFAULT_MACHINE,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    max_total: int = MAX_TOTAL,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Choice]:
+    """Time random collectives with `tile` and `conventional`, and ask the model for one of the two, as auto does.
+
+    The other techniques need scratch, or are there to compare with. on_step is called after every sample.
+    """
+    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    drawn = draw(seed, samples, emulated_machine().threads, max_total=max_total)
+    choices = []
+    with Timer(drawn) as timer:
+        for sample in drawn:
+            variants = {name: sample.with_technique(name) for name in COMPARED}
+            modelled = {name: host_seconds(it.arguments(), on.numbers) for name, it in variants.items()}
+            measured = {name: 1e6 * timer.time(it).seconds for name, it in variants.items()}
+            choices.append(Choice(sample, min(COMPARED, key=lambda name: modelled[name]), measured))
+            on_step()
+    return choices
 
 
 @dataclass(frozen=True)
