@@ -61,8 +61,9 @@ class Pricing {
       if (flushes) seconds.flush = work_.flushed_lines * machine_.call_flush_ns * kNano / threads_for(work_.flushed_lines);
     }
     for (const Part &part : work_.parts)
-      part.kind == Part::Kind::pass ? add_pass(part, seconds) : part.kind == Part::Kind::host ? add_host(part, seconds)
-                                                                                             : add_transfer(part, flushes, seconds);
+      part.kind == Part::Kind::pass   ? add_pass(part, seconds)
+      : part.kind == Part::Kind::host ? add_host(part, seconds)
+                                      : add_transfer(part, flushes, seconds);
     for (const Reorder &reorder : work_.reorders) {
       seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
       seconds.launch += machine_.pe_launch_us * kMicro;
@@ -108,8 +109,8 @@ class Pricing {
     seconds.transpose += of(LineWork::transpose);
     seconds.shuffle += of(LineWork::shuffle) + of(LineWork::stage);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
-    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) +
-                     of(LineWork::lone) + of(LineWork::keep) + rest * others;
+    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::lone) +
+                     of(LineWork::keep) + rest * others;
     if (all == 0) seconds.lines += total - first;
   }
 
@@ -150,7 +151,9 @@ class Pricing {
 
   void add_host(const Part &part, Seconds &seconds) const {
     const double threads = threads_for(part.units);
-    const double rate = !part.combines ? machine_.work_copy_gb_s : part.is_slow ? machine_.work_slow_combine_gb_s : machine_.work_combine_gb_s;
+    const double rate = !part.combines ? machine_.work_copy_gb_s
+                        : part.is_slow ? machine_.work_slow_combine_gb_s
+                                       : machine_.work_combine_gb_s;
     const double core = part.host_read / kGb / (threads * rate), pieces = part.pieces * machine_.work_piece_ns * kNano / threads;
     const double memory = memory_seconds(part);
     std::array<double, kLineWorks> line_seconds{};
@@ -197,9 +200,8 @@ void check_machine(const pidcomm_machine &machine) {
   check("host.threads", machine.host_threads, true);
   check("ranks.channels", machine.ranks_channels, true);
   check("ranks.per_channel", machine.ranks_per_channel, true);
-#define PIDCOMM_ROW(ENUM, code, name, ...)                      \
-  for (double cost : costs_of(machine.isa[PIDCOMM_ISA_##ENUM])) \
-    check("isa." name, cost, false);
+#define PIDCOMM_ROW(ENUM, code, name, ...) \
+  for (double cost : costs_of(machine.isa[PIDCOMM_ISA_##ENUM])) check("isa." name, cost, false);
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   best_isa_of(machine);

@@ -81,8 +81,7 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read, part.host_read);
   side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
   // A broadcast reads a row for every entangled group, but memory gives it once.
-  if (plan.in.space == Space::host && !plan.in.per_member)
-    part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
+  if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
   part.streams = items * (in + out) * std::ceil(words / kRunWords);
   part.units = steps_of(sweep.outer) * std::ceil(words / kShareWords);
   return part;
@@ -94,7 +93,8 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   const double egs = std::ceil(plan.cube.pes / static_cast<double>(kLanes)), block = static_cast<double>(plan.block_bytes);
   const double chunks = std::ceil(block / kWordBytes / static_cast<double>(staged.chunk_words));
   const auto blocks_of = [&](uint64_t pe_bytes) { return static_cast<double>(pe_bytes) / block; };
-  const double in = egs * static_cast<double>(plan.in_pe_bytes) / kWordBytes, out = egs * static_cast<double>(plan.out_pe_bytes) / kWordBytes;
+  const double in = egs * static_cast<double>(plan.in_pe_bytes) / kWordBytes,
+               out = egs * static_cast<double>(plan.out_pe_bytes) / kWordBytes;
   part.count(LineWork::load) = in;
   part.count(LineWork::store) = out;
   part.count(LineWork::transpose) = in + out;
@@ -107,7 +107,8 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   part.host_written = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups;
   if (plan.in.space == Space::host) part.count(LineWork::row_load) = out;
   if (plan.out.space == Space::host) part.count(LineWork::row_store) = part.host_written / kLine;
-  const double in_rows = egs * kLanes * chunks * blocks_of(plan.in_pe_bytes), out_rows = egs * kLanes * chunks * blocks_of(plan.out_pe_bytes);
+  const double in_rows = egs * kLanes * chunks * blocks_of(plan.in_pe_bytes),
+               out_rows = egs * kLanes * chunks * blocks_of(plan.out_pe_bytes);
   part.streams = in_rows + out_rows;
   if (plan.reduces) part.rows = in_rows;
   if (plan.cube.pes % kLanes != 0) part.count(LineWork::keep) = out / egs;

@@ -13,47 +13,47 @@ extern "C" {
 #endif
 
 /* X(section, key, unit, meaning) */
-#define PIDCOMM_MACHINE_CONSTANTS(X)                                                                                       \
-  X(host, threads, "threads", "host threads of a call that does not say, and the most that make it faster")                \
-  X(host, emulated, "1 or 0", "MRAM is ordinary memory of the host: shares its rates, is coherent, and has no mux")        \
-  X(host, overlap, "1 or more", "how memory and instructions overlap: 1 not at all, large completely")                     \
-  X(ranks, channels, "channels", "memory channels with DIMMs that have PEs")                                               \
-  X(ranks, per_channel, "ranks", "ranks of 64 PEs on one of them")                                                         \
-  X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                                           \
-  X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                                          \
-  X(memory, read_gb_s, "GB/s", "reading host memory")                                                                      \
-  X(memory, write_gb_s, "GB/s", "writing host memory")                                                                     \
-  X(memory, thread_gb_s, "GB/s", "the most that one thread reads and writes, lines of MRAM and host memory together")      \
-  X(call, us, "us", "a call, whatever it does")                                                                            \
-  X(call, rank_us, "us per rank", "taking and giving back a rank's MRAM")                                                  \
-  X(call, mux_us, "us per rank", "switching a rank's MRAM from its PEs to the host")                                       \
-  X(call, start_us, "us per thread", "starting a part of a call on a further thread, and waiting for its end")             \
-  X(call, part_us, "us", "a part of a call: one sweep over memory, or one phase")                                          \
-  X(call, flush_ns, "ns per line", "flushing a line from the caches before it is loaded")                                  \
-  X(call, stream_ns, "ns", "finding one stream of an item in memory, for one chunk of its words")                          \
-  X(call, row_ns, "ns", "general path: combining one row of a chunk of words")                                             \
-  X(sdk, call_us, "us", "a parallel transfer of the SDK")                                                                  \
-  X(sdk, pe_us, "us per PE", "preparing it")                                                                               \
-  X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                              \
-  X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                                  \
-  X(sdk, thread_from_gb_s, "GB/s", "the most that one thread transfers from PEs")                                          \
-  X(sdk, thread_to_gb_s, "GB/s", "the most that one thread transfers to PEs")                                              \
-  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, if the policy says so")                         \
-  X(sdk, serial_kib, "KiB", "transfers of fewer bytes, of all PEs, use one thread")                                        \
-  X(work, piece_ns, "ns", "conventional: one piece that is copied or combined in host memory")                             \
-  X(work, copy_gb_s, "GB/s", "conventional: the most that one thread rearranges in host memory")                           \
-  X(work, combine_gb_s, "GB/s", "conventional: the most input that one thread combines in host memory")                    \
-  X(work, slow_combine_gb_s, "GB/s", "the same for operators that the vector unit lacks")                                  \
-  X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                              \
-  X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM, with others on their way")                              \
-  X(pe, dma_cycles_per_byte, "cycles per byte", "the same, for its bytes")                                                 \
-  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                                    \
-  X(pe, run_cycles, "cycles", "a run of the reorder program, whatever it does")                                            \
-  X(pe, jobs_us, "us", "telling all PEs what to reorder, or asking how long it took")                                      \
-  X(pe, job_us, "us per PE", "the same, for each of them")                                                                 \
-  X(pe, launch_us, "us", "starting all PEs of a set and noticing their end")                                               \
-  X(pe, load_us, "us", "loading a program into all PEs of a set")                                                         \
-  X(network, gb_s, "GB/s", "between hosts: what one host sends while it receives as much")                                \
+#define PIDCOMM_MACHINE_CONSTANTS(X)                                                                                  \
+  X(host, threads, "threads", "host threads of a call that does not say, and the most that make it faster")           \
+  X(host, emulated, "1 or 0", "MRAM is ordinary memory of the host: shares its rates, is coherent, and has no mux")   \
+  X(host, overlap, "1 or more", "how memory and instructions overlap: 1 not at all, large completely")                \
+  X(ranks, channels, "channels", "memory channels with DIMMs that have PEs")                                          \
+  X(ranks, per_channel, "ranks", "ranks of 64 PEs on one of them")                                                    \
+  X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                                      \
+  X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                                     \
+  X(memory, read_gb_s, "GB/s", "reading host memory")                                                                 \
+  X(memory, write_gb_s, "GB/s", "writing host memory")                                                                \
+  X(memory, thread_gb_s, "GB/s", "the most that one thread reads and writes, lines of MRAM and host memory together") \
+  X(call, us, "us", "a call, whatever it does")                                                                       \
+  X(call, rank_us, "us per rank", "taking and giving back a rank's MRAM")                                             \
+  X(call, mux_us, "us per rank", "switching a rank's MRAM from its PEs to the host")                                  \
+  X(call, start_us, "us per thread", "starting a part of a call on a further thread, and waiting for its end")        \
+  X(call, part_us, "us", "a part of a call: one sweep over memory, or one phase")                                     \
+  X(call, flush_ns, "ns per line", "flushing a line from the caches before it is loaded")                             \
+  X(call, stream_ns, "ns", "finding one stream of an item in memory, for one chunk of its words")                     \
+  X(call, row_ns, "ns", "general path: combining one row of a chunk of words")                                        \
+  X(sdk, call_us, "us", "a parallel transfer of the SDK")                                                             \
+  X(sdk, pe_us, "us per PE", "preparing it")                                                                          \
+  X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                         \
+  X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                             \
+  X(sdk, thread_from_gb_s, "GB/s", "the most that one thread transfers from PEs")                                     \
+  X(sdk, thread_to_gb_s, "GB/s", "the most that one thread transfers to PEs")                                         \
+  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, if the policy says so")                    \
+  X(sdk, serial_kib, "KiB", "transfers of fewer bytes, of all PEs, use one thread")                                   \
+  X(work, piece_ns, "ns", "conventional: one piece that is copied or combined in host memory")                        \
+  X(work, copy_gb_s, "GB/s", "conventional: the most that one thread rearranges in host memory")                      \
+  X(work, combine_gb_s, "GB/s", "conventional: the most input that one thread combines in host memory")               \
+  X(work, slow_combine_gb_s, "GB/s", "the same for operators that the vector unit lacks")                             \
+  X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                         \
+  X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM, with others on their way")                         \
+  X(pe, dma_cycles_per_byte, "cycles per byte", "the same, for its bytes")                                            \
+  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                               \
+  X(pe, run_cycles, "cycles", "a run of the reorder program, whatever it does")                                       \
+  X(pe, jobs_us, "us", "telling all PEs what to reorder, or asking how long it took")                                 \
+  X(pe, job_us, "us per PE", "the same, for each of them")                                                            \
+  X(pe, launch_us, "us", "starting all PEs of a set and noticing their end")                                          \
+  X(pe, load_us, "us", "loading a program into all PEs of a set")                                                     \
+  X(network, gb_s, "GB/s", "between hosts: what one host sends while it receives as much")                            \
   X(network, latency_us, "us", "between hosts: a message of no bytes")
 
 /* X(key, meaning): costs of a line (64 bytes) on one core, in ns, one set for each instruction set. */
@@ -71,18 +71,18 @@ extern "C" {
   X(keep, "a line of which some lanes are to stay as they are")
 
 /* X(name, meaning): parts of a prediction, which add up to its total. What overlaps is counted once, for memory first. */
-#define PIDCOMM_MODEL_PHASES(X)                                                  \
-  X(call, "the call itself: checks, ranks, threads")                             \
-  X(mux, "switching MRAM to the host")                                           \
-  X(flush, "flushing lines")                                                     \
-  X(bus, "lines of MRAM on the memory bus")                                      \
-  X(memory, "host memory: rows, staging")                                        \
-  X(transpose, "domain transfers, as far as memory does not hide them")          \
-  X(shuffle, "moving lanes and data in the host, likewise")                      \
-  X(combine, "operators, likewise")                                              \
-  X(lines, "the loads, stores and addresses, likewise")                          \
-  X(pe, "PEs that reorder blocks")                                               \
-  X(launch, "starting them")                                                     \
+#define PIDCOMM_MODEL_PHASES(X)                                         \
+  X(call, "the call itself: checks, ranks, threads")                    \
+  X(mux, "switching MRAM to the host")                                  \
+  X(flush, "flushing lines")                                            \
+  X(bus, "lines of MRAM on the memory bus")                             \
+  X(memory, "host memory: rows, staging")                               \
+  X(transpose, "domain transfers, as far as memory does not hide them") \
+  X(shuffle, "moving lanes and data in the host, likewise")             \
+  X(combine, "operators, likewise")                                     \
+  X(lines, "the loads, stores and addresses, likewise")                 \
+  X(pe, "PEs that reorder blocks")                                      \
+  X(launch, "starting them")                                            \
   X(load, "loading their program, and the caller's again")
 
 #define PIDCOMM_ROW(key, ...) double key##_ns;

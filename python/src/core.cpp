@@ -785,8 +785,8 @@ nb::tuple predict(const std::vector<uint32_t> &lengths, const Request &request, 
   check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, &machine, &it));
   std::vector<double> seconds(sizeof it.seconds / sizeof(double));
   std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
-  return nb::make_tuple(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads,
-                        pidcomm_coherence_name(it.coherence), it.seconds_total, seconds);
+  return nb::make_tuple(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads, pidcomm_coherence_name(it.coherence),
+                        it.seconds_total, seconds);
 }
 
 nb::dict get_machine() {

@@ -187,7 +187,8 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   const MachineInUse on = chooses ? machine_in_use() : MachineInUse{};
   Plan plan = plan_on(on.machine, cube_, request, options, heap_base, true);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, on.generation, std::move(plan)}));
+  plans_.insert(plans_.begin(),
+                std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, on.generation, std::move(plan)}));
   return plans_.front()->plan;
 }
 

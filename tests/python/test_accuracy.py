@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from command_line import PIDCOMM
-
 from pidcomm.errors import ArgumentError
 from pidcomm.model import Machine, load_machine
 from pidcomm.model.calibrate import fit, fit_to_points
@@ -50,8 +50,8 @@ def test_samples_are_of_every_kind_and_within_their_limits() -> None:
         assert it.pes <= 256
         assert it.bytes * it.pes <= 2 * SMALL
         assert it.bytes <= DST
-        options = {**sample.options, "scratch": SCRATCH}
-        made = plan(it.collective, it.shape, it.mask, bytes=it.bytes, dst=DST, dtype=it.dtype, op=it.op, **options)
+        sides: dict[str, Any] = {"bytes": it.bytes, "dst": DST, "dtype": it.dtype, "op": it.op}
+        made = plan(it.collective, it.shape, it.mask, **sides, **sample.options, scratch=SCRATCH)
         assert made["path"] == sample.path
         assert sample.path != "sdk" or sample.options["technique"] == "conventional"
 
@@ -107,7 +107,9 @@ def test_an_error_is_that_of_the_prediction() -> None:
     compared = [Compared(sample, 100.0, modelled) for modelled in (50.0, 90.0, 100.0, 130.0, 300.0)]
     assert [it.error_pct for it in compared] == pytest.approx([-50, -10, 0, 30, 200])
     errors = Errors.of("all", compared)
-    assert (errors.count, errors.median_abs, errors.percentiles[50]) == (5, pytest.approx(30), pytest.approx(0))
+    assert errors.count == 5
+    assert errors.median_abs == pytest.approx(30)
+    assert errors.percentiles[50] == pytest.approx(0)
     assert [it.name for it in distributions(compared)] == [
         "all",
         sample.options["technique"],

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from pidcomm.cli.app import command, json_option, working
 from pidcomm.errors import ArgumentError, Error
+from pidcomm.model.experiments import PAPER_MACHINE
 from pidcomm.model.machines import SUFFIX, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE
 from pidcomm.model.published import SOURCE as PUBLISHED
@@ -92,7 +93,7 @@ def validate(
 
     with Results(json_target) as results:
         if published:
-            checks = validation.check_published(machine or validation.PAPER_MACHINE)
+            checks = validation.check_published(machine or PAPER_MACHINE)
             results.json_lines(
                 {
                     **it.published._asdict(),

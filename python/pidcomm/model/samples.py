@@ -121,7 +121,7 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
         return None
     sides: dict[str, Any] = {"bytes": size, "dst": DST, "dtype": dtype, "op": op}
     try:
-        it = plan(row.name, shape, mask, **sides, **{**options, "scratch": SCRATCH})
+        it = plan(row.name, shape, mask, **sides, **options, scratch=SCRATCH)
     except Error:
         return None
     reorders = "before" in it or "after" in it
@@ -137,9 +137,7 @@ class Timer:
         """Find out what is needed."""
         self._pes = max(sample.problem.pes for sample in samples)
         self._host_bytes = max(
-            rows.count * rows.row_bytes
-            for sample in samples
-            for rows in (sample.problem.before, sample.problem.after)
+            rows.count * rows.row_bytes for sample in samples for rows in (sample.problem.before, sample.problem.after)
         )
 
     def __enter__(self) -> Timer:

@@ -73,16 +73,22 @@ class Errors:
     def of(name: str, compared: Iterable[Compared]) -> Errors:
         """Return the distribution of at least one comparison."""
         errors = np.array([it.error_pct for it in compared])
-        percentiles = {p: float(value) for p, value in zip(PERCENTILES, np.percentile(errors, PERCENTILES), strict=True)}
+        percentiles = {
+            p: float(value) for p, value in zip(PERCENTILES, np.percentile(errors, PERCENTILES), strict=True)
+        }
         return Errors(name, len(errors), percentiles, float(np.median(np.abs(errors))))
 
 
 def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
     """Yield the distribution of all errors, then by technique, and by collective."""
     yield Errors.of("all", compared)
-    for key in (lambda it: it.sample.options["technique"], lambda it: it.sample.problem.collective):
-        for name in sorted({key(it) for it in compared}):
-            yield Errors.of(name, [it for it in compared if key(it) == name])
+    keys: tuple[Callable[[Sample], str], ...] = (
+        lambda it: str(it.options["technique"]),
+        lambda it: it.problem.collective,
+    )
+    for key in keys:
+        for name in sorted({key(it.sample) for it in compared}):
+            yield Errors.of(name, [it for it in compared if key(it.sample) == name])
 
 
 @dataclass(frozen=True)
