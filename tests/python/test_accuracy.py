@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import PIDCOMM
+from pidcomm.arguments import Options
 from pidcomm.errors import ArgumentError
 from pidcomm.model import Machine, load_machine
 from pidcomm.model.calibrate import fit, fit_to_points
@@ -51,7 +52,8 @@ def test_samples_are_of_every_kind_and_within_their_limits() -> None:
         assert it.bytes * it.pes <= 2 * SMALL
         assert it.bytes <= DST
         sides: dict[str, Any] = {"bytes": it.bytes, "dst": DST, "dtype": it.dtype, "op": it.op}
-        made = plan(it.collective, it.shape, it.mask, **sides, **sample.options, scratch=SCRATCH)
+        options: Options = {**sample.options, "scratch": SCRATCH}
+        made = plan(it.collective, it.shape, it.mask, **sides, **options)
         assert made["path"] == sample.path
         assert sample.path != "sdk" or sample.options["technique"] == "conventional"
 

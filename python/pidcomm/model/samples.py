@@ -121,7 +121,8 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
         return None
     sides: dict[str, Any] = {"bytes": size, "dst": DST, "dtype": dtype, "op": op}
     try:
-        it = plan(row.name, shape, mask, **sides, **options, scratch=SCRATCH)
+        somewhere: Options = {**options, "scratch": SCRATCH}
+        it = plan(row.name, shape, mask, **sides, **somewhere)
     except Error:
         return None
     reorders = "before" in it or "after" in it
