@@ -1,4 +1,4 @@
-"""A description of this machine: rates that are measured by themselves, and constants that are fitted to timed collectives."""
+"""A description of this machine: rates measured by themselves, and constants fitted to timed collectives."""
 
 from __future__ import annotations
 

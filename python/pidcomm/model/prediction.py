@@ -69,9 +69,10 @@ def predict(
 ) -> Prediction:
     """Return what a collective would take on a machine.
 
-    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options are as in the methods
-    of `Hypercube`; dst defaults to right behind the source. machine: a name of `machine_names`, the path of a TOML file,
-    or a Machine; options default to what it has. It may have fewer PEs than the shape: its channels then hold more ranks.
+    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options are as in the
+    methods of `Hypercube`; dst defaults to right behind the source. machine: a name of `machine_names`, the path of a
+    TOML file, or a Machine; options default to what it has. It may have fewer PEs than the shape: its channels then
+    hold more ranks.
 
     Raises ArgumentError as the collective would, and for unknown machines.
     """

@@ -82,11 +82,8 @@ class Errors:
 def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
     """Yield the distribution of all errors, then by technique, and by collective."""
     yield Errors.of("all", compared)
-    keys: tuple[Callable[[Sample], str], ...] = (
-        lambda it: str(it.options["technique"]),
-        lambda it: it.problem.collective,
-    )
-    for key in keys:
+    by_technique: Callable[[Sample], str] = lambda it: str(it.options["technique"])
+    for key in (by_technique, lambda it: it.problem.collective):
         for name in sorted({key(it.sample) for it in compared}):
             yield Errors.of(name, [it for it in compared if key(it.sample) == name])
 
