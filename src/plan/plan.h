@@ -210,7 +210,8 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 const CollectiveRule &rule_of(int collective);
 
 /// heap_base: MRAM byte that offset 0 of the request stands for. needs_host: false to plan without host buffers.
-/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) for staged shapes.
+/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) for staged shapes,
+/// O(rounds) for hops.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host);
 
 /// visit(sweep) for every sweep of the host pass in order: those of the plan, or those of every round of its hops.
