@@ -138,6 +138,9 @@ class HostsPrediction:
 
     machine: str
     technique: str
+    isa: str
+    threads: int
+    coherence: str
     hosts: int
     seconds: float
     parts: tuple[Part, ...]
@@ -218,4 +221,14 @@ def predict_hosts(
         parts.append(Part(EXCHANGE, messages, sent, phases["network"] + phases["latency"]))
     carry_out(algorithm.after)
     seconds = sum(part.seconds for part in parts)
-    return HostsPrediction(alone.machine, alone.technique, hosts, seconds, tuple(parts), phases)
+    return HostsPrediction(
+        machine=alone.machine,
+        technique=alone.technique,
+        isa=alone.isa,
+        threads=alone.threads,
+        coherence=alone.coherence,
+        hosts=hosts,
+        seconds=seconds,
+        parts=tuple(parts),
+        phases=phases,
+    )
