@@ -27,6 +27,7 @@ DTYPE, OP = "int32", "sum"
 EMULATED = "emulated here"
 GAIN = 0.10  # what doubling must gain to be called scaling, or may cost
 GROUP_PES = 32
+RANK_PES = pidcomm.PES_PER_RANK
 MANY_PES = 1024  # of studies that do not vary them
 MOST_HOSTS = 64
 LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
@@ -79,9 +80,14 @@ class Study:
         )
 
 
+def _spread(ranks: int, channels: int) -> int:
+    """Return how many channels have ranks if all but the last have as many."""
+    return -(-ranks // -(-ranks // channels))
+
+
 def _on_channels(machine: Machine, channels: int) -> Machine:
     """Return a machine with its ranks spread over so many channels."""
-    ranks = machine["ranks.channels"] * machine["ranks.per_channel"]
+    ranks = machine.pes // RANK_PES
     return machine.with_values(
         {"ranks.channels": channels, "ranks.per_channel": -(-ranks // channels)}, "assumed: the study varies it"
     )
@@ -110,7 +116,7 @@ STUDIES = {
             "channels",
             f"the PEs of the machine, in groups of {GROUP_PES}, spread over more channels",
             "channels",
-            lambda _: [*_powers_of_two(1, 8), 10],
+            lambda pes: [value for value in [*_powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
             lambda pes, _: (GROUP_PES, pes // GROUP_PES),
             "10",
             lambda _: 256 << 10,
@@ -251,7 +257,7 @@ def _predicted(study: Study, collective: str, machine: Machine, value: int, want
             op=OP if pidcomm.COLLECTIVES[collective].takes_op else None,
             where=it.machine,
             hosts=hosts,
-            channels=min(int(machine["ranks.channels"]), -(-pes // int(64 * machine["ranks.per_channel"]))),
+            channels=min(int(machine["ranks.channels"]), -(-pes // int(RANK_PES * machine["ranks.per_channel"]))),
             pes=hosts * pes,
             group_pes=hosts * group_pes,
             shape=format_shape(shape),
@@ -293,7 +299,7 @@ def measured_sections(
 
 def emulated_pes() -> int:
     """Return how many PEs are emulated."""
-    return pidcomm.machine().ranks * pidcomm.PES_PER_RANK
+    return pidcomm.machine().ranks * RANK_PES
 
 
 def measure_points(
@@ -372,7 +378,8 @@ class Stop:
         head = f"{self.collective}, {self.technique} ({self.source}):"
         show = format_size if self.varies == "bytes_per_pe" else str
         what = self.varies.replace("_", " ")
-        why = f"{self.phase} ({MEANINGS[self.phase].partition(",")[0]}) takes {self.phase_pct:.0f}% of the time"
+        meaning = MEANINGS[self.phase].partition(",")[0]
+        why = f"{self.phase} ({meaning}) takes {self.phase_pct:.0f}% of the time"
         if self.stops_at is None:
             return f"{head} scales to the end; there {why}"
         change = f"{'gains' if self.gain_pct >= 0 else 'costs'} {abs(self.gain_pct):.0f}%"
