@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pidcomm
 import pytest
 from pidcomm import scaling
@@ -134,7 +135,7 @@ def test_the_gain_of_less_than_a_doubling_counts_as_if_it_were_one() -> None:
 
 def test_a_stop_says_from_where_it_scales_again_and_where_a_loss_is_made_good() -> None:
     it = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
-    assert (it.stops_at, it.gain_pct, it.resumes_at, it.regained_at) == (1, pytest.approx(-80), 4, 32)
+    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at) == (1, -80.0, 4, 32)
     assert str(it).endswith("scales again from 4; as much again at 32")
     assert "costs 80%" in str(it)
 
@@ -147,7 +148,7 @@ def test_of_groups_throughput_should_only_stay() -> None:
 def test_the_reason_is_the_phase_that_takes_more_than_scaling_allows() -> None:
     # The bus halves as it should; shuffles stay, though they take less time than the bus.
     it = stop(line({1: 1, 2: 1.08}, bus=[1.0, 0.5], shuffle=[0.4, 0.4], call=[0.0, 0.1]))
-    assert (it.phase, it.phase_pct) == ("shuffle", pytest.approx(40))
+    assert (it.phase, round(it.phase_pct, 1)) == ("shuffle", 40.0)
     # Twice the work on twice the hosts: what stays is fine, what grows is the reason.
     it = stop(line({1: 1, 2: 1.08}, "hosts", bus=[1.0, 1.0], network=[0.0, 0.85]))
     assert it.phase == "network"
@@ -258,5 +259,5 @@ def test_the_picture_has_every_point_and_a_ring_at_every_stop() -> None:
     rings = [it for it in lines if str(it.get_gid()).startswith("stop")]
     stops = [it for it in stops_of(points) if it.stops_at is not None]
     assert len(rings) == len(stops) > 0
-    assert sum(len(it.get_xdata()) for it in lines) - len(rings) == len(points)  # type: ignore[arg-type]
+    assert sum(np.size(it.get_xdata()) for it in lines) - len(rings) == len(points)
     assert "source: modelled" in all_text(figure)

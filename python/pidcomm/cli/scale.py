@@ -19,10 +19,10 @@ from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import Scratch, make_transfers_alike
 from pidcomm.model import Machine, load_machine, machine_names
+from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.results import Results
 from pidcomm.scaling import (
     GAIN,
-    MODELLED,
     STUDIES,
     Point,
     Stop,

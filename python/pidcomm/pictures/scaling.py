@@ -7,9 +7,10 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from pidcomm.errors import ArgumentError
+from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.pictures import style
 from pidcomm.pictures.sweeps import LEAST_RANGE, MAX_TICKS, look_of, ticks_between
-from pidcomm.scaling import MODELLED, STUDIES, Point, stops_of
+from pidcomm.scaling import STUDIES, Point, stops_of
 from pidcomm.sizes import format_size
 
 if TYPE_CHECKING:
