@@ -8,6 +8,7 @@ phases of the two points around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2, prod
@@ -17,10 +18,11 @@ from pidcomm.arguments import Options
 from pidcomm.bench import BASE, COMPARED, Row, Schedule, measure_rows
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import Scratch, measure_sdk
-from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict_hosts
+from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_hosts
 from pidcomm.model.prediction import SOURCE as MODELLED
+from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape, format_size
-from pidcomm.sweep import TOO_LARGE_OR_SMALL, Section, Wanted, affordable
+from pidcomm.sweep import TOO_LARGE_OR_SMALL, Section, affordable
 from pidcomm.tables import DEFAULT_ISA
 
 DTYPE, OP = "int32", "sum"
@@ -55,8 +57,8 @@ def _many(pes: int) -> int:
 class Study:
     """What varies and what stays, on a machine of so many `pes`.
 
-    varies: a field of `Point`, over values(pes), where 1 stands for one host or channel. shape(pes, value), mask,
-    size(pes): of a point; size counts unless bytes vary. on(machine, value): the machine of a point. grows: whether
+    varies: a field of `Point`, over values(pes). shape(pes, value), mask, size(pes): of a point; size, in bytes per PE,
+    counts unless bytes vary. on(machine, value): the machine of a point. grows: whether
     throughput should grow with what varies, or stay; of measured points it is limit% that should, unless PEs vary: the
     memory of this machine does not grow. is_measured: whether emulated DIMMs can tell.
     """
@@ -72,12 +74,13 @@ class Study:
     grows: bool = True
     is_measured: bool = False
 
-    def wanted(self, collectives: Sequence[str], pes: int, value: int, size_bytes: int | None) -> Wanted:
-        """Return what a measured or modelled point is about. size_bytes: None for the study's own."""
-        size = value if self.varies == "bytes_per_pe" else size_bytes or self.size(pes)
-        return Wanted(
-            collectives, [self.shape(pes, value)], [size], self.mask, [DTYPE], OP, [DEFAULT_ISA], list(COMPARED)
-        )
+    def group_pes(self, shape: Sequence[int]) -> int:
+        """Return the PEs of a group."""
+        return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
+
+    def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
+        """Return the bytes per PE of a point. size_bytes: those that are asked for, None for the study's own."""
+        return value if self.varies == "bytes_per_pe" else size_bytes or self.size(pes)
 
 
 def _spread(ranks: int, channels: int) -> int:
@@ -211,29 +214,37 @@ class Point:
         return 100 * self.phases[phase] / self.seconds
 
 
+@contextmanager
+def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
+    """Note what the library refuses for its size, by sentence: it is left out."""
+    try:
+        yield
+    except Error as error:
+        if error.status not in TOO_LARGE_OR_SMALL:
+            raise
+        refusals.setdefault(str(error), error)
+
+
 def model_points(
     study: Study, collectives: Sequence[str], machine: Machine, values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Point], list[Error]]:
     """Return the points of a study for a machine, and what the library says of those that it refuses for their size."""
     points: list[Point] = []
     refusals: dict[str, Error] = {}
-    for value in values:
-        wanted = study.wanted(collectives, machine.pes, value, size_bytes)
-        for collective in collectives:
-            try:
-                points += _predicted(study, collective, study.on(machine, value), value, wanted)
-            except Error as error:
-                if error.status not in TOO_LARGE_OR_SMALL:
-                    raise
-                refusals.setdefault(str(error), error)
-    points.sort(key=lambda point: (collectives.index(point.collective), COMPARED.index(point.technique)))
+    for collective in collectives:
+        of_collective: list[Point] = []
+        for value in values:
+            with _left_out(refusals):
+                size = study.size_at(machine.pes, value, size_bytes)
+                of_collective += _predicted(study, collective, machine, value, size)
+        points += sorted(of_collective, key=lambda point: COMPARED.index(point.technique))
     return points, list(refusals.values())
 
 
-def _predicted(study: Study, collective: str, machine: Machine, value: int, wanted: Wanted) -> Iterator[Point]:
-    (shape,), (size,) = wanted.shapes, wanted.sizes_bytes
+def _predicted(study: Study, collective: str, machine: Machine, value: int, size: int) -> list[Point]:
+    shape, machine = study.shape(machine.pes, value), study.on(machine, value)
     hosts = value if study.varies == "hosts" else 1
-    pes, group_pes = prod(shape), prod(length for length, bit in zip(shape, study.mask, strict=True) if bit == "1")
+    pes, group_pes = prod(shape), study.group_pes(shape)
     found = {
         technique: predict_hosts(
             collective,
@@ -246,10 +257,10 @@ def _predicted(study: Study, collective: str, machine: Machine, value: int, want
             machine=machine,
             technique=technique,
         )
-        for technique in wanted.techniques
+        for technique in COMPARED
     }
-    for technique, it in found.items():
-        yield Point(
+    return [
+        Point(
             study=study.name,
             collective=collective,
             technique=technique,
@@ -274,10 +285,12 @@ def _predicted(study: Study, collective: str, machine: Machine, value: int, want
             threads=it.threads,
             isa=it.isa,
         )
+        for technique, it in found.items()
+    ]
 
 
 def measured_sections(
-    study: Study, collectives: Sequence[str], values: Sequence[int], size_bytes: int | None, options: Options
+    study: Study, collectives: Sequence[str], values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Section], list[Error]]:
     """Return the points of a study that this machine can measure, and why it cannot measure the others.
 
@@ -288,13 +301,19 @@ def measured_sections(
             f"study {study.name} cannot be measured: the emulated DIMMs share the memory of one machine"
         )
     sections: list[Section] = []
-    refusals: list[Error] = []
+    refusals: dict[str, Error] = {}
     for value in values:
-        found, refused = study.wanted(collectives, emulated_pes(), value, size_bytes).sections(options)
-        fitting, too_large = affordable(found, COMPARED)
-        sections += fitting
-        refusals += [*refused, *too_large]
-    return sections, refusals
+        shape = study.shape(emulated_pes(), value)
+        size = study.size_at(emulated_pes(), value, size_bytes)
+        problems: list[Problem] = []
+        for collective in collectives:
+            with _left_out(refusals):
+                predict(collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP)  # checks, moves nothing
+                problems.append(Problem(collective, shape, study.mask, size, DTYPE, OP))
+        if problems:
+            sections.append(Section(shape, size, DEFAULT_ISA, problems))
+    sections, too_large = affordable(sections, COMPARED)
+    return sections, [*refusals.values(), *too_large]
 
 
 def emulated_pes() -> int:
@@ -315,8 +334,7 @@ def measure_points(
         condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
         for problem in section.problems:
             rows = measure_rows(pe_set, problem, COMPARED, options, schedule, scratch, condition, on_step)
-            group = [length for length, bit in zip(section.shape, problem.mask, strict=True) if bit == "1"]
-            yield from (_measured(study, row, section.pes, prod(group)) for row in rows)
+            yield from (_measured(study, row, section.pes, study.group_pes(section.shape)) for row in rows)
 
 
 def _measured(study: Study, row: Row, pes: int, group_pes: int) -> Point:

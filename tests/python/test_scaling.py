@@ -242,6 +242,15 @@ def test_points_that_do_not_fit_are_named_and_left_out() -> None:
     assert "# skipped: 64 hosts with groups of 2560 PEs make 163840 members" in result.output
 
 
+def test_what_the_memory_has_no_room_for_is_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pidcomm.measure.available_bytes", lambda: 6 << 20)
+    result = run("pes", "gather", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1", "--json", "-")
+    rows = [json.loads(text) for text in result.stdout.splitlines() if text.startswith("{")]
+    assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "measured"} == {64}
+    assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "modelled"} == {64, 128}
+    assert "8 KiB for each of 128 PEs need about 8 MiB of memory" in result.stderr
+
+
 # ---- the picture
 
 

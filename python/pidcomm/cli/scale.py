@@ -129,7 +129,7 @@ def scale(
         refusals += refused
         if is_measured and (it.is_measured or study != ALL):
             values = _values(it, emulated_pes(), most)
-            sections[it.name], refused = measured_sections(it, names, values, size_bytes, options)
+            sections[it.name], refused = measured_sections(it, names, values, size_bytes)
             refusals += refused
     if not any(modelled.values()) and not any(sections.values()):
         raise refusals[0]
