@@ -97,12 +97,12 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, numb
     panel.plot(
         [x for x, _ in points],
         [metric.of(row) for _, row in points],
-        **_look(number),
+        **look_of(number),
         gid=technique,
     )
 
 
-def _look(number: int) -> dict[str, Any]:
+def look_of(number: int) -> dict[str, Any]:
     """Return how a line looks: the first is darkest."""
     inks = style.PALETTE[:0:-1]
     return {
@@ -131,13 +131,14 @@ def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> 
     heights = [metric.of(row) for row in rows] + [it for row in rows if (it := metric.limit_of(row)) is not None]
     middle, reach = sqrt(min(heights) * max(heights)), max(sqrt(max(heights) / min(heights)) * 1.15, sqrt(LEAST_RANGE))
     panel.set_ylim(middle / reach, middle * reach)
-    panel.yaxis.set_major_locator(FixedLocator(_ticks(middle / reach, middle * reach)))
+    panel.yaxis.set_major_locator(FixedLocator(ticks_between(middle / reach, middle * reach)))
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_minor_formatter(NullFormatter())
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def ticks_between(low: float, high: float) -> list[float]:
+    """Return enough round numbers between two for a logarithmic axis."""
     for mantissas in MANTISSAS:
         exponents = range(floor(log10(low)), ceil(log10(high)))
         ticks = [it for exponent in exponents for it in (m * 10.0**exponent for m in mantissas) if low <= it <= high]
@@ -153,7 +154,7 @@ def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool)
         Line2D(
             [],
             [],
-            **_look(number),
+            **look_of(number),
             label=f"{technique}, {words}" if words else technique,
         )
         for number, (words, technique) in enumerate(series)

@@ -1,0 +1,219 @@
+"""The command scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pidcomm
+from pidcomm import report
+from pidcomm.ablation import COLLECTIVES as BETWEEN_PES
+from pidcomm.arguments import Options
+from pidcomm.bench import COMPARED, Schedule
+from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.measure import Scratch, make_transfers_alike
+from pidcomm.model import Machine, load_machine, machine_names
+from pidcomm.model.prediction import SOURCE as MODELLED
+from pidcomm.results import Results
+from pidcomm.scaling import (
+    GAIN,
+    STUDIES,
+    Point,
+    Stop,
+    Study,
+    emulated_pes,
+    measure_points,
+    measured_sections,
+    model_points,
+    stops_of,
+)
+from pidcomm.sizes import parse_names, parse_positive_size, parse_size
+from pidcomm.sweep import Section
+from pidcomm.tables import COLLECTIVES
+
+ALL = "all"
+COMMON_FACTS = ("version", "commit")
+COLUMNS = (
+    ("study", "{0.study:<8}"),
+    ("collective", "{0.collective:<14}"),
+    ("technique", "{0.technique:<12}"),
+    ("hosts", "{0.hosts:>5}"),
+    ("channels", "{channels:>8}"),
+    ("PEs", "{0.pes:>6}"),
+    ("group", "{0.group_pes:>6}"),
+    ("shape", "{0.shape:<9}"),
+    ("mask", "{0.mask:<4}"),
+    ("bytes/PE", "{0.bytes_per_pe:>9}"),
+    ("time_us", "{time_us:>10.0f}"),
+    ("algbw", "{0.algbw_gb_s:>7.2f}"),
+    ("limit%", "{limit:>6}"),
+    ("speed-up", "{speed_up:>8}"),
+    ("most in", "{0.longest:<9}"),
+    ("of it%", "{share:>6.0f}"),
+    ("wrong", "{wrong:>5}"),
+    ("source", "{0.source:<8}"),
+)
+
+
+@command(
+    "pidcomm scale hosts",
+    "pidcomm scale pes alltoall allreduce --measure --up-to 256",
+    "pidcomm scale channels --machine isca24 --json channels.jsonl --plot channels.svg",
+)
+def scale(
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="Study: " + ", ".join(STUDIES) + ", or all (default).", autocompletion=complete_name([*STUDIES, ALL])
+        ),
+    ] = ALL,
+    collectives: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Collectives, or all (default: " + ", ".join(BETWEEN_PES) + ").",
+            autocompletion=complete_list(COLLECTIVES),
+        ),
+    ] = None,
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine",
+            help="Machine that is modelled: " + ", ".join(machine_names()) + ", or a file ending in .toml.",
+            autocompletion=complete_name(machine_names()),
+        ),
+    ] = "upmem-2560",
+    is_measured: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Measure here, too, on emulated DIMMs: "
+            + ", ".join(it.name for it in STUDIES.values() if it.is_measured)
+            + ".",
+        ),
+    ] = False,
+    size: Annotated[
+        str | None,
+        typer.Option("--bytes", help="Bytes per PE where they do not vary (default: those of the study)."),
+    ] = None,
+    up_to: Annotated[
+        str | None, typer.Option("--up-to", help="The largest value of what varies; sizes as 64KiB (default: all).")
+    ] = None,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of what is measured.")] = 5,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 1,
+    json_target: Annotated[str | None, json_option("a JSON line per row and per stop")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw it, too: a name that ends in .svg or .png.")] = None,
+) -> None:
+    """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts, and where that stops.
+
+    Rows are modelled for a machine, or measured here; the column source says which. algbw: larger side summed over PEs
+    per time. limit%: of the streaming limit, measured rows only: compare them by it, as emulated DIMMs share the memory
+    of one machine. most in: the phase that takes most of the time. docs/scaling.md explains studies and stops.
+    """
+    studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
+    names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
+    on = load_machine(machine)
+    size_bytes = None if size is None else parse_positive_size(size)
+    most = None if up_to is None else parse_size(up_to)
+    options: Options = {"coherence": "none", "threads": pidcomm.machine().threads}
+    modelled: dict[str, list[Point]] = {}
+    sections: dict[str, list[Section]] = {}
+    refusals: list[Error] = []
+    for it in studies:
+        modelled[it.name], refused = model_points(it, names, on, _values(it, on.pes, most), size_bytes)
+        refusals += refused
+        if is_measured and (it.is_measured or study != ALL):
+            values = _values(it, emulated_pes(), most)
+            sections[it.name], refused = measured_sections(it, names, values, size_bytes)
+            refusals += refused
+    if not any(modelled.values()) and not any(sections.values()):
+        raise refusals[0]
+    problems = [it for found in sections.values() for section in found for it in section.problems]
+    schedule = Schedule(iters, warmup)
+    rounds = len(problems) * (iters + warmup + len(COMPARED))
+    rows: list[Point] = []
+    with Results(json_target) as results, working("measuring", rounds) as work:
+        if plot is not None:
+            from pidcomm.pictures import style
+
+            style.check_format(plot)
+        if problems:
+            make_transfers_alike(options)
+        facts = report.run_facts()
+        comment = report.Report(results)
+        comment.comment(_header(on, options, bool(problems)))
+        comment.skipped({str(error): error for error in refusals}.values())
+        scratch = Scratch(problems) if problems else None
+        for it in studies:
+            comment.comment([f"study {it.name}: {it.about}"])
+            results.text(report.title_line(COLUMNS))
+            points = modelled[it.name]
+            _write(results, points, facts)
+            for section in sections.get(it.name, ()):
+                assert scratch is not None
+                work.describe(f"{it.name}: {section}")
+                found = list(measure_points(it, section, options, schedule, scratch, work.step))
+                _write(results, found, facts)
+                points = points + found
+            stops = stops_of(points)
+            results.json_lines(_json(stop, facts) for stop in stops)
+            comment.comment(map(str, stops))
+            rows += points
+        if plot is not None:
+            from pidcomm.pictures import scaling
+
+            work.describe("drawing")
+            style.save(scaling.draw(rows), plot)
+            results.text(f"wrote {plot}")
+    exit_if_wrong(sum(row.wrong or 0 for row in rows))
+
+
+def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
+    """Return the values of a study that are wanted. Raises ArgumentError if there is none."""
+    values = study.values(pes)
+    kept = [value for value in values if most is None or value <= most]
+    if not kept:
+        raise ArgumentError(f"study {study.name} starts at {min(values, default=0)}; nothing is up to {most}")
+    return kept
+
+
+def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[str]:
+    yield from report.header(options) if is_measured else [f"pidcomm {pidcomm.__version__}"]
+    yield f"modelled rows: for {machine.name} ({machine.title}), by constants of the kinds {_kinds(machine)}"
+    if is_measured:
+        yield "measured rows: on the emulated DIMMs of this machine; they share its memory: compare limit%"
+    percent = f"{100 * GAIN:.0f}%"
+    yield f"a stop: the first value from which doubling gains less than {percent} (groups: costs more than {percent})"
+
+
+def _kinds(machine: Machine) -> str:
+    kinds = [constant.kind for constant in machine.constants.values()]
+    return ", ".join(f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
+
+
+def _write(results: Results, points: Iterable[Point], facts: dict[str, Any]) -> None:
+    for point in points:
+        results.json_lines([_json(point, facts)])  # first: what is shown is in the file
+        fields = {
+            "channels": _text(point.channels, "d"),
+            "time_us": 1e6 * point.seconds,
+            "limit": _text(point.limit_pct, ".0f"),
+            "speed_up": "-" if point.speed_up is None else f"{point.speed_up:.2f}x",
+            "share": point.share_pct(point.longest),
+            "wrong": _text(point.wrong, "d"),
+        }
+        results.text(" ".join(form.format(point, **fields) for _, form in COLUMNS))
+
+
+def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a point or stop as JSON has it, with facts of the run: those about this machine only if it ran here."""
+    return {**asdict(it), **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)}}
+
+
+def _text(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,234 @@
+"""Predictions of collectives over several hosts: local collectives, and messages between the hosts. Modelled only.
+
+Every host has PEs of its own, arranged alike. The hosts are one more axis behind those of the shape, and the collective
+runs along it and along the axes of the mask: a group has a group of PEs of every host. As in section IX-A of the
+PID-Comm paper, each host carries out local collectives, and the hosts exchange what is left, in rings: in a round of an
+exchange a host sends (H-1)/H of its data in H-1 messages while it receives as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm.arguments import as_integer, as_mask, as_shape, row_of
+from pidcomm.errors import ArgumentError
+from pidcomm.model.machines import PHASES, Machine, load_machine
+from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, Prediction, predict
+from pidcomm.tables import COLLECTIVES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+
+WORD_BYTES = 8
+NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, whatever they carry"}
+"""Parts of a prediction for several hosts, besides those of ``PHASES``, and what they mean."""
+
+
+class Sizes(NamedTuple):
+    """A collective over hosts: hosts, local groups, PEs of one, bytes per PE."""
+
+    hosts: int
+    groups: int
+    group_pes: int
+    bytes: int
+
+    @property
+    def block(self) -> int:
+        """Bytes of a block, one for each member on all hosts."""
+        return self.bytes // (self.hosts * self.group_pes)
+
+    @property
+    def part(self) -> int:
+        """Bytes of the blocks of one host."""
+        return self.bytes // self.hosts
+
+    @property
+    def rest(self) -> int:
+        """Bytes of the blocks of the other hosts."""
+        return self.bytes - self.part
+
+    @property
+    def rows(self) -> int:
+        """Bytes of host memory if every group has a row of `bytes`."""
+        return self.groups * self.bytes
+
+    @property
+    def all_rows(self) -> int:
+        """Bytes of host memory if every PE of a host has a row of `bytes`."""
+        return self.group_pes * self.rows
+
+
+Size = Callable[[Sizes], int]
+
+
+class Local(NamedTuple):
+    """A collective that every host carries out on its own PEs, `calls` times with so many bytes per PE."""
+
+    collective: str
+    bytes: Size
+    calls: Size = lambda _: 1
+
+
+class Algorithm(NamedTuple):
+    """What hosts do, in order: local collectives, rounds of an exchange of so many bytes, local collectives.
+
+    exchanged: what a round is about, of which a host sends (H-1)/H.
+    """
+
+    before: Sequence[Local]
+    rounds: int
+    exchanged: Size
+    after: Sequence[Local]
+
+
+def _whole(sizes: Sizes) -> int:
+    return sizes.bytes
+
+
+_REDUCE, _BROADCAST = Local("reduce", _whole), Local("broadcast", _whole)
+ALGORITHMS = {
+    # Blocks for every host by themselves: afterwards a PE holds what its counterparts on other hosts want, in order.
+    "alltoall": Algorithm(
+        [Local("alltoall", lambda s: s.part, lambda s: s.hosts), Local("gather", lambda s: s.rest)],
+        1,
+        lambda s: s.all_rows,
+        [Local("scatter", lambda s: s.rest)],
+    ),
+    "reduce_scatter": Algorithm([_REDUCE], 1, lambda s: s.rows, [Local("scatter", lambda s: s.block)]),
+    "allreduce": Algorithm([_REDUCE], 2, lambda s: s.rows, [_BROADCAST]),
+    "allgather": Algorithm([Local("gather", lambda s: s.block)], 1, lambda s: s.rows, [_BROADCAST]),
+    # One host has the rows of all groups; that host's link has to carry what the others send or get.
+    "scatter": Algorithm([], 1, lambda s: s.hosts * s.all_rows, [Local("scatter", _whole)]),
+    "gather": Algorithm([Local("gather", _whole)], 1, lambda s: s.hosts * s.all_rows, []),
+    "reduce": Algorithm([_REDUCE], 2, lambda s: s.rows, []),
+    "broadcast": Algorithm([], 2, lambda s: s.rows, [_BROADCAST]),
+}
+"""What hosts do for each collective; a single host carries out the collective itself."""
+
+
+class Part(NamedTuple):
+    """One thing that every host does: a local collective, `calls` times with so many bytes per PE, or the exchange.
+
+    bytes: of the exchange, what goes through the link of the busiest host one way; calls: its messages. All modelled.
+    """
+
+    name: str
+    calls: int
+    bytes: int
+    seconds: float
+
+
+EXCHANGE = "exchange"  # the name of the part between hosts
+
+
+@dataclass(frozen=True)
+class HostsPrediction:
+    """What a collective would take over several hosts. All times are modelled.
+
+    parts: in order; their seconds add up to seconds. phases: seconds by name of ``PHASES`` and ``NETWORK_PHASES``; they
+    add up to seconds, too.
+    """
+
+    machine: str
+    technique: str
+    isa: str
+    threads: int
+    coherence: str
+    hosts: int
+    seconds: float
+    parts: tuple[Part, ...]
+    phases: dict[str, float]
+    source: str = SOURCE
+
+    @property
+    def exchange(self) -> Part:
+        """Return the part between hosts: of no bytes if there is only one."""
+        return next((part for part in self.parts if part.name == EXCHANGE), Part(EXCHANGE, 0, 0, 0.0))
+
+    @property
+    def network_share(self) -> float:
+        """Return the share of the time that the exchange takes, 0 to 1."""
+        return self.exchange.seconds / self.seconds
+
+
+def predict_hosts(
+    collective: str,
+    hosts: int,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    dtype: DTypeLike = np.int32,
+    op: str | None = "sum",
+    machine: str | Machine = DEFAULT_MACHINE,
+    **options: Unpack[Options],
+) -> HostsPrediction:
+    """Return what a collective would take over hosts, each a machine with PEs arranged as shape.
+
+    collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has its members on
+    all hosts. hosts = 1 is the prediction of the collective itself. Local collectives, the exchange and local
+    collectives follow one another; nothing overlaps. The network lets every host send and receive at its full rate, and
+    is the bottleneck of the exchange: work in host memory during it is taken to be hidden.
+
+    Raises ArgumentError as `predict` does, and if bytes are no multiple of 8 per block where there is one per member.
+    """
+    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    row = row_of(COLLECTIVES, "collective", collective)
+    hosts = as_integer("hosts", hosts, 1)
+    size = as_integer("bytes", bytes)
+
+    def local(name: str, local_bytes: int) -> Prediction:
+        return predict(name, shape, mask, bytes=local_bytes, dtype=dtype, op=op, machine=on, **options)
+
+    alone = local(collective, size)  # whatever is wrong on one host is an error here
+    lengths = as_shape(shape)
+    selected = [
+        length for length, bit in zip(lengths, as_mask(mask), strict=False) if bit == "1"
+    ]  # the mask has been checked
+    group_pes = int(np.prod(selected, dtype=np.uint64))
+    sizes = Sizes(hosts, int(np.prod(lengths, dtype=np.uint64)) // group_pes, group_pes, size)
+    members = row.blocks_per_pe(hosts * group_pes)
+    if size % (members * WORD_BYTES):
+        raise ArgumentError(
+            f"{hosts} hosts with groups of {group_pes} PEs make {hosts * group_pes} members; "
+            f"{collective} needs bytes ({size}) divisible by {members}*{WORD_BYTES}",
+            "ERR_SIZE",
+        )
+    parts: list[Part] = []
+    phases = dict.fromkeys([*PHASES, *NETWORK_PHASES], 0.0)
+
+    def carry_out(steps: Sequence[Local]) -> None:
+        for step in steps:
+            calls, step_bytes = step.calls(sizes), step.bytes(sizes)
+            one = local(step.collective, step_bytes)
+            parts.append(Part(step.collective, calls, step_bytes, calls * one.seconds))
+            for name, seconds in one.phases.items():
+                phases[name] += calls * seconds
+
+    algorithm = ALGORITHMS[collective] if hosts > 1 else Algorithm([Local(collective, _whole)], 0, _whole, [])
+    carry_out(algorithm.before)
+    if messages := algorithm.rounds * (hosts - 1):
+        sent = messages * algorithm.exchanged(sizes) // hosts
+        phases["network"] = sent / (1e9 * on["network.gb_s"])
+        phases["latency"] = 1e-6 * messages * on["network.latency_us"]
+        parts.append(Part(EXCHANGE, messages, sent, phases["network"] + phases["latency"]))
+    carry_out(algorithm.after)
+    seconds = sum(part.seconds for part in parts)
+    return HostsPrediction(
+        machine=alone.machine,
+        technique=alone.technique,
+        isa=alone.isa,
+        threads=alone.threads,
+        coherence=alone.coherence,
+        hosts=hosts,
+        seconds=seconds,
+        parts=tuple(parts),
+        phases=phases,
+    )

@@ -1,0 +1,272 @@
+"""Scaling studies: their points, where they stop and why, the command and the picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from pidcomm import scaling
+from pidcomm.cli import app
+from pidcomm.cli import scale as command
+from pidcomm.cli.app import ExitCode
+from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, predict
+from pidcomm.pictures import scaling as picture
+from pidcomm.scaling import STUDIES, Point, Stop, model_points, stops_of
+from test_pictures import all_text, assert_legible
+from typer.testing import CliRunner
+
+BETWEEN_PES = ("alltoall", "reduce_scatter", "allreduce", "allgather")
+MACHINE = load_machine("upmem-2560")
+
+
+def run(*arguments: str) -> Any:
+    """Run the command."""
+    return CliRunner().invoke(app, ["scale", *arguments])
+
+
+def points_of(study: str, collectives: Sequence[str] = BETWEEN_PES, machine: str = "upmem-2560") -> list[Point]:
+    """The modelled points of a study."""
+    on = load_machine(machine)
+    points, refusals = model_points(STUDIES[study], collectives, on, STUDIES[study].values(on.pes), None)
+    assert refusals == []
+    return points
+
+
+def series_of(points: Sequence[Point]) -> Iterator[list[Point]]:
+    """The points of a collective and technique, by value."""
+    for key in dict.fromkeys((point.collective, point.technique) for point in points):
+        yield sorted((it for it in points if (it.collective, it.technique) == key), key=lambda it: it.value)
+
+
+# ---- points
+
+
+@pytest.mark.parametrize("machine", machine_names())
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_study_has_modelled_points_of_what_varies_and_of_nothing_else(study: str, machine: str) -> None:
+    points = points_of(study, list(pidcomm.COLLECTIVES), machine)
+    values = list(STUDIES[study].values(load_machine(machine).pes))
+    fixed = {"hosts", "pes", "group_pes", "bytes_per_pe"} - {STUDIES[study].varies}
+    if study == "hosts":  # all PEs of all hosts are one group
+        fixed -= {"pes", "group_pes"}
+    for series in series_of(points):
+        assert [point.value for point in series] == values
+        for name in fixed:
+            assert len({getattr(point, name) for point in series}) == 1, name
+    for point in points:
+        assert (point.source, point.where, point.wrong, point.limit_pct) == ("modelled", machine, None, None)
+        assert point.seconds == pytest.approx(sum(point.phases.values()))
+        assert list(point.phases) == [*PHASES, *NETWORK_PHASES]
+        assert point.algbw_gb_s == pytest.approx(point.pes * point.bytes_per_pe / point.seconds / 1e9)
+    assert {point.technique for point in points} == {"tile", "conventional"}
+
+
+def test_pes_reach_2560_and_bytes_8_mib_and_hosts_64() -> None:
+    assert max(STUDIES["pes"].values(2560)) == 2560
+    assert [*STUDIES["bytes"].values(2560)][:: len(STUDIES["bytes"].values(2560)) - 1] == [1 << 10, 8 << 20]
+    assert [*STUDIES["hosts"].values(2560)] == [1, 2, 4, 8, 16, 32, 64]
+    assert [*STUDIES["channels"].values(2560)] == [1, 2, 4, 8, 10]
+
+
+@pytest.mark.parametrize(("study", "order"), [("pes", 1), ("bytes", 1), ("hosts", 1), ("channels", -1)])
+def test_more_work_takes_longer_and_more_channels_do_not(study: str, order: int) -> None:
+    for series in series_of(points_of(study)):
+        for before, after in pairwise(series):
+            assert order * (after.seconds - before.seconds) >= -1e-12
+
+
+def test_as_many_channels_as_the_machine_has_are_the_machine() -> None:
+    (last,) = (it for it in points_of("channels", ["alltoall"]) if (it.value, it.technique) == (10, "tile"))
+    it = predict("alltoall", (32, 80), "10", bytes=last.bytes_per_pe, machine=MACHINE)
+    assert last.seconds == pytest.approx(it.seconds)
+    assert last.channels == 10
+    assert [*STUDIES["channels"].values(16 * 64)] == [1, 2, 4, 8]  # 16 ranks on 10 channels would take up 8
+
+
+def test_a_speed_up_is_over_conventional_at_the_same_value() -> None:
+    points = points_of("groups")
+    for point in points:
+        (base,) = (
+            it
+            for it in points
+            if (it.collective, it.value, it.technique) == (point.collective, point.value, "conventional")
+        )
+        assert point.speed_up == pytest.approx(base.seconds / point.seconds)
+
+
+# ---- stops
+
+
+def line(rates: dict[int, float], study: str = "channels", **phases: Sequence[float]) -> list[Point]:
+    """Points with these rates over what varies: of equal work if channels vary, else of work as they."""
+    template = points_of("bytes", ["alltoall"])[0]
+    points = []
+    for number, (value, rate) in enumerate(rates.items()):
+        changes: Any = {STUDIES[study].varies: value, "study": study}
+        parts = {name: of[number] for name, of in phases.items()} or {"bus": 1 / rate}
+        points.append(replace(template, **changes, algbw_gb_s=rate, seconds=sum(parts.values()), phases=parts))
+    return points
+
+
+def stop(points: Sequence[Point]) -> Stop:
+    """The one stop of points, in whatever order."""
+    (found,) = stops_of(points[::-1])
+    return found
+
+
+def test_a_stop_is_the_first_value_from_which_doubling_gains_less_than_a_tenth() -> None:
+    it = stop(line({1: 1, 2: 1.9, 4: 2.1, 8: 2.2}))
+    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at) == (4, 4.8, None, None)
+    assert stop(line({1: 1, 2: 1.9, 4: 2.1, 8: 2.4})).stops_at is None
+    assert "scales to the end" in str(stop(line({1: 1, 2: 2})))
+
+
+def test_the_gain_of_less_than_a_doubling_counts_as_if_it_were_one() -> None:
+    assert stop(line({8: 1, 10: 1.09})).stops_at is None  # 31% per doubling
+    assert stop(line({8: 1, 10: 1.02})).stops_at == 8
+
+
+def test_a_stop_says_from_where_it_scales_again_and_where_a_loss_is_made_good() -> None:
+    it = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
+    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at) == (1, -80.0, 4, 32)
+    assert str(it).endswith("scales again from 4; as much again at 32")
+    assert "costs 80%" in str(it)
+
+
+def test_of_groups_throughput_should_only_stay() -> None:
+    assert stop(line({2: 10, 4: 9.5, 8: 9.1}, "groups")).stops_at is None
+    assert stop(line({2: 10, 4: 9.5, 8: 8}, "groups")).stops_at == 4
+
+
+def test_the_reason_is_the_phase_that_takes_more_than_scaling_allows() -> None:
+    # The bus halves as it should; shuffles stay, though they take less time than the bus.
+    it = stop(line({1: 1, 2: 1.08}, bus=[1.0, 0.5], shuffle=[0.4, 0.4], call=[0.0, 0.1]))
+    assert (it.phase, round(it.phase_pct, 1)) == ("shuffle", 40.0)
+    # Twice the work on twice the hosts: what stays is fine, what grows is the reason.
+    it = stop(line({1: 1, 2: 1.08}, "hosts", bus=[1.0, 1.0], network=[0.0, 0.85]))
+    assert it.phase == "network"
+
+
+def test_measured_pes_should_stay_near_the_limit_as_they_share_one_memory() -> None:
+    points = [replace(it, source="measured", limit_pct=90.0) for it in line({64: 5, 128: 5, 256: 4}, "pes")]
+    assert stop(points).stops_at is None
+    points[-1] = replace(points[-1], limit_pct=70.0)
+    assert stop(points).stops_at == 128
+    assert stop(line({64: 5, 128: 5, 256: 4}, "pes")).stops_at == 64
+
+
+def test_modelled_and_measured_points_are_never_one_series() -> None:
+    points = line({64: 5, 128: 10}, "pes")
+    both = [*points, *(replace(it, source="measured", where="emulated here", limit_pct=90.0) for it in points)]
+    assert [it.source for it in stops_of(both)] == ["modelled", "measured"]
+
+
+# ---- the command
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str, Any]], Path]:
+    """What a small study prints, writes and draws."""
+    folder = tmp_path_factory.mktemp("scale")
+    arguments = ["pes", "alltoall", "reduce", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1"]
+    result = run(*arguments, "--json", str(folder / "rows.jsonl"), "--plot", str(folder / "rows.svg"))
+    assert result.exit_code == ExitCode.RIGHT, result.output
+    rows = [json.loads(text) for text in (folder / "rows.jsonl").read_text().splitlines()]
+    return result.output, rows, folder / "rows.svg"
+
+
+def test_measured_rows_are_right_and_have_what_modelled_ones_lack(
+    written: tuple[str, list[dict[str, Any]], Path],
+) -> None:
+    rows = [row for row in written[1] if "seconds" in row]
+    assert len(rows) == 2 * 2 * 2 * 2  # sources, collectives, techniques, values
+    for row in rows:
+        is_measured = row["source"] == "measured"
+        assert is_measured == (row["source"] != "modelled")
+        assert (row["wrong"], row["where"]) == ((0, "emulated here") if is_measured else (None, "upmem-2560"))
+        assert (row["limit_pct"] is not None, "machine" in row) == (is_measured, is_measured)
+        assert sum(row["phases"].values()) == pytest.approx(row["seconds"], rel=0.5)
+    stops = [row for row in written[1] if "stops_at" in row]
+    assert [stop["source"] for stop in stops] == ["modelled"] * 4 + ["measured"] * 4
+
+
+def test_every_line_and_picture_says_what_is_modelled(written: tuple[str, list[dict[str, Any]], Path]) -> None:
+    output, rows, path = written
+    lines = [text for text in output.splitlines() if text.startswith("pes ")]
+    assert [text.split()[-1] for text in lines] == [row["source"] for row in rows if "seconds" in row]
+    assert all("modelled" in text or "measured" in text for text in output.splitlines() if "scales to" in text)
+    drawn = path.read_text()
+    for words in ("source: measured, modelled", "alltoall, modelled", "alltoall, measured", "on upmem-2560"):
+        assert words in drawn
+
+
+def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = scaling.measure_points
+    monkeypatch.setattr(
+        command, "measure_points", lambda *arguments: (replace(it, wrong=3) for it in original(*arguments))
+    )
+    arguments = ["pes", "gather", "--measure", "--bytes", "64", "--up-to", "64", "--iters", "1", "--warmup", "0"]
+    assert run(*arguments).exit_code == ExitCode.WRONG_RESULT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["colours"], "study 'colours' is unknown; use all, pes, channels, bytes, groups, hosts"),
+        (["pes", "allsum"], "collective 'allsum' is unknown"),
+        (["pes", "--machine", "abacus"], "machine 'abacus' is unknown"),
+        (["hosts", "--measure"], "study hosts cannot be measured"),
+        (["channels", "--measure"], "study channels cannot be measured"),
+        (["bytes", "--up-to", "512"], "study bytes starts at 1024; nothing is up to 512"),
+        (["pes", "alltoall", "--bytes", "100"], "needs bytes (100) divisible by"),
+        (["pes", "all", "--plot", "all.svg"], "there is room for 4 collectives"),
+        (["pes", "--plot", "pes.pdf"], "its name must end in .svg or .png"),
+    ],
+)
+def test_what_cannot_be_studied_is_one_sentence(arguments: list[str], sentence: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert sentence in result.output.replace("\n", " ")
+
+
+def test_points_that_do_not_fit_are_named_and_left_out() -> None:
+    result = run("hosts", "alltoall", "--bytes", "640KiB")  # blocks for 32 hosts of 2560 PEs
+    assert result.exit_code == ExitCode.RIGHT
+    assert "# skipped: 64 hosts with groups of 2560 PEs make 163840 members" in result.output
+
+
+def test_what_the_memory_has_no_room_for_is_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pidcomm.measure.available_bytes", lambda: 6 << 20)
+    result = run("pes", "gather", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1", "--json", "-")
+    rows = [json.loads(text) for text in result.stdout.splitlines() if text.startswith("{")]
+    assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "measured"} == {64}
+    assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "modelled"} == {64, 128}
+    assert "8 KiB for each of 128 PEs need about 8 MiB of memory" in result.stderr
+
+
+# ---- the picture
+
+
+def test_no_text_of_the_picture_overlaps() -> None:
+    points = [point for study in STUDIES for point in points_of(study)]
+    measured = [replace(it, source="measured", limit_pct=50.0) for it in points if it.study in ("pes", "bytes")]
+    assert_legible(picture.draw([*points, *measured]))
+    assert_legible(picture.draw(points_of("hosts", ["alltoall"])))
+
+
+def test_the_picture_has_every_point_and_a_ring_at_every_stop() -> None:
+    points = points_of("hosts")
+    figure = picture.draw(points)
+    lines = [it for axes in figure.get_axes() for it in axes.get_lines()]
+    rings = [it for it in lines if str(it.get_gid()).startswith("stop")]
+    stops = [it for it in stops_of(points) if it.stops_at is not None]
+    assert len(rings) == len(stops) > 0
+    assert sum(np.size(it.get_xdata()) for it in lines) - len(rings) == len(points)
+    assert "source: modelled" in all_text(figure)
