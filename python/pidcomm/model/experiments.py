@@ -104,10 +104,14 @@ class Statistic:
 
     def cells(self, costs: Costs) -> list[Cell]:
         """Return the problems and costs that it is made of; none if one is missing."""
-        chosen = list(self.choose(list(dict.fromkeys(problem for problem, _ in costs))))
-        needed = [(problem, [costs.get((problem, name)) for name in self.techniques]) for problem in chosen]
-        found = [(problem, [cost for cost in row if cost is not None]) for problem, row in needed]
-        return found if all(len(row) == len(self.techniques) for _, row in found) else []
+        problems = list(dict.fromkeys(problem for problem, _ in costs))
+        found: list[Cell] = []
+        for problem in self.choose(problems):
+            row = [cost for name in self.techniques if (cost := costs.get((problem, name))) is not None]
+            if len(row) < len(self.techniques):
+                return []
+            found.append((problem, row))
+        return found
 
     def of(self, costs: Costs) -> float | None:
         """Return the number; None if there are no such problems, or if one of their costs is missing."""
