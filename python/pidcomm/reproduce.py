@@ -10,7 +10,7 @@ import pidcomm
 from pidcomm.arguments import Options
 from pidcomm.bench import BASE, Row, Schedule, measure_rows
 from pidcomm.measure import Scratch, SdkCondition, measure_sdk
-from pidcomm.model.experiments import Cost, Costs, Experiment, Statistic, throughput_gb_s
+from pidcomm.model.experiments import Cost, Costs, Experiment, Pair, Statistic, throughput_gb_s
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.model.published import SOURCE as PUBLISHED
 from pidcomm.oracle import Problem
@@ -18,15 +18,15 @@ from pidcomm.sizes import format_shape
 from pidcomm.sweep import Section
 
 HERE = "emulated DIMMs of this host"
-Pair = tuple[Problem, str]
 
 
 def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> dict[Problem, list[str]]:
     """Return the problems of experiments for so many PEs and bytes, each with all techniques that any of them needs."""
     found: dict[Problem, list[str]] = {}
-    for experiment in experiments:
-        for problem in experiment.problems(pes, size_bytes):
-            found[problem] = list(dict.fromkeys([*found.get(problem, ()), *experiment.techniques]))
+    for problem, technique in dict.fromkeys(
+        it for experiment in experiments for it in experiment.pairs(pes, size_bytes)
+    ):
+        found.setdefault(problem, []).append(technique)
     return found
 
 
@@ -75,18 +75,17 @@ class Measurements:
             self.unfair.update(section.problems)
         return condition
 
-    def costs(self, experiment: Experiment, pes: int, size_bytes: int) -> dict[Pair, Cost]:
-        """Return what calls of an experiment cost here; launches and loads are left out: emulating them costs nothing.
+    def costs(self, pairs: Iterable[Pair]) -> dict[Pair, Cost]:
+        """Return what calls cost here, but those of wrong results and those that were not measured.
 
-        Neither those of wrong results are in, nor those of `conventional` where comparing would not be fair.
+        Launches and loads are left out: what they take on emulated DIMMs says nothing of others.
         """
-        found = {}
-        for problem in experiment.problems(pes, size_bytes):
-            for name in experiment.techniques:
-                row = self.rows.get((problem, name))
-                if row is not None and not row.wrong and not (name == BASE and problem in self.unfair):
-                    found[problem, name] = Cost(row.t_p50_us, row.pe_us, None, row.source)
-        return found
+        rows = ((pair, self.rows[pair]) for pair in pairs if pair in self.rows)
+        return {pair: Cost(row.t_p50_us, row.pe_us, None, row.source) for pair, row in rows if not row.wrong}
+
+    def fair(self, costs: Costs) -> dict[Pair, Cost]:
+        """Return the costs that may be compared: without `conventional` where the emulated SDK was too slow."""
+        return {(it, name): cost for (it, name), cost in costs.items() if name != BASE or it not in self.unfair}
 
     def wrong(self) -> list[tuple[Problem, Row]]:
         """Return the problems and rows of wrong results."""

@@ -106,24 +106,24 @@ def reproduce(
             here: Costs = {}
             if study is not None:
                 study.measure(experiment, work)
-                here = measurements.costs(experiment, pes, size_bytes)
+                here = measurements.costs(experiment.pairs(pes, size_bytes))
                 results.json_lines(case_rows(experiment, here, HERE, {"version": pidcomm.__version__, **run_facts()}))
             modelled = modelled_costs(experiment)
             results.json_lines(case_rows(experiment, modelled, PAPER_MACHINE, _model_facts()))
-            lines = lines_of(experiment, here, modelled)
+            lines = lines_of(experiment, measurements.fair(here), modelled)
             results.json_lines(statistic_rows(experiment, lines, PAPER_MACHINE))
             results.text(f"{experiment.name}: {experiment.title}. The paper varies: {experiment.varies}", style="bold")
             if study is not None:
                 what = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
                 results.text(_case_table(experiment, here, what))
             results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls"))
-            results.text(_statistic_table(lines, format_size(size_bytes) if study else None), "")
+            results.text(_statistic_table(lines, _sizes(here) if study else None), "")
             drawn.append((experiment, lines))
         if plot is not None:
             from pidcomm.pictures import reproduction, style
 
             work.phase("drawing")
-            conditions = _conditions(pes, size_bytes) if measure else []
+            conditions = [] if study is None else [study.words()]
             style.save(reproduction.draw(drawn, conditions), plot)
             typer.echo(f"wrote {plot}", err=not results.has_text)
         wrong = measurements.wrong()
@@ -140,11 +140,10 @@ def _model_facts() -> dict[str, object]:
     return {"version": pidcomm.__version__, "commit": info.commit()}
 
 
-def _conditions(pes: int, size_bytes: int) -> list[str]:
-    return [
-        f"measured: {HERE}, {info.cpu_name()}, {info.cpus()} CPUs, at most {pes} PEs and {format_size(size_bytes)} per "
-        f"PE, {LEFT_OUT}"
-    ]
+def _sizes(costs: Costs) -> str:
+    """Return the bytes per PE of calls in words, of several the most."""
+    sizes = sorted({problem.bytes for problem, _ in costs})
+    return f"{'up to ' if len(sizes) > 1 else ''}{format_size(sizes[-1])} per PE" if sizes else "not measured"
 
 
 class _Study:
@@ -187,6 +186,13 @@ class _Study:
         self._affordable = {problem for section in sections for problem in section.problems}
         self._scratch = Scratch(list(self._affordable))
 
+    def words(self) -> str:
+        """Return the conditions of what was measured."""
+        return (
+            f"measured: {HERE}, {info.cpu_name()}, {info.cpus()} CPUs, at most {self._pes} PEs, "
+            f"{_sizes(self._measurements.costs(self._measurements.rows))}, {LEFT_OUT}"
+        )
+
     def measure(self, experiment: Experiment, work: Work) -> None:
         """Measure what an experiment needs and no other one did."""
         wanted = [
@@ -223,8 +229,8 @@ def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
             if cost is None:
                 cells.append("-")
                 continue
-            pes = f" + {cost.reorder_us / 1e3:.3g}" if cost.reorder_us else ""
-            cells.append(f"{throughput_gb_s(problem, cost):.2f} ({cost.host_us / 1e3:.3g}{pes})")
+            pes = f" + {cost.reorder_us / 1e3:.4g}" if cost.reorder_us else ""
+            cells.append(f"{throughput_gb_s(problem, cost):.2f} ({cost.host_us / 1e3:.4g}{pes})")
         table.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
     return table
 
@@ -233,11 +239,11 @@ def _statistic_table(lines: Sequence[Line], size: str | None) -> Table:
     """Return what is published, measured here if a size was, and modelled."""
     columns = ["statistic", f"published, {PAPER}"]
     if size is not None:
-        columns += [f"here, {size}", "source", "here/published"]
+        columns += [f"here, {size}", "source here", "here/published"]
     columns += [f"modelled on {PAPER_MACHINE}", "error of the model"]
     table = Table(title="statistics; a factor of several calls is their geometric mean", title_justify="left")
     for name in columns:
-        table.add_column(name, justify="left" if name in ("statistic", "source") else "right")
+        table.add_column(name, justify="left" if name in ("statistic", "source here") else "right")
     for line in lines:
         table.add_row(line.statistic.what, *_statistic_cells(line, has_here=size is not None))
     return table

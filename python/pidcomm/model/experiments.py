@@ -57,8 +57,9 @@ class Cost:
         return self.host_us + self.reorder_us
 
 
-Costs = Mapping[tuple[Problem, str], Cost]
-"""Costs by problem and technique."""
+Pair = tuple[Problem, str]
+"""A problem and a technique: a call."""
+Costs = Mapping[Pair, Cost]
 
 
 def larger_side_bytes(problem: Problem) -> int:
@@ -140,6 +141,10 @@ class Experiment:
     statistics: tuple[Statistic, ...]
     has_sizes: bool = False
 
+    def pairs(self, pes: int, size_bytes: int) -> list[Pair]:
+        """Return every problem with every technique."""
+        return list(product(self.problems(pes, size_bytes), self.techniques))
+
     @property
     def missing(self) -> list[str]:
         """Return the techniques that this library does not have."""
@@ -200,7 +205,7 @@ def _square(collectives: Iterable[str]) -> Problems:
 
 
 def _sizes(pes: int, most: int) -> list[Problem]:
-    sizes = powers_of_two(min(LEAST_BYTES, most), most)
+    sizes = [*(size for size in powers_of_two(LEAST_BYTES, PAPER_BYTES) if size < most), most]
     shapes = ((even_shape(pes, 1), "1"), (even_shape(pes, 2), "10"))
     return [Problem(name, shape, mask, size, DTYPE) for (shape, mask), size, name in product(shapes, sizes, FOUR)]
 
@@ -332,7 +337,7 @@ EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
 
 def modelled_costs(
     experiment: Experiment, machine: str | Machine = PAPER_MACHINE, pes: int = PAPER_PES, size_bytes: int = PAPER_BYTES
-) -> dict[tuple[Problem, str], Cost]:
+) -> dict[Pair, Cost]:
     """Return what the calls of an experiment would take on a machine, in the paper's set-up unless told otherwise.
 
     Whole calls: launches and loads are in, as the paper measures calls of its library, which loads and starts the PEs'
@@ -341,8 +346,7 @@ def modelled_costs(
     if experiment.missing:
         return {}
     on = machine if isinstance(machine, Machine) else load_machine(machine)
-    problems = experiment.problems(pes, size_bytes)
-    return {(it, name): modelled_cost(it, name, on) for it, name in product(problems, experiment.techniques)}
+    return {pair: modelled_cost(*pair, on) for pair in experiment.pairs(pes, size_bytes)}
 
 
 def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 1.2
 BAR = 0.36  # of the distance between statistics
 ROOM_FOR_VALUES = 1.15  # over the longest bar
+LABEL_WIDTH = 0.1  # of a panel's width: a value that is nearer to the left of a mark stands to the right of it
 # By source: the legend's words, colour and hatch; what is modelled is hatched, all of it or in part.
 LOOKS = {
     "measured": ("measured here, on emulated DIMMs", style.PALETTE[4], ""),
@@ -60,8 +61,11 @@ def _bars(line: Line) -> list[Value]:
 
 
 def _panel(axes: Axes, lines: Sequence[Line]) -> None:
+    every = [value.value for line in lines for value in (*_bars(line), line.published) if value is not None]
+    right = ROOM_FOR_VALUES * max(every)
     for at, line in enumerate(lines):
         bars = _bars(line)
+        mark = line.published.value if line.published else 0.0
         for slot, value in enumerate(bars):
             _, colour, hatch = LOOKS[value.source]
             y = at + (slot - (len(bars) - 1) / 2) * BAR
@@ -70,7 +74,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
             )
             axes.annotate(
                 format_value(value.value, line.statistic.unit),
-                (value.value, y),
+                (mark if 0 < mark - value.value < LABEL_WIDTH * right else value.value, y),
                 xytext=(7, 0),
                 textcoords="offset points",
                 va="center",
@@ -80,8 +84,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
             axes.plot([line.published.value], [at], **_MARK, gid=SOURCE)
     axes.set_yticks(range(len(lines)), [line.statistic.what for line in lines], fontsize=style.SMALL_POINTS)
     axes.set_ylim(len(lines) - 0.5, -0.5)
-    every = [value.value for line in lines for value in (*_bars(line), line.published) if value is not None]
-    axes.set_xlim(0, ROOM_FOR_VALUES * max(every))
+    axes.set_xlim(0, right)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     style.clean(axes)
@@ -101,5 +104,5 @@ def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
         if source in used
     ]
     if any(line.published for line in lines):
-        handles.append(Line2D([], [], **_MARK, label=f"published ({PAPER})"))
+        handles.append(Line2D([], [], **_MARK, label=f"published, {PAPER}"))
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=2, handlelength=2.4)
