@@ -47,7 +47,13 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/errors.md",
     ],
     "Emulator": ["docs/emulator.md", "emulator/README.md"],
-    "Performance": ["docs/performance.md", "docs/comparison.md", "bench/README.md", "bench/PERFORMANCE.md"],
+    "Performance": [
+        "docs/performance.md",
+        "docs/comparison.md",
+        "docs/reproduction.md",
+        "bench/README.md",
+        "bench/PERFORMANCE.md",
+    ],
     "Inside": ["docs/hardware.md", "docs/architecture.md", "docs/adding.md", "CONTRIBUTING.md", "CHANGELOG.md"],
 }
 
