@@ -153,6 +153,7 @@ def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, An
             "pe_us": cost.pe_us,
             "start_us": cost.start_us,
             "total_us": cost.total_us,
+            "phases_us": cost.phases_us,
             "throughput_gb_s": throughput_gb_s(problem, cost),
             "source": cost.source,
             "on": on,

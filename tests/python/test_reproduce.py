@@ -214,6 +214,10 @@ def test_every_json_row_says_its_source_and_where(small: tuple[str, list[dict[st
         assert row["source"] != "measured" or row["pe_us"] == 0
         parts = [row["host_us"], row["pe_us"], row["start_us"] or 0]
         assert row["total_us"] == pytest.approx(sum(map(float, parts)))  # type: ignore[arg-type]
+        phases_us = row["phases_us"]
+        assert (phases_us is not None) == (row["source"] == "modelled")
+        if isinstance(phases_us, dict):
+            assert sum(phases_us.values()) == pytest.approx(row["total_us"])
     here = [row for row in calls if row["source"] != "modelled"]
     assert {(row["shape"], row["bytes_per_pe"]) for row in here} == {("8x8", 8192)}
     assert len(here) == 8 * 3 + 4 * 5
@@ -233,6 +237,7 @@ def test_tables_and_pictures_say_what_is_modelled(small: tuple[str, list[dict[st
     assert "tile (modelled)" in text
     assert "modelled on isca24" in text
     assert "launches and loads of PE programs left out" in text
+    assert "modelled on isca24: ms of a call by phase" in text
     for words in (*(words for words, _, _ in reproduction.LOOKS.values()), "published, PID-Comm (ISCA 2024)"):
         assert words in picture
 

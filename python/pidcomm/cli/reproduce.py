@@ -17,6 +17,7 @@ from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, wor
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
 from pidcomm.measure import Scratch, make_transfers_alike
+from pidcomm.model import PHASES
 from pidcomm.model.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
@@ -117,6 +118,8 @@ def reproduce(
                 what = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
                 results.text(_case_table(experiment, here, what))
             results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls"))
+            if experiment.has_phases:
+                results.text(_phase_table(modelled))
             results.text(_statistic_table(lines, _sizes(here) if study else None), "")
             drawn.append((experiment, lines))
         if plot is not None:
@@ -232,6 +235,20 @@ def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
             pes = f" + {cost.reorder_us / 1e3:.4g}" if cost.reorder_us else ""
             cells.append(f"{throughput_gb_s(problem, cost):.2f} ({cost.host_us / 1e3:.4g}{pes})")
         table.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
+    return table
+
+
+def _phase_table(costs: Costs) -> Table:
+    """Return the phases of modelled calls, those that any of them has."""
+    calls = {pair: cost.phases_us for pair, cost in costs.items() if cost.phases_us}
+    names = [name for name in PHASES if any(phases_us[name] for phases_us in calls.values())]
+    table = Table(title=f"modelled on {PAPER_MACHINE}: ms of a call by phase", title_justify="left")
+    for name in ("collective", "technique"):
+        table.add_column(name)
+    for name in names:
+        table.add_column(name, justify="right")
+    for (problem, technique), phases_us in calls.items():
+        table.add_row(problem.collective, technique, *(f"{phases_us[name] / 1e3:.3f}" for name in names))
     return table
 
 

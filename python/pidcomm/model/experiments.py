@@ -38,13 +38,15 @@ ENDS = (BASE, PAPER, OURS)
 class Cost:
     """What a call costs. pe_us: PEs that reorder, modelled everywhere. start_us: launches and loads; None if left out.
 
-    host_us: the rest, measured or modelled as source says.
+    host_us: the rest, measured or modelled as source says. phases_us: the whole call by `pidcomm.model.PHASES`, if it
+    is modelled.
     """
 
     host_us: float
     pe_us: float
     start_us: float | None
     source: str
+    phases_us: Mapping[str, float] | None = None
 
     @property
     def reorder_us(self) -> float:
@@ -130,7 +132,7 @@ class Experiment:
     """An experiment of the paper.
 
     varies: what the paper varies, and under which conditions. problems: those for so many PEs and bytes per PE, or up
-    to as many where they vary. has_sizes: whether bytes vary.
+    to as many where they vary. has_sizes: whether bytes vary. has_phases: whether it takes calls apart.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Experiment:
     techniques: tuple[str, ...]
     statistics: tuple[Statistic, ...]
     has_sizes: bool = False
+    has_phases: bool = False
 
     def pairs(self, pes: int, size_bytes: int) -> list[Pair]:
         """Return every problem with every technique."""
@@ -265,6 +268,7 @@ _ALL = (
             _statistic("fig17.im_base", "no host memory access: pr+im over conventional", ("pr+im", BASE), _every),
             _statistic("fig17.reorder", "", (PAPER,), _every, _reorder_pct),
         ),
+        has_phases=True,
     ),
     Experiment(
         "fig18",
@@ -362,8 +366,9 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
         technique=technique,
         scratch=2 * problem.bytes,
     )
-    start = found.phases["launch"] + found.phases["load"]
-    return Cost(1e6 * found.host_seconds, 1e6 * found.phases["pe"], 1e6 * start, MODELLED)
+    phases_us = {name: 1e6 * seconds for name, seconds in found.phases.items()}
+    start_us = phases_us["launch"] + phases_us["load"]
+    return Cost(1e6 * found.host_seconds, phases_us["pe"], start_us, MODELLED, phases_us)
 
 
 def modelled_points(machine: str | Machine = PAPER_MACHINE) -> dict[str, float]:
