@@ -128,7 +128,9 @@ def load_machine(name: str) -> Machine:
     if name in machine_names():
         return _read(FOLDER / f"{name}{SUFFIX}")
     if not name.endswith(SUFFIX):
-        raise ArgumentError(f"machine {name!r} is unknown; use {', '.join(machine_names())} or a file ending in {SUFFIX}")
+        raise ArgumentError(
+            f"machine {name!r} is unknown; use {', '.join(machine_names())} or a file ending in {SUFFIX}"
+        )
     try:
         return _parse(Path(name), Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -181,5 +183,7 @@ def _constants(
         if unit != units[name]:
             raise ArgumentError(f"{path}: {name} has unit {unit!r}; it is in {units[name]!r}")
         if not isinstance(source, str) or source.partition(":")[0] not in KINDS:
-            raise ArgumentError(f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon")
+            raise ArgumentError(
+                f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon"
+            )
         yield name, Constant(float(number), unit, source)
