@@ -8,6 +8,7 @@ import time
 from math import prod
 from pathlib import Path
 
+import pidcomm.measure
 import pytest
 import typer
 from command_line import PIDCOMM, objects
@@ -238,7 +239,8 @@ def test_tables_and_pictures_say_what_is_modelled(small: tuple[str, list[dict[st
     assert "modelled on isca24" in text
     assert "launches and loads of PE programs left out" in text
     assert "modelled on isca24: ms of a call by phase" in text
-    for words in (*(words for words, _, _ in reproduction.LOOKS.values()), "published, PID-Comm (ISCA 2024)"):
+    # Whether a picture of so small calls has speed-ups over conventional, which are `measured`, depends on the SDK.
+    for words in (reproduction.LOOKS["mixed"][0], reproduction.LOOKS["modelled"][0], "published, PID-Comm (ISCA 2024)"):
         assert words in picture
 
 
@@ -265,6 +267,9 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(figu
     marks = [it for axes in plots_of(figure) for it in axes.get_lines() if it.get_gid() == "published"]
     assert len(marks) == len([line for line in lines if line.published])
     assert "published, PID-Comm (ISCA 2024)" in legend_texts(figure)
+    used = {str(bar.get_gid()) for bar in bars}
+    assert used >= {"mixed", "modelled"}
+    assert {reproduction.LOOKS[source][0] for source in used} <= set(legend_texts(figure))
     assert "predictions, never measured" in all_text(figure).replace("\n", " ")
 
 
@@ -292,6 +297,24 @@ def test_a_wrong_result_ends_with_1_and_is_in_no_statistic(
     here = {row["collective"] for row in found if row.get("technique") and row["source"] != "modelled"}
     assert len(here) == 7
     assert "gather" not in here
+
+
+def test_sizes_without_room_are_left_out_and_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pidcomm.measure, "available_bytes", lambda: 10 * 64 * (300 << 10))
+    rows = tmp_path / "rows.jsonl"
+    reproduce("fig18", size="512KiB", pes=64, iters=1, json_target=str(rows))
+    text = capfd.readouterr().out
+    assert "# skipped: 512 KiB for each of 64 PEs need about" in text
+    assert "# sizes above 512 KiB are not measured" in text
+    assert "here, up to 256 KiB per PE" in text
+    found = objects(rows.read_text())
+    here = {row["bytes_per_pe"] for row in found if row.get("technique") and row["source"] != "modelled"}
+    assert here == {128 << 10, 256 << 10}
+    monkeypatch.setattr(pidcomm.measure, "available_bytes", lambda: 1 << 20)
+    with pytest.raises(pidcomm.Error, match="of memory"):
+        reproduce("fig18", size="512KiB", pes=64, iters=1)
 
 
 @pytest.mark.parametrize(
