@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pidcomm.model.experiments import PAPER_MACHINE, Experiment
+from pidcomm.model.experiments import PAPER_BYTES, PAPER_MACHINE, PAPER_PES, Experiment
 from pidcomm.model.published import PAPER, SOURCE
 from pidcomm.pictures import style
 from pidcomm.reproduce import Line, Value, format_value
+from pidcomm.sizes import format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,11 @@ LOOKS = {
     "modelled": (f"modelled on {PAPER_MACHINE}", "#f4f4f4", style.MODELLED_HATCH),
 }
 
+MODELLED = (
+    f"modelled: {PAPER_MACHINE}, {PAPER_PES} PEs and {format_size(PAPER_BYTES)} per PE where these do not vary; "
+    "predictions, never measured"
+)
+
 
 def draw(experiments: Sequence[tuple[Experiment, Sequence[Line]]], conditions: Sequence[str] = ()) -> Figure:
     """Return bars of statistics, a panel for each experiment and unit. conditions: of what was measured."""
@@ -38,7 +44,7 @@ def draw(experiments: Sequence[tuple[Experiment, Sequence[Line]]], conditions: S
             HEAD_AND_FOOT_INCHES + LINE_INCHES * sum(counts) + FRAME_INCHES * len(counts),
             f"Experiments of {PAPER}",
             [],
-            [*conditions, "modelled times are predictions, never measured", f"published numbers: {PAPER}"],
+            [*conditions, MODELLED],
         )
         heights = [FRAME_INCHES + LINE_INCHES * count for count in counts]
         grid = body.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
