@@ -10,6 +10,7 @@ from pidcomm.cli import check as check  # isort: skip
 from pidcomm.cli import bench as bench  # isort: skip
 from pidcomm.cli import accuracy as accuracy  # isort: skip
 from pidcomm.cli import scale as scale  # isort: skip
+from pidcomm.cli import reproduce as reproduce  # isort: skip
 from pidcomm.cli import pictures as pictures  # isort: skip
 from pidcomm.cli import upmem as upmem  # isort: skip
 from pidcomm.cli import doctor as doctor  # isort: skip

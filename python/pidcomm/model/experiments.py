@@ -38,13 +38,15 @@ ENDS = (BASE, PAPER, OURS)
 class Cost:
     """What a call costs. pe_us: PEs that reorder, modelled everywhere. start_us: launches and loads; None if left out.
 
-    host_us: the rest, measured or modelled as source says.
+    host_us: the rest, measured or modelled as source says. phases_us: the whole call by `pidcomm.model.PHASES`, if it
+    is modelled.
     """
 
     host_us: float
     pe_us: float
     start_us: float | None
     source: str
+    phases_us: Mapping[str, float] | None = None
 
     @property
     def reorder_us(self) -> float:
@@ -57,8 +59,9 @@ class Cost:
         return self.host_us + self.reorder_us
 
 
-Costs = Mapping[tuple[Problem, str], Cost]
-"""Costs by problem and technique."""
+Pair = tuple[Problem, str]
+"""A problem and a technique: a call."""
+Costs = Mapping[Pair, Cost]
 
 
 def larger_side_bytes(problem: Problem) -> int:
@@ -104,10 +107,14 @@ class Statistic:
 
     def cells(self, costs: Costs) -> list[Cell]:
         """Return the problems and costs that it is made of; none if one is missing."""
-        chosen = list(self.choose(list(dict.fromkeys(problem for problem, _ in costs))))
-        needed = [(problem, [costs.get((problem, name)) for name in self.techniques]) for problem in chosen]
-        found = [(problem, [cost for cost in row if cost is not None]) for problem, row in needed]
-        return found if all(len(row) == len(self.techniques) for _, row in found) else []
+        problems = list(dict.fromkeys(problem for problem, _ in costs))
+        found: list[Cell] = []
+        for problem in self.choose(problems):
+            row = [cost for name in self.techniques if (cost := costs.get((problem, name))) is not None]
+            if len(row) < len(self.techniques):
+                return []
+            found.append((problem, row))
+        return found
 
     def of(self, costs: Costs) -> float | None:
         """Return the number; None if there are no such problems, or if one of their costs is missing."""
@@ -125,7 +132,7 @@ class Experiment:
     """An experiment of the paper.
 
     varies: what the paper varies, and under which conditions. problems: those for so many PEs and bytes per PE, or up
-    to as many where they vary. has_sizes: whether bytes vary.
+    to as many where they vary. has_sizes: whether bytes vary. has_phases: whether it takes calls apart.
     """
 
     name: str
@@ -135,6 +142,11 @@ class Experiment:
     techniques: tuple[str, ...]
     statistics: tuple[Statistic, ...]
     has_sizes: bool = False
+    has_phases: bool = False
+
+    def pairs(self, pes: int, size_bytes: int) -> list[Pair]:
+        """Return every problem with every technique."""
+        return list(product(self.problems(pes, size_bytes), self.techniques))
 
     @property
     def missing(self) -> list[str]:
@@ -196,7 +208,7 @@ def _square(collectives: Iterable[str]) -> Problems:
 
 
 def _sizes(pes: int, most: int) -> list[Problem]:
-    sizes = powers_of_two(min(LEAST_BYTES, most), most)
+    sizes = [*(size for size in powers_of_two(LEAST_BYTES, PAPER_BYTES) if size < most), most]
     shapes = ((even_shape(pes, 1), "1"), (even_shape(pes, 2), "10"))
     return [Problem(name, shape, mask, size, DTYPE) for (shape, mask), size, name in product(shapes, sizes, FOUR)]
 
@@ -256,6 +268,7 @@ _ALL = (
             _statistic("fig17.im_base", "no host memory access: pr+im over conventional", ("pr+im", BASE), _every),
             _statistic("fig17.reorder", "", (PAPER,), _every, _reorder_pct),
         ),
+        has_phases=True,
     ),
     Experiment(
         "fig18",
@@ -328,7 +341,7 @@ EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
 
 def modelled_costs(
     experiment: Experiment, machine: str | Machine = PAPER_MACHINE, pes: int = PAPER_PES, size_bytes: int = PAPER_BYTES
-) -> dict[tuple[Problem, str], Cost]:
+) -> dict[Pair, Cost]:
     """Return what the calls of an experiment would take on a machine, in the paper's set-up unless told otherwise.
 
     Whole calls: launches and loads are in, as the paper measures calls of its library, which loads and starts the PEs'
@@ -337,8 +350,7 @@ def modelled_costs(
     if experiment.missing:
         return {}
     on = machine if isinstance(machine, Machine) else load_machine(machine)
-    problems = experiment.problems(pes, size_bytes)
-    return {(it, name): modelled_cost(it, name, on) for it, name in product(problems, experiment.techniques)}
+    return {pair: modelled_cost(*pair, on) for pair in experiment.pairs(pes, size_bytes)}
 
 
 def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
@@ -354,8 +366,9 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
         technique=technique,
         scratch=2 * problem.bytes,
     )
-    start = found.phases["launch"] + found.phases["load"]
-    return Cost(1e6 * found.host_seconds, 1e6 * found.phases["pe"], 1e6 * start, MODELLED)
+    phases_us = {name: 1e6 * seconds for name, seconds in found.phases.items()}
+    start_us = phases_us["launch"] + phases_us["load"]
+    return Cost(1e6 * found.host_seconds, phases_us["pe"], start_us, MODELLED, phases_us)
 
 
 def modelled_points(machine: str | Machine = PAPER_MACHINE) -> dict[str, float]:

@@ -46,7 +46,7 @@ _POINTS = [
         "fig17",
         "VIII-D",
         ("im", "no host memory access: pr+im over pr", 2.9, "x"),
-        ("reorder", "PE reorder, its launches and loads, of a call", 4.5, "%"),
+        ("reorder", "share of PE reordering in a call", 4.5, "%"),
     ),
     *_points("fig18", "VIII-E", ("largest", "largest size: speed-up over conventional", 2.89, "x")),
     *_points(

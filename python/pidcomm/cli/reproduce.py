@@ -1,0 +1,279 @@
+"""The command reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+import pidcomm
+from pidcomm import info
+from pidcomm.arguments import Options
+from pidcomm.bench import Schedule
+from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, working
+from pidcomm.cli.completion import complete_name
+from pidcomm.errors import ArgumentError
+from pidcomm.measure import Scratch, make_transfers_alike
+from pidcomm.model import PHASES
+from pidcomm.model.experiments import (
+    EXPERIMENTS,
+    PAPER_BYTES,
+    PAPER_MACHINE,
+    PAPER_PES,
+    Costs,
+    Experiment,
+    modelled_costs,
+    throughput_gb_s,
+)
+from pidcomm.model.published import PAPER
+from pidcomm.report import Report, run_facts
+from pidcomm.reproduce import (
+    HERE,
+    Line,
+    Measurements,
+    Value,
+    case_rows,
+    format_value,
+    lines_of,
+    pairs_of,
+    require_valid,
+    sections_of,
+    statistic_rows,
+)
+from pidcomm.results import Results
+from pidcomm.sizes import SIZE_EXAMPLES, format_shape, format_size, parse_names, parse_positive_size
+from pidcomm.sweep import affordable, even_shape
+
+WARMUP = 1
+LEFT_OUT = "launches and loads of PE programs left out"
+
+
+@command(
+    "pidcomm reproduce fig14",
+    "pidcomm reproduce fig16 --no-measure",
+    "pidcomm reproduce fig18,fig19 --bytes 256KiB --json figures.jsonl --plot figures.svg",
+    "pidcomm reproduce all --no-measure --json -",
+)
+def reproduce(
+    figures: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURES",
+            help="Figures of the paper, separated by commas, or all: " + ", ".join(EXPERIMENTS) + ".",
+            autocompletion=complete_name(["all", *EXPERIMENTS]),
+        ),
+    ],
+    size: Annotated[
+        str,
+        typer.Option("--bytes", help=f"Bytes per PE that are measured, of fig18 the most: {SIZE_EXAMPLES}."),
+    ] = "1MiB",
+    pes: Annotated[int, typer.Option("--pes", help="PEs that are measured, of fig19 the most: a power of two.")] = (
+        PAPER_PES
+    ),
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 3,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or give the modelled half alone.")
+    ] = True,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the statistics: a name that ends in .svg or .png.")
+    ] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
+) -> None:
+    """Run the experiments of the PID-Comm paper, here and in the model, beside what the paper states.
+
+    Measured: on the emulated DIMMs of this host, every element compared with the oracle; the host's work is real, what
+    PEs take to reorder blocks is modelled. Modelled: on the paper's machine with 1024 PEs, in the paper's sizes.
+    """
+    names = parse_names(figures, EXPERIMENTS, "figure")
+    experiments = [EXPERIMENTS[name] for name in dict.fromkeys(names) if not EXPERIMENTS[name].missing]
+    size_bytes = parse_positive_size(size)
+    even_shape(pes, 1)  # is it a power of two?
+    if plot is not None:
+        from pidcomm.pictures import style
+
+        style.check_format(plot)
+    if not experiments:
+        raise ArgumentError(_missing(EXPERIMENTS[names[0]]))
+    with Results(json_target) as results, working("planning") as work:
+        report = Report(results)
+        report.comment(_missing(EXPERIMENTS[name]) for name in names if EXPERIMENTS[name].missing)
+        measurements = Measurements()
+        drawn: list[tuple[Experiment, list[Line]]] = []
+        study = _Study(experiments, pes, size_bytes, iters, measurements, report) if measure else None
+        for experiment in experiments:
+            here: Costs = {}
+            if study is not None:
+                study.measure(experiment, work)
+                here = measurements.costs(experiment.pairs(pes, size_bytes))
+                results.json_lines(case_rows(experiment, here, HERE, {"version": pidcomm.__version__, **run_facts()}))
+            modelled = modelled_costs(experiment)
+            results.json_lines(case_rows(experiment, modelled, PAPER_MACHINE, _model_facts()))
+            lines = lines_of(experiment, measurements.fair(here), modelled)
+            results.json_lines(statistic_rows(experiment, lines, PAPER_MACHINE))
+            results.text(f"{experiment.name}: {experiment.title}. The paper varies: {experiment.varies}", style="bold")
+            if study is not None:
+                what = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
+                results.text(_case_table(experiment, here, what))
+            results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls"))
+            if experiment.has_phases:
+                results.text(_phase_table(modelled))
+            results.text(_statistic_table(lines, _sizes(here) if study else None), "")
+            drawn.append((experiment, lines))
+        if plot is not None:
+            from pidcomm.pictures import reproduction, style
+
+            work.phase("drawing")
+            conditions = [] if study is None else [study.words()]
+            style.save(reproduction.draw(drawn, conditions), plot)
+            typer.echo(f"wrote {plot}", err=not results.has_text)
+        wrong = measurements.wrong()
+        for problem, row in wrong:
+            fail(f"{row.collective} with {row.technique} on {format_shape(problem.shape)}: {row.wrong} wrong elements")
+    exit_if_wrong(len(wrong))
+
+
+def _missing(experiment: Experiment) -> str:
+    return f"{experiment.name} is left out: this library has no technique {', '.join(experiment.missing)}"
+
+
+def _model_facts() -> dict[str, object]:
+    return {"version": pidcomm.__version__, "commit": info.commit()}
+
+
+def _sizes(costs: Costs) -> str:
+    """Return the bytes per PE of calls in words, of several the most."""
+    sizes = sorted({problem.bytes for problem, _ in costs})
+    return f"{'up to ' if len(sizes) > 1 else ''}{format_size(sizes[-1])} per PE" if sizes else "not measured"
+
+
+class _Study:
+    """The measured half: what is to be measured for every figure, each call once."""
+
+    def __init__(
+        self,
+        experiments: Sequence[Experiment],
+        pes: int,
+        size_bytes: int,
+        iters: int,
+        measurements: Measurements,
+        report: Report,
+    ) -> None:
+        """Check everything before anything is measured, and say what is left out for lack of memory."""
+        self._pes, self._size_bytes = pes, size_bytes
+        self._options: Options = {
+            "coherence": "none",
+            "threads": pidcomm.machine().threads,
+            "isa": pidcomm.DEFAULT_ISA,
+        }
+        self._schedule = Schedule(iters, WARMUP, with_limit=False)
+        self._measurements, self._report = measurements, report
+        self._techniques = pairs_of(experiments, pes, size_bytes)
+        require_valid(self._techniques, self._options)
+        pidcomm.allocate(pes=pes).free()  # are there so many?
+        every = list(dict.fromkeys(name for names in self._techniques.values() for name in names))
+        sections, refusals = affordable(sections_of(self._techniques, pidcomm.DEFAULT_ISA), every)
+        if not sections:
+            raise refusals[0]
+        report.skipped(refusals)
+        if any(experiment.has_sizes for experiment in experiments) and size_bytes < PAPER_BYTES:
+            report.comment(
+                [
+                    f"sizes above {format_size(size_bytes)} are not measured; --bytes {PAPER_BYTES >> 20}MiB asks for "
+                    "all that memory allows"
+                ]
+            )
+        make_transfers_alike(self._options)
+        self._affordable = {problem for section in sections for problem in section.problems}
+        self._scratch = Scratch(list(self._affordable))
+
+    def words(self) -> str:
+        """Return the conditions of what was measured."""
+        return (
+            f"measured: {HERE}, {info.cpu_name()}, {info.cpus()} CPUs, at most {self._pes} PEs, "
+            f"{_sizes(self._measurements.costs(self._measurements.rows))}, {LEFT_OUT}"
+        )
+
+    def measure(self, experiment: Experiment, work: Work) -> None:
+        """Measure what an experiment needs and no other one did."""
+        wanted = [
+            problem
+            for problem in experiment.problems(self._pes, self._size_bytes)
+            if problem in self._affordable and (problem, experiment.techniques[0]) not in self._measurements.rows
+        ]
+        rounds = self._schedule.iters + self._schedule.warmup
+        work.phase(experiment.name, sum(rounds + len(self._techniques[problem]) for problem in wanted))
+        for section in sections_of(wanted, pidcomm.DEFAULT_ISA):
+            work.describe(f"{experiment.name}: {section}")
+            condition = self._measurements.add(
+                section, self._techniques, self._options, self._schedule, self._scratch, work.step
+            )
+            if not condition.holds:
+                self._report.comment([f"{section}: no speed-up over conventional is claimed", *condition.lines()])
+
+
+def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
+    """Return throughputs, and the times that they are made of: those of the host, and those of PEs apart."""
+    sources = {
+        name: "/".join(sorted({cost.source for (_, technique), cost in costs.items() if technique == name}))
+        for name in experiment.techniques
+    }
+    table = Table(title=f"{title}: throughput in GB/s (ms: host + PEs)", title_justify="left")
+    for name in ("collective", "shape", "bytes/PE"):
+        table.add_column(name)
+    for name, source in sources.items():
+        table.add_column(f"{name} ({source})" if source else name, justify="right")
+    for problem in dict.fromkeys(problem for problem, _ in costs):
+        cells = []
+        for name in experiment.techniques:
+            cost = costs.get((problem, name))
+            if cost is None:
+                cells.append("-")
+                continue
+            pes = f" + {cost.reorder_us / 1e3:.4g}" if cost.reorder_us else ""
+            cells.append(f"{throughput_gb_s(problem, cost):.2f} ({cost.host_us / 1e3:.4g}{pes})")
+        table.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
+    return table
+
+
+def _phase_table(costs: Costs) -> Table:
+    """Return the phases of modelled calls, those that any of them has."""
+    calls = {pair: cost.phases_us for pair, cost in costs.items() if cost.phases_us}
+    names = [name for name in PHASES if any(phases_us[name] for phases_us in calls.values())]
+    table = Table(title=f"modelled on {PAPER_MACHINE}: ms of a call by phase", title_justify="left")
+    for name in ("collective", "technique"):
+        table.add_column(name)
+    for name in names:
+        table.add_column(name, justify="right")
+    for (problem, technique), phases_us in calls.items():
+        table.add_row(problem.collective, technique, *(f"{phases_us[name] / 1e3:.3f}" for name in names))
+    return table
+
+
+def _statistic_table(lines: Sequence[Line], size: str | None) -> Table:
+    """Return what is published, measured here if a size was, and modelled."""
+    columns = ["statistic", f"published, {PAPER}"]
+    if size is not None:
+        columns += [f"here, {size}", "source here", "here/published"]
+    columns += [f"modelled on {PAPER_MACHINE}", "error of the model"]
+    table = Table(title="statistics; a factor of several calls is their geometric mean", title_justify="left")
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("statistic", "source here") else "right")
+    for line in lines:
+        table.add_row(line.statistic.what, *_statistic_cells(line, has_here=size is not None))
+    return table
+
+
+def _statistic_cells(line: Line, has_here: bool) -> Iterator[str]:
+    def shown(value: Value | None) -> str:
+        return "-" if value is None else format_value(value.value, line.statistic.unit)
+
+    yield shown(line.published)
+    if has_here:
+        yield shown(line.here)
+        yield line.here.source if line.here else "-"
+        yield "-" if line.ratio is None else f"{line.ratio:.2f}"
+    yield shown(line.modelled)
+    yield "-" if line.error_pct is None else f"{line.error_pct:+.0f}%"
