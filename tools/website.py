@@ -49,13 +49,9 @@ NAVIGATION: dict[str, list[str]] = {
     "Emulator": ["docs/emulator.md", "emulator/README.md"],
     "Performance": [
         "docs/performance.md",
-<<<<<<< HEAD
-        "docs/scaling.md",
-        "docs/comparison.md",
-=======
         "docs/comparison.md",
         "docs/reproduction.md",
->>>>>>> reproduce
+        "docs/scaling.md",
         "bench/README.md",
         "bench/PERFORMANCE.md",
     ],

@@ -21,11 +21,8 @@ CUTS = {
     "demo": "--bytes 8KiB",
     "check": "--cases 20",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
-<<<<<<< HEAD
     "scale": "--iters 1 --warmup 0",
-=======
     "reproduce": "--pes 64 --bytes 8KiB --iters 1",
->>>>>>> reproduce
     "doctor": "--quick --ranks 1",
     "report": "--shape 8x8 --bytes 8KiB",
 }
