@@ -239,7 +239,7 @@ def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> 
         ({"mask": "1"}, "ERR_MASK"),
         ({"bytes": 12}, "ERR_SIZE"),
         ({"shape": (0, 8)}, "ERR_SHAPE"),
-        ({"technique": "pr"}, "ERR_OPTION"),
+        ({"technique": "pr"}, "ERR_WINDOW"),
         ({"technique": "best"}, "ERR_OPTION"),
         ({"threads": 5000}, "ERR_OPTION"),
         ({"dst": 8}, "ERR_WINDOW"),

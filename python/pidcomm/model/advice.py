@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import isqrt, prod
+from math import isqrt, log1p, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_AXES = 3
 STEP = 0.01  # of a constant, up and down, to see what it does to a prediction
 NEGLIGIBLE = 1e-6
+_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of what there is no percent more of
 _ALWAYS = "tile"  # carries out every request that can be carried out
 
 
@@ -141,8 +142,8 @@ def influences(
 ) -> dict[str, float]:
     """Return by how many percent a prediction changes for a percent more of each constant, largest influence first.
 
-    Arguments are those of `predict`: bytes per PE, and so on. Constants without influence are left out. Raises
-    ArgumentError as `predict` does.
+    Arguments are those of `predict`: bytes per PE, and so on. Constants without influence, and counts as that of
+    channels, are left out. Raises ArgumentError as `predict` does.
     """
     on = machine if isinstance(machine, Machine) else load_machine(machine)
 
@@ -152,13 +153,13 @@ def influences(
     base = predict(collective, shape, mask, bytes=bytes, machine=on, **arguments)
     found = {}
     for name, constant in on.constants.items():
-        if name == "host.threads" or name == "host.emulated":  # numbers of things, not costs
+        if constant.unit in _COUNTS:
             continue
         up, down = (
             seconds(on.with_values({name: constant.value * factor}), technique=base.technique, isa=base.isa)
             for factor in (1 + STEP, 1 / (1 + STEP))
         )
-        change = (up - down) / (2 * STEP * base.seconds)
+        change = (up - down) / (2 * log1p(STEP) * base.seconds)
         if abs(change) > NEGLIGIBLE:
             found[name] = change
     return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
