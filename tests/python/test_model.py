@@ -124,6 +124,16 @@ def test_machines_that_are_not_there_are_errors(tmp_path: Path) -> None:
         load_machine("isca24").with_values({"bus.speed": 1})
 
 
+def test_the_document_names_constants_costs_and_phases_that_there_are() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    sections = {row.name.partition(".")[0] for row in CONSTANTS}
+    named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
+    assert len(named) > 30
+    assert named <= {row.name for row in CONSTANTS}
+    table = re.findall(r"^\| (`.*?) \|", text.partition("## Phases")[2].partition("## ")[0], re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(table)) == list(PHASES)
+
+
 # ---- predictions
 
 
