@@ -385,13 +385,16 @@ def test_reasons_are_facts() -> None:
         paths.add(made["path"])
         assert it.reason.startswith("the general path") == (made["path"] == "general")
         assert it.reason.startswith("through host memory") == (made["path"] == "sdk")
-        assert it.reason.startswith("PEs reorder") == it.replaces_program == ("before" in made or "after" in made)
+        assert it.replaces_program == ("before" in made or "after" in made)
+        assert it.reason.startswith("PEs reorder") == (it.replaces_program and made["path"] == "paper")
+        if made["path"] == "hops":
+            assert it.reason.startswith(f"{made['hops']['rounds']} rounds of hops")
         assert it.scratch_bytes == made.get("scratch_bytes", 0)
         if it.prediction.seconds > best.seconds:
             more = {name: seconds - best.phases[name] for name, seconds in it.prediction.phases.items()}
             assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
             assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
-    assert paths >= {"tile", "general", "paper", "sdk"}
+    assert paths == {"tile", "general", "paper", "sdk", "hops"}
 
 
 def test_advice_can_be_about_one_technique_and_is_as_long_as_asked() -> None:
