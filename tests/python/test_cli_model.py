@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pidcomm
 import pytest
 from pidcomm.cli import app
+from pidcomm.cli.model import MATTERS
 from pidcomm.model import KINDS, PHASES, load_machine, machine_names, predict
 from typer.testing import CliRunner
 
@@ -44,16 +46,17 @@ def test_model_has_a_line_for_every_technique_that_can_the_fastest_first() -> No
 def test_model_says_that_and_on_what_it_is_modelled() -> None:
     result = run("model", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
     assert "modelled on upmem-2560: reduce sum of int32, 1 MiB per PE, 32x32 mask 10" in result.stdout
-    rows = [line for line in result.stdout.splitlines() if line.startswith("│")]
-    assert len(rows) == 2
-    assert all("modelled" in row for row in rows)
+    table = [line for line in result.stdout.splitlines() if line.startswith("│")]
+    assert len(table) == 2
+    assert all("modelled" in line for line in table)
     machine = load_machine("upmem-2560")
     named = [name for name in machine.constants if f"{name} ({machine.constants[name].kind}) " in result.stdout]
     assert named
-    for line in result.stdout.splitlines():
-        if line.startswith("  assumed, of those that matter: "):
-            names = line.partition(": ")[2].split(", ")
-            assert {machine.constants[name].kind for name in names} == {"assumed"}
+    rows = lines("model", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
+    shares = {name: abs(share) for row in rows for name, share in row["influences"].items() if abs(share) >= MATTERS}
+    assumed = {name for name in shares if machine.constants[name].kind == "assumed"}
+    said = re.findall(r"^assumed, of the constants that matter: (.*)$", result.stdout, re.MULTILINE)
+    assert {name for names in said for name in names.split(", ")} == assumed
 
 
 def test_options_of_model_are_those_of_predictions() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -29,6 +28,7 @@ from pidcomm.model import (
     PHASES,
     Estimate,
     Machine,
+    Prediction,
     advise,
     compare,
     influences,
@@ -132,7 +132,8 @@ def model(
             table.add_column(column, justify="right")
         table.add_column("needs")
         table.add_column("source")
-        notes: dict[str, None] = {}  # without those that auto repeats
+        notes = {}  # by what is carried out: auto repeats one
+        assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
             changed: Options = {**options, "technique": prediction.technique}
@@ -141,9 +142,18 @@ def model(
             times = [format_duration(it) for it in (prediction.seconds, *(prediction.phases[name] for name in phases))]
             label = technique_label(asked, prediction.technique)
             table.add_row(label, *times, _rate(_algbw(problem, it)), _needs(it), prediction.source)
-            notes |= dict.fromkeys(["\n".join(_notes(it, influence, on))])
+            notes[prediction.technique] = _note(prediction, influence, on)
+            assumed |= {
+                name: None
+                for name, percent in influence.items()
+                if abs(percent) >= MATTERS and on.constants[name].kind == "assumed"
+            }
             results.json_lines([{**_json_row(problem, it, asked), "influences": influence}])
-        results.text(table, *_capacity(problem, on), *notes)
+        results.text(table, *_capacity(problem, on))
+        results.text(f"the largest phase, and what {MORE_PCT}% more of a constant changes the total by:")
+        results.text(*(f"  {note}" for note in notes.values()))
+        if assumed:
+            results.text(f"assumed, of the constants that matter: {', '.join(assumed)}")
 
 
 @command("pidcomm machines", "pidcomm machines isca24", "pidcomm machines emulated-host --json -")
@@ -287,22 +297,14 @@ def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) ->
     }
 
 
-def _notes(estimate: Estimate, influence: dict[str, float], machine: Machine) -> Iterator[str]:
-    """Yield what decides a prediction: its largest phase, the constants that matter, those that are only assumed."""
-    it = estimate.prediction
-    phase = max(it.phases, key=lambda name: it.phases[name])
-    if it.seconds:
-        yield f"{it.technique}: {100 * it.phases[phase] / it.seconds:.0f}% is {phase} ({PHASES[phase]})"
+def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
+    """Return what decides a prediction: its largest phase, and the constants that matter most."""
+    phase = max(prediction.phases, key=lambda name: prediction.phases[name])
+    share = prediction.phases[phase] / prediction.seconds if prediction.seconds else 0
     changes = [
-        f"{name} ({machine.constants[name].kind}) {MORE_PCT * share:+.1f}%" for name, share in influence.items()
-    ][:NOTED]
-    if changes:
-        yield f"  {MORE_PCT}% more of a constant changes the total by: {', '.join(changes)}"
-    assumed = [
-        name for name, share in influence.items() if abs(share) >= MATTERS and machine.constants[name].kind == "assumed"
+        f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
     ]
-    if assumed:
-        yield f"  assumed, of those that matter: {', '.join(assumed)}"
+    return f"{prediction.technique}: {100 * share:.0f}% is {phase}; {', '.join(changes[:NOTED])}"
 
 
 def _facts(machine: Machine) -> dict[str, Any]:
