@@ -247,6 +247,11 @@ def c_page() -> str:
         lines += [f"## {title}", ""]
         for item in sections[title]:
             lines += _c_item(item)
+    model = (HEADERS / "model.h").read_text()
+    lines += ["## Predictions", "", "`#include <pidcomm/model.h>`", "", "```text", head_comment(model), "```", ""]
+    for item in items_of(model):
+        if item.code.startswith("PIDCOMM_API"):
+            lines += _c_item(item)
     lines += ["## Codes and names", ""]
     for name, comment, rows in tables():
         lines += [f"### {name}", "", as_markdown(comment), "", *rows]
@@ -262,11 +267,14 @@ def tables() -> Iterator[tuple[str, str, list[str]]]:
     """Return the tables of tables.h, each as the name of its type, its comment, and lines of Markdown."""
     types = {}
     prefix = ""
-    for line in (HEADERS / "pidcomm.h").read_text().splitlines():
-        if row := re.match(r"#define PIDCOMM_ROW\(.*?\) (\w+?)##ENUM", line):
-            prefix = row[1]
-        elif enum := re.match(r"typedef enum \w+ \{.*?(\w+)\(PIDCOMM_ROW\) \} (\w+);", line):
-            types[enum[1]] = (enum[2], prefix)
+    for found in re.finditer(
+        r"#define PIDCOMM_ROW\(.*?\) (\w+?)##ENUM|^typedef enum \w+ \{[^}]*?(\w+)\(PIDCOMM_ROW\)\s*\} (\w+);",
+        (HEADERS / "pidcomm.h").read_text(),
+        re.MULTILINE,
+    ):
+        prefix = found[1] or prefix
+        if found[2]:
+            types[found[2]] = (found[3], prefix)
     text = (HEADERS / "tables.h").read_text()
     collectives = re.findall(r"X\([A-Z_]+, (\d+), ([a-z_]+)(?:, \d){6}\)", text)
     for comment, name, body in re.findall(

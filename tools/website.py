@@ -49,6 +49,7 @@ NAVIGATION: dict[str, list[str]] = {
     "Emulator": ["docs/emulator.md", "emulator/README.md"],
     "Performance": [
         "docs/performance.md",
+        "docs/model.md",
         "docs/comparison.md",
         "docs/reproduction.md",
         "docs/scaling.md",

@@ -133,6 +133,11 @@ def option_codes(options: Options) -> _core.OptionCodes:
     )
 
 
+def with_scratch(options: Options, offset: int) -> Options:
+    """Return options with scratch for techniques that need it; ``auto``, which would then choose them, gets none."""
+    return options if options.get("technique") == AUTO else {**options, "scratch": offset}
+
+
 def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
     """Return an array of `rows` rows, C-contiguous, copied only if it was not: of an array, buffer or CPU tensor.
 

@@ -47,6 +47,7 @@ class Row(Measured):
     STREAMS that is best at the median (limit_stream); None if not measured. limit_pct: bus against that limit.
     speed_up: how much quicker t_p50_us + pe_us are than `conventional`; None where that was not measured, or comparing
     would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
+    carried_out: the technique, which differs from `technique` if that is auto.
     """
 
     t_min_us: float
@@ -73,6 +74,7 @@ class Row(Measured):
     coherence: str
     threads: int
     isa: str
+    carried_out: str
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def measure_rows(
         rows.append(
             Row(
                 collective=problem.collective,
-                technique=trace.technique,
+                technique=techniques[index],
                 dtype=problem.dtype,
                 op=problem.op if problem.row.takes_op else None,
                 shape=format_shape(problem.shape),
@@ -145,7 +147,7 @@ def measure_rows(
                 mram_bytes=trace.mram_bytes_read + trace.mram_bytes_written,
                 host_bytes=trace.host_bytes_read + trace.host_bytes_written,
                 pe_bytes=trace.pe_bytes,
-                algbw_gb_s=trial.larger_side_bytes / (p50_us + pe_us) / 1e3,
+                algbw_gb_s=problem.larger_side_bytes / (p50_us + pe_us) / 1e3,
                 bus_gb_s=bus_gb_s,
                 limit_gb_s=limit and limit.gb_s,
                 limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
@@ -156,6 +158,7 @@ def measure_rows(
                 coherence=trace.coherence,
                 threads=trace.threads,
                 isa=trace.isa,
+                carried_out=trace.technique,
             )
         )
         on_step()

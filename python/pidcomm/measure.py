@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pidcomm import _core
-from pidcomm.arguments import Options, as_bytes
+from pidcomm.arguments import AUTO, Options, as_bytes, with_scratch
 from pidcomm.errors import ArgumentError
 from pidcomm.hypercube import Hypercube
 from pidcomm.machine import Flush, PeSet, machine, set_transfer
@@ -99,7 +99,7 @@ class Trial:
             op=problem.op,
             host=None if problem.before.at_pes else self._payload.view(problem.dtype),
             out=None if problem.after.at_pes else self._result.view(problem.dtype),
-            options={**options, "scratch": self.scratch},
+            options=with_scratch(options, self.scratch),
         )
         return trace
 
@@ -129,11 +129,6 @@ class Trial:
     def limit_bytes(self) -> int:
         """Bytes that the limit reads and writes: as many as both sides have, host rows counted as MRAM."""
         return sum(_share(rows, self.cube.pes) * self.cube.pes for rows in (self.problem.before, self.problem.after))
-
-    @property
-    def larger_side_bytes(self) -> int:
-        """Bytes of the larger side, summed over PEs (or host rows)."""
-        return max(rows.count * rows.row_bytes for rows in (self.problem.before, self.problem.after))
 
 
 def _stream_seconds(cube: Hypercube, bytes_read: int, bytes_written: int, dst: int, options: Options) -> list[float]:
@@ -274,7 +269,7 @@ def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None
     """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
     # MRAM: input and output, and scratch for the paper's techniques; huge pages back as much again between its pieces.
     # Host: payload and result, and as much again for staging by `conventional`.
-    windows = 3 if any(TECHNIQUES[name].steps for name in techniques) else 2
+    windows = 3 if any(name != AUTO and TECHNIQUES[name].steps for name in techniques) else 2
     sides = windows * (2 if machine().hugepages else 1) + 2 + 2
     needed, available = sides * pes * size_bytes, available_bytes()
     if available is not None and needed > available:

@@ -74,6 +74,11 @@ class Problem:
         """Rows that come out."""
         return Rows(*self._native.rows_after())
 
+    @property
+    def larger_side_bytes(self) -> int:
+        """Bytes of the larger side, summed over PEs (or host rows)."""
+        return max(rows.count * rows.row_bytes for rows in (self.before, self.after))
+
     def _fill(self, kind: str | None) -> _core.oracle.Fill:
         if kind is not None:
             fill: _core.oracle.Fill = getattr(_core.oracle.Fill, kind)

@@ -93,7 +93,7 @@ def section_header(section: Section, condition: SdkCondition, hypercube_us: floa
 
 _PROBLEM = (
     ("collective", "{0.collective:<14}"),
-    ("technique", "{0.technique:<12}"),
+    ("technique", "{technique:<12}"),
     ("dtype", "{0.dtype:<7}"),
     ("op", "{op:<4}"),
     ("shape", "{0.shape:<9}"),
@@ -155,6 +155,11 @@ def row_line(row: Row | Step) -> str:
     return " ".join(form.format(row, op=row.op or "-", **fields) for _, form in COLUMNS[type(row)])
 
 
+def technique_label(asked: str, carried_out: str) -> str:
+    """Return a technique, and the one that auto has chosen."""
+    return asked if asked == carried_out else f"{asked}={carried_out}"
+
+
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
@@ -165,6 +170,7 @@ def _gain(value: float | None) -> str:
 
 def _row_fields(row: Row) -> dict[str, str]:
     return {
+        "technique": technique_label(row.technique, row.carried_out),
         "limit": _number(row.limit_pct, ".0f"),
         "stream": row.limit_stream or "-",
         "speed_up": _gain(row.speed_up),
@@ -173,6 +179,7 @@ def _row_fields(row: Row) -> dict[str, str]:
 
 def _step_fields(step: Step) -> dict[str, str]:
     return {
+        "technique": step.technique,
         "step_gain": _gain(step.step_gain),
         "dt": _number(step.dt_us, ".0f"),
         "pe_pct": f"{step.share_pct(step.pe_us):.1f}",

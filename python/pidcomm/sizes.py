@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from pidcomm.errors import ArgumentError
@@ -62,9 +62,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def parse_names(
-    text: str, table: Mapping[str, object], kind: str, everything: Sequence[str] | None = None
-) -> list[str]:
+def parse_names(text: str, table: Collection[str], kind: str, everything: Sequence[str] | None = None) -> list[str]:
     """Return the names of a comma-separated list; for "all" everything, by default all of the table.
 
     Raises ArgumentError for unknown ones.

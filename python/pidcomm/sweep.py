@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pidcomm
-from pidcomm.arguments import Options
+from pidcomm.arguments import Options, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import require_memory
 from pidcomm.oracle import Problem
@@ -141,8 +141,8 @@ class Wanted:
                 sides: dict[str, Any] = {"bytes": size_bytes, "dst": size_bytes, "dtype": dtype, "op": self.op}
                 try:
                     for technique in self.techniques[name]:
-                        arguments: Options = {**options, "isa": isa, "technique": technique, "scratch": 2 * size_bytes}
-                        pidcomm.plan(name, shape, mask, **sides, **arguments)
+                        arguments: Options = {**options, "isa": isa, "technique": technique}
+                        pidcomm.plan(name, shape, mask, **sides, **with_scratch(arguments, 2 * size_bytes))
                 except Error as error:
                     if error.status not in TOO_LARGE_OR_SMALL:
                         raise

@@ -777,7 +777,10 @@ void use_machine(const std::optional<std::vector<double>> &numbers) {
   check(pidcomm_use_machine(machine ? &*machine : nullptr));
 }
 
-nb::tuple predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, const std::vector<double> &numbers) {
+/// Technique, instruction set, threads and coherence; seconds, and those of the phases.
+using Predicted = std::tuple<std::string, std::string, int, std::string, double, std::vector<double>>;
+
+Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, const std::vector<double> &numbers) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
   const pidcomm_machine machine = machine_of(numbers);
@@ -785,8 +788,8 @@ nb::tuple predict(const std::vector<uint32_t> &lengths, const Request &request, 
   check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, &machine, &it));
   std::vector<double> seconds(sizeof it.seconds / sizeof(double));
   std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
-  return nb::make_tuple(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads, pidcomm_coherence_name(it.coherence),
-                        it.seconds_total, seconds);
+  return Predicted(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads, pidcomm_coherence_name(it.coherence),
+                   it.seconds_total, seconds);
 }
 
 nb::dict get_machine() {

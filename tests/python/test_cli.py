@@ -33,7 +33,7 @@ KEYS = [
     *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "from_us", "work_us", "to_us", "plan_us", "pe_us"),
     *("launches", "mram_bytes", "host_bytes", "pe_bytes"),
     *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_stream", "speed_up"),
-    *("wrong", "source", "coherence", "threads", "isa"),
+    *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
 ]
 RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 

@@ -8,6 +8,7 @@ from pidcomm.cli import demo as demo  # isort: skip
 from pidcomm.cli import plan as plan  # isort: skip
 from pidcomm.cli import check as check  # isort: skip
 from pidcomm.cli import bench as bench  # isort: skip
+from pidcomm.cli import model as model  # isort: skip
 from pidcomm.cli import accuracy as accuracy  # isort: skip
 from pidcomm.cli import scale as scale  # isort: skip
 from pidcomm.cli import reproduce as reproduce  # isort: skip

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from typer.core import TyperCommand, TyperGroup
 
 import pidcomm
+from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import Error
 from pidcomm.results import console
@@ -144,7 +145,9 @@ CollectiveArgument = Annotated[
 TechniqueOption = Annotated[
     str,
     typer.Option(
-        "--technique", help="Technique: " + ", ".join(TECHNIQUES) + ".", autocompletion=complete_name(TECHNIQUES)
+        "--technique",
+        help="Technique: " + ", ".join(TECHNIQUES) + f", or {AUTO}: the one that is predicted to be the fastest.",
+        autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
 ]
 ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths, x first.")]

@@ -10,7 +10,7 @@ import typer
 import pidcomm
 from pidcomm.ablation import COLLECTIVES as ABLATED
 from pidcomm.ablation import STEPS, Assumed, Step, ablate, steps_for
-from pidcomm.arguments import Options
+from pidcomm.arguments import AUTO, Options
 from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_masks
@@ -81,8 +81,10 @@ def bench(
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all that the collective has: " + ", ".join(TECHNIQUES) + ".",
-            autocompletion=complete_list(TECHNIQUES),
+            help="Techniques, separated by commas, or all that the collective has: "
+            + ", ".join(TECHNIQUES)
+            + f"; or {AUTO}, the one that is predicted to be the fastest.",
+            autocompletion=complete_list([*TECHNIQUES, AUTO]),
         ),
     ] = ",".join(COMPARED),
     threads: ThreadsOption = 0,
@@ -157,8 +159,9 @@ def bench(
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
+    known = [*TECHNIQUES, AUTO]
     techniques = {
-        name: list(STEPS) if ablation else parse_names(technique, TECHNIQUES, "technique", techniques_for(name))
+        name: list(STEPS) if ablation else parse_names(technique, known, "technique", techniques_for(name))
         for name in chosen
     }
     assumed = Assumed(launch_us, load_us)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import pidcomm
+from pidcomm.arguments import Options, with_scratch
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -26,6 +27,7 @@ from pidcomm.sizes import parse_shape, parse_size
 @command(
     "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB",
     "pidcomm plan reduce --dtype float32 --op max --json -",
+    "pidcomm plan allreduce --shape 8x128 --mask 01 --technique auto",
     "pidcomm plan allgather --shape 8x8 --bytes 4KiB --technique pr+im --expand",
 )
 def plan(
@@ -43,7 +45,8 @@ def plan(
     scratch: Annotated[
         str | None,
         typer.Option(
-            "--scratch", help="MRAM offset of scratch of pr techniques and ring (default: behind the windows)."
+            "--scratch",
+            help="MRAM offset of scratch of pr techniques and ring (default: behind the windows; auto: none).",
         ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
@@ -52,6 +55,11 @@ def plan(
     """Explain what a collective would do; moves nothing."""
     size_bytes, src_offset = parse_size(size), parse_size(src)
     dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
+    options: Options = {"technique": technique}
+    if scratch is None:
+        options = with_scratch(options, max(src_offset, dst_offset) + size_bytes)
+    else:
+        options["scratch"] = parse_size(scratch)
     with Results(json_target) as results:
         it = pidcomm.plan(
             collective,
@@ -63,8 +71,7 @@ def plan(
             dtype=dtype,
             op=op,
             expand=expand,
-            technique=technique,
-            scratch=max(src_offset, dst_offset) + size_bytes if scratch is None else parse_size(scratch),
+            **options,
         )
         results.text(*explain(it))
         results.json(it)

@@ -1,8 +1,10 @@
 """Predictions of what collectives take on machines, from their plans."""
 
+from pidcomm.model.advice import Advice, Estimate, Way, advise, compare, influences
 from pidcomm.model.hosts import NETWORK_PHASES, HostsPrediction, predict_hosts
 from pidcomm.model.machines import (
     CONSTANTS,
+    KINDS,
     LINE_COSTS,
     PHASES,
     Constant,
@@ -15,14 +17,21 @@ from pidcomm.model.prediction import Prediction, predict, use_machine
 
 __all__ = [
     "CONSTANTS",
+    "KINDS",
     "LINE_COSTS",
     "NETWORK_PHASES",
     "PHASES",
+    "Advice",
     "Constant",
     "ConstantRow",
+    "Estimate",
     "HostsPrediction",
     "Machine",
     "Prediction",
+    "Way",
+    "advise",
+    "compare",
+    "influences",
     "load_machine",
     "machine_names",
     "predict",

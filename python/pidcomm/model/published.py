@@ -45,7 +45,7 @@ _POINTS = [
     *_points(
         "fig17",
         "VIII-D",
-        ("im", "no host memory access: pr+im over pr", 2.9, "x"),
+        ("im", "no host memory access: pr+im over conventional", 2.9, "x"),
         ("reorder", "share of PE reordering in a call", 4.5, "%"),
     ),
     *_points("fig18", "VIII-E", ("largest", "largest size: speed-up over conventional", 2.89, "x")),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pidcomm.ablation import STEPS
+from pidcomm.arguments import AUTO
 from pidcomm.errors import ArgumentError
 from pidcomm.tables import TECHNIQUES
 
@@ -29,6 +30,7 @@ LIMIT_GID = "limit"
 PALETTE = ("#ece2c6", "#b9d3a5", "#7db8a8", "#5590b4", "#5a5f9e", "#22305c")
 HATCHES = ("", "///", "---", "xxx", "\\\\\\", "")
 OTHERS = (("#d9d9d9", "ooo"), ("#8c8c8c", "..."))  # techniques beside the ablation
+AUTO_STYLE = ("#ffffff", "+++")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
@@ -111,6 +113,8 @@ def limit_handle(label: str) -> Line2D:
 
 def technique_style(technique: str) -> tuple[str, str]:
     """Return the colour and the hatch of a technique: the later in the ablation, the darker; others are grey."""
+    if technique == AUTO:
+        return AUTO_STYLE
     others = [name for name in TECHNIQUES if name not in STEPS]
     if technique in others:
         return OTHERS[others.index(technique) % len(OTHERS)]

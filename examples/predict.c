@@ -1,0 +1,60 @@
+/* What an allreduce would take on machines that need not be here, and what it would gain from more threads: nothing is allocated.
+ *
+ * All times are modelled. The result is checked for what predictions keep to: phases add up, auto is no slower than tile, and neither
+ * are more threads than one. */
+#include <pidcomm/model.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "require.h"
+
+/* The sum of the phases, in the order of their table. */
+static double sum_of(const pidcomm_prediction *prediction) {
+  double sum = 0;
+#define ADD(name, meaning) sum += prediction->seconds.name;
+  PIDCOMM_MODEL_PHASES(ADD)
+#undef ADD
+  return sum;
+}
+
+int main(void) {
+  /* [machine] */
+  const char *name;
+  pidcomm_machine machine;
+  for (size_t i = 0;; ++i) { /* ends at the machine, or with an error where there are no more */
+    require(pidcomm_machine_builtin(i, &name, &machine));
+    if (strcmp(name, "isca24") == 0) break;
+  }
+  machine.ranks_channels = 8; /* twice as many as the testbed of the paper has */
+  /* [end] */
+
+  /* [predict] */
+  const uint32_t axis_len[2] = {32, 32};
+  pidcomm_request request = {0};
+  request.collective = PIDCOMM_ALLREDUCE;
+  request.dims = "10";
+  request.bytes = 1 << 20;
+  request.dst = 1 << 20;
+  request.type = PIDCOMM_INT32;
+  request.op = PIDCOMM_SUM;
+  pidcomm_options options = {0};
+  options.technique = PIDCOMM_TECHNIQUE_AUTO;
+  pidcomm_prediction best;
+  require(pidcomm_predict(2, axis_len, &request, &options, &machine, &best));
+  /* [end] */
+
+  pidcomm_prediction tile, alone;
+  options.technique = PIDCOMM_TECHNIQUE_TILE;
+  require(pidcomm_predict(2, axis_len, &request, &options, &machine, &tile));
+  options.threads = 1;
+  require(pidcomm_predict(2, axis_len, &request, &options, &machine, &alone));
+
+  const double rest = (sum_of(&best) - best.seconds_total) / best.seconds_total;
+  int wrong = rest > 1e-9 || rest < -1e-9;
+  wrong += best.seconds_total > tile.seconds_total;
+  wrong += tile.seconds_total > alone.seconds_total;
+  printf("allreduce on %s with %g channels (modelled): %s, %.1f ms, of them %.1f ms on the bus; %d of 3 checks wrong\n", name,
+         machine.ranks_channels, pidcomm_technique_name(best.technique), 1e3 * best.seconds_total, 1e3 * best.seconds.bus, wrong);
+  return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,341 @@
+"""The commands that predict: model, machines, advise. All their times are modelled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import pidcomm
+from pidcomm.arguments import AUTO, Options
+from pidcomm.cli.app import (
+    BytesOption,
+    CollectiveArgument,
+    DtypeOption,
+    MaskOption,
+    OpOption,
+    ShapeOption,
+    command,
+    json_option,
+)
+from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.model import (
+    CONSTANTS,
+    KINDS,
+    LINE_COSTS,
+    PHASES,
+    Estimate,
+    Machine,
+    Prediction,
+    advise,
+    compare,
+    influences,
+    load_machine,
+    machine_names,
+)
+from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
+from pidcomm.oracle import Problem
+from pidcomm.report import technique_label
+from pidcomm.results import Results
+from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
+from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
+
+NOTED = 4  # constants that a note names
+MATTERS = 0.05  # influence from which a constant is said to be assumed
+MORE_PCT = 10  # notes tell what so much more of a constant does
+
+MachineOption = Annotated[
+    str,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="Machine: " + ", ".join(machine_names()) + ", or a description: a name that ends in .toml.",
+        autocompletion=complete_name(machine_names()),
+    ),
+]
+ModelTechniques = Annotated[
+    str,
+    typer.Option(
+        "--technique",
+        help="Techniques, separated by commas: " + ", ".join(TECHNIQUES) + f"; {AUTO}, the one that is the fastest "
+        "without --scratch; or all that can carry it out.",
+        autocompletion=complete_list([*TECHNIQUES, AUTO]),
+    ),
+]
+
+
+@command(
+    "pidcomm model allreduce --shape 32x32 --mask 10 --bytes 1MiB",
+    "pidcomm model alltoall --machine isca24 --technique tile,conventional --json -",
+    "pidcomm model allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB --threads 4",
+)
+def model(
+    collective: CollectiveArgument,
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    machine: MachineOption = DEFAULT_MACHINE,
+    technique: ModelTechniques = "all",
+    threads: Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for those of the machine.")] = 0,
+    isa: Annotated[
+        str | None,
+        typer.Option(
+            "--isa",
+            help="Instruction set (default: the best that the machine has; it need not be one of this CPU).",
+            autocompletion=complete_name(ISAS),
+        ),
+    ] = None,
+    coherence: Annotated[
+        str | None,
+        typer.Option(
+            "--coherence",
+            help="Coherence policy (default: hardware, or none where DIMMs are emulated).",
+            autocompletion=complete_name(COHERENCES),
+        ),
+    ] = None,
+    scratch: Annotated[
+        str | None,
+        typer.Option("--scratch", help="MRAM offset of scratch (default: behind the windows; auto: none)."),
+    ] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
+) -> None:
+    """Predict what a collective would take on a machine, technique by technique, phase by phase.
+
+    All times are modelled: made from the plan and the constants of the machine (`pidcomm machines`). Nothing runs.
+
+    GB/s: the larger side summed over PEs, per total. needs: scratch MRAM, or that the program of the PEs is replaced.
+    Under the table: by how much the total changes for 10% more of the constants that matter most.
+    """
+    on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
+    arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
+    options: Options = {"threads": threads, "isa": isa, "coherence": coherence}
+    if scratch is not None:
+        options["scratch"] = parse_size(scratch)
+    # None: whatever can be, and no error for what cannot.
+    wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO], "technique")
+    with Results(json_target) as results:
+        found = []
+        for name in wanted:
+            variant: Options = {**options, "technique": name}
+            for estimate in compare(collective, lengths, mask, **arguments, **variant):
+                found.append((name or estimate.prediction.technique, estimate))
+        found.sort(key=lambda pair: pair[1].prediction.seconds)
+        problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
+        phases = [name for name in PHASES if any(it.prediction.phases[name] for _, it in found)]
+        table = Table(title=f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}")
+        table.add_column("technique")
+        for column in ("total", *phases, "GB/s"):
+            table.add_column(column, justify="right")
+        table.add_column("needs")
+        table.add_column("source")
+        notes = {}  # by what is carried out: auto repeats one
+        assumed: dict[str, None] = {}
+        for asked, it in found:
+            prediction = it.prediction
+            changed: Options = {**options, "technique": prediction.technique}
+            changed.setdefault("scratch", 2 * size_bytes)
+            influence = influences(collective, lengths, mask, **arguments, **changed)
+            times = [format_duration(it) for it in (prediction.seconds, *(prediction.phases[name] for name in phases))]
+            label = technique_label(asked, prediction.technique)
+            table.add_row(label, *times, _rate(_algbw(problem, it)), _needs(it), prediction.source)
+            notes[prediction.technique] = _note(prediction, influence, on)
+            assumed |= {
+                name: None
+                for name, percent in influence.items()
+                if abs(percent) >= MATTERS and on.constants[name].kind == "assumed"
+            }
+            results.json_lines([{**_json_row(problem, it, asked), "influences": influence}])
+        results.text(table, *_capacity(problem, on))
+        results.text(f"the largest phase, and what {MORE_PCT}% more of a constant changes the total by:")
+        results.text(*(f"  {note}" for note in notes.values()))
+        if assumed:
+            results.text(f"assumed, of the constants that matter: {', '.join(assumed)}")
+
+
+@command("pidcomm machines", "pidcomm machines isca24", "pidcomm machines emulated-host --json -")
+def machines(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|FILE]",
+            help="A machine, to show its constants: " + ", ".join(machine_names()) + ", or a file that ends in .toml.",
+            autocompletion=complete_name(machine_names()),
+        ),
+    ] = None,
+    json_target: Annotated[
+        str | None, json_option("a JSON line per machine, or per constant of the one named,")
+    ] = None,
+) -> None:
+    """List the machines that can be predicted, or the constants of one and where they come from.
+
+    A constant is published (by whom, the source says), measured (by us), fitted (to measurements), or assumed.
+    """
+    with Results(json_target) as results:
+        if name is not None:
+            _show_constants(load_machine(name), results)
+            return
+        table = Table(title="machines, and how many of their constants are " + ", ".join(KINDS))
+        rows = [_facts(load_machine(it)) for it in machine_names()]
+        for column in rows[0]:
+            table.add_column(column, justify="right" if column in ("pes", *KINDS) else "left")
+        for row in rows:
+            table.add_row(*(", ".join(it) if isinstance(it, list) else str(it) for it in row.values()))
+        results.json_lines(rows)
+        results.text(table)
+
+
+@command(
+    "pidcomm advise allreduce --pes 1024 --bytes 4MiB",
+    "pidcomm advise alltoall --pes 1024 --group 32 --bytes 1MiB --machine isca24",
+    "pidcomm advise reduce --pes 2560 --machine upmem-2560 --top 3 --json -",
+    name="advise",
+)
+def advise_shapes(
+    collective: CollectiveArgument,
+    pes: Annotated[int, typer.Option("--pes", min=1, help="How many PEs there are.")] = 1024,
+    group: Annotated[int | None, typer.Option("--group", min=1, help="PEs of a group (default: all).")] = None,
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    machine: MachineOption = DEFAULT_MACHINE,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many lines.")] = 10,
+    json_target: Annotated[str | None, json_option("a JSON line per line of advice")] = None,
+) -> None:
+    """Rank shapes, masks and techniques for a collective by the time that is predicted for them.
+
+    Shapes have one to three axes. What costs the same and is carried out alike is one line, the one of the fewest axes;
+    alike: how many others there are. All times are modelled; every reason is from the plan and the prediction. needs:
+    scratch MRAM, or that the program of the PEs is replaced.
+    """
+    on, size_bytes = load_machine(machine), parse_size(size)
+    with Results(json_target) as results:
+        found = advise(collective, pes=pes, bytes=size_bytes, group=group, dtype=dtype, op=op, machine=on, top=top)
+        problem = Problem(collective, (pes,), "1", size_bytes, dtype, op)
+        table = Table(title=f"{_title(problem, on)}, {pes} PEs in groups of {group or pes}")
+        for column in ("shape", "mask", "technique"):
+            table.add_column(column)
+        for column in ("total", "GB/s", "alike"):
+            table.add_column(column, justify="right")
+        for column in ("needs", "source", "reason"):
+            table.add_column(column)
+        for it in found:
+            problem = replace(problem, shape=it.shape, mask=it.mask)
+            prediction = it.prediction
+            table.add_row(
+                format_shape(it.shape),
+                it.mask,
+                prediction.technique,
+                format_duration(prediction.seconds),
+                _rate(_algbw(problem, it)),
+                f"+{len(it.alike)}" if it.alike else "-",
+                _needs(it),
+                prediction.source,
+                it.reason,
+            )
+            alike = [{**way._asdict(), "shape": format_shape(way.shape)} for way in it.alike]
+            results.json_lines([{**_json_row(problem, it), "reason": it.reason, "alike": alike}])
+        results.text(table, *_capacity(problem, on))
+
+
+def _title(problem: Problem, machine: Machine) -> str:
+    """Return what is predicted, and that it is no more than that."""
+    op = f" {problem.op}" if problem.row.takes_op else ""
+    size = format_size(problem.bytes)
+    return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
+
+
+def _capacity(problem: Problem, machine: Machine) -> list[str]:
+    """Say so if the machine has fewer PEs."""
+    if problem.pes <= machine.pes:
+        return []
+    return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} its channels are taken to hold more ranks"]
+
+
+def _needs(estimate: Estimate) -> str:
+    scratch = f"{format_size(estimate.scratch_bytes)} of scratch" if estimate.scratch_bytes else ""
+    return ", ".join(filter(None, (scratch, "replaces the program" * estimate.replaces_program))) or "-"
+
+
+def _algbw(problem: Problem, estimate: Estimate) -> float | None:
+    """Return the GB/s of the larger side; None if no time passes."""
+    seconds = estimate.prediction.seconds
+    return problem.larger_side_bytes / seconds / 1e9 if seconds else None
+
+
+def _rate(gb_s: float | None) -> str:
+    return "-" if gb_s is None else f"{gb_s:.2f}"
+
+
+def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) -> dict[str, Any]:
+    it = estimate.prediction
+    return {
+        "collective": problem.collective,
+        "technique": asked or it.technique,
+        "carried_out": it.technique,
+        "dtype": problem.dtype,
+        "op": problem.op if problem.row.takes_op else None,
+        "shape": format_shape(problem.shape),
+        "mask": problem.mask,
+        "bytes_per_pe": problem.bytes,
+        "source": it.source,
+        "machine": it.machine,
+        "seconds": it.seconds,
+        "host_seconds": it.host_seconds,
+        "pe_seconds": it.pe_seconds,
+        "phases": it.phases,
+        "algbw_gb_s": _algbw(problem, estimate),
+        "scratch_bytes": estimate.scratch_bytes,
+        "replaces_program": estimate.replaces_program,
+        "coherence": it.coherence,
+        "threads": it.threads,
+        "isa": it.isa,
+        "version": pidcomm.__version__,
+    }
+
+
+def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
+    """Return what decides a prediction: its largest phase, and the constants that matter most."""
+    phase = max(prediction.phases, key=lambda name: prediction.phases[name])
+    share = prediction.phases[phase] / prediction.seconds if prediction.seconds else 0
+    changes = [
+        f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
+    ]
+    return f"{prediction.technique}: {100 * share:.0f}% is {phase}; {', '.join(changes[:NOTED])}"
+
+
+def _facts(machine: Machine) -> dict[str, Any]:
+    """Return what a line about a machine says."""
+    kinds = [constant.kind for constant in machine.constants.values()]
+    return {
+        "machine": machine.name,
+        "title": machine.title,
+        "pes": machine.pes,
+        "isas": machine.isas,
+        **{kind: kinds.count(kind) for kind in KINDS},
+    }
+
+
+def _show_constants(machine: Machine, results: Results) -> None:
+    meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
+    table = Table(title=f"{machine.name}: {machine.title}")
+    for column in ("constant", "value", "unit", "source", "meaning"):
+        table.add_column(column, justify="right" if column == "value" else "left")
+    for name, constant in machine.constants.items():
+        meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
+        table.add_row(name, f"{constant.value:g}", constant.unit, constant.source, meaning)
+        results.json_lines(
+            [
+                {
+                    "machine": machine.name,
+                    "constant": name,
+                    **constant._asdict(),
+                    "kind": constant.kind,
+                    "meaning": meaning,
+                }
+            ]
+        )
+    results.text(table)

@@ -1,0 +1,258 @@
+"""What predictions are good for: techniques compared, hypercubes ranked, constants by their influence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import isqrt, log1p, prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm.arguments import MAX_COUNT, as_integer, with_scratch
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.model.machines import Machine, load_machine
+from pidcomm.model.prediction import DEFAULT_MACHINE, Prediction, predict
+from pidcomm.plan import plan
+from pidcomm.sizes import format_duration
+from pidcomm.tables import TECHNIQUES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+
+MAX_AXES = 3
+STEP = 0.01  # of a constant, up and down, to see what it does to a prediction
+NEGLIGIBLE = 1e-6
+_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of what there is no percent more of
+_ALWAYS = "tile"  # carries out every request that can be carried out
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A hypercube, a mask and a technique, what is predicted of them, and what the technique needs.
+
+    scratch_bytes: MRAM of every PE besides the windows. replaces_program: whether PEs run a program of the library's,
+    so that the loaded one starts anew.
+    """
+
+    shape: tuple[int, ...]
+    mask: str
+    prediction: Prediction
+    scratch_bytes: int
+    replaces_program: bool
+
+
+class Way(NamedTuple):
+    """A shape, a mask and the name of a technique."""
+
+    shape: tuple[int, ...]
+    mask: str
+    technique: str
+
+
+@dataclass(frozen=True)
+class Advice(Estimate):
+    """An estimate among others. alike: other ways of which plan and prediction tell nothing different.
+
+    reason: a sentence from the plan and the prediction.
+    """
+
+    alike: list[Way]
+    reason: str
+
+
+def compare(
+    collective: str,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    dtype: DTypeLike = np.int32,
+    op: str | None = "sum",
+    machine: str | Machine = DEFAULT_MACHINE,
+    **options: Unpack[Options],
+) -> list[Estimate]:
+    """Return what every technique that can carry out a collective would take on a machine, the fastest first.
+
+    Arguments are those of `predict`; the input is at the start of MRAM, the output behind it, and so is scratch unless
+    options say where. Raises ArgumentError as the collective would.
+    """
+    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
+    found = [estimate for estimate, _ in _estimates(collective, [(tuple(shape), mask)], arguments, options)]
+    return sorted(found, key=lambda estimate: estimate.prediction.seconds)
+
+
+def advise(
+    collective: str,
+    *,
+    pes: int,
+    bytes: int,
+    group: int | None = None,
+    dtype: DTypeLike = np.int32,
+    op: str | None = "sum",
+    machine: str | Machine = DEFAULT_MACHINE,
+    top: int = 10,
+    **options: Unpack[Options],
+) -> list[Advice]:
+    """Return the hypercubes, masks and techniques that are predicted to be the fastest, best first, `top` at most.
+
+    pes: how many PEs there are; shapes are all of one to three axes with that product. bytes: per PE. group: how many
+    PEs a group has (default: all of them). Other arguments are those of `predict`; a technique among the options is the
+    only one that is looked at. Ways that cost the same and are carried out alike are one piece of advice: the one with
+    the fewest axes.
+
+    Raises ArgumentError as the collective would, and for a group that does not divide pes.
+    """
+    pes, top = as_integer("pes", pes, low=1, high=MAX_COUNT), as_integer("top", top, low=1)
+    group = pes if group is None else as_integer("group", group, low=1)
+    if pes % group:
+        raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is no multiple of {group}")
+    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
+    kinds: dict[object, list[tuple[Estimate, str]]] = {}
+    for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
+        how = _how(made)
+        key = _rounded(estimate.prediction), how, estimate.scratch_bytes, estimate.replaces_program
+        kinds.setdefault(key, []).append((estimate, how))
+    ranked = sorted(kinds.values(), key=lambda kind: _rounded(kind[0][0].prediction))
+    best = ranked[0][0][0].prediction
+    return [
+        Advice(
+            **vars(first),
+            alike=[Way(other.shape, other.mask, other.prediction.technique) for other, _ in others],
+            reason=f"{how}; {_why(first.prediction, best)}",
+        )
+        for (first, how), *others in ranked[:top]
+    ]
+
+
+def influences(
+    collective: str,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    machine: str | Machine = DEFAULT_MACHINE,
+    **arguments: Any,
+) -> dict[str, float]:
+    """Return by how many percent a prediction changes for a percent more of each constant, largest influence first.
+
+    Arguments are those of `predict`: bytes per PE, and so on. Constants without influence, and counts as that of
+    channels, are left out. Raises ArgumentError as `predict` does.
+    """
+    on = machine if isinstance(machine, Machine) else load_machine(machine)
+
+    def seconds(machine: Machine, **changed: Any) -> float:
+        return predict(collective, shape, mask, bytes=bytes, machine=machine, **{**arguments, **changed}).seconds
+
+    base = predict(collective, shape, mask, bytes=bytes, machine=on, **arguments)
+    found = {}
+    for name, constant in on.constants.items():
+        if constant.unit in _COUNTS:
+            continue
+        up, down = (
+            seconds(on.with_values({name: constant.value * factor}), technique=base.technique, isa=base.isa)
+            for factor in (1 + STEP, 1 / (1 + STEP))
+        )
+        change = (up - down) / (2 * log1p(STEP) * base.seconds)
+        if abs(change) > NEGLIGIBLE:
+            found[name] = change
+    return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+
+
+def _arrangements(pes: int, group: int) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield shapes, fewest axes first, with the masks whose groups are that large."""
+    for axes in range(1, MAX_AXES + 1):
+        for shape in _shapes(pes, axes):
+            for bits in product("10", repeat=axes):
+                if prod(length for length, bit in zip(shape, bits, strict=True) if bit == "1") == group:
+                    yield shape, "".join(bits)
+
+
+def _shapes(pes: int, axes: int) -> Iterator[tuple[int, ...]]:
+    """Yield every shape of so many axes longer than 1; a single axis may have any length."""
+    if axes == 1:
+        yield (pes,)
+        return
+    for length in _divisors(pes):
+        yield from ((length, *rest) for rest in _shapes(pes // length, axes - 1) if length > 1 and rest[0] > 1)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return sorted({*small, *(number // divisor for divisor in small)})
+
+
+def _estimates(
+    collective: str, arrangements: Iterable[tuple[tuple[int, ...], str]], arguments: dict[str, Any], options: Options
+) -> Iterator[tuple[Estimate, dict[str, Any]]]:
+    """Yield what can be carried out, and its plan; technique by technique if options do not say which."""
+    wanted, size_bytes = options.get("technique"), arguments["bytes"]
+    scratch = options.get("scratch") or 2 * size_bytes
+    refusals: list[Error] = []
+    is_possible = False
+    for shape, mask in arrangements:
+        for technique in TECHNIQUES if wanted is None else [wanted]:
+            try:
+                variant = with_scratch({**options, "technique": technique}, scratch)
+                prediction = predict(collective, shape, mask, **arguments, **variant)
+            except Error as error:
+                if technique == _ALWAYS:
+                    raise
+                refusals.append(error)
+                continue
+            is_possible = True
+            made = plan(
+                collective,
+                shape,
+                mask,
+                bytes=size_bytes,
+                dst=size_bytes,
+                dtype=arguments["dtype"],
+                op=arguments["op"],
+                technique=prediction.technique,
+                scratch=scratch,
+            )
+            replaces = "before" in made or "after" in made
+            yield Estimate(shape, mask, prediction, made.get("scratch_bytes", 0), replaces), made
+    if not is_possible:
+        raise refusals[0]
+
+
+def _rounded(prediction: Prediction) -> float:
+    """Return seconds without what sums in another order differ by."""
+    return float(f"{prediction.seconds:.9g}")
+
+
+def _how(made: dict[str, Any]) -> str:
+    """Return what a plan says about itself, in a few words."""
+    path = made["path"]
+    if path == "general":
+        return "the general path, as the shape cuts lanes with a rest"
+    if path == "sdk":
+        return "through host memory, by transfers of the SDK"
+    if path == "hops":
+        return f"{made['hops']['rounds']} rounds of hops from member to member"
+    if path == "paper" and ("before" in made or "after" in made):
+        when = " and ".join(name for name in ("before", "after") if name in made)
+        return f"PEs reorder blocks {when} the host pass"
+    bits = max((sweep["lane_mask"].bit_count() for sweep in made.get("sweeps", ())), default=0)
+    return (
+        f"members differ in {bits} of the 3 lane bits"
+        if bits
+        else "members share no line, so lanes stay where they are"
+    )
+
+
+def _why(prediction: Prediction, best: Prediction) -> str:
+    """Return where a prediction differs from the best, or where the best one's time goes."""
+    if prediction.seconds <= best.seconds * (1 + 1e-9):
+        share, phase = max((seconds, name) for name, seconds in prediction.phases.items())
+        return f"{100 * share / prediction.seconds:.0f}% of the time in {phase}" if share else "it takes no time"
+    more, phase = max((seconds - best.phases[name], name) for name, seconds in prediction.phases.items())
+    return f"{prediction.seconds / best.seconds:.2f}x the best, {format_duration(more)} more in {phase}"

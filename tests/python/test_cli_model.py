@@ -1,0 +1,188 @@
+"""The commands that predict: everything they write says that it is modelled, and adds up."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pidcomm
+import pytest
+from pidcomm.cli import app
+from pidcomm.cli.model import MATTERS
+from pidcomm.model import KINDS, PHASES, load_machine, machine_names, predict
+from typer.testing import CliRunner
+
+
+def run(*arguments: str) -> Any:
+    """Run the command line here."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+def lines(*arguments: str) -> list[dict[str, Any]]:
+    """Return the JSON lines that a command writes."""
+    result = run(*arguments, "--json", "-")
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_model_has_a_line_for_every_technique_that_can_the_fastest_first() -> None:
+    rows = lines("model", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--machine", "isca24")
+    assert {row["technique"] for row in rows} == {"tile", "conventional", "pr", "pr+im", "pr+im+cm"}
+    assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
+    for row in rows:
+        assert (row["source"], row["machine"], row["carried_out"]) == ("modelled", "isca24", row["technique"])
+        assert list(row["phases"]) == list(PHASES)
+        assert math.isclose(sum(row["phases"].values()), row["seconds"])
+        assert row["algbw_gb_s"] == pytest.approx(64 * 64 * 1024 / row["seconds"] / 1e9)
+        assert row["replaces_program"] == row["technique"].startswith("pr") == (row["scratch_bytes"] > 0)
+    # A shape off the fast path: the techniques of the paper are left out.
+    names = {row["technique"] for row in lines("model", "alltoall", "--shape", "6x4", "--bytes", "480")}
+    assert names == {"tile", "conventional"}
+
+
+def test_model_says_that_and_on_what_it_is_modelled() -> None:
+    result = run("model", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
+    assert "modelled on upmem-2560: reduce sum of int32, 1 MiB per PE, 32x32 mask 10" in result.stdout
+    table = [line for line in result.stdout.splitlines() if line.startswith("│")]
+    assert len(table) == 2
+    assert all("modelled" in line for line in table)
+    machine = load_machine("upmem-2560")
+    named = [name for name in machine.constants if f"{name} ({machine.constants[name].kind}) " in result.stdout]
+    assert named
+    rows = lines("model", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
+    shares = {name: abs(share) for row in rows for name, share in row["influences"].items() if abs(share) >= MATTERS}
+    assumed = {name for name in shares if machine.constants[name].kind == "assumed"}
+    said = re.findall(r"^assumed, of the constants that matter: (.*)$", result.stdout, re.MULTILINE)
+    assert {name for names in said for name in names.split(", ")} == assumed
+
+
+def test_options_of_model_are_those_of_predictions() -> None:
+    row, *others = lines(
+        *("model", "allreduce", "--technique", "auto", "--threads", "1", "--isa", "avx2"),
+        *("--coherence", "hardware", "--dtype", "float32", "--op", "max", "--bytes", "96KiB"),
+    )
+    it = predict(
+        *("allreduce", (32, 32), "10"),
+        bytes=96 << 10,
+        dtype="float32",
+        op="max",
+        threads=1,
+        isa="avx2",
+        coherence="hardware",
+        technique="auto",
+    )
+    assert others == []
+    assert (row["seconds"], row["technique"], row["carried_out"]) == (it.seconds, "auto", it.technique)
+    assert (row["threads"], row["isa"], row["coherence"]) == (1, "avx2", "hardware")
+
+
+def test_a_machine_can_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "slow.toml"
+    slow = load_machine("isca24").with_values({"call.us": 1e6})
+    path.write_text(slow.to_toml())
+    (row,) = lines("model", "alltoall", "--bytes", "0", "--technique", "tile", "--machine", str(path))
+    assert (row["seconds"], row["machine"], row["influences"]) == (1, "slow", {"call.us": pytest.approx(1, rel=1e-3)})
+    shown = {row["constant"]: row for row in lines("machines", str(path))}
+    assert shown["call.us"]["value"] == 1e6
+    assert shown["call.us"]["kind"] == "assumed"
+    assert set(shown) == set(slow.constants)
+
+
+def test_machines_are_listed_with_the_kinds_of_their_constants() -> None:
+    rows = lines("machines")
+    assert [row["machine"] for row in rows] == machine_names()
+    for row in rows:
+        machine = load_machine(row["machine"])
+        assert (row["title"], row["pes"], row["isas"]) == (machine.title, machine.pes, machine.isas)
+        assert sum(row[kind] for kind in KINDS) == len(machine.constants)
+    text = run("machines", "isca24").stdout
+    for name, constant in load_machine("isca24").constants.items():
+        assert name in text
+        assert constant.source in text
+
+
+def test_advice_is_the_same_as_in_python_and_says_that_it_is_modelled() -> None:
+    arguments = ("--pes", "64", "--group", "8", "--bytes", "64KiB", "--machine", "isca24", "--top", "4")
+    rows = lines("advise", "alltoall", *arguments)
+    found = pidcomm.model.advise("alltoall", pes=64, group=8, bytes=64 << 10, machine="isca24", top=4)
+    assert [(row["seconds"], row["reason"], len(row["alike"])) for row in rows] == [
+        (it.prediction.seconds, it.reason, len(it.alike)) for it in found
+    ]
+    for row in rows:
+        assert (row["source"], row["machine"]) == ("modelled", "isca24")
+        again = predict(
+            "alltoall",
+            [int(length) for length in row["shape"].split("x")],
+            row["mask"],
+            bytes=64 << 10,
+            machine="isca24",
+            technique=row["technique"],
+            scratch=128 << 10,
+        )
+        assert again.seconds == row["seconds"]
+    text = run("advise", "alltoall", *arguments).stdout
+    assert "modelled on isca24: alltoall of int32, 64 KiB per PE, 64 PEs in groups of 8" in text
+    table = [line for line in text.splitlines() if line.startswith("│")]
+    assert len(table) == 4
+    assert all("modelled" in line for line in table)
+
+
+def test_more_pes_than_the_machine_has_are_said_to_be() -> None:
+    for arguments in (["model", "alltoall", "--shape", "64x32"], ["advise", "allreduce", "--pes", "2048"]):
+        assert "isca24 has 1024 PEs; for 2048" in run(*arguments, "--machine", "isca24").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["model", "alltoall", "--machine", "vax"], "machine 'vax' is unknown; use emulated-host"),
+        (["model", "alltoall", "--technique", "best"], "technique 'best' is unknown"),
+        (["model", "alltoall", "--technique", "tile,pr", "--shape", "6x4", "--bytes", "480"], "6x4"),
+        (["model", "allsum"], "collective 'allsum' is unknown"),
+        (["machines", "vax"], "machine 'vax' is unknown"),
+        (["advise", "alltoall", "--pes", "64", "--group", "7"], "groups of 7 PEs do not divide 64 PEs"),
+        (["advise", "alltoall", "--pes", "64", "--bytes", "12"], "divisible by 64 * 8"),
+        (["advise", "allreduce", "--dtype", "int33"], "int33"),
+    ],
+)
+def test_what_cannot_be_is_an_error_in_a_line(arguments: list[str], words: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_plan_with_auto_shows_what_is_chosen() -> None:
+    result = run("plan", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--technique", "auto", "--json", "-")
+    it = predict("alltoall", (8, 8), "10", bytes=64 << 10, technique="auto")
+    assert json.loads(result.stdout)["technique"] == it.technique
+
+
+def test_bench_shows_auto_and_what_it_has_chosen(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    arguments = (
+        "bench",
+        "alltoall",
+        "--shape",
+        "8x8",
+        "--bytes",
+        "8KiB",
+        "--iters",
+        "1",
+        "--warmup",
+        "0",
+        "--no-limit",
+    )
+    result = run(*arguments, "--technique", "auto,conventional", "--json", str(rows))
+    assert result.exit_code == 0, result.output
+    auto, conventional = (json.loads(line) for line in rows.read_text().splitlines())
+    assert (auto["technique"], conventional["technique"]) == ("auto", "conventional")
+    assert auto["carried_out"] in pidcomm.TECHNIQUES
+    assert conventional["carried_out"] == "conventional"
+    assert f" auto={auto['carried_out']} " in result.stdout
+    picture = tmp_path / "bars.svg"
+    assert run("plot", str(rows), "--out", str(picture)).exit_code == 0
+    assert "auto" in picture.read_text()

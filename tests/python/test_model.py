@@ -1,0 +1,439 @@
+"""The model: what predictions keep to, what machines are made of, what auto and advice are the best of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from pidcomm import ArgumentError, _core
+from pidcomm.arguments import Options
+from pidcomm.measure import Scratch, Trial
+from pidcomm.model import (
+    CONSTANTS,
+    KINDS,
+    LINE_COSTS,
+    PHASES,
+    Machine,
+    Prediction,
+    advise,
+    compare,
+    influences,
+    load_machine,
+    machine_names,
+    predict,
+    use_machine,
+)
+from pidcomm.oracle import Problem
+
+KIB = 1 << 10
+SHAPES = [((32, 32), "10"), ((32, 32), "01"), ((4, 8, 2), "010"), ((6, 4), "10"), ((1024,), "1"), ((64,), "0")]
+REQUESTS = list(product(pidcomm.COLLECTIVES, SHAPES))
+NAMES = [f"{name} {'x'.join(map(str, shape))} {mask}" for name, (shape, mask) in REQUESTS]
+EVERY_REQUEST = pytest.mark.parametrize(("collective", "where"), REQUESTS, ids=NAMES)
+EVERY_MACHINE = pytest.mark.parametrize("name", machine_names())
+
+
+def all_of(collective: str, where: tuple[tuple[int, ...], str], size: int, **how: Any) -> dict[str, Prediction]:
+    """Return the predictions of all techniques that can carry out a request."""
+    shape, mask = where
+    return {it.prediction.technique: it.prediction for it in compare(collective, shape, mask, bytes=size, **how)}
+
+
+# ---- machines
+
+
+@EVERY_MACHINE
+def test_the_files_are_what_the_library_has_built_in(name: str) -> None:
+    assert set(_core.builtin_machines()) == set(machine_names())
+    assert load_machine(name).numbers == _core.builtin_machines()[name]
+
+
+@EVERY_MACHINE
+def test_every_constant_has_its_unit_and_a_source_of_a_known_kind(name: str) -> None:
+    machine = load_machine(name)
+    units = {row.name: row.unit for row in CONSTANTS}
+    units |= {f"isa.{isa}.{row.name}": row.unit for isa in machine.isas for row in LINE_COSTS}
+    assert {key: constant.unit for key, constant in machine.constants.items()} == units
+    for constant in machine.constants.values():
+        assert constant.kind in KINDS
+        assert re.fullmatch(r"\w+: \S.*", constant.source)
+
+
+@EVERY_MACHINE
+def test_a_description_is_read_as_it_is_written(name: str, tmp_path: Path) -> None:
+    machine = load_machine(name)
+    path = tmp_path / f"{name}.toml"
+    path.write_text(machine.to_toml())
+    assert load_machine(str(path)) == machine
+
+
+BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a test" }'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (BUS, "", "bus.read_gb_s is missing"),
+        (BUS, f"{BUS}\nwarp_gb_s = {BUS.partition('= ')[2]}", "no constant is called bus.warp_gb_s"),
+        (BUS, BUS.replace("GB/s per channel", "MB/s"), "has unit 'MB/s'; it is in 'GB/s per channel'"),
+        (BUS, BUS.replace('unit = "GB/s per channel", ', ""), "has unit None"),
+        (BUS, BUS.replace("60", "-60"), "bus.read_gb_s is -60"),
+        (BUS, BUS.replace("60", "0"), "must be above 0"),
+        (BUS, BUS.replace("60", "nan"), "bus.read_gb_s is"),
+        (BUS, BUS.replace("60", "inf"), "bus.read_gb_s is inf"),
+        (BUS, BUS.replace("60", '"fast"'), "'fast' is no number"),
+        (BUS, BUS.replace("60", "true"), "True is no number"),
+        (BUS, BUS.replace("assumed: a test", "guessed: a test"), "needs a source that begins with one of published"),
+        (BUS, BUS.replace(', source = "assumed: a test"', ""), "needs a source"),
+        (BUS, "read_gb_s = 60", "must be { value = ..., unit = ..., source = ... }"),
+        (BUS, "read_gb_s = {", "is no TOML"),
+        ("[isa.avx2]", "[isa.mmx]", "[isa.mmx] is no instruction set; use scalar"),
+        ("title =", "name =", "title is missing"),
+    ],
+)
+def test_a_description_that_is_wrong_is_an_error_that_says_what(old: str, new: str, words: str, tmp_path: Path) -> None:
+    machine = load_machine("emulated-host").with_values({"bus.read_gb_s": 60}, "assumed: a test")
+    text = machine.to_toml()
+    assert old in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ArgumentError, match=re.escape(words)):
+        load_machine(str(path))
+
+
+def test_a_machine_needs_an_instruction_set(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(load_machine("isca24").to_toml().partition("[isa.")[0])
+    with pytest.raises(ArgumentError, match="no instruction set"):
+        load_machine(str(path))
+
+
+def test_machines_that_are_not_there_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="machine 'vax' is unknown; use emulated-host, isca24"):
+        load_machine("vax")
+    with pytest.raises(ArgumentError, match="cannot read the machine"):
+        load_machine(str(tmp_path / "vax.toml"))
+    with pytest.raises(ArgumentError, match=r"has no constant bus\.speed"):
+        load_machine("isca24").with_values({"bus.speed": 1})
+
+
+def test_the_document_names_constants_costs_and_phases_that_there_are() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    sections = {row.name.partition(".")[0] for row in CONSTANTS}
+    named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
+    assert len(named) > 30
+    assert named <= {row.name for row in CONSTANTS}
+    table = re.findall(r"^\| (`.*?) \|", text.partition("## Phases")[2].partition("## ")[0], re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(table)) == list(PHASES)
+
+
+# ---- predictions
+
+
+@EVERY_REQUEST
+def test_phases_add_up_and_nothing_else_decides(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+    for machine in machine_names():
+        found = all_of(collective, where, 48 * KIB, machine=machine)
+        assert {"tile", "conventional"} <= set(found)
+        for it in found.values():
+            assert list(it.phases) == list(PHASES)
+            assert all(seconds >= 0 for seconds in it.phases.values())
+            assert math.isclose(sum(it.phases.values()), it.seconds, rel_tol=1e-12)
+            assert math.isclose(it.host_seconds + it.pe_seconds, it.seconds, rel_tol=1e-12)
+            assert (it.source, it.machine) == ("modelled", machine)
+        assert found == all_of(collective, where, 48 * KIB, machine=machine)
+
+
+@EVERY_REQUEST
+def test_more_bytes_are_never_cheaper(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+    sizes = [8 * KIB, 24 * KIB, 48 * KIB, 96 * KIB, 384 * KIB, 768 * KIB, 3072 * KIB]
+    for machine in machine_names():
+        found = [
+            all_of(collective, where, size, machine=machine) for size in sizes if size * 8 % math.prod(where[0]) == 0
+        ]
+        for fewer, more in pairwise(found):
+            assert all(fewer[technique].seconds < more[technique].seconds for technique in fewer)
+
+
+@EVERY_REQUEST
+def test_more_channels_are_never_slower(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+    before: dict[str, Prediction] = {}
+    for channels in (1, 2, 4, 8, 16):
+        machine = load_machine("isca24").with_values({"ranks.channels": channels})
+        found = all_of(collective, where, 384 * KIB, machine=machine)
+        for technique in before:
+            assert found[technique].seconds <= before[technique].seconds * (1 + 1e-12)
+        before = found
+
+
+@EVERY_REQUEST
+def test_threads_are_never_slower_where_there_is_work_for_them(
+    collective: str, where: tuple[tuple[int, ...], str]
+) -> None:
+    machine = load_machine("isca24").with_values({"host.threads": 16})
+    before: dict[str, Prediction] = {}
+    for threads in (1, 2, 4, 8, 16):
+        found = all_of(collective, where, 3072 * KIB, machine=machine, threads=threads)
+        for technique in before:
+            starting = machine["call.start_us"] * 1e-6 * threads * 4  # of all parts of the call
+            assert found[technique].seconds <= before[technique].seconds + starting
+        before = found
+
+
+def test_threads_that_the_machine_lacks_change_nothing() -> None:
+    machine = load_machine("isca24").with_values({"host.threads": 2})
+    seconds = {
+        predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=machine, threads=threads).seconds
+        for threads in (2, 3, 64)
+    }
+    assert len(seconds) == 1
+
+
+@EVERY_REQUEST
+def test_no_bytes_cost_the_call_and_nothing_else(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+    machine = load_machine("isca24")
+    for it in all_of(collective, where, 0, machine=machine).values():
+        assert it.seconds == it.phases["call"] == machine["call.us"] * 1e-6
+
+
+@EVERY_REQUEST
+def test_policy_hardware_adds_flushes(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+    machine = load_machine("emulated-host")
+    none, hardware = (
+        all_of(collective, where, 48 * KIB, machine=machine, coherence=policy) for policy in ("none", "hardware")
+    )
+    reads_mram = pidcomm.COLLECTIVES[collective].at_pes_before
+    for technique, it in hardware.items():
+        assert none[technique].phases["flush"] == 0
+        assert (it.phases["flush"] > 0) == reads_mram
+        others = {name: seconds for name, seconds in it.phases.items() if name != "flush"}
+        assert others == {name: none[technique].phases[name] for name in others}
+
+
+def test_only_dimms_that_are_no_memory_of_the_host_are_switched_to_it() -> None:
+    machine = load_machine("emulated-host").with_values({"call.mux_us": 10})
+    dimms = machine.with_values({"host.emulated": 0})
+    emulated, real = (predict("alltoall", (32, 32), "10", bytes=8 * KIB, machine=it) for it in (machine, dimms))
+    assert (emulated.phases["mux"], emulated.coherence) == (0, "none")
+    assert real.coherence == "hardware"
+    assert math.isclose(real.phases["mux"], 16 * 10e-6)  # 16 ranks
+
+
+def test_only_techniques_that_reorder_have_times_of_pes() -> None:
+    found = all_of("alltoall", ((32, 32), "10"), 48 * KIB)
+    for technique, it in found.items():
+        assert (it.pe_seconds > 0) == technique.startswith("pr")
+    without_lanes = all_of("alltoall", ((32, 32), "01"), 48 * KIB)
+    assert all(it.pe_seconds == 0 for it in without_lanes.values())
+
+
+def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> None:
+    machine = load_machine("isca24")
+    for isa in machine.isas:
+        assert predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa=isa).isa == isa
+    with pytest.raises(ArgumentError, match="no costs for ISA audit") as error:
+        predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa="audit")
+    assert error.value.status == "ERR_OPTION"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"mask": "1"}, "ERR_MASK"),
+        ({"bytes": 12}, "ERR_SIZE"),
+        ({"shape": (0, 8)}, "ERR_SHAPE"),
+        ({"technique": "pr"}, "ERR_WINDOW"),
+        ({"technique": "best"}, "ERR_OPTION"),
+        ({"threads": 5000}, "ERR_OPTION"),
+        ({"dst": 8}, "ERR_WINDOW"),
+        ({"machine": "vax"}, "ERR_ARGUMENT"),
+    ],
+)
+def test_predictions_of_what_cannot_be_are_the_errors_of_the_collective(wrong: dict[str, Any], status: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        predict(**{"collective": "alltoall", "shape": (8, 8), "mask": "10", "bytes": 8 * KIB, **wrong})
+    assert error.value.status == status
+
+
+# ---- auto
+
+
+@EVERY_REQUEST
+@pytest.mark.parametrize("size", [64, 48 * KIB, 3072 * KIB])
+def test_auto_is_the_best_of_what_is_allowed(collective: str, where: tuple[tuple[int, ...], str], size: int) -> None:
+    shape, mask = where
+    size *= math.prod(shape) // 8 if size == 64 else 1
+    for machine in machine_names():
+        candidates = compare(collective, shape, mask, bytes=size, machine=machine)
+        without = [it.prediction for it in candidates if not (it.scratch_bytes or it.replaces_program)]
+        for scratch, allowed in ((None, without), (2 * size, [it.prediction for it in candidates])):
+            it = predict(collective, shape, mask, bytes=size, machine=machine, technique="auto", scratch=scratch)
+            assert it.seconds == min(other.seconds for other in allowed)
+            assert it.technique in {other.technique for other in allowed if other.seconds == it.seconds}
+
+
+def favouring(technique: str) -> Machine:
+    """Return a machine on which a technique, tile or conventional, is by far the best."""
+    machine = load_machine("emulated-host")
+    by_sdk = [name for name in machine.constants if name.startswith(("sdk.", "work.")) and "gb_s" in name]
+    lines = [name for name in machine.constants if name.startswith("isa.")]
+    is_sdk = technique == "conventional"
+    return machine.with_values(
+        {**dict.fromkeys(by_sdk, 1e3 if is_sdk else 1e-3), **dict.fromkeys(lines, 1e4 if is_sdk else 0.1)}
+    )
+
+
+@pytest.fixture
+def machine_in_use() -> Iterator[None]:
+    """Have the machine in use as at the start, afterwards."""
+    yield
+    use_machine(None)
+
+
+@pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
+def test_a_collective_with_auto_is_right_and_its_trace_names_the_technique(
+    collective: str, pes: pidcomm.PeSet, machine_in_use: None
+) -> None:
+    problem = Problem(collective, (8, 16), "10", 8 * KIB, "int32")
+    trial = Trial(pes.hypercube(*problem.shape), problem, Scratch([problem]))
+    auto: Options = {"technique": "auto"}
+    for technique in ("conventional", "tile", "conventional"):
+        use_machine(favouring(technique))
+        assert trial.check(auto).wrong == 0
+        assert trial.run(auto).technique == technique
+    use_machine(None)
+    assert trial.check(auto).wrong == 0
+    default = "emulated-host"
+    chosen = predict(
+        collective, (8, 16), "10", bytes=8 * KIB, machine=default, technique="auto", isa=pidcomm.DEFAULT_ISA
+    )
+    assert trial.run({**auto, "threads": chosen.threads}).technique == chosen.technique
+
+
+def test_the_machine_in_use_decides_for_plans_too(machine_in_use: None) -> None:
+    arguments: dict[str, Any] = {"bytes": 8 * KIB, "dst": 8 * KIB, "technique": "auto"}
+    for technique in ("conventional", "tile"):
+        use_machine(favouring(technique))
+        assert pidcomm.plan("alltoall", (8, 8), "10", **arguments)["technique"] == technique
+    with pytest.raises(ArgumentError, match="machine 'vax' is unknown"):
+        use_machine("vax")
+    assert pidcomm.plan("alltoall", (8, 8), "10", **arguments)["technique"] == "tile"
+
+
+# ---- advice
+
+
+def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
+    """Return all shapes of axes longer than 1, and masks with groups of so many PEs."""
+    lengths = [length for length in range(2, pes + 1) if pes % length == 0]
+    shapes = [it for axes in (1, 2, 3) for it in product(lengths, repeat=axes) if math.prod(it) == pes]
+    return {
+        (shape, "".join(bits))
+        for shape in shapes
+        for bits in product("01", repeat=len(shape))
+        if math.prod(length for length, bit in zip(shape, bits, strict=True) if bit == "1") == group
+    }
+
+
+@pytest.mark.parametrize(("pes", "group"), [(64, 64), (64, 8), (64, 1), (24, 6), (60, 12)])
+@pytest.mark.parametrize("collective", ["alltoall", "allreduce", "gather"])
+def test_advice_is_every_way_once_the_fastest_first(collective: str, pes: int, group: int) -> None:
+    size = 8 * pes * 16
+    found = advise(collective, pes=pes, bytes=size, group=group, top=10**6)
+    named = [(it.shape, it.mask, it.prediction.technique) for it in found] + [way for it in found for way in it.alike]
+    assert len(named) == len(set(named))
+    assert {(shape, mask) for shape, mask, _ in named} == every_way(pes, group)
+    seconds = {
+        (shape, mask, technique): it.seconds
+        for shape, mask in every_way(pes, group)
+        for technique, it in all_of(collective, (shape, mask), size).items()
+    }
+    assert set(named) == set(seconds)
+    assert found[0].prediction.seconds == pytest.approx(min(seconds.values()))
+    assert [it.prediction.seconds for it in found] == sorted(it.prediction.seconds for it in found)
+    for it in found:
+        for way in it.alike:
+            assert seconds[way] == pytest.approx(it.prediction.seconds, rel=1e-8)
+            assert len(it.shape) <= len(way.shape)
+
+
+def test_reasons_are_facts() -> None:
+    found = advise("allreduce", pes=96, bytes=48 * KIB, group=12, top=1000)
+    best = found[0].prediction
+    phase = max(best.phases, key=lambda name: best.phases[name])
+    assert found[0].reason.endswith(f"{100 * best.phases[phase] / best.seconds:.0f}% of the time in {phase}")
+    paths = set()
+    for it in found:
+        technique = it.prediction.technique
+        made = pidcomm.plan(
+            "allreduce",
+            it.shape,
+            it.mask,
+            bytes=48 * KIB,
+            dst=48 * KIB,
+            dtype=np.int32,
+            technique=technique,
+            scratch=96 * KIB,
+        )
+        paths.add(made["path"])
+        assert it.reason.startswith("the general path") == (made["path"] == "general")
+        assert it.reason.startswith("through host memory") == (made["path"] == "sdk")
+        assert it.replaces_program == ("before" in made or "after" in made)
+        assert it.reason.startswith("PEs reorder") == (it.replaces_program and made["path"] == "paper")
+        if made["path"] == "hops":
+            assert it.reason.startswith(f"{made['hops']['rounds']} rounds of hops")
+        assert it.scratch_bytes == made.get("scratch_bytes", 0)
+        if it.prediction.seconds > best.seconds:
+            more = {name: seconds - best.phases[name] for name, seconds in it.prediction.phases.items()}
+            assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
+            assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
+    assert paths == {"tile", "general", "paper", "sdk", "hops"}
+
+
+def test_advice_can_be_about_one_technique_and_is_as_long_as_asked() -> None:
+    found = advise("alltoall", pes=64, bytes=8 * KIB, group=8, top=2, technique="conventional")
+    assert [it.prediction.technique for it in found] == ["conventional"] * len(found)
+    assert len(advise("alltoall", pes=64, bytes=8 * KIB, top=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"pes": 0}, "pes (0) must be between 1"),
+        ({"group": 7}, "groups of 7 PEs do not divide 64 PEs"),
+        ({"group": 128}, "groups of 128 PEs do not divide 64 PEs"),
+        ({"bytes": 12}, "alltoall needs bytes (12) divisible by"),
+        ({"top": 0}, "top (0) must be between 1"),
+        ({"technique": "pr", "pes": 12, "bytes": 96}, "12"),
+        ({"machine": "vax"}, "machine 'vax' is unknown"),
+        ({"collective": "allsum"}, "collective 'allsum' is unknown"),
+    ],
+)
+def test_advice_about_what_cannot_be_is_an_error(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(words)):
+        advise(**{"collective": "alltoall", "pes": 64, "bytes": 8 * KIB, **wrong})
+
+
+# ---- influence
+
+
+def test_influence_is_what_a_constant_changes() -> None:
+    machine = load_machine("isca24")
+    found = influences("allreduce", (32, 32), "10", bytes=1 << 20, machine=machine)
+    assert list(found.values()) == sorted(found.values(), key=abs, reverse=True)
+    base = predict("allreduce", (32, 32), "10", bytes=1 << 20, machine=machine).seconds
+    for name, share in list(found.items())[:3]:
+        changed = machine.with_values({name: machine[name] * 1.001})
+        seconds = predict("allreduce", (32, 32), "10", bytes=1 << 20, machine=changed).seconds
+        assert (seconds / base - 1) / 0.001 == pytest.approx(share, rel=0.05)
+
+
+def test_a_call_of_no_bytes_depends_on_what_a_call_costs_alone() -> None:
+    assert influences("alltoall", (8, 8), "10", bytes=0) == pytest.approx({"call.us": 1}, rel=1e-3)
