@@ -13,14 +13,21 @@ from command_line import commands, install, objects
 
 PROJECT = Path(__file__).parent / "project"
 REFERENCE = Path(__file__).parents[2] / "bench" / "reference"
-# Rows that examples draw.
-ROWS = {"rows.jsonl": "collectives.jsonl", "ablation.jsonl": "ablation.jsonl"}
+MACHINES = Path(__file__).parents[2] / "model" / "machines"
+# Files that examples take.
+FILES = {
+    "rows.jsonl": REFERENCE / "collectives.jsonl",
+    "ablation.jsonl": REFERENCE / "ablation.jsonl",
+    "mine.toml": MACHINES / "emulated-host.toml",
+}
 EXAMPLES = [(name, example) for name, command in commands().items() for example in command.examples]
 # What is appended to the examples of a command, as the last of equal options counts: less work, of the same kind.
 CUTS = {
     "demo": "--bytes 8KiB",
     "check": "--cases 20",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
+    "calibrate": "--samples 50 --max-total 256KiB",
+    "validate": "--samples 5 --max-total 256KiB",
     "scale": "--iters 1 --warmup 0",
     "reproduce": "--pes 64 --bytes 8KiB --iters 1",
     "doctor": "--quick --ranks 1",
@@ -48,8 +55,8 @@ def test_examples_run(
 ) -> None:
     # Programs that are run are built; where something builds, nothing is.
     project = shutil.copytree(built_project if "./host" in example else PROJECT, tmp_path / "project")
-    for name_of_rows, rows in ROWS.items():
-        shutil.copy(REFERENCE / rows, project / name_of_rows)
+    for name_of_file, file in FILES.items():
+        shutil.copy(file, project / name_of_file)
     called = re.search(r"pidcomm ([\w-]+)", example)
     assert called is not None
     assert called[1] == name or name == ""

@@ -82,10 +82,11 @@ class Errors:
 def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
     """Yield the distribution of all errors, then by technique, and by collective."""
     yield Errors.of("all", compared)
-    by_technique: Callable[[Sample], str] = lambda it: str(it.options["technique"])
-    for key in (by_technique, lambda it: it.problem.collective):
-        for name in sorted({key(it.sample) for it in compared}):
-            yield Errors.of(name, [it for it in compared if key(it.sample) == name])
+    techniques = [str(it.sample.options["technique"]) for it in compared]
+    collectives = [it.sample.problem.collective for it in compared]
+    for names in (techniques, collectives):
+        for name in sorted(set(names)):
+            yield Errors.of(name, [it for it, of in zip(compared, names, strict=True) if of == name])
 
 
 @dataclass(frozen=True)
