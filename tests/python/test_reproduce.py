@@ -22,7 +22,6 @@ from pidcomm.model.experiments import (
     PAPER_PES,
     Cost,
     Statistic,
-    larger_side_bytes,
     modelled_costs,
     modelled_points,
     throughput_gb_s,
@@ -154,8 +153,8 @@ NAMES = ("conventional", "pr+im+cm")
 
 def test_throughput_is_the_larger_side_over_the_whole_call() -> None:
     problem = Problem("reduce_scatter", (32, 32), "10", 1 << 20, "int32")
-    assert larger_side_bytes(problem) == 1 << 30
-    assert larger_side_bytes(Problem("allgather", (32, 32), "10", 1 << 20, "int32")) == 1 << 30
+    assert problem.larger_side_bytes == 1 << 30
+    assert Problem("allgather", (32, 32), "10", 1 << 20, "int32").larger_side_bytes == 1 << 30
     assert throughput_gb_s(problem, cost(600, 300, 100)) == pytest.approx((1 << 30) / 1e6)
     found = [it for it in problems("fig20") if it.collective == "reduce_scatter"]
     costs = {(it, "pr+im+cm"): cost(1000 - 100 * number) for number, it in enumerate(found)}

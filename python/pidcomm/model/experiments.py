@@ -64,14 +64,9 @@ Pair = tuple[Problem, str]
 Costs = Mapping[Pair, Cost]
 
 
-def larger_side_bytes(problem: Problem) -> int:
-    """Return the bytes of the larger side, summed over PEs (or host rows)."""
-    return max(rows.count * rows.row_bytes for rows in (problem.before, problem.after))
-
-
 def throughput_gb_s(problem: Problem, cost: Cost) -> float:
     """Return the larger side over the time of the whole call, as the paper defines throughput. 1 GB = 1e9 bytes."""
-    return larger_side_bytes(problem) / cost.total_us / 1e3
+    return problem.larger_side_bytes / cost.total_us / 1e3
 
 
 def geomean(values: Sequence[float]) -> float:
