@@ -70,7 +70,7 @@ pidcomm_machine machine_of(const Builtin &builtin) {
 
 std::mutex in_use_mutex;
 std::optional<pidcomm_machine> in_use;
-std::atomic<uint64_t> generation = 0;
+std::atomic<uint64_t> generation = 1;
 
 }  // namespace
 

@@ -15,6 +15,10 @@ namespace {
 
 constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kKib = 1024;
 constexpr int kMaxThreads = 1024;
+#define PIDCOMM_ROW(ENUM, code, ...) | 1 << code
+constexpr int kEveryCollective = 0 PIDCOMM_COLLECTIVES(PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+constexpr double kLargest = 1e12;  // of a constant
 
 /// Costs in ns of an instruction set, by LineWork.
 std::array<double, kLineWorks> costs_of(const pidcomm_line_costs &costs) {
@@ -189,19 +193,22 @@ class Pricing {
 }  // namespace
 
 void check_machine(const pidcomm_machine &machine) {
-  const auto check = [](const std::string &name, double value, bool divides) {
-    if (!(value >= 0) || std::isinf(value) || (divides && value == 0))
-      fail(PIDCOMM_ERR_ARGUMENT, "machine constant ", name, " is ", value, "; it must be ", divides ? "above 0" : "0 or more");
+  const auto check = [](const std::string &name, double value, const std::string &unit) {
+    const auto require = [&](bool holds, const char *rule) {
+      if (!holds) fail(PIDCOMM_ERR_ARGUMENT, "machine constant ", name, " is ", value, "; it must be ", rule);
+    };
+    require(value >= 0 && value <= kLargest, "0 to 1e12");
+    if (unit == "1 or 0") require(value == 0 || value == 1, "1 or 0");
+    if (unit == "1 or more") require(value >= 1 && value <= 1000, "1 to 1000");
+    if (unit == "threads" || unit == "channels" || unit == "ranks")
+      require(value >= 1 && value <= kMaxThreads && value == std::floor(value), "a whole number from 1 to 1024");
+    if (unit.find("GB/s") == 0 || unit == "MHz") require(value >= 1e-6, "1e-6 or more");
   };
-  const auto is_rate = [](const std::string &unit) { return unit.find("GB/s") == 0 || unit == "MHz" || unit == "1 or more"; };
-#define PIDCOMM_ROW(section, key, unit, ...) check(#section "." #key, machine.section##_##key, is_rate(unit));
+#define PIDCOMM_ROW(section, key, unit, ...) check(#section "." #key, machine.section##_##key, unit);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  check("host.threads", machine.host_threads, true);
-  check("ranks.channels", machine.ranks_channels, true);
-  check("ranks.per_channel", machine.ranks_per_channel, true);
 #define PIDCOMM_ROW(ENUM, code, name, ...) \
-  for (double cost : costs_of(machine.isa[PIDCOMM_ISA_##ENUM])) check("isa." name, cost, false);
+  for (double cost : costs_of(machine.isa[PIDCOMM_ISA_##ENUM])) check("isa." name, cost, "ns");
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   best_isa_of(machine);
@@ -234,6 +241,8 @@ Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *optio
   if (resolved.technique != PIDCOMM_TECHNIQUE_AUTO && name_of_technique(resolved.technique) == nullptr)
     fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown");
   if (name_of_coherence(resolved.coherence) == nullptr) fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown");
+  if (resolved.coherence == PIDCOMM_COHERENCE_NONE && machine.host_emulated == 0)
+    fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; the PEs of this machine write behind the host's caches");
   if (resolved.threads < 1 || resolved.threads > kMaxThreads)
     fail(PIDCOMM_ERR_OPTION, "threads (", resolved.threads, ") must be 1 to ", kMaxThreads, ", or 0 for the default");
   return resolved;
@@ -251,20 +260,21 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
   Plan best = make_plan(cube, request, variant, heap_base, needs_host);  // whatever is wrong with the request is an error here
   if (best.bytes == 0) return best;
   double best_seconds = price(best, machine).seconds_total;
-  const auto consider = [&](int technique) {
-    if (technique == PIDCOMM_TECHNIQUE_TILE) return;
+  const auto consider = [&](int technique, int collectives) {
+    if (technique == PIDCOMM_TECHNIQUE_TILE || collectives != kEveryCollective) return;
     variant.technique = technique;
     std::optional<Plan> plan;
     try {
       plan = make_plan(cube, request, variant, heap_base, needs_host);
-    } catch (const Error &) {
+    } catch (const Error &error) {
+      if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE && options.scratch_offset != 0) throw;
       return;  // not for this request
     }
     if ((plan->before || plan->after) && options.scratch_offset == 0) return;
     const double seconds = price(*plan, machine).seconds_total;
     if (seconds < best_seconds) best = std::move(*plan), best_seconds = seconds;
   };
-#define PIDCOMM_ROW(ENUM, code, ...) consider(code);
+#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) consider(code, collectives);
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   return best;

@@ -5,8 +5,8 @@
 
 namespace pidcomm {
 
-/// Row of PIDCOMM_MACHINE_CONSTANTS or of PIDCOMM_LINE_COSTS that must be above 0, for a machine that has the instruction set.
-/// Errors: ERR_ARGUMENT (a number that is negative, infinite or NaN, or 0 where the model divides by it).
+/// Errors: ERR_ARGUMENT (a number that is negative, infinite or NaN, 0 where the model divides by it, no count where it counts, or no
+/// instruction set at all).
 void check_machine(const pidcomm_machine &machine);
 
 /// The machine's best instruction set, a code. Errors: ERR_ARGUMENT (it has none).
@@ -20,7 +20,8 @@ Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *optio
 pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 
 /// The plan of PIDCOMM_TECHNIQUE_AUTO: of every technique that can carry out the request the one with the lowest price, the first in case
-/// of a draw. Techniques that let PEs reorder take part if scratch_offset is not 0. Errors: those of `tile` for the request.
+/// of a draw. Techniques that let PEs reorder take part if scratch_offset is not 0, those for a few collectives (ring, tree: to compare
+/// with) never do. Errors: those of `tile` for the request, and of scratch_offset if it is given.
 Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
                    const pidcomm_machine &machine);
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kLine = 64, kPesOfARank = 64;
 constexpr double kPieceBytes = 16384;  // conventional: of a vector, combined at once
-constexpr double kShareWords = 64;     // the least that threads share
 
 double steps_of(const std::vector<Loop> &loops) {
   double steps = 1;
@@ -30,37 +29,40 @@ struct Item {
   double transposes, shuffles, combines, rows_read, rows_written;
 };
 
-/// in, out: streams of the item. ways: 2^k. h: 1 if lines are in host order between load and store, else 0.
-Item item_of(Pass pass, double in, double out, double ways, double k, double h) {
-  switch (pass) {
+/// in, out: streams of the item. Lines of staging are in host order already, so only those of MRAM are transposed on their way.
+Item item_of(const Sweep &sweep, double in, double out) {
+  const double k = sweep.k, ways = 1u << sweep.k;
+  const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
+  const double host_rows = sweep.host_order ? in * from : 1;  // transposes of what goes to host rows: every line, or the result alone
+  switch (sweep.pass) {
     case Pass::transpose:
       return {0, in * k, 0, 0, 0};
     case Pass::spread:
       return {0, k > 0 ? ways : 0, 0, 0, 0};
     case Pass::fold_blocks:
-      return {(in + out) * h, ways * k, in + ways, 0, 0};
+      return {in * from + to, ways * k, in - 1, 0, 0};
     case Pass::fold_lanes:
-      return {(in + 1) * h, k, in + k, 0, 0};
+      return {in * from + to, k, in - 1 + k, 0, 0};
     case Pass::fold_to_host:
-      return {in + 1, k, in + k, 0, 8 / ways};
+      return {host_rows, k, in - 1 + k, 0, 8 / ways};
     case Pass::to_host:
       return {1, 3, 0, 0, 8};
     case Pass::from_host:
       return {1, 3, 0, 8, 0};
     case Pass::rotate:
-      return {2 * in * h, k > 0 ? in : 0, 0, 0, 0};
+      return {in * from + out * to, k > 0 ? in : 0, 0, 0, 0};
     case Pass::spread_rotated:
-      return {(1 + ways) * h, ways, 0, 0, 0};
+      return {from + ways * to, ways, 0, 0, 0};
     case Pass::fold_rotated:
-      return {(in + 1) * h, ways, in + ways, 0, 0};
+      return {in * from + to, ways, in - 1, 0, 0};
     case Pass::fold_rotated_spread:
-      return {(in + ways) * h, 2 * ways, in + ways, 0, 0};
+      return {in * from + ways * to, 2 * ways, in - 1, 0, 0};
     case Pass::fold_rotated_to_host:
-      return {(in + 1) * h, ways, in + ways, 0, 8};
+      return {host_rows, ways, in - 1, 0, 8};
     case Pass::hop:
-      return {2 * h, 1, 0, 0, 0};
-    case Pass::hop_fold:
-      return {(in + 1) * h, 1, 1, 0, 0};
+      return {from + to, 1, 0, 0, 0};
+    case Pass::hop_fold:  // one stream: the line and its moved copy are transposed
+      return {2 * from + to, 1, 1, 0, 0};
   }
   return {};
 }
@@ -69,7 +71,7 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   Part part;
   const double items = steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep);
   const double in = streams_of(sweep.in), out = streams_of(sweep.out), words = static_cast<double>(sweep.words), each = items * words;
-  const Item item = item_of(sweep.pass, in, out, 1u << sweep.k, sweep.k, sweep.host_order);
+  const Item item = item_of(sweep, in, out);
   part.count(LineWork::transpose) = each * item.transposes;
   part.count(LineWork::shuffle) = each * item.shuffles;
   part.count(combine) = each * item.combines;
@@ -82,8 +84,9 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
   // A broadcast reads a row for every entangled group, but memory gives it once.
   if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
-  part.streams = items * (in + out) * std::ceil(words / kRunWords);
-  part.units = steps_of(sweep.outer) * std::ceil(words / kShareWords);
+  const double pieces = static_cast<double>(pieces_of(sweep, plan.options.threads));
+  part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
+  part.units = steps_of(sweep.outer) * pieces;
   return part;
 }
 
@@ -100,7 +103,8 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   part.count(LineWork::transpose) = in + out;
   part.count(LineWork::shuffle) = 3 * (in + out);
   if (staged.slab_bytes != 0) part.count(LineWork::stage) = in + out;
-  if (plan.reduces) part.count(combine) = in;
+  const double combined = 1 - 1.0 / plan.grouping.group_pes;  // of the rows, all but the first of each group
+  if (plan.reduces) part.count(combine) = in * combined;
   part.mram_read = in * kLine;
   part.mram_written = out * kLine;
   part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
@@ -110,9 +114,12 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   const double in_rows = egs * kLanes * chunks * blocks_of(plan.in_pe_bytes),
                out_rows = egs * kLanes * chunks * blocks_of(plan.out_pe_bytes);
   part.streams = in_rows + out_rows;
-  if (plan.reduces) part.rows = in_rows;
-  if (plan.cube.pes % kLanes != 0) part.count(LineWork::keep) = out / egs;
-  part.units = std::ceil(egs / staged.cluster_egs) * chunks;
+  if (plan.reduces) part.rows = in_rows * combined;
+  if (plan.cube.pes % kLanes != 0) {
+    part.count(LineWork::keep) = out / egs;
+    part.mram_read += out / egs * kLine;  // what stays is read first
+  }
+  part.units = std::ceil(egs / (staged.slab_bytes != 0 ? staged.cluster_egs : 2)) * chunks;  // without a slab a pair is by itself
   return part;
 }
 
@@ -182,10 +189,11 @@ Work work_of(const Plan &plan, int isa) {
     return work;
   }
   work.flushed_lines = in / kLine;
+  if (plan.staged && plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
   each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
   if (plan.staged) work.parts.push_back(part_of_staged(plan, combine));
   const double lone = lone_share(plan.cube.pes);
-  for (Part &part : work.parts) part.count(LineWork::lone) = lone * (part.count(LineWork::load) + part.count(LineWork::store));
+  for (Part &part : work.parts) part.count(LineWork::lone) = lone * (part.mram_read + part.mram_written) / kLine;
   for (const std::optional<Reorder> *reorder : {&plan.before, &plan.after})
     if (*reorder) work.reorders.push_back(**reorder);
   return work;

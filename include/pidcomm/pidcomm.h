@@ -97,10 +97,13 @@ typedef struct pidcomm_pending pidcomm_pending;
  * mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends
  * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
  * the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: hops from member to member, many
- * passes over the lines, to compare with (section VIII-H of the paper). For `ring` all that is said of pr+im+cm holds, too; `tree` takes no
- * part of the PEs and no scratch. If the host runs out of memory between hops, the error says that the destination window is undefined. */
+ * passes over the lines, to compare with (section VIII-H of the paper). For `ring` all that is said of pr+im+cm holds, too; `tree` needs
+ * no PE program and no scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those that let PEs
+ * reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries out as
+ * `conventional` ends before it returns. If the host runs out of memory between hops, the error says that the destination window is
+ * undefined. */
 typedef struct pidcomm_options {
-  int technique;         /* pidcomm_technique; default: tile; auto takes part in none that needs scratch unless scratch_offset is given */
+  int technique;         /* pidcomm_technique; default: tile; auto: as above */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pidcomm
@@ -98,10 +98,14 @@ def format_value(value: float, unit: str) -> str:
 
 
 class Value(NamedTuple):
-    """A number and what it rests on: published, measured, modelled or mixed."""
+    """A number and what it rests on: published, measured, modelled or mixed.
+
+    host_alone: of what is mixed, the number without the PEs' part, which is modelled: measured.
+    """
 
     value: float
     source: str
+    host_alone: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,15 +128,25 @@ class Line:
         return 100 * (self.modelled.value / self.published.value - 1) if self.modelled and self.published else None
 
 
-def lines_of(experiment: Experiment, here: Costs, modelled: Costs) -> list[Line]:
-    """Return the statistics of an experiment."""
+def lines_of(
+    experiment: Experiment, here: Costs, modelled: Costs, problems: Sequence[Problem] | None = None
+) -> list[Line]:
+    """Return the statistics of an experiment. problems: that should have been measured (default: that have a cost)."""
+    alone = {pair: replace(cost, pe_us=0.0, start_us=None) for pair, cost in here.items()}
 
-    def value(statistic: Statistic, costs: Costs) -> Value | None:
-        number, source = statistic.of(costs), statistic.source(costs)
-        return None if number is None or source is None else Value(number, source)
+    def value(it: Statistic, costs: Costs, of: Sequence[Problem] | None = None) -> Value | None:
+        number, source = it.of(costs, of), it.source(costs, of)
+        if number is None or source is None:
+            return None
+        return Value(number, source, it.of(alone, of) if source == "mixed" else None)
 
     return [
-        Line(it, Value(it.published.value, PUBLISHED) if it.published else None, value(it, here), value(it, modelled))
+        Line(
+            it,
+            Value(it.published.value, PUBLISHED) if it.published else None,
+            value(it, here, problems),
+            value(it, modelled),
+        )
         for it in experiment.statistics
     ]
 
@@ -163,8 +177,14 @@ def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, An
     ]
 
 
-def statistic_rows(experiment: Experiment, lines: Sequence[Line], machine: str) -> list[dict[str, Any]]:
-    """Return the statistics of an experiment as JSON has them: a row for every number, so that each has its source."""
+def statistic_rows(
+    experiment: Experiment, lines: Sequence[Line], machine: str, measured: tuple[int, int], modelled: tuple[int, int]
+) -> list[dict[str, Any]]:
+    """Return the statistics of an experiment as JSON has them: a row for every number, so that each has its source.
+
+    measured, modelled: the most PEs and bytes per PE of the calls.
+    """
+    most = {HERE: measured, machine: modelled}
     rows = []
     for line in lines:
         it = line.statistic
@@ -178,8 +198,11 @@ def statistic_rows(experiment: Experiment, lines: Sequence[Line], machine: str) 
                         "what": it.what,
                         "unit": it.unit,
                         "value": value.value,
+                        "host_alone": value.host_alone,
                         "source": value.source,
                         "on": on,
+                        "most_pes": most[on][0] if on in most else None,
+                        "most_bytes_per_pe": most[on][1] if on in most else None,
                         "error_pct": line.error_pct if value.source == MODELLED else None,
                     }
                 )

@@ -154,11 +154,8 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   const std::vector<StreamStart> in_starts = starts_of(sweep.in), out_starts = starts_of(sweep.out);
   const Item origin = {sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset};
   // Units of work: a step of the outer loops times a piece of the words, enough of them to share evenly.
-  constexpr uint64_t kUnitsPerThread = 16, kPieceWords = 64;
-  const uint64_t outer = steps_of(sweep.outer);
-  const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(pass.threads);
-  const uint64_t chunks = (sweep.words + kPieceWords - 1) / kPieceWords;
-  const uint64_t pieces = outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
+  const uint64_t outer = steps_of(sweep.outer), pieces = pieces_of(sweep, pass.threads);
+  const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
   // Everything that can fail to be allocated exists before the first byte moves.
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
   std::vector<std::unique_ptr<SweepWorker>> workers;
@@ -168,8 +165,8 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
     const Range range = share_of(outer * pieces, thread, threads);
     for (uint64_t unit = range.first; unit < range.last; ++unit) {
       const uint64_t piece = unit % pieces;
-      const uint64_t first = chunks * piece / pieces * kPieceWords;
-      const uint64_t last = std::min(chunks * (piece + 1) / pieces * kPieceWords, sweep.words);
+      const uint64_t first = chunks * piece / pieces * kShareWords;
+      const uint64_t last = std::min(chunks * (piece + 1) / pieces * kShareWords, sweep.words);
       worker.run(advanced(origin, sweep.outer, unit / pieces), first, last);
     }
     pass.kernels.fence();  // non-temporal stores are done before ownership returns

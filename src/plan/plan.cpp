@@ -290,6 +290,15 @@ void arrange(Sweep &sweep) {
   for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
 }
 
+uint64_t pieces_of(const Sweep &sweep, int threads) {
+  constexpr uint64_t kUnitsPerThread = 16;
+  uint64_t outer = 1;
+  for (const Loop &loop : sweep.outer) outer *= loop.count;
+  const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(threads);
+  const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
+  return outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
+}
+
 const CollectiveRule &rule_of(int collective) {
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;

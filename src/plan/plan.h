@@ -217,6 +217,10 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
 /// visit(sweep) for every sweep of the host pass in order: those of the plan, or those of every round of its hops.
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
 
+/// Pieces that threads cut the words of a sweep into, where its outer loops alone do not share evenly; of kShareWords words or more.
+inline constexpr uint64_t kShareWords = 64;
+uint64_t pieces_of(const Sweep &sweep, int threads);
+
 /// The hops of a plan whose sides, steps and reorders are known. bytes may be 0: then there are no rounds.
 Hops make_hops(const Plan &plan, const LaneSplit &split);
 

@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "hostpass/address_map.h"
 #include "hostpass/kernels.h"
+#include "model/work.h"
 #include "plan/plan.h"
 #include "topology/hypercube.h"
 
@@ -373,4 +374,79 @@ TEST(Kernels_ForcedTableIsTheOneAskedFor) {
     CHECK_EQ(kernels_of(isa).isa, isa);
     CHECK_EQ(std::string(kernels_of(isa).name), std::string(name_of_isa(isa)));
   }
+}
+
+namespace {
+
+/// The work of 256 PEs as 16x16 with mask 10: groups of 16 in two entangled groups; L lines hold `bytes` of every PE.
+Work work_of_square(int collective, int technique, int type, uint64_t bytes) {
+  pidcomm_request request{};
+  request.collective = collective;
+  request.dims = "10";
+  request.bytes = bytes;
+  request.dst = bytes;
+  request.type = type;
+  request.op = PIDCOMM_SUM;
+  const Options options{technique, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 4 * bytes};
+  return work_of(make_plan(Hypercube::of({16, 16}), request, options, 0, false), PIDCOMM_ISA_SCALAR);
+}
+
+double sum_of(const Work &work, LineWork what) {
+  double sum = 0;
+  for (const Part &part : work.parts) sum += part.count(what);
+  return sum;
+}
+
+}  // namespace
+
+// Lines are transposed when they come from MRAM or go there, and results once for all that get them: counted in the passes by hand.
+TEST(Work_CountsDomainTransfersAsThePassesDoThem) {
+  constexpr uint64_t kBytes = 1 << 15;
+  constexpr double kLines = 256 / 8 * (kBytes / 8);  // L
+  struct Case {
+    int collective, technique, type;
+    double of_lines;
+  };
+  const Case cases[] = {
+      {PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 0},
+      {PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, 2},
+      {PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_INT32, 2},
+      {PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR_IM_CM, PIDCOMM_INT32, 0},
+      {PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 1 + 1.0 / 2},
+      {PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT8, 0},
+      {PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, 1 + 1.0 / 2},
+      {PIDCOMM_REDUCE_SCATTER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 1 + 1.0 / 16},
+      {PIDCOMM_REDUCE_SCATTER, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, 1 + 1.0 / 16},
+      {PIDCOMM_REDUCE, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 1},
+      {PIDCOMM_REDUCE, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT8, 1.0 / 2},
+      {PIDCOMM_REDUCE, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, 1},
+      {PIDCOMM_ALLGATHER, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, 1.0 / 16 + 1.0 / 2},
+      {PIDCOMM_GATHER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 1},
+      {PIDCOMM_SCATTER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 1},
+  };
+  for (const Case &it : cases)
+    CHECK_EQ(sum_of(work_of_square(it.collective, it.technique, it.type, kBytes), LineWork::transpose), it.of_lines * kLines);
+}
+
+// n things are combined by n - 1 operators; lanes of a line by one for every lane bit.
+TEST(Work_CountsOperatorsAsThePassesDoThem) {
+  constexpr uint64_t kBytes = 1 << 15;
+  constexpr double kLines = 256 / 8 * (kBytes / 8);
+  const auto combines = [](int collective, int technique) {
+    return sum_of(work_of_square(collective, technique, PIDCOMM_INT32, kBytes), LineWork::combine);
+  };
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_PR})
+    CHECK_EQ(combines(PIDCOMM_REDUCE_SCATTER, technique), kLines * 15 / 16);            // 16 lines to one
+  CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_TILE), kLines * (1 + 3) / 2);  // 2 lines to one, and its 3 lane bits
+  CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_PR_IM), kLines * 15 / 16);     // 2 x 8 slots to one
+}
+
+TEST(Work_ReadsAndWritesWhatThePlanSays) {
+  constexpr uint64_t kBytes = 1 << 15;
+  const Work work = work_of_square(PIDCOMM_ALLGATHER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, kBytes);
+  CHECK_EQ(work.parts.size(), std::size_t{1});
+  CHECK_EQ(work.parts[0].mram_read, 256.0 * kBytes / 16);
+  CHECK_EQ(work.parts[0].mram_written, 256.0 * kBytes);
+  CHECK_EQ(work.reorders.size(), std::size_t{0});
+  CHECK_EQ(work_of_square(PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, kBytes).reorders.size(), std::size_t{2});
 }

@@ -11,13 +11,16 @@ import numpy as np
 import typer
 from rich.table import Table
 
+import pidcomm
+from pidcomm import info
 from pidcomm.cli.app import command, json_option, working
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.experiments import PAPER_MACHINE
 from pidcomm.model.machines import SUFFIX, load_machine
-from pidcomm.model.prediction import DEFAULT_MACHINE
+from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.model.published import SOURCE as PUBLISHED
 from pidcomm.model.samples import MAX_TOTAL
+from pidcomm.model.validate import DEPENDENT, USES
 from pidcomm.results import Results
 from pidcomm.sizes import format_shape, parse_positive_size
 
@@ -48,15 +51,16 @@ def calibrate(
         raise Error(f"cannot write {file}")
     with Results(json_target) as results, working("timing collectives", samples) as work:
         machine, timed = calibration.calibrate(
-            file.stem,
+            str(file),
             title,
             samples=samples,
             seed=seed,
             max_total=parse_positive_size(max_total),
             on_step=work.step,
+            on_fit=lambda: work.phase("fitting"),
         )
         file.write_text(machine.to_toml(), encoding="utf-8")
-        results.json_lines({**_described(it.sample), "measured_us": 1e6 * it.seconds} for it in timed)
+        results.json_lines({**_described(it.sample), "measured_us": 1e6 * it.seconds, **_facts()} for it in timed)
         results.text(f"{file}: {machine.title}; fitted to {len(timed)} collectives")
 
 
@@ -71,7 +75,7 @@ def validate(
         str | None,
         typer.Option(
             "--machine",
-            help=f"A built-in machine or a TOML file; default: {DEFAULT_MACHINE}, with --published isca24.",
+            help=f"A built-in machine or a TOML file; default: {EMULATED_MACHINE}, with --published isca24.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Random collectives to time.")] = 200,
@@ -100,13 +104,15 @@ def validate(
                     PUBLISHED: it.published.value,
                     "modelled": it.modelled,
                     "error_pct": it.error_pct,
-                    "use": _use(it.is_fitted),
+                    "use": it.use,
+                    "why": it.why,
                 }
                 for it in checks
             )
             results.text(*_published_tables(checks))
             return
-        on = load_machine(machine or DEFAULT_MACHINE)
+        on = load_machine(machine or EMULATED_MACHINE)
+        results.text(f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: times say little unless it is idle")
         with working("timing collectives", samples) as work:
             how: Any = {"seed": seed, "max_total": parse_positive_size(max_total), "on_step": work.step}
             if choices:
@@ -115,7 +121,7 @@ def validate(
                 compared = validation.compare(on, samples=samples, **how)
         if choices:
             results.json_lines(
-                {**_described(it.sample), "technique": it.chosen, "machine": on.name, "measured_us": it.measured_us}
+                {**_described(it.sample), "machine": on.name, "measured_us": it.measured_us, **_facts()}
                 for it in chosen
             )
             results.text(_choice_table(on.name, chosen))
@@ -127,6 +133,7 @@ def validate(
                 "measured_us": it.measured_us,
                 "modelled_us": it.modelled_us,
                 "error_pct": it.error_pct,
+                **_facts(),
             }
             for it in compared
         )
@@ -134,6 +141,10 @@ def validate(
         results.text("largest errors:")
         for it in sorted(compared, key=lambda it: -abs(it.error_pct))[:5]:
             results.text(f"  {it.error_pct:+.0f}%: measured {it.measured_us:.0f} us: {it.sample}")
+
+
+def _facts() -> dict[str, Any]:
+    return {"version": pidcomm.__version__, "commit": info.commit()}
 
 
 def _described(sample: Any) -> dict[str, Any]:
@@ -148,10 +159,6 @@ def _described(sample: Any) -> dict[str, Any]:
         **sample.options,
         "path": sample.path,
     }
-
-
-def _use(is_fitted: bool) -> str:
-    return "fitted" if is_fitted else "held out"
 
 
 def _error_table(name: str, distributions: list[Any]) -> Table:
@@ -188,19 +195,16 @@ def _choice_table(name: str, chosen: list[Any]) -> Table:
 
 def _published_tables(checks: list[Any]) -> list[Table]:
     tables = []
-    for is_fitted in (True, False):
-        table = Table(title=f"{_use(is_fitted)}: published and modelled", title_justify="left")
+    for use in USES:
+        table = Table(title=f"{use}: published and modelled", title_justify="left")
         for column in ("point", "what", "published", "modelled", "error"):
             table.add_column(column, justify="left" if column in ("point", "what") else "right")
+        if use == DEPENDENT:
+            table.add_column("why")
         for it in checks:
-            if it.is_fitted == is_fitted:
+            if it.use == use:
                 point = it.published
-                table.add_row(
-                    point.key,
-                    point.what,
-                    f"{point.value:.2f} {point.unit}",
-                    f"{it.modelled:.2f} {point.unit}",
-                    f"{it.error_pct:+.0f}%",
-                )
+                numbers = f"{point.value:.2f} {point.unit}", f"{it.modelled:.2f} {point.unit}", f"{it.error_pct:+.0f}%"
+                table.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
         tables.append(table)
     return tables

@@ -43,6 +43,7 @@ from pidcomm.reproduce import (
     sections_of,
     statistic_rows,
 )
+from pidcomm.oracle import Problem
 from pidcomm.results import Results
 from pidcomm.sizes import SIZE_EXAMPLES, format_shape, format_size, parse_names, parse_positive_size
 from pidcomm.sweep import affordable, even_shape
@@ -111,8 +112,11 @@ def reproduce(
                 results.json_lines(case_rows(experiment, here, HERE, {"version": pidcomm.__version__, **run_facts()}))
             modelled = modelled_costs(experiment)
             results.json_lines(case_rows(experiment, modelled, PAPER_MACHINE, _model_facts()))
-            lines = lines_of(experiment, measurements.fair(here), modelled)
-            results.json_lines(statistic_rows(experiment, lines, PAPER_MACHINE))
+            wanted = study.problems(experiment) if study else None
+            lines = lines_of(experiment, measurements.fair(here), modelled, wanted)
+            results.json_lines(
+                statistic_rows(experiment, lines, PAPER_MACHINE, (pes, size_bytes), (PAPER_PES, PAPER_BYTES))
+            )
             results.text(f"{experiment.name}: {experiment.title}. The paper varies: {experiment.varies}", style="bold")
             if study is not None:
                 what = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
@@ -120,7 +124,8 @@ def reproduce(
             results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls"))
             if experiment.has_phases:
                 results.text(_phase_table(modelled))
-            results.text(_statistic_table(lines, _sizes(here) if study else None), "")
+            shown = f"up to {pes} PEs, {_sizes(here)}" if study else None
+            results.text(_statistic_table(lines, shown, is_comparable=pes == PAPER_PES), "")
             drawn.append((experiment, lines))
         if plot is not None:
             from pidcomm.pictures import reproduction, style
@@ -196,12 +201,16 @@ class _Study:
             f"{_sizes(self._measurements.costs(self._measurements.rows))}, {LEFT_OUT}"
         )
 
+    def problems(self, experiment: Experiment) -> list[Problem]:
+        """Return the problems of an experiment that memory suffices for."""
+        return [it for it in experiment.problems(self._pes, self._size_bytes) if it in self._affordable]
+
     def measure(self, experiment: Experiment, work: Work) -> None:
         """Measure what an experiment needs and no other one did."""
         wanted = [
             problem
-            for problem in experiment.problems(self._pes, self._size_bytes)
-            if problem in self._affordable and (problem, experiment.techniques[0]) not in self._measurements.rows
+            for problem in self.problems(experiment)
+            if (problem, experiment.techniques[0]) not in self._measurements.rows
         ]
         rounds = self._schedule.iters + self._schedule.warmup
         work.phase(experiment.name, sum(rounds + len(self._techniques[problem]) for problem in wanted))
@@ -252,8 +261,11 @@ def _phase_table(costs: Costs) -> Table:
     return table
 
 
-def _statistic_table(lines: Sequence[Line], size: str | None) -> Table:
-    """Return what is published, measured here if a size was, and modelled."""
+def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: bool) -> Table:
+    """Return what is published, measured here if a size was, and modelled.
+
+    is_comparable: whether PEs are as many as the paper's, so that a ratio says something.
+    """
     columns = ["statistic", f"published, {PAPER}"]
     if size is not None:
         columns += [f"here, {size}", "source here", "here/published"]
@@ -262,18 +274,23 @@ def _statistic_table(lines: Sequence[Line], size: str | None) -> Table:
     for name in columns:
         table.add_column(name, justify="left" if name in ("statistic", "source here") else "right")
     for line in lines:
-        table.add_row(line.statistic.what, *_statistic_cells(line, has_here=size is not None))
+        table.add_row(line.statistic.what, *_statistic_cells(line, size is not None, is_comparable))
     return table
 
 
-def _statistic_cells(line: Line, has_here: bool) -> Iterator[str]:
+def _statistic_cells(line: Line, has_here: bool, is_comparable: bool) -> Iterator[str]:
     def shown(value: Value | None) -> str:
-        return "-" if value is None else format_value(value.value, line.statistic.unit)
+        if value is None:
+            return "-"
+        text = format_value(value.value, line.statistic.unit)
+        if value.host_alone is None:
+            return text
+        return f"{text} (host alone {format_value(value.host_alone, line.statistic.unit)})"
 
     yield shown(line.published)
     if has_here:
         yield shown(line.here)
         yield line.here.source if line.here else "-"
-        yield "-" if line.ratio is None else f"{line.ratio:.2f}"
+        yield f"{line.ratio:.2f}" if line.ratio is not None and is_comparable else "-"
     yield shown(line.modelled)
     yield "-" if line.error_pct is None else f"{line.error_pct:+.0f}%"

@@ -14,7 +14,7 @@ from pidcomm.hypercube import Hypercube
 from pidcomm.machine import allocate, machine
 from pidcomm.model.experiments import modelled_points
 from pidcomm.model.machines import Constant, Machine, load_machine
-from pidcomm.model.prediction import DEFAULT_MACHINE
+from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.model.published import PUBLISHED
 from pidcomm.model.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
 from pidcomm.tables import STREAMS
@@ -23,6 +23,7 @@ SEED = 1
 SAMPLES = 400
 _RATE_PES = 256
 _ROUNDS = 7
+_LEAST_TOTAL = 1 << 28  # of rates: less would be in the caches
 _KEPT = (
     "host.emulated",
     "host.overlap",
@@ -52,21 +53,23 @@ def calibrate(
     seed: int = SEED,
     max_total: int = MAX_TOTAL,
     on_step: Callable[[], None] = lambda: None,
+    on_fit: Callable[[], None] = lambda: None,
 ) -> tuple[Machine, list[Timed]]:
     """Measure this machine and return its description, and the samples that it was fitted to.
 
-    on_step is called after every sample. Takes about SECONDS_EACH for each. The machine must be idle.
+    on_step is called after every sample, on_fit before constants are fitted. Takes about SECONDS_EACH for each. The machine must be idle.
     """
     threads = machine().threads
-    start = load_machine(DEFAULT_MACHINE)
+    start = load_machine(EMULATED_MACHINE)
     drawn = draw(seed, samples, threads, max_total=max_total)
     measured = {"host.threads": Constant(threads, "threads", "measured: CPUs that this process may use")}
-    measured |= _rates(threads, max_total)
+    measured |= _rates(threads, max(max_total, _LEAST_TOTAL))
     timed = []
     with Timer(drawn) as timer:
         for sample in drawn:
             timed.append(timer.time(sample))
             on_step()
+    on_fit()
     isas = {sample.options["isa"] for sample in drawn}
     constants = {
         key: constant

@@ -100,25 +100,27 @@ class Statistic:
         """Return what the paper states, if it does."""
         return PUBLISHED.get(self.key)
 
-    def cells(self, costs: Costs) -> list[Cell]:
-        """Return the problems and costs that it is made of; none if one is missing."""
-        problems = list(dict.fromkeys(problem for problem, _ in costs))
+    def cells(self, costs: Costs, problems: Sequence[Problem] | None = None) -> list[Cell]:
+        """Return the problems and costs that it is made of; none if one is missing.
+
+        problems: those that there should be (default: those that have a cost).
+        """
         found: list[Cell] = []
-        for problem in self.choose(problems):
+        for problem in self.choose(problems or list(dict.fromkeys(problem for problem, _ in costs))):
             row = [cost for name in self.techniques if (cost := costs.get((problem, name))) is not None]
             if len(row) < len(self.techniques):
                 return []
             found.append((problem, row))
         return found
 
-    def of(self, costs: Costs) -> float | None:
+    def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
         """Return the number; None if there are no such problems, or if one of their costs is missing."""
-        cells = self.cells(costs)
+        cells = self.cells(costs, problems)
         return self.reduce(cells) if cells else None
 
-    def source(self, costs: Costs) -> str | None:
+    def source(self, costs: Costs, problems: Sequence[Problem] | None = None) -> str | None:
         """Return what the number rests on: measured, modelled, or mixed."""
-        sources = {cost.source for _, row in self.cells(costs) for cost in row}
+        sources = {cost.source for _, row in self.cells(costs, problems) for cost in row}
         return None if not sources else sources.pop() if len(sources) == 1 else "mixed"
 
 
@@ -172,8 +174,8 @@ def _ratio(cells: Sequence[Cell]) -> float:
 
 
 def _reorder_pct(cells: Sequence[Cell]) -> float:
-    """Return the share of reordering by PEs in percent, the mean of the calls."""
-    return fsum(100 * cost.reorder_us / cost.total_us for _, (cost,) in cells) / len(cells)
+    """Return the share of reordering by PEs, without launches and loads, in percent: the mean of the calls."""
+    return fsum(100 * cost.pe_us / cost.total_us for _, (cost,) in cells) / len(cells)
 
 
 def _best_gb_s(cells: Sequence[Cell]) -> float:

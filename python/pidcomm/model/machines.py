@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pidcomm import _core
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.tables import ISAS
 
 if sys.version_info >= (3, 11):
@@ -98,7 +99,7 @@ class Machine:
 
     def to_toml(self) -> str:
         """Return the description as text, as `load_machine` reads it."""
-        lines = [f'title = "{self.title}"']
+        lines = [f"title = {_quoted(self.title)}"]
         section = None
         for name, constant in self.constants.items():
             before, _, key = name.rpartition(".")
@@ -106,9 +107,15 @@ class Machine:
                 lines += ["", f"[{before}]"]
                 section = before
             lines.append(
-                f'{key} = {{ value = {constant.value:g}, unit = "{constant.unit}", source = "{constant.source}" }}'
+                f"{key} = {{ value = {constant.value:g}, unit = {_quoted(constant.unit)}, "
+                f"source = {_quoted(constant.source)} }}"
             )
         return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a basic string of TOML: JSON's are."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _names() -> Iterator[str]:
@@ -125,7 +132,7 @@ def machine_names() -> list[str]:
 
 
 def load_machine(name: str) -> Machine:
-    """Return a built-in machine by name, or one from a file that ends in .toml.
+    """Return a built-in machine by name, or one from a file that ends in .toml, whose name is the path as given.
 
     Raises ArgumentError if there is none, or for a file that lacks a constant, has an unknown one, or one without unit
     or source.
@@ -137,17 +144,17 @@ def load_machine(name: str) -> Machine:
             f"machine {name!r} is unknown; use {', '.join(machine_names())} or a file ending in {SUFFIX}"
         )
     try:
-        return _parse(Path(name), Path(name).read_text(encoding="utf-8"))
+        return _parse(Path(name), name, Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"cannot read the machine {name}: {error}") from None
 
 
 @cache
 def _read(path: Path) -> Machine:
-    return _parse(path, path.read_text(encoding="utf-8"))
+    return _parse(path, path.stem, path.read_text(encoding="utf-8"))
 
 
-def _parse(path: Path, text: str) -> Machine:
+def _parse(path: Path, name: str, text: str) -> Machine:
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -156,6 +163,8 @@ def _parse(path: Path, text: str) -> Machine:
     if not isinstance(title, str):
         raise ArgumentError(f"{path}: title is missing; it says in a line which machine this is")
     units = {row.name: row.unit for row in CONSTANTS}
+    if not isinstance(tree.get("isa", {}), dict):
+        raise ArgumentError(f"{path}: isa must be sections [isa.NAME]")
     for isa in tree.get("isa", {}):
         if isa not in ISAS:
             raise ArgumentError(f"{path}: [isa.{isa}] is no instruction set; use {', '.join(ISAS)}")
@@ -165,8 +174,11 @@ def _parse(path: Path, text: str) -> Machine:
         raise ArgumentError(f"{path}: constant {min(missing)} is missing")
     if not tree.get("isa"):
         raise ArgumentError(f"{path}: no instruction set; there must be a section [isa.NAME]")
-    machine = Machine(path.stem, title, {name: constants[name] for name in units})
-    _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)  # checks the numbers
+    machine = Machine(name, title, {constant: constants[constant] for constant in units})
+    try:
+        _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)  # checks numbers
+    except Error as error:
+        raise ArgumentError(f"{path}: {error}") from None
     return machine
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
 
-DEFAULT_MACHINE = "emulated-host"
+DEFAULT_MACHINE = "isca24"
+EMULATED_MACHINE = "emulated-host"
 SOURCE = "modelled"
 
 

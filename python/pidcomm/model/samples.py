@@ -13,7 +13,7 @@ import numpy as np
 
 from pidcomm import _core
 from pidcomm.arguments import Options, as_shape, option_codes
-from pidcomm.errors import Error
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.machine import PeSet, allocate
 from pidcomm.measure import WORD_BYTES, make_transfers_alike
 from pidcomm.model.machines import PHASES
@@ -52,8 +52,9 @@ class Sample:
         )
 
     def with_technique(self, name: str) -> Sample:
-        """Return the same collective with another technique."""
-        return replace(self, options={**self.options, "technique": name})
+        """Return the same collective with another technique, which can carry it out."""
+        options: Options = {**self.options, "technique": name}
+        return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
     def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
         """Return what the library's prediction takes before the machine."""
@@ -77,7 +78,12 @@ def host_seconds(arguments: tuple[list[int], _core.Request, _core.OptionCodes], 
 
 
 def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total: int = MAX_TOTAL) -> list[Sample]:
-    """Return random samples; they depend on the arguments only, and on the instruction sets that this machine has."""
+    """Return random samples; they depend on the arguments only, and on the instruction sets that this machine has.
+
+    Raises ArgumentError if max_total leaves no room above MIN_TOTAL.
+    """
+    if max_total <= MIN_TOTAL:
+        raise ArgumentError(f"the most bytes of a collective ({max_total}) must be more than {MIN_TOTAL}")
     rng = random.Random(seed)
     samples: list[Sample] = []
     while len(samples) < count:
@@ -119,16 +125,20 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
         return None
     if max(rows.count * rows.row_bytes for rows in (problem.before, problem.after)) > 2 * max_total:
         return None
-    sides: dict[str, Any] = {"bytes": size, "dst": DST, "dtype": dtype, "op": op}
     try:
-        somewhere: Options = {**options, "scratch": SCRATCH}
-        it = plan(row.name, shape, mask, **sides, **somewhere)
+        it = _plan(problem, options)
     except Error:
         return None
     reorders = "before" in it or "after" in it
     if (reorders and size * pes > MAX_REORDERED) or (it["path"] == "sdk" and options["technique"] != "conventional"):
         return None
     return Sample(problem, options, it["path"])
+
+
+def _plan(problem: Problem, options: Options) -> dict[str, Any]:
+    somewhere: Options = {**options, "scratch": SCRATCH}
+    sides: dict[str, Any] = {"bytes": problem.bytes, "dst": DST, "dtype": problem.dtype, "op": problem.op}
+    return plan(problem.collective, problem.shape, problem.mask, **sides, **somewhere)
 
 
 class Timer:

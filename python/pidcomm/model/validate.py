@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pidcomm import _core
+from pidcomm.arguments import AUTO_CODE
 from pidcomm.bench import COMPARED
 from pidcomm.errors import ArgumentError
 from pidcomm.machine import machine as emulated_machine
-from pidcomm.model.experiments import PAPER_MACHINE, modelled_points
+from pidcomm.model.experiments import PAPER_MACHINE, PAPER_PES, modelled_points
 from pidcomm.model.machines import Machine, load_machine
-from pidcomm.model.prediction import DEFAULT_MACHINE
+from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.model.published import PUBLISHED, Published
 from pidcomm.model.samples import MAX_TOTAL, Sample, Timer, draw, host_seconds
 
@@ -36,7 +38,7 @@ class Compared:
 
 
 def compare(
-    machine: str | Machine = DEFAULT_MACHINE,
+    machine: str | Machine = EMULATED_MACHINE,
     *,
     samples: int = SAMPLES,
     seed: int = SEED,
@@ -45,9 +47,12 @@ def compare(
 ) -> list[Compared]:
     """Time random collectives on this machine, and predict them for `machine`, which should describe it.
 
-    on_step is called after every sample. Raises ArgumentError if the machine lacks an instruction set of this one.
+    on_step is called after every sample. Raises ArgumentError if the machine lacks an instruction set of this one, or
+    was fitted to samples of that seed.
     """
     on = machine if isinstance(machine, Machine) else load_machine(machine)
+    if f"(seed {seed})" in " ".join(it.source for it in on.constants.values() if it.kind == "fitted"):
+        raise ArgumentError(f"machine {on.name} is fitted to the samples of seed {seed}: validate with others")
     drawn = draw(seed, samples, emulated_machine().threads, max_total=max_total)
     if missing := {str(sample.options["isa"]) for sample in drawn} - set(on.isas):
         raise ArgumentError(f"machine {on.name} has no costs for {min(missing)}, which this machine runs")
@@ -103,37 +108,57 @@ class Choice:
 
 
 def choose(
-    machine: str | Machine = DEFAULT_MACHINE,
+    machine: str | Machine = EMULATED_MACHINE,
     *,
     samples: int = SAMPLES,
     seed: int = SEED,
     max_total: int = MAX_TOTAL,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Choice]:
-    """Time random collectives with `tile` and `conventional`, and ask the model for one of the two, as auto does.
+    """Time random collectives with `tile`, `conventional` and what `auto` would choose for this machine.
 
-    The other techniques need scratch, or are there to compare with. on_step is called after every sample.
+    on_step is called after every sample.
     """
     on = machine if isinstance(machine, Machine) else load_machine(machine)
     drawn = draw(seed, samples, emulated_machine().threads, max_total=max_total)
     choices = []
     with Timer(drawn) as timer:
         for sample in drawn:
-            variants = {name: sample.with_technique(name) for name in COMPARED}
-            modelled = {name: host_seconds(it.arguments(), on.numbers) for name, it in variants.items()}
-            measured = {name: 1e6 * timer.time(it).seconds for name, it in variants.items()}
-            choices.append(Choice(sample, min(COMPARED, key=lambda name: modelled[name]), measured))
+            chosen = auto_choice(sample, on)
+            variants = [sample.with_technique(name) for name in dict.fromkeys((*COMPARED, chosen))]
+            measured = {str(it.options["technique"]): 1e6 * timer.time(it).seconds for it in variants}
+            choices.append(Choice(sample.with_technique(chosen), chosen, measured))
             on_step()
     return choices
 
 
+def auto_choice(sample: Sample, machine: Machine) -> str:
+    """Return the technique that auto would choose for a sample on a machine, without scratch."""
+    lengths, request, (_, isa, threads, coherence, _) = sample.arguments()
+    return _core.predict(lengths, request, (AUTO_CODE, isa, threads, coherence, 0), machine.numbers)[0]
+
+
+FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"
+USES = (FITTED, HELD_OUT, DEPENDENT)
+DEPENDENCIES = {
+    "fig14.broadcast": "1 by construction",
+    "fig14.geomean": "two of its eight calls are fitted",
+    "fig17.im": "the product of fig16.pr and fig16.im",
+    "fig18.largest": "half of its calls are those of fig19.1024",
+    "fig19.1024": "two of its four calls are fitted, in fig14",
+    "fig20.allreduce": "host.overlap was chosen with it",
+}
+"""Published numbers that are not fitted, and why agreeing with them says less than agreeing with others."""
+
+
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A published number beside the predicted one. is_fitted: constants of the machine were fitted to it."""
+    """A published number beside the predicted one. use: one of USES; why: of what is not independent."""
 
     published: Published
     modelled: float
-    is_fitted: bool
+    use: str
+    why: str | None
 
     @property
     def error_pct(self) -> float:
@@ -144,9 +169,18 @@ class PublishedCheck:
 def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
     """Return every published number beside its prediction.
 
-    Fitted are those that a source of the machine's constants names after ``fitted:``; the others are held out.
+    Fitted are those that a source of the machine's constants names after ``fitted:``; of the others some are not
+    independent of these (DEPENDENCIES), and the rest is held out. Raises ArgumentError for a machine with another
+    number of PEs than the paper's.
     """
     on = machine if isinstance(machine, Machine) else load_machine(machine)
+    if on.pes != PAPER_PES:
+        raise ArgumentError(f"machine {on.name} has {on.pes} PEs; the published numbers are for {PAPER_PES}")
     fitted = " ".join(constant.source for constant in on.constants.values() if constant.kind == "fitted")
     words = set(fitted.replace(",", " ").split())
-    return [PublishedCheck(PUBLISHED[key], value, key in words) for key, value in modelled_points(on).items()]
+    checks = []
+    for key, value in modelled_points(on).items():
+        why = DEPENDENCIES.get(key)
+        use = FITTED if key in words else DEPENDENT if why else HELD_OUT
+        checks.append(PublishedCheck(PUBLISHED[key], value, use, why if use == DEPENDENT else None))
+    return checks
