@@ -29,6 +29,7 @@ from pidcomm.model.experiments import (
     throughput_gb_s,
 )
 from pidcomm.model.published import PAPER
+from pidcomm.oracle import Problem
 from pidcomm.report import Report, run_facts
 from pidcomm.reproduce import (
     HERE,
@@ -43,7 +44,6 @@ from pidcomm.reproduce import (
     sections_of,
     statistic_rows,
 )
-from pidcomm.oracle import Problem
 from pidcomm.results import Results
 from pidcomm.sizes import SIZE_EXAMPLES, format_shape, format_size, parse_names, parse_positive_size
 from pidcomm.sweep import affordable, even_shape

@@ -57,7 +57,8 @@ def calibrate(
 ) -> tuple[Machine, list[Timed]]:
     """Measure this machine and return its description, and the samples that it was fitted to.
 
-    on_step is called after every sample, on_fit before constants are fitted. Takes about SECONDS_EACH for each. The machine must be idle.
+    on_step is called after every sample, which takes about SECONDS_EACH; on_fit before constants are fitted. The
+    machine must be idle.
     """
     threads = machine().threads
     start = load_machine(EMULATED_MACHINE)
