@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 import re
 from collections.abc import Iterator
 from itertools import pairwise, product
@@ -71,7 +72,7 @@ def test_a_description_is_read_as_it_is_written(name: str, tmp_path: Path) -> No
     machine = load_machine(name)
     path = tmp_path / f"{name}.toml"
     path.write_text(machine.to_toml())
-    assert load_machine(str(path)) == machine
+    assert load_machine(str(path)) == replace(machine, name=str(path))
 
 
 BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a test" }'
@@ -85,7 +86,7 @@ BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a
         (BUS, BUS.replace("GB/s per channel", "MB/s"), "has unit 'MB/s'; it is in 'GB/s per channel'"),
         (BUS, BUS.replace('unit = "GB/s per channel", ', ""), "has unit None"),
         (BUS, BUS.replace("60", "-60"), "bus.read_gb_s is -60"),
-        (BUS, BUS.replace("60", "0"), "must be above 0"),
+        (BUS, BUS.replace("60", "0"), "must be 1e-6 or more"),
         (BUS, BUS.replace("60", "nan"), "bus.read_gb_s is"),
         (BUS, BUS.replace("60", "inf"), "bus.read_gb_s is inf"),
         (BUS, BUS.replace("60", '"fast"'), "'fast' is no number"),
@@ -272,6 +273,7 @@ def test_auto_is_the_best_of_what_is_allowed(collective: str, where: tuple[tuple
     size *= math.prod(shape) // 8 if size == 64 else 1
     for machine in machine_names():
         candidates = compare(collective, shape, mask, bytes=size, machine=machine)
+        candidates = [it for it in candidates if it.prediction.technique not in ("ring", "tree")]  # to compare with
         without = [it.prediction for it in candidates if not (it.scratch_bytes or it.replaces_program)]
         for scratch, allowed in ((None, without), (2 * size, [it.prediction for it in candidates])):
             it = predict(collective, shape, mask, bytes=size, machine=machine, technique="auto", scratch=scratch)
