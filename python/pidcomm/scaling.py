@@ -22,7 +22,7 @@ from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_host
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape, format_size
-from pidcomm.sweep import TOO_LARGE_OR_SMALL, Section, affordable
+from pidcomm.sweep import TOO_LARGE_OR_SMALL, Section, affordable, powers_of_two
 from pidcomm.tables import DEFAULT_ISA
 
 DTYPE, OP = "int32", "sum"
@@ -44,13 +44,9 @@ MEASURED_PHASES = {
 MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
 
 
-def _powers_of_two(first: int, last: int) -> list[int]:
-    return [1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length())]
-
-
 def _many(pes: int) -> int:
     """Return how many of so many PEs the studies use that do not vary them."""
-    return _powers_of_two(1, min(pes, MANY_PES))[-1]
+    return powers_of_two(1, min(pes, MANY_PES))[-1]
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ STUDIES = {
             "pes",
             f"more PEs in groups of {GROUP_PES}, each with as many bytes",
             "pes",
-            lambda pes: [value for value in [*_powers_of_two(64, 2048), 2560] if value <= pes],
+            lambda pes: [value for value in [*powers_of_two(64, 2048), 2560] if value <= pes],
             lambda _, value: (GROUP_PES, value // GROUP_PES),
             "10",
             lambda _: 256 << 10,
@@ -119,7 +115,7 @@ STUDIES = {
             "channels",
             f"the PEs of the machine, in groups of {GROUP_PES}, spread over more channels",
             "channels",
-            lambda pes: [value for value in [*_powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
+            lambda pes: [value for value in [*powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
             lambda pes, _: (GROUP_PES, pes // GROUP_PES),
             "10",
             lambda _: 256 << 10,
@@ -129,7 +125,7 @@ STUDIES = {
             "bytes",
             f"more bytes on each of at most {MANY_PES} PEs in groups of {GROUP_PES}",
             "bytes_per_pe",
-            lambda _: _powers_of_two(1 << 10, 8 << 20),
+            lambda _: powers_of_two(1 << 10, 8 << 20),
             lambda pes, _: (GROUP_PES, _many(pes) // GROUP_PES),
             "10",
             lambda _: 0,
@@ -139,7 +135,7 @@ STUDIES = {
             "groups",
             f"larger groups of at most {MANY_PES} PEs, each with as many bytes",
             "group_pes",
-            lambda pes: _powers_of_two(2, _many(pes)),
+            lambda pes: powers_of_two(2, _many(pes)),
             lambda pes, value: (value, _many(pes) // value),
             "10",
             lambda _: 256 << 10,
@@ -150,7 +146,7 @@ STUDIES = {
             "hosts",
             "more hosts like the machine, all PEs of all hosts in one group",
             "hosts",
-            lambda _: _powers_of_two(1, MOST_HOSTS),
+            lambda _: powers_of_two(1, MOST_HOSTS),
             lambda pes, _: (pes,),
             "1",
             _size_for_hosts,

@@ -16,9 +16,10 @@ from pidcomm.arguments import Options
 from pidcomm.bench import COMPARED, Schedule
 from pidcomm.cli.app import command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.cli.model import MachineOption
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import Scratch, make_transfers_alike
-from pidcomm.model import Machine, load_machine, machine_names
+from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.results import Results
 from pidcomm.scaling import (
@@ -80,14 +81,7 @@ def scale(
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine",
-            help="Machine that is modelled: " + ", ".join(machine_names()) + ", or a file ending in .toml.",
-            autocompletion=complete_name(machine_names()),
-        ),
-    ] = "upmem-2560",
+    machine: MachineOption = "upmem-2560",
     is_measured: Annotated[
         bool,
         typer.Option(

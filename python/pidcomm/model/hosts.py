@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from pidcomm.arguments import as_integer, as_mask, as_shape, row_of
 from pidcomm.errors import ArgumentError
+from pidcomm.measure import WORD_BYTES
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, Prediction, predict
 from pidcomm.tables import COLLECTIVES
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
 
-WORD_BYTES = 8
 NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, whatever they carry"}
 """Parts of a prediction for several hosts, besides those of ``PHASES``, and what they mean."""
 
