@@ -475,7 +475,7 @@ def _is_enough(before: Point, after: Point, grows: bool) -> bool:
     """
     doublings = log2(after.value / before.value)
     least = (1 + GAIN) ** doublings if grows else (1 - GAIN) ** max(1.0, doublings)
-    return float(after.rate / before.rate) >= least
+    return bool(after.rate / before.rate >= least)
 
 
 def _culprit(before: Point, after: Point, wanted: float) -> str:

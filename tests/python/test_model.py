@@ -397,6 +397,13 @@ def test_reasons_are_facts() -> None:
     assert paths == {"tile", "general", "paper", "sdk", "hops"}
 
 
+@pytest.mark.parametrize(("pes", "group"), [(720720, 720720), (720720, 80), (1 << 20, 1 << 10)])
+def test_advice_for_very_many_pes_is_about_one_way_of_those_that_make_the_same_groups(pes: int, group: int) -> None:
+    found = advise("allreduce", pes=pes, bytes=group * 8, group=group, top=10**6)
+    masks = {it.mask for it in found} | {way.mask for it in found for way in it.alike}
+    assert masks == ({"1"} if group == pes else {"10", "01", "101", "010"})
+
+
 def test_advice_can_be_about_one_technique_and_is_as_long_as_asked() -> None:
     found = advise("alltoall", pes=64, bytes=8 * KIB, group=8, top=2, technique="conventional")
     assert [it.prediction.technique for it in found] == ["conventional"] * len(found)
@@ -433,6 +440,23 @@ def test_influence_is_what_a_constant_changes() -> None:
         changed = machine.with_values({name: machine[name] * 1.001})
         seconds = predict("allreduce", (32, 32), "10", bytes=1 << 20, machine=changed).seconds
         assert (seconds / base - 1) / 0.001 == pytest.approx(share, rel=0.05)
+
+
+def test_no_constant_leaves_its_domain_to_see_its_influence(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = load_machine("isca24").with_values({"host.overlap": 1})
+    seen = []
+
+    def watched(*arguments: Any, machine: Machine, **options: Any) -> Any:
+        seen.append(machine["host.overlap"])
+        return predict(*arguments, machine=machine, **options)
+
+    monkeypatch.setattr("pidcomm.model.advice.predict", watched)
+    found = influences("alltoall", (32, 32), "10", bytes=1 << 20, machine=machine)
+    assert min(seen) == 1
+    assert max(seen) > 1
+    changed = machine.with_values({"host.overlap": 1.001})
+    slope = [predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=it).seconds for it in (machine, changed)]
+    assert found.get("host.overlap", 0) == pytest.approx((slope[1] / slope[0] - 1) / 0.001, rel=0.05, abs=1e-6)
 
 
 def test_a_call_of_no_bytes_depends_on_what_a_call_costs_alone() -> None:
