@@ -120,7 +120,7 @@ def advise(
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
-        how = _how(made)
+        how = _how(made) if bytes else _NOTHING
         key = _rounded(estimate.prediction), how, estimate.scratch_bytes, estimate.replaces_program
         kinds.setdefault(key, []).append((estimate, how))
     ranked = sorted(kinds.values(), key=lambda kind: _rounded(kind[0][0].prediction))
@@ -243,6 +243,9 @@ def _rounded(prediction: Prediction) -> float:
     return float(f"{prediction.seconds:.9g}")
 
 
+_NOTHING = "nothing moves, as there are 0 bytes"
+
+
 def _how(made: dict[str, Any]) -> str:
     """Return what a plan says about itself, in a few words."""
     path = made["path"]
@@ -255,12 +258,15 @@ def _how(made: dict[str, Any]) -> str:
     if path == "paper" and ("before" in made or "after" in made):
         when = " and ".join(name for name in ("before", "after") if name in made)
         return f"PEs reorder blocks {when} the host pass"
-    bits = max((sweep["lane_mask"].bit_count() for sweep in made.get("sweeps", ())), default=0)
-    return (
-        f"members differ in {bits} of the 3 lane bits"
-        if bits
-        else "members share no line, so lanes stay where they are"
-    )
+    if made["group_pes"] == 1:
+        return "a copy, as a group is one PE"
+    if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
+        return f"members differ in {bits} of the 3 lane bits"
+    if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):
+        return "members share no line: its lanes are from rows of different groups"
+    if any(sweep["out"]["space"] == "host" for sweep in made["sweeps"]):
+        return "members share no line: its lanes go to rows of different groups"
+    return "members share no line, so lanes stay where they are"
 
 
 def _why(prediction: Prediction, best: Prediction) -> str:
