@@ -160,7 +160,7 @@ def test_of_no_bytes_nothing_is_exchanged(collective: str) -> None:
 
 def test_parts_tell_which_technique_is_carried_out() -> None:
     for technique in ("tile", "pr+im", "auto"):
-        options = {"technique": technique, "machine": HOST, "scratch": 4 << 20}
+        options: dict[str, Any] = {"technique": technique, "machine": HOST, "scratch": 4 << 20}
         it = predicted("alltoall", 4, **options)
         assert it.exchange.technique is None
         for part in it.parts:
