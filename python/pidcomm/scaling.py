@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import log2, prod
 
 import pidcomm
@@ -22,12 +22,12 @@ from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_host
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.oracle import Problem
 from pidcomm.sizes import format_shape, format_size
-from pidcomm.sweep import TOO_LARGE_OR_SMALL, Section, affordable
+from pidcomm.sweep import TOO_LARGE_OR_SMALL, Section, affordable, powers_of_two
 from pidcomm.tables import DEFAULT_ISA
 
 DTYPE, OP = "int32", "sum"
 EMULATED = "emulated here"
-GAIN = 0.10  # what doubling must gain to be called scaling, or may cost
+GAIN = 0.10  # what doubling must gain to be called scaling, or a step of at most that may cost
 GROUP_PES = 32
 RANK_PES = pidcomm.PES_PER_RANK
 MANY_PES = 1024  # of studies that do not vary them
@@ -44,13 +44,9 @@ MEASURED_PHASES = {
 MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
 
 
-def _powers_of_two(first: int, last: int) -> list[int]:
-    return [1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length())]
-
-
 def _many(pes: int) -> int:
     """Return how many of so many PEs the studies use that do not vary them."""
-    return _powers_of_two(1, min(pes, MANY_PES))[-1]
+    return powers_of_two(1, min(pes, MANY_PES))[-1]
 
 
 @dataclass(frozen=True)
@@ -77,6 +73,10 @@ class Study:
     def group_pes(self, shape: Sequence[int]) -> int:
         """Return the PEs of a group."""
         return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
+
+    def can_be_on(self, machine: Machine) -> bool:
+        """Return whether the machine has what varies: emulated DIMMs have no channels of their own."""
+        return self.varies != "channels" or not machine["host.emulated"]
 
     def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
         """Return the bytes per PE of a point. size_bytes: those that are asked for, None for the study's own."""
@@ -109,7 +109,7 @@ STUDIES = {
             "pes",
             f"more PEs in groups of {GROUP_PES}, each with as many bytes",
             "pes",
-            lambda pes: [value for value in [*_powers_of_two(64, 2048), 2560] if value <= pes],
+            lambda pes: [value for value in [*powers_of_two(64, 2048), 2560] if value <= pes],
             lambda _, value: (GROUP_PES, value // GROUP_PES),
             "10",
             lambda _: 256 << 10,
@@ -119,7 +119,7 @@ STUDIES = {
             "channels",
             f"the PEs of the machine, in groups of {GROUP_PES}, spread over more channels",
             "channels",
-            lambda pes: [value for value in [*_powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
+            lambda pes: [value for value in [*powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
             lambda pes, _: (GROUP_PES, pes // GROUP_PES),
             "10",
             lambda _: 256 << 10,
@@ -129,7 +129,7 @@ STUDIES = {
             "bytes",
             f"more bytes on each of at most {MANY_PES} PEs in groups of {GROUP_PES}",
             "bytes_per_pe",
-            lambda _: _powers_of_two(1 << 10, 8 << 20),
+            lambda _: powers_of_two(1 << 10, 8 << 20),
             lambda pes, _: (GROUP_PES, _many(pes) // GROUP_PES),
             "10",
             lambda _: 0,
@@ -139,7 +139,7 @@ STUDIES = {
             "groups",
             f"larger groups of at most {MANY_PES} PEs, each with as many bytes",
             "group_pes",
-            lambda pes: _powers_of_two(2, _many(pes)),
+            lambda pes: powers_of_two(2, _many(pes)),
             lambda pes, value: (value, _many(pes) // value),
             "10",
             lambda _: 256 << 10,
@@ -150,7 +150,7 @@ STUDIES = {
             "hosts",
             "more hosts like the machine, all PEs of all hosts in one group",
             "hosts",
-            lambda _: _powers_of_two(1, MOST_HOSTS),
+            lambda _: powers_of_two(1, MOST_HOSTS),
             lambda pes, _: (pes,),
             "1",
             _size_for_hosts,
@@ -228,7 +228,14 @@ def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
 def model_points(
     study: Study, collectives: Sequence[str], machine: Machine, values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Point], list[Error]]:
-    """Return the points of a study for a machine, and what the library says of those that it refuses for their size."""
+    """Return the points of a study for a machine, and what the library says of those that it refuses for their size.
+
+    Raises ArgumentError for a machine that does not have what varies.
+    """
+    if not study.can_be_on(machine):
+        raise ArgumentError(
+            f"study {study.name} cannot be on {machine.name}: emulated DIMMs have no {study.name} of their own"
+        )
     points: list[Point] = []
     refusals: dict[str, Error] = {}
     for collective in collectives:
@@ -371,11 +378,12 @@ def _measured(study: Study, row: Row, pes: int, group_pes: int) -> Point:
 class Stop:
     """Where a collective stops scaling in a study, and why.
 
-    stops_at: the first value from which doubling gains less than GAIN (or, where throughput should stay, costs more);
-    None if there is none. gain_pct: what doubling gains there, or at the last value. phase: the one that, to the next
-    value, takes most time in excess of what scaling allows, phase_pct of that point's time; or the longest of the last
-    point. regained_at: if the rate falls, the first value at which it is again what it was at stops_at; None if there
-    is none. source: of the points.
+    stops_at: the first value from which the step to the next gains less than GAIN per doubling (or, where throughput
+    should stay, costs more than GAIN); None if there is none. next_at: the value after it, or the last one. gain_pct:
+    what the step to next_at gains. phase: the one that, in that step, takes most time in excess of what scaling allows,
+    phase_pct of the time at next_at; or the longest there if nothing stops. resumes_at: from where it scales again.
+    regained_at: if the rate falls, the first value at which it is again what it was at stops_at. ends_at: where it
+    stops for good if it has scaled again. None if there is none. source: of the points.
     """
 
     study: str
@@ -384,11 +392,13 @@ class Stop:
     where: str
     varies: str
     stops_at: int | None
+    next_at: int
     gain_pct: float
     phase: str
     phase_pct: float
     resumes_at: int | None
     regained_at: int | None
+    ends_at: int | None
     source: str
 
     def __str__(self) -> str:
@@ -400,13 +410,18 @@ class Stop:
         why = f"{self.phase} ({meaning}) takes {self.phase_pct:.0f}% of the time"
         if self.stops_at is None:
             return f"{head} scales to the end; there {why}"
-        change = f"{'gains' if self.gain_pct >= 0 else 'costs'} {abs(self.gain_pct):.0f}%"
+        step = "doubling" if self.next_at == 2 * self.stops_at else f"the step to {show(self.next_at)}"
+        change = f"{step} {'gains' if self.gain_pct >= 0 else 'costs'} {abs(self.gain_pct):.0f}%"
         tail = "".join(
             f"; {words} {show(value)}"
-            for words, value in (("scales again from", self.resumes_at), ("as much again at", self.regained_at))
+            for words, value in (
+                ("scales again from", self.resumes_at),
+                ("as much again at", self.regained_at),
+                ("stops for good at", self.ends_at),
+            )
             if value is not None
         )
-        return f"{head} stops at {what} {show(self.stops_at)}: doubling {change}, as {why} after it{tail}"
+        return f"{head} stops at {what} {show(self.stops_at)}: {change}, as {why} after it{tail}"
 
 
 def stops_of(points: Sequence[Point]) -> list[Stop]:
@@ -421,17 +436,20 @@ def _stop(points: Sequence[Point]) -> Stop:
     study = STUDIES[points[0].study]
     # Emulated PEs share one memory: more of them make nothing quicker, but each should get as near to the limit.
     grows = study.grows and not (study.varies == "pes" and points[0].source != MODELLED)
-    least, wanted = (GAIN, 2.0) if grows else (-GAIN, 1.0)
-    steps = [(*pair, _gain(*pair)) for pair in pairwise(points)]
-    before, after, gain = next((step for step in steps if step[2] < least), steps[-1])
-    stops_at, resumes_at, regained_at = None, None, None
+    steps = [(*pair, _is_enough(*pair, grows)) for pair in pairwise(points)]
+    before, after, scales = next((step for step in steps if not step[2]), steps[-1])
+    stops_at, resumes_at, regained_at, ends_at = None, None, None, None
     phase = after.longest
-    if gain < least:
+    if not scales:
         stops_at = before.value
-        phase = _culprit(before, after, wanted ** log2(after.value / before.value))
+        phase = _culprit(before, after, after.value / before.value if grows else 1.0)
         later = [step for step in steps if step[0].value > stops_at]
-        resumes_at = next((start.value for start, _, again in later if grows and again >= GAIN), None)
-        regained_at = next((end.value for _, end, _ in later if gain < 0 and end.rate >= before.rate), None)
+        resumes_at = next((start.value for start, _, again in later if grows and again), None)
+        if after.rate < before.rate:
+            regained_at = next((end.value for _, end, _ in later if end.rate >= before.rate), None)
+        if resumes_at is not None:
+            last = [start.value for start, _, _ in takewhile(lambda step: not step[2], reversed(later))]
+            ends_at = last[-1] if last else None
     return Stop(
         study=study.name,
         collective=after.collective,
@@ -439,18 +457,25 @@ def _stop(points: Sequence[Point]) -> Stop:
         where=after.where,
         varies=study.varies,
         stops_at=stops_at,
-        gain_pct=100 * gain,
+        next_at=after.value,
+        gain_pct=100 * (after.rate / before.rate - 1),
         phase=phase,
         phase_pct=after.share_pct(phase),
         resumes_at=resumes_at,
         regained_at=regained_at,
+        ends_at=ends_at,
         source=after.source,
     )
 
 
-def _gain(before: Point, after: Point) -> float:
-    """Return what doubling what varies adds to the rate, as a share of it."""
-    return float((after.rate / before.rate) ** (1 / log2(after.value / before.value)) - 1)
+def _is_enough(before: Point, after: Point, grows: bool) -> bool:
+    """Return whether a step gains enough, in proportion to the doublings in it, or costs little where the rate stays.
+
+    A loss over less than a doubling is taken as it is: as a share of one it would be what nobody has seen.
+    """
+    doublings = log2(after.value / before.value)
+    least = (1 + GAIN) ** doublings if grows else (1 - GAIN) ** max(1.0, doublings)
+    return bool(after.rate / before.rate >= least)
 
 
 def _culprit(before: Point, after: Point, wanted: float) -> str:

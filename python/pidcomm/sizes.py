@@ -63,7 +63,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 
 def parse_names(text: str, table: Collection[str], kind: str, everything: Sequence[str] | None = None) -> list[str]:
-    """Return the names of a comma-separated list; for "all" everything, by default all of the table.
+    """Return the names of a comma-separated list, each once; for "all" everything, by default all of the table.
 
     Raises ArgumentError for unknown ones.
     """
@@ -71,7 +71,7 @@ def parse_names(text: str, table: Collection[str], kind: str, everything: Sequen
     for name in names:
         if name not in table:
             raise ArgumentError(f"{kind} {name!r} is unknown; use all, {', '.join(table)}")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def format_size(size_bytes: int) -> str:

@@ -80,6 +80,16 @@ def test_options_of_model_are_those_of_predictions() -> None:
     assert (row["threads"], row["isa"], row["coherence"]) == (1, "avx2", "hardware")
 
 
+def test_scratch_at_0_is_scratch_behind_the_windows() -> None:
+    arguments = ("model", "allreduce", "--bytes", "64KiB")
+    assert lines(*arguments, "--scratch", "0") == lines(*arguments) == lines(*arguments, "--scratch", "128KiB")
+
+
+def test_the_collective_of_advise_is_an_argument_or_an_option() -> None:
+    arguments = ("--pes", "64", "--bytes", "64KiB")
+    assert lines("advise", *arguments, "--collective", "reduce") == lines("advise", "reduce", *arguments)
+
+
 def test_a_machine_can_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "slow.toml"
     slow = load_machine("isca24").with_values({"call.us": 1e6})
@@ -147,6 +157,12 @@ def test_more_pes_than_the_machine_has_are_said_to_be() -> None:
         (["advise", "alltoall", "--pes", "64", "--group", "7"], "groups of 7 PEs do not divide 64 PEs"),
         (["advise", "alltoall", "--pes", "64", "--bytes", "12"], "divisible by 64 * 8"),
         (["advise", "allreduce", "--dtype", "int33"], "int33"),
+        (
+            ["advise", "--pes", "64"],
+            "advise needs one collective, as an argument or as --collective, not none; use all",
+        ),
+        (["advise", "reduce", "--collective", "gather"], "as an argument or as --collective, not two"),
+        (["advise", "gather", "--pes", "2097152"], "2097152"),
     ],
 )
 def test_what_cannot_be_is_an_error_in_a_line(arguments: list[str], words: str) -> None:

@@ -151,6 +151,23 @@ def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
     assert sent["alltoall"] == 256 * sent["reduce_scatter"] == 256 * sent["allgather"] == 128 * sent["allreduce"]
 
 
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_of_no_bytes_nothing_is_exchanged(collective: str) -> None:
+    it = predicted(collective, 4, bytes=0)
+    assert (it.exchange.calls, it.exchange.bytes, it.network_share) == (0, 0, 0)
+    assert {it.phases[name] for name in NETWORK_PHASES} == {0}
+
+
+def test_parts_tell_which_technique_is_carried_out() -> None:
+    for technique in ("tile", "pr+im", "auto"):
+        options: dict[str, Any] = {"technique": technique, "machine": HOST, "scratch": 4 << 20}
+        it = predicted("alltoall", 4, **options)
+        assert it.exchange.technique is None
+        for part in it.parts:
+            if part != it.exchange:
+                assert part.technique == predict(part.name, (256,), "1", bytes=part.bytes, **options).technique
+
+
 def test_a_faster_network_shortens_the_exchange_only() -> None:
     fast = predicted("alltoall", 4, machine=HOST.with_values({"network.gb_s": 12.5, "network.latency_us": 0}))
     slow = predicted("alltoall", 4)
@@ -165,6 +182,7 @@ def test_a_faster_network_shortens_the_exchange_only() -> None:
         ("allreduce", 2, {"bytes": 12}, "multiple of 8|divisible by"),
         ("allreduce", 0, {}, r"hosts \(0\) must be between 1"),
         ("allsum", 2, {}, "collective 'allsum' is unknown"),
+        ("allreduce", 2, {"technique": "tree"}, "allreduce over 2 hosts has a local reduce on each: .*tree is for"),
         ("allreduce", 2, {"machine": "nowhere"}, "machine 'nowhere' is unknown"),
     ],
 )

@@ -366,8 +366,11 @@ def test_advice_is_every_way_once_the_fastest_first(collective: str, pes: int, g
             assert len(it.shape) <= len(way.shape)
 
 
-def test_reasons_are_facts() -> None:
-    found = advise("allreduce", pes=96, bytes=48 * KIB, group=12, top=1000)
+@pytest.mark.parametrize("size", [48 * KIB, 0])
+@pytest.mark.parametrize("group", [12, 8, 1])
+@pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
+def test_reasons_are_facts(collective: str, group: int, size: int) -> None:
+    found = advise(collective, pes=96, bytes=size, group=group, top=1000)
     best = found[0].prediction
     phase = max(best.phases, key=lambda name: best.phases[name])
     assert found[0].reason.endswith(f"{100 * best.phases[phase] / best.seconds:.0f}% of the time in {phase}")
@@ -375,28 +378,59 @@ def test_reasons_are_facts() -> None:
     for it in found:
         technique = it.prediction.technique
         made = pidcomm.plan(
-            "allreduce",
+            collective,
             it.shape,
             it.mask,
-            bytes=48 * KIB,
-            dst=48 * KIB,
+            bytes=size,
+            dst=size,
             dtype=np.int32,
             technique=technique,
-            scratch=96 * KIB,
+            scratch=2 * size,
         )
         paths.add(made["path"])
-        assert it.reason.startswith("the general path") == (made["path"] == "general")
-        assert it.reason.startswith("through host memory") == (made["path"] == "sdk")
+        reason = it.reason.rpartition("; ")[0]
+        assert reason == (
+            fact_about(collective, it.shape, it.mask, made) if size else "nothing moves, as there are 0 bytes"
+        )
         assert it.replaces_program == ("before" in made or "after" in made)
-        assert it.reason.startswith("PEs reorder") == (it.replaces_program and made["path"] == "paper")
-        if made["path"] == "hops":
-            assert it.reason.startswith(f"{made['hops']['rounds']} rounds of hops")
         assert it.scratch_bytes == made.get("scratch_bytes", 0)
         if it.prediction.seconds > best.seconds:
             more = {name: seconds - best.phases[name] for name, seconds in it.prediction.phases.items()}
             assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
             assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
-    assert paths == {"tile", "general", "paper", "sdk", "hops"}
+    if (collective, group) == ("allreduce", 12) and size:
+        assert paths == {"tile", "general", "paper", "sdk", "hops"}
+
+
+def fact_about(collective: str, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
+    """What a reason has to say, from where PEs are: 8 neighbours are the lanes of a line."""
+    if made["path"] == "general":
+        return "the general path, as the shape cuts lanes with a rest"
+    if made["path"] == "sdk":
+        return "through host memory, by transfers of the SDK"
+    if made["path"] == "hops":
+        return f"{made['hops']['rounds']} rounds of hops from member to member"
+    if "before" in made or "after" in made:
+        return f"PEs reorder blocks {' and '.join(it for it in ('before', 'after') if it in made)} the host pass"
+    place = np.unravel_index(range(96), shape, order="F")
+    groups = [tuple(int(axis[pe]) for axis, bit in zip(place, mask, strict=True) if bit == "0") for pe in range(96)]
+    if len(set(groups)) == 96:
+        return "a copy, as a group is one PE"
+    if in_a_line := 8 // len(set(groups[:8])) - 1:
+        return f"members differ in {in_a_line.bit_length()} of the 3 lane bits"
+    row = pidcomm.COLLECTIVES[collective]
+    if not row.at_pes_before:
+        return "members share no line: its lanes are from rows of different groups"
+    if not row.at_pes_after:
+        return "members share no line: its lanes go to rows of different groups"
+    return "members share no line, so lanes stay where they are"
+
+
+@pytest.mark.parametrize(("pes", "group"), [(720720, 720720), (720720, 80), (1 << 20, 1 << 10)])
+def test_advice_for_very_many_pes_is_about_one_way_of_those_that_make_the_same_groups(pes: int, group: int) -> None:
+    found = advise("allreduce", pes=pes, bytes=group * 8, group=group, top=10**6)
+    masks = {it.mask for it in found} | {way.mask for it in found for way in it.alike}
+    assert masks == ({"1"} if group == pes else {"10", "01", "101", "010"})
 
 
 def test_advice_can_be_about_one_technique_and_is_as_long_as_asked() -> None:
@@ -435,6 +469,23 @@ def test_influence_is_what_a_constant_changes() -> None:
         changed = machine.with_values({name: machine[name] * 1.001})
         seconds = predict("allreduce", (32, 32), "10", bytes=1 << 20, machine=changed).seconds
         assert (seconds / base - 1) / 0.001 == pytest.approx(share, rel=0.05)
+
+
+def test_no_constant_leaves_its_domain_to_see_its_influence(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = load_machine("isca24").with_values({"host.overlap": 1})
+    seen = []
+
+    def watched(*arguments: Any, machine: Machine, **options: Any) -> Any:
+        seen.append(machine["host.overlap"])
+        return predict(*arguments, machine=machine, **options)
+
+    monkeypatch.setattr("pidcomm.model.advice.predict", watched)
+    found = influences("alltoall", (32, 32), "10", bytes=1 << 20, machine=machine)
+    assert min(seen) == 1
+    assert max(seen) > 1
+    changed = machine.with_values({"host.overlap": 1.001})
+    slope = [predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=it).seconds for it in (machine, changed)]
+    assert found.get("host.overlap", 0) == pytest.approx((slope[1] / slope[0] - 1) / 0.001, rel=0.05, abs=1e-6)
 
 
 def test_a_call_of_no_bytes_depends_on_what_a_call_costs_alone() -> None:

@@ -8,10 +8,12 @@ import time
 from math import prod
 from pathlib import Path
 
+import numpy as np
 import pidcomm.measure
 import pytest
 import typer
 from command_line import PIDCOMM, objects
+from matplotlib.text import Annotation
 from pidcomm import TECHNIQUES
 from pidcomm.cli.reproduce import reproduce
 from pidcomm.measure import Trial
@@ -283,6 +285,22 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(figu
     marks = [it for axes in plots_of(figure) for it in axes.get_lines() if it.get_gid() == "published"]
     assert len(marks) == len([line for line in lines if line.published])
     assert "published, PID-Comm (ISCA 2024)" in legend_texts(figure)
+    for axes in plots_of(figure):
+        values = [it for it in axes.texts if isinstance(it, Annotation)]
+        stated = [it for it in values if it.get_gid() == "value published"]
+        at = [axes.transData.transform(np.asarray(it.get_xydata())[0]) for it in axes.get_lines()]
+        assert len(stated) == len(at)
+        for text in set(values) - set(stated):
+            box, end = text.get_window_extent(), axes.transData.transform(text.xy)
+            is_tied = text.arrow_patch is not None
+            for x, y in at:  # no mark between a value and its bar's end, unless a line ties them
+                is_between = min(end[0], box.x0) + 1 < x < max(end[0], box.x0) - 1
+                assert (
+                    is_tied
+                    or text.get_horizontalalignment() == "right"
+                    or not (is_between and abs(y - end[1]) < box.height)
+                )
+                assert not box.contains(x, y)
     used = {str(bar.get_gid()) for bar in bars}
     assert used >= {"mixed", "modelled"}
     assert {reproduction.LOOKS[source][0] for source in used} <= set(legend_texts(figure))

@@ -19,8 +19,10 @@ from pidcomm.cli.app import (
     ShapeOption,
     command,
     json_option,
+    working,
 )
 from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.errors import ArgumentError
 from pidcomm.model import (
     CONSTANTS,
     KINDS,
@@ -40,7 +42,7 @@ from pidcomm.oracle import Problem
 from pidcomm.report import technique_label
 from pidcomm.results import Results
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
-from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
+from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, TECHNIQUES
 
 NOTED = 4  # constants that a note names
 MATTERS = 0.05  # influence from which a constant is said to be assumed
@@ -98,9 +100,8 @@ def model(
         ),
     ] = None,
     scratch: Annotated[
-        str | None,
-        typer.Option("--scratch", help="MRAM offset of scratch (default: behind the windows; auto: none)."),
-    ] = None,
+        str, typer.Option("--scratch", help="MRAM offset of scratch, 0 for one behind the windows (auto: none).")
+    ] = "0",
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
 ) -> None:
     """Predict what a collective would take on a machine, technique by technique, phase by phase.
@@ -113,8 +114,8 @@ def model(
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
     options: Options = {"threads": threads, "isa": isa, "coherence": coherence}
-    if scratch is not None:
-        options["scratch"] = parse_size(scratch)
+    if offset := parse_size(scratch):
+        options["scratch"] = offset
     # None: whatever can be, and no error for what cannot.
     wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO], "technique")
     with Results(json_target) as results:
@@ -190,12 +191,25 @@ def machines(
 
 @command(
     "pidcomm advise allreduce --pes 1024 --bytes 4MiB",
+    "pidcomm advise --pes 1024 --collective allreduce --bytes 4MiB",
     "pidcomm advise alltoall --pes 1024 --group 32 --bytes 1MiB --machine isca24",
     "pidcomm advise reduce --pes 2560 --machine upmem-2560 --top 3 --json -",
     name="advise",
 )
 def advise_shapes(
-    collective: CollectiveArgument,
+    collective: Annotated[
+        str | None,
+        typer.Argument(
+            help="Collective: " + ", ".join(COLLECTIVES) + "; or --collective.",
+            autocompletion=complete_name(COLLECTIVES),
+        ),
+    ] = None,
+    collective_option: Annotated[
+        str | None,
+        typer.Option(
+            "--collective", help="Collective, if it is no argument.", autocompletion=complete_name(COLLECTIVES)
+        ),
+    ] = None,
     pes: Annotated[int, typer.Option("--pes", min=1, help="How many PEs there are.")] = 1024,
     group: Annotated[int | None, typer.Option("--group", min=1, help="PEs of a group (default: all).")] = None,
     size: BytesOption = "1MiB",
@@ -209,12 +223,20 @@ def advise_shapes(
 
     Shapes have one to three axes. What costs the same and is carried out alike is one line, the one of the fewest axes;
     alike: how many others there are. All times are modelled; every reason is from the plan and the prediction. needs:
-    scratch MRAM, or that the program of the PEs is replaced.
+    scratch MRAM, or that the program of the PEs is replaced. Of very many PEs shapes are left out in
+    which the mask treats neighbouring axes alike.
     """
+    name, *others = [it for it in (collective, collective_option) if it is not None] or [""]
+    if others or not name:
+        raise ArgumentError(
+            f"advise needs one collective, as an argument or as --collective, not {'two' if others else 'none'}; "
+            f"use {', '.join(COLLECTIVES)}"
+        )
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
-        found = advise(collective, pes=pes, bytes=size_bytes, group=group, dtype=dtype, op=op, machine=on, top=top)
-        problem = Problem(collective, (pes,), "1", size_bytes, dtype, op)
+        with working("pricing shapes"):
+            found = advise(name, pes=pes, bytes=size_bytes, group=group, dtype=dtype, op=op, machine=on, top=top)
+        problem = Problem(name, (pes,), "1", size_bytes, dtype, op)
         table = Table(title=f"{_title(problem, on)}, {pes} PEs in groups of {group or pes}")
         for column in ("shape", "mask", "technique"):
             table.add_column(column)

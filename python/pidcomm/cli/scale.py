@@ -16,9 +16,10 @@ from pidcomm.arguments import Options
 from pidcomm.bench import COMPARED, Schedule
 from pidcomm.cli.app import command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.cli.model import MachineOption
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import Scratch, make_transfers_alike
-from pidcomm.model import Machine, load_machine, machine_names
+from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.results import Results
 from pidcomm.scaling import (
@@ -80,14 +81,7 @@ def scale(
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine",
-            help="Machine that is modelled: " + ", ".join(machine_names()) + ", or a file ending in .toml.",
-            autocompletion=complete_name(machine_names()),
-        ),
-    ] = "upmem-2560",
+    machine: MachineOption = "upmem-2560",
     is_measured: Annotated[
         bool,
         typer.Option(
@@ -118,17 +112,28 @@ def scale(
     studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
     on = load_machine(machine)
+    if plot is not None:
+        from pidcomm.pictures import scaling, style
+
+        style.check_format(plot)
+        scaling.check_room(names)
     size_bytes = None if size is None else parse_positive_size(size)
     most = None if up_to is None else parse_size(up_to)
+    left_out = [it for it in studies if study == ALL and not it.can_be_on(on)]
+    studies = [it for it in studies if it not in left_out]
+    whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
+    if len(whole) == len(studies):
+        whole = []  # an error: it fits none
     options: Options = {"coherence": "none", "threads": pidcomm.machine().threads}
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
     refusals: list[Error] = []
     for it in studies:
-        modelled[it.name], refused = model_points(it, names, on, _values(it, on.pes, most), size_bytes)
+        largest = None if it in whole else most
+        modelled[it.name], refused = model_points(it, names, on, _values(it, on.pes, largest), size_bytes)
         refusals += refused
         if is_measured and (it.is_measured or study != ALL):
-            values = _values(it, emulated_pes(), most)
+            values = _values(it, emulated_pes(), largest)
             sections[it.name], refused = measured_sections(it, names, values, size_bytes)
             refusals += refused
     if not any(modelled.values()) and not any(sections.values()):
@@ -138,15 +143,13 @@ def scale(
     rounds = len(problems) * (iters + warmup + len(COMPARED))
     rows: list[Point] = []
     with Results(json_target) as results, working("measuring", rounds) as work:
-        if plot is not None:
-            from pidcomm.pictures import style
-
-            style.check_format(plot)
         if problems:
             make_transfers_alike(options)
         facts = report.run_facts()
         comment = report.Report(results)
         comment.comment(_header(on, options, bool(problems)))
+        comment.comment(f"study {it.name} is left out: {on.name} has no {it.name} of its own" for it in left_out)
+        comment.comment(f"study {it.name} is whole: it starts above {most}" for it in whole)
         comment.skipped({str(error): error for error in refusals}.values())
         scratch = Scratch(problems) if problems else None
         for it in studies:
@@ -165,8 +168,6 @@ def scale(
             comment.comment(map(str, stops))
             rows += points
         if plot is not None:
-            from pidcomm.pictures import scaling
-
             work.describe("drawing")
             style.save(scaling.draw(rows), plot)
             results.text(f"wrote {plot}")
@@ -188,7 +189,7 @@ def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[s
     if is_measured:
         yield "measured rows: on the emulated DIMMs of this machine; they share its memory: compare limit%"
     percent = f"{100 * GAIN:.0f}%"
-    yield f"a stop: the first value from which doubling gains less than {percent} (groups: costs more than {percent})"
+    yield f"a stop: the first value from which doubling gains less than {percent} (groups: a step costs more)"
 
 
 def _kinds(machine: Machine) -> str:

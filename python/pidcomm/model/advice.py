@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from pidcomm.arguments import Options
 
 MAX_AXES = 3
+MANY_WAYS = 1 << 24  # ways times PEs from which those that make the same groups are not looked at; seconds of pricing
 STEP = 0.01  # of a constant, up and down, to see what it does to a prediction
 NEGLIGIBLE = 1e-6
 _COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of what there is no percent more of
+_AT_LEAST_1 = "1 or more"  # a unit
 _ALWAYS = "tile"  # carries out every request that can be carried out
 
 
@@ -104,7 +106,8 @@ def advise(
     pes: how many PEs there are; shapes are all of one to three axes with that product. bytes: per PE. group: how many
     PEs a group has (default: all of them). Other arguments are those of `predict`; a technique among the options is the
     only one that is looked at. Ways that cost the same and are carried out alike are one piece of advice: the one with
-    the fewest axes.
+    the fewest axes. Of very many PEs (`MANY_WAYS`) shapes are left out in which the mask treats two neighbouring axes
+    alike: one axis in their place makes the same groups.
 
     Raises ArgumentError as the collective would, and for a group that does not divide pes.
     """
@@ -113,10 +116,11 @@ def advise(
     if pes % group:
         raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is no multiple of {group}")
     on = machine if isinstance(machine, Machine) else load_machine(machine)
+    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # more PEs than there can be are an error at once
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
-        how = _how(made)
+        how = _how(made) if bytes else _NOTHING
         key = _rounded(estimate.prediction), how, estimate.scratch_bytes, estimate.replaces_program
         kinds.setdefault(key, []).append((estimate, how))
     ranked = sorted(kinds.values(), key=lambda kind: _rounded(kind[0][0].prediction))
@@ -142,7 +146,8 @@ def influences(
 ) -> dict[str, float]:
     """Return by how many percent a prediction changes for a percent more of each constant, largest influence first.
 
-    Arguments are those of `predict`: bytes per PE, and so on. Constants without influence, and counts as that of
+    Arguments are those of `predict`: bytes per PE, and so on. It is the mean of a step up and a step down, or the step
+    up alone where a step down leaves what the constant can be. Constants without influence, and counts as that of
     channels, are left out. Raises ArgumentError as `predict` does.
     """
     on = machine if isinstance(machine, Machine) else load_machine(machine)
@@ -155,18 +160,27 @@ def influences(
     for name, constant in on.constants.items():
         if constant.unit in _COUNTS:
             continue
+        is_least = constant.unit == _AT_LEAST_1 and constant.value < 1 + STEP
+        exponents = (1, 0) if is_least else (1, -1)
         up, down = (
-            seconds(on.with_values({name: constant.value * factor}), technique=base.technique, isa=base.isa)
-            for factor in (1 + STEP, 1 / (1 + STEP))
+            seconds(on.with_values({name: constant.value * (1 + STEP) ** to}), technique=base.technique, isa=base.isa)
+            for to in exponents
         )
-        change = (up - down) / (2 * log1p(STEP) * base.seconds)
+        change = (up - down) / ((exponents[0] - exponents[1]) * log1p(STEP) * base.seconds)
         if abs(change) > NEGLIGIBLE:
             found[name] = change
     return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
 
 
-def _arrangements(pes: int, group: int) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Yield shapes, fewest axes first, with the masks whose groups are that large."""
+def _arrangements(pes: int, group: int) -> list[tuple[tuple[int, ...], str]]:
+    """Return shapes, fewest axes first, with the masks whose groups are that large; of very many, see `advise`."""
+    ways = list(_every_arrangement(pes, group))
+    if len(ways) * pes <= MANY_WAYS:
+        return ways
+    return [(shape, mask) for shape, mask in ways if "00" not in mask and "11" not in mask]
+
+
+def _every_arrangement(pes: int, group: int) -> Iterator[tuple[tuple[int, ...], str]]:
     for axes in range(1, MAX_AXES + 1):
         for shape in _shapes(pes, axes):
             for bits in product("10", repeat=axes):
@@ -193,7 +207,7 @@ def _estimates(
 ) -> Iterator[tuple[Estimate, dict[str, Any]]]:
     """Yield what can be carried out, and its plan; technique by technique if options do not say which."""
     wanted, size_bytes = options.get("technique"), arguments["bytes"]
-    scratch = options.get("scratch") or 2 * size_bytes
+    scratch = options.get("scratch") or 2 * size_bytes  # 0: not given
     refusals: list[Error] = []
     is_possible = False
     for shape, mask in arrangements:
@@ -229,6 +243,9 @@ def _rounded(prediction: Prediction) -> float:
     return float(f"{prediction.seconds:.9g}")
 
 
+_NOTHING = "nothing moves, as there are 0 bytes"
+
+
 def _how(made: dict[str, Any]) -> str:
     """Return what a plan says about itself, in a few words."""
     path = made["path"]
@@ -241,12 +258,15 @@ def _how(made: dict[str, Any]) -> str:
     if path == "paper" and ("before" in made or "after" in made):
         when = " and ".join(name for name in ("before", "after") if name in made)
         return f"PEs reorder blocks {when} the host pass"
-    bits = max((sweep["lane_mask"].bit_count() for sweep in made.get("sweeps", ())), default=0)
-    return (
-        f"members differ in {bits} of the 3 lane bits"
-        if bits
-        else "members share no line, so lanes stay where they are"
-    )
+    if made["group_pes"] == 1:
+        return "a copy, as a group is one PE"
+    if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
+        return f"members differ in {bits} of the 3 lane bits"
+    if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):
+        return "members share no line: its lanes are from rows of different groups"
+    if any(sweep["out"]["space"] == "host" for sweep in made["sweeps"]):
+        return "members share no line: its lanes go to rows of different groups"
+    return "members share no line, so lanes stay where they are"
 
 
 def _why(prediction: Prediction, best: Prediction) -> str:

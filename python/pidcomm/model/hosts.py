@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm.arguments import as_integer, as_mask, as_shape, row_of
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.measure import WORD_BYTES
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, Prediction, predict
 from pidcomm.tables import COLLECTIVES
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
 
-WORD_BYTES = 8
 NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, whatever they carry"}
 """Parts of a prediction for several hosts, besides those of ``PHASES``, and what they mean."""
 
@@ -116,13 +116,15 @@ ALGORITHMS = {
 class Part(NamedTuple):
     """One thing that every host does: a local collective, `calls` times with so many bytes per PE, or the exchange.
 
-    bytes: of the exchange, what goes through the link of the busiest host one way; calls: its messages. All modelled.
+    bytes: of the exchange, what goes through the link of the busiest host one way; calls: its messages. technique: the
+    one that is carried out, None of the exchange. All modelled.
     """
 
     name: str
     calls: int
     bytes: int
     seconds: float
+    technique: str | None = None
 
 
 EXCHANGE = "exchange"  # the name of the part between hosts
@@ -175,9 +177,10 @@ def predict_hosts(
     collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has its members on
     all hosts. hosts = 1 is the prediction of the collective itself. Local collectives, the exchange and local
     collectives follow one another; nothing overlaps. The network lets every host send and receive at its full rate, and
-    is the bottleneck of the exchange: work in host memory during it is taken to be hidden.
+    is the bottleneck of the exchange: work in host memory during it is taken to be hidden. 0 bytes are not exchanged.
 
-    Raises ArgumentError as `predict` does, and if bytes are no multiple of 8 per block where there is one per member.
+    Raises ArgumentError as `predict` does, and if bytes are no multiple of 8 per block where there is one per member,
+    or a technique is not for a local collective.
     """
     on = machine if isinstance(machine, Machine) else load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
@@ -207,14 +210,20 @@ def predict_hosts(
     def carry_out(steps: Sequence[Local]) -> None:
         for step in steps:
             calls, step_bytes = step.calls(sizes), step.bytes(sizes)
-            one = local(step.collective, step_bytes)
-            parts.append(Part(step.collective, calls, step_bytes, calls * one.seconds))
+            try:
+                one = local(step.collective, step_bytes)
+            except Error as error:
+                raise ArgumentError(
+                    f"{collective} over {hosts} hosts has a local {step.collective} on each: {error}", error.status
+                ) from None
+            parts.append(Part(step.collective, calls, step_bytes, calls * one.seconds, one.technique))
             for name, seconds in one.phases.items():
                 phases[name] += calls * seconds
 
     algorithm = ALGORITHMS[collective] if hosts > 1 else Algorithm([Local(collective, _whole)], 0, _whole, [])
     carry_out(algorithm.before)
-    if messages := algorithm.rounds * (hosts - 1):
+    messages = algorithm.rounds * (hosts - 1)
+    if messages and size:
         sent = messages * algorithm.exchanged(sizes) // hosts
         phases["network"] = sent / (1e9 * on["network.gb_s"])
         phases["latency"] = 1e-6 * messages * on["network.latency_us"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 1.2
 BAR = 0.36  # of the distance between statistics
 ROOM_FOR_VALUES = 1.15  # over the longest bar
-LABEL_WIDTH = 0.1  # of a panel's width: a value that is nearer to the left of a mark stands to the right of it
+LABEL_WIDTH = 0.1  # of a panel's width, that a value takes; behind its bar, or inside if a mark is there
 # By source: the legend's words, colour and hatch; what is modelled is hatched, all of it or in part.
 LOOKS = {
     "measured": ("measured here, on emulated DIMMs", style.PALETTE[4], ""),
@@ -78,22 +78,45 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
             axes.barh(
                 y, value.value, BAR, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, gid=value.source
             )
+            is_mark_behind = -0.2 * LABEL_WIDTH * right < mark - value.value < LABEL_WIDTH * right
+            is_inside = is_mark_behind and min(value.value, mark) > LABEL_WIDTH * right
             axes.annotate(
                 format_value(value.value, line.statistic.unit),
-                (mark if 0 < mark - value.value < LABEL_WIDTH * right else value.value, y),
-                xytext=(7, 0),
+                (value.value, y),
+                **_label(is_mark_behind, is_inside),
                 textcoords="offset points",
                 va="center",
                 fontsize=style.SMALL_POINTS - 0.5,
+                gid=f"value {value.source}",
             )
         if line.published:
             axes.plot([line.published.value], [at], **_MARK, gid=SOURCE)
+            axes.annotate(
+                f"published {format_value(line.published.value, line.statistic.unit)}",
+                (1, at),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=style.SMALL_POINTS - 0.5,
+                color=style.LIMIT_INK,
+                gid=f"value {SOURCE}",
+            )
     axes.set_yticks(range(len(lines)), [line.statistic.what for line in lines], fontsize=style.SMALL_POINTS)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_xlim(0, right)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     style.clean(axes)
+
+
+def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
+    """Return where a value stands: behind its bar; inside if a mark is there; with a line to the bar if it is short."""
+    if is_inside:
+        return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
+    if is_mark_behind:
+        return {"xytext": (34, 0), "arrowprops": {"arrowstyle": "-", "linewidth": 0.4, "color": style.INK}}
+    return {"xytext": (4, 0)}
 
 
 _MARK: Any = {"color": style.LIMIT_INK, "marker": "D", "markersize": 4.5, "linestyle": "", "markeredgecolor": "white"}

@@ -28,16 +28,21 @@ AXIS_LABELS = {
 }
 
 
+def check_room(collectives: Sequence[str]) -> None:
+    """Raise ArgumentError for more collectives than there is room for."""
+    if len(collectives) > MAX_COLLECTIVES:
+        raise ArgumentError(
+            f"there is room for {MAX_COLLECTIVES} collectives beside each other, not {len(collectives)}"
+        )
+
+
 def draw(points: Sequence[Point]) -> Figure:
     """Return lines over what varies, both axes logarithmic: GB/s if modelled, limit% if measured; rings are stops.
 
     Raises ArgumentError for more collectives than there is room for.
     """
     collectives = list(dict.fromkeys(point.collective for point in points))
-    if len(collectives) > MAX_COLLECTIVES:
-        raise ArgumentError(
-            f"there is room for {MAX_COLLECTIVES} collectives beside each other, not {len(collectives)}"
-        )
+    check_room(collectives)
     kinds = list(dict.fromkeys((point.study, point.source) for point in points))
     techniques = list(dict.fromkeys(point.technique for point in points))
     machines = sorted({point.where for point in points if point.source == MODELLED})

@@ -124,9 +124,11 @@ def technique_style(technique: str) -> tuple[str, str]:
 
 
 def check_format(path: Path) -> str:
-    """Return the format that a file name asks for. Raises ArgumentError if it is none of FORMATS."""
+    """Return the format that a file name asks for. Raises ArgumentError if it is none of FORMATS, or has no folder."""
     if path.suffix.lower() not in FORMATS:
         raise ArgumentError(f"cannot draw {path}: its name must end in {' or '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
     return path.suffix.lower()[1:]
 
 
