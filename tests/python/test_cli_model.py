@@ -95,7 +95,11 @@ def test_a_machine_can_be_a_file(tmp_path: Path) -> None:
     slow = load_machine("isca24").with_values({"call.us": 1e6})
     path.write_text(slow.to_toml())
     (row,) = lines("model", "alltoall", "--bytes", "0", "--technique", "tile", "--machine", str(path))
-    assert (row["seconds"], row["machine"], row["influences"]) == (1, str(path), {"call.us": pytest.approx(1, rel=1e-3)})
+    assert (row["seconds"], row["machine"], row["influences"]) == (
+        1,
+        str(path),
+        {"call.us": pytest.approx(1, rel=1e-3)},
+    )
     shown = {row["constant"]: row for row in lines("machines", str(path))}
     assert shown["call.us"]["value"] == 1e6
     assert shown["call.us"]["kind"] == "assumed"

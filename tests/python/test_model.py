@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
