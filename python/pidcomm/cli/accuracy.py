@@ -13,6 +13,7 @@ from rich.table import Table
 
 import pidcomm
 from pidcomm import info
+from pidcomm.bench import COMPARED
 from pidcomm.cli.app import command, json_option, working
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.experiments import PAPER_MACHINE
@@ -181,7 +182,7 @@ def _choice_table(name: str, chosen: list[Any]) -> Table:
     for column in ("technique", "fastest", "slower than the fastest: mean", "95th pct", "most"):
         table.add_column(column, justify="left" if column == "technique" else "right")
     losses = {"auto": [it.loss(it.chosen) for it in chosen]}
-    losses |= {technique: [it.loss(technique) for it in chosen] for technique in chosen[0].measured_us}
+    losses |= {technique: [it.loss(technique) for it in chosen] for technique in COMPARED}
     for technique, found in losses.items():
         table.add_row(
             technique,

@@ -83,7 +83,7 @@ def compare(
     Arguments are those of `predict`; the input is at the start of MRAM, the output behind it, and so is scratch unless
     options say where. Raises ArgumentError as the collective would.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
     found = [estimate for estimate, _ in _estimates(collective, [(tuple(shape), mask)], arguments, options)]
     return sorted(found, key=lambda estimate: estimate.prediction.seconds)
@@ -115,7 +115,7 @@ def advise(
     group = pes if group is None else as_integer("group", group, low=1)
     if pes % group:
         raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is no multiple of {group}")
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # more PEs than there can be are an error at once
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
@@ -150,7 +150,7 @@ def influences(
     up alone where a step down leaves what the constant can be. Constants without influence, and counts as that of
     channels, are left out. Raises ArgumentError as `predict` does.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
 
     def seconds(machine: Machine, **changed: Any) -> float:
         return predict(collective, shape, mask, bytes=bytes, machine=machine, **{**arguments, **changed}).seconds

@@ -345,7 +345,7 @@ def modelled_costs(
     """
     if experiment.missing:
         return {}
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     return {pair: modelled_cost(*pair, on) for pair in experiment.pairs(pes, size_bytes)}
 
 

@@ -182,7 +182,7 @@ def predict_hosts(
     Raises ArgumentError as `predict` does, and if bytes are no multiple of 8 per block where there is one per member,
     or a technique is not for a local collective.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
     hosts = as_integer("hosts", hosts, 1)
     size = as_integer("bytes", bytes)

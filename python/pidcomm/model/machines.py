@@ -131,12 +131,16 @@ def machine_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
 
 
-def load_machine(name: str) -> Machine:
+def load_machine(name: str | Machine) -> Machine:
     """Return a built-in machine by name, or one from a file that ends in .toml, whose name is the path as given.
+
+    A Machine is returned as it is.
 
     Raises ArgumentError if there is none, or for a file that lacks a constant, has an unknown one, or one without unit
     or source.
     """
+    if isinstance(name, Machine):
+        return name
     if name in machine_names():
         return _read(FOLDER / f"{name}{SUFFIX}")
     if not name.endswith(SUFFIX):

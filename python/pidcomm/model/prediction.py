@@ -77,7 +77,7 @@ def predict(
 
     Raises ArgumentError as the collective would, and for unknown machines.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     request = make_request(
         row_of(COLLECTIVES, "collective", collective), mask, bytes, src, src + bytes if dst is None else dst, dtype, op
     )
@@ -95,4 +95,4 @@ def use_machine(machine: str | Machine | None) -> None:
     if machine is None:
         _core.use_machine(None)
     else:
-        _core.use_machine((machine if isinstance(machine, Machine) else load_machine(machine)).numbers)
+        _core.use_machine(load_machine(machine).numbers)

@@ -50,7 +50,7 @@ def compare(
     on_step is called after every sample. Raises ArgumentError if the machine lacks an instruction set of this one, or
     was fitted to samples of that seed.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     if f"(seed {seed})" in " ".join(it.source for it in on.constants.values() if it.kind == "fitted"):
         raise ArgumentError(f"machine {on.name} is fitted to the samples of seed {seed}: validate with others")
     drawn = draw(seed, samples, emulated_machine().threads, max_total=max_total)
@@ -119,7 +119,7 @@ def choose(
 
     on_step is called after every sample.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     drawn = draw(seed, samples, emulated_machine().threads, max_total=max_total)
     choices = []
     with Timer(drawn) as timer:
@@ -173,7 +173,7 @@ def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedChe
     independent of these (DEPENDENCIES), and the rest is held out. Raises ArgumentError for a machine with another
     number of PEs than the paper's.
     """
-    on = machine if isinstance(machine, Machine) else load_machine(machine)
+    on = load_machine(machine)
     if on.pes != PAPER_PES:
         raise ArgumentError(f"machine {on.name} has {on.pes} PEs; the published numbers are for {PAPER_PES}")
     fitted = " ".join(constant.source for constant in on.constants.values() if constant.kind == "fitted")
