@@ -1,0 +1,30 @@
+"""The applications of the PID-Comm paper (ISCA 2024, section VII) as programs on the library.
+
+problem = pidcomm.apps.get("bfs").make(generate="rmat:scale=12")
+for run in pidcomm.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):
+    print(run.technique, run.wrong, run.result)
+
+An application is a folder: its class (`pidcomm.apps.application.Application`) in ``__init__.py``, the program of the PEs
+in ``kernel.c``, and in ``cpu.cpp`` the same without PEs, which every result is compared with. A name in `NAMES` adds it
+to everything else: ``pidcomm app``, the tests and the plots.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pidcomm.apps.application import Application, Run, compare, run
+from pidcomm.errors import ArgumentError
+
+NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm")
+"""The applications, a folder each."""
+
+__all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]
+
+
+def get(name: str) -> type[Application]:
+    """Return the class of an application. Raises ArgumentError with the names there are."""
+    if name not in NAMES:
+        raise ArgumentError(f"application {name!r} is unknown; use {', '.join(NAMES)}")
+    found: type[Application] = import_module(f"pidcomm.apps.{name}").APPLICATION
+    return found

@@ -1,0 +1,20 @@
+#include "cpu.h"
+
+#include <vector>
+
+namespace pidcomm_apps {
+
+// A function: the parts of other files may come first.
+static std::vector<void (*)(nb::module_ &)> &parts() {
+  static std::vector<void (*)(nb::module_ &)> all;
+  return all;
+}
+
+Part::Part(void (*add)(nb::module_ &)) { parts().push_back(add); }
+
+}  // namespace pidcomm_apps
+
+NB_MODULE(_apps, module) {
+  module.doc() = "The applications without PEs: what their results are compared with, and timed against.";
+  for (auto add : pidcomm_apps::parts()) add(module);
+}

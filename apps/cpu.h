@@ -1,0 +1,62 @@
+/// What the CPU references of the applications share: each adds functions to the one Python extension they are in.
+///
+/// A file apps/NAME/cpu.cpp says, once:
+///
+///   PIDCOMM_APPS_ADD(module) { module.def("NAME", &function); }
+///
+/// Arrays come and go as nanobind's ndarrays; functions release the GIL and use OpenMP.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+
+namespace pidcomm_apps {
+
+namespace nb = nanobind;
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
+template <class T>
+using Out2 = nb::ndarray<nb::numpy, T, nb::ndim<2>, nb::c_contig>;
+
+/// Memory that becomes a NumPy array: filled first, then handed over without a copy.
+template <class T>
+class Owned {
+ public:
+  explicit Owned(size_t count) : values_(new T[count]()) {}
+  T *data() { return values_.get(); }
+  T &operator[](size_t i) { return values_[i]; }
+  /// Gives the memory to Python. Requires the GIL, and rows * columns to be the count.
+  Out<T> array(size_t count) {
+    T *const values = data();
+    return Out<T>(values, {count}, owner());
+  }
+  Out2<T> array(size_t rows, size_t columns) {
+    T *const values = data();
+    return Out2<T>(values, {rows, columns}, owner());
+  }
+
+ private:
+  nb::capsule owner() {
+    return nb::capsule(values_.release(), [](void *values) noexcept { delete[] static_cast<T *>(values); });
+  }
+  std::unique_ptr<T[]> values_;
+};
+
+/// A file's part of the extension.
+struct Part {
+  explicit Part(void (*add)(nb::module_ &));
+};
+
+}  // namespace pidcomm_apps
+
+#define PIDCOMM_APPS_ADD(module)              \
+  static void add(nanobind::module_ &module); \
+  static const pidcomm_apps::Part kPart(add); \
+  static void add(nanobind::module_ &module)

@@ -1,0 +1,83 @@
+"""Where problems come from: generators with parameters, and text files whose faults have line numbers."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import signature
+from pathlib import Path
+from typing import IO, Any, NoReturn, TypeVar
+
+from pidcomm.errors import ArgumentError, Error
+
+T = TypeVar("T")
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a text file, or one packed by gzip if its name ends in .gz. Raises Error if it cannot be read."""
+    try:
+        if path.suffix == ".gz":
+            return gzip.open(path, "rt", encoding="utf-8", errors="replace")
+        return path.open(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the lines of a text file, without their breaks, each with its number from 1. Raises Error as `open_text`."""
+    with open_text(path) as file:
+        try:
+            yield from enumerate((line.rstrip("\r\n") for line in file), 1)
+        except (OSError, EOFError) as error:  # what gzip finds
+            raise Error(f"cannot read {path}: {error}") from None
+
+
+def malformed(path: Path, line: int, rule: str) -> NoReturn:
+    """Raise ArgumentError for a line of a file: ``graph.txt:7: ...``."""
+    raise ArgumentError(f"{path}:{line}: {rule}")
+
+
+def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
+    """Return what a generator makes: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its keyword arguments.
+
+    Parameters take the type of their default, numbers or text. Raises ArgumentError for unknown generators, unknown
+    parameters and what is no number, with those there are.
+    """
+    name, _, words = spec.partition(":")
+    if name not in generators:
+        raise ArgumentError(f"generator {name!r} is unknown; use {describe(generators)}")
+    defaults = _defaults(generators[name])
+    given: dict[str, Any] = {}
+    for word in filter(None, words.split(",")):
+        key, equals, text = word.partition("=")
+        if key not in defaults or not equals:
+            raise ArgumentError(f"{word!r} is no parameter of generator {name}; use {_describe(name, defaults)}")
+        kind = type(defaults[key])
+        try:
+            given[key] = kind(text)
+        except ValueError:
+            raise ArgumentError(f"{word!r}: {key} must be of type {kind.__name__}") from None
+    return generators[name](**given)
+
+
+def describe(generators: Mapping[str, Callable[..., Any]]) -> str:
+    """Return the generators with their parameters and defaults, as `generated` reads them."""
+    return " or ".join(_describe(name, _defaults(generator)) for name, generator in generators.items())
+
+
+def one_source(data: Path | None, generate: str | None) -> None:
+    """Raise ArgumentError if a problem is to come both from a file and from a generator."""
+    if data is not None and generate is not None:
+        raise ArgumentError(f"give data ({data}) or a generator ({generate}), not both")
+
+
+def _defaults(generator: Callable[..., Any]) -> dict[str, Any]:
+    return {name: parameter.default for name, parameter in signature(generator).parameters.items()}
+
+
+def _describe(name: str, defaults: Mapping[str, Any]) -> str:
+    return f"{name}:{_joined(f'{key}={value}' for key, value in defaults.items())}" if defaults else name
+
+
+def _joined(words: Iterable[str]) -> str:
+    return ",".join(words)

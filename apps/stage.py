@@ -1,0 +1,325 @@
+"""Where an application runs: PEs with its program, windows of MRAM by name, and a clock for each phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+import pidcomm
+from pidcomm import sdk
+from pidcomm.ablation import Assumed
+from pidcomm.arguments import Array, Options, with_scratch
+from pidcomm.errors import ArgumentError
+from pidcomm.machine import PeSet
+from pidcomm.measure import available_bytes
+from pidcomm.programs import compiler_options
+from pidcomm.sizes import format_about, format_size
+from pidcomm.tables import COLLECTIVES, TECHNIQUES
+
+KERNEL = "kernel"
+ALIGNMENT_BYTES = 64  # of windows: whatever an element or a DMA transfer needs
+SHARED_HEADERS = Path(__file__).parent / "pe"
+ASSUMED = Assumed()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a phase takes, in seconds, by where the figure comes from.
+
+    measured: the host, here. modelled: the PEs, from the cycles of the slowest. assumed: launching and loading
+    programs (`pidcomm.ablation.Assumed`), so many of each. calls: how often there was such a phase. bus_bytes: bytes
+    that crossed the memory bus, read and written.
+    """
+
+    measured: float = 0.0
+    modelled: float = 0.0
+    launches: int = 0
+    loads: int = 0
+    calls: int = 0
+    bus_bytes: int = 0
+
+    @property
+    def assumed(self) -> float:
+        """Seconds that launches and loads are assumed to take on DIMMs."""
+        return 1e-6 * (ASSUMED.launch_us * self.launches + ASSUMED.load_us * self.loads)
+
+    @property
+    def total(self) -> float:
+        """Everything: seconds of mixed sources."""
+        return self.measured + self.modelled + self.assumed
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return the sum of two phases."""
+        return Cost(
+            self.measured + other.measured,
+            self.modelled + other.modelled,
+            self.launches + other.launches,
+            self.loads + other.loads,
+            self.calls + other.calls,
+            self.bus_bytes + other.bus_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The program of the PEs of an application, and the windows of MRAM that it works on.
+
+    source: the C file. It defines no MRAM variable, so offsets from the MRAM heap do not depend on which program is
+    loaded. resident: bytes per PE, by name, of what is placed once and stays, such as a graph or weights. windows: of
+    what collectives work on. All follow one another from the start of the heap, each aligned to 64 bytes; the compiler
+    has their offsets as macros, ``AT_EDGES`` for ``edges``. tasklets: NR_TASKLETS. defines: more macros. stack_bytes:
+    of each tasklet. host_bytes: memory that `Application.run` needs for rows, besides the problem itself.
+    """
+
+    source: Path
+    resident: Mapping[str, int]
+    windows: Mapping[str, int]
+    tasklets: int = 16
+    defines: Mapping[str, int | str] = field(default_factory=dict)
+    stack_bytes: int = 1024
+    host_bytes: int = 0
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of resident data and windows."""
+        return {**self.resident, **self.windows}
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """Where each starts, in bytes from the start of the MRAM heap."""
+        ends = np.cumsum([0, *map(_aligned, self.sizes.values())])
+        return dict(zip(self.sizes, map(int, ends), strict=False))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all."""
+        return sum(map(_aligned, self.sizes.values()))
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes behind them that techniques may need: as many as the longest input of a collective."""
+        return max(map(_aligned, self.windows.values()), default=0)
+
+    def options(self) -> list[str]:
+        """Return what the compiler is told."""
+        macros = {**{f"AT_{name.upper()}": at for name, at in self.offsets.items()}, **self.defines}
+        words = ["-I", str(SHARED_HEADERS), *(f"-D{name}={value}" for name, value in macros.items())]
+        return compiler_options(self.tasklets, self.stack_bytes, words)
+
+
+def require_room(placement: Placement, shape: Sequence[int], techniques: Sequence[str]) -> None:
+    """Raise ArgumentError if a PE or this machine has no room for a placement."""
+    needs_scratch = any(name in TECHNIQUES and TECHNIQUES[name].steps for name in techniques)
+    per_pe = placement.bytes + (placement.scratch_bytes if needs_scratch else 0)
+    pes = prod(shape)
+    if per_pe > pidcomm.MRAM_BYTES:
+        sizes = ", ".join(f"{name} {format_about(size)}" for name, size in placement.sizes.items())
+        raise ArgumentError(
+            f"a PE of {pes} needs {format_about(per_pe)} of MRAM ({sizes}"
+            + (", scratch of the pr techniques" if needs_scratch else "")
+            + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller problem"
+        )
+    needed, available = pes * per_pe + placement.host_bytes, available_bytes()
+    if available is not None and needed > available:
+        raise ArgumentError(
+            f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows need "
+            f"about {format_about(needed)} of memory; {format_about(available)} are available"
+        )
+
+
+class Stage:
+    """PEs with the program of an application, and the collectives between its launches, each on the clock.
+
+    Windows are named; ``src`` and ``dst`` are names, and both the same means in place. Collectives that are not in
+    place are carried out several times, and their median time counts; the result is that of one. Use as a context
+    manager.
+    """
+
+    def __init__(
+        self,
+        pe_set: PeSet,
+        shape: Sequence[int],
+        placement: Placement,
+        options: Options,
+        repeats: int = 1,
+        on_phase: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Compile the program. Raises ArgumentError, with the compiler's messages, if that fails."""
+        self.cube = pe_set.hypercube(*shape)
+        self.offsets = placement.offsets
+        """Where each window starts, in bytes from the start of the MRAM heap."""
+        self.costs: dict[str, Cost] = {}
+        """Of the phases so far, by name, in the order of their first use."""
+        self.setup = Cost()
+        """Of what `place` wrote."""
+        self._pe_set = pe_set
+        self._placement = placement
+        self._options = with_scratch(options, placement.bytes)
+        self._repeats = repeats
+        self._on_phase = on_phase
+        self._variables: dict[str, Array] = {}
+        self._is_loaded = False
+        self._close = ExitStack()
+        self._program, _ = self._close.enter_context(sdk.compiled([placement.source], placement.options()))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axis lengths, x first."""
+        return self.cube.shape
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return self.cube.pes
+
+    @property
+    def technique(self) -> str:
+        """Of the collectives."""
+        return self._options["technique"] or "tile"
+
+    # ---- the input that stays
+
+    def place(self, name: str, rows: Array, *, at: int = 0) -> None:
+        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data, as set-up: in no total, under `setup`.
+
+        Rows are multiples of 8 bytes. Always by `tile`: the technique is for what happens again and again.
+        """
+        _require_room_in(self._placement.resident, name, at + rows[0].nbytes)
+        self._on_phase(f"{self.technique}: placing {name}")
+        trace = self.cube.write(rows, self.offsets[name] + at, threads=self._options.get("threads"))
+        self.setup += Cost(measured=trace.host_seconds, calls=1, bus_bytes=trace.bus_bytes)
+
+    # ---- launches
+
+    def launch(self, **variables: int | Array) -> None:
+        """Run the program on all PEs, after writing variables of it; they keep their values in later launches.
+
+        variables: by the name of a ``__host uint32_t`` of the program; an int for all PEs, or an array of shape (pes,)
+        with one for each PE.
+        """
+        self._on_phase(f"{self.technique}: {KERNEL}")
+        loads = 0
+        if not self._is_loaded:
+            self._pe_set.load(self._program)
+            self._is_loaded = True
+            loads = 1
+            changed = {**self._variables, **variables}
+        else:
+            changed = variables
+        for name, value in changed.items():
+            self._variables[name] = np.asarray(value, np.uint32)
+            column = self._variables[name]
+            self._pe_set.symbol(name).write(column.reshape(-1, 1) if column.ndim else column)
+        report = self._pe_set.launch()
+        # The first load is set-up; the others are because a collective has replaced the program, and count as its own.
+        if KERNEL not in self.costs:
+            self.setup += Cost(loads=loads)
+        self._add(KERNEL, Cost(modelled=report.modelled_seconds, launches=1, calls=1))
+
+    # ---- collectives; masks, bytes, dtype and op as those of `pidcomm.Hypercube`
+
+    def alltoall(self, mask: str, *, bytes: int, src: str, dst: str) -> None:
+        """Move block q of member p to block p of member q."""
+        self._between("alltoall", mask, bytes, src, dst)
+
+    def reduce_scatter(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
+        """Leave at member q block q, reduced over all members."""
+        self._between("reduce_scatter", mask, bytes, src, dst, dtype, op)
+
+    def allreduce(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
+        """Leave at every member the element-wise reduction over the group."""
+        self._between("allreduce", mask, bytes, src, dst, dtype, op)
+
+    def allgather(self, mask: str, *, bytes: int, src: str, dst: str) -> None:
+        """Leave at every member the contributions of all, in member order."""
+        self._between("allgather", mask, bytes, src, dst)
+
+    def scatter(self, mask: str, host: Array, *, dst: str) -> None:
+        """Leave at member q part q of its group's row of `host`, shape (groups, N * n)."""
+        self._from_host("scatter", mask, host, dst, host[0].nbytes // self.cube.groups(mask).group_pes)
+
+    def broadcast(self, mask: str, host: Array, *, dst: str) -> None:
+        """Leave at every member its group's row of `host`, shape (groups, n)."""
+        self._from_host("broadcast", mask, host, dst, host[0].nbytes)
+
+    def gather(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike) -> Array:
+        """Return what the members hold, in member order: shape (groups, N * bytes / itemsize)."""
+        return self._to_host("gather", mask, bytes, src, dtype, self.cube.groups(mask).group_pes)
+
+    def reduce(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike, op: str = "sum") -> Array:
+        """Return the element-wise reduction of every group: shape (groups, bytes / itemsize)."""
+        return self._to_host("reduce", mask, bytes, src, dtype, 1, op)
+
+    def _between(
+        self, collective: str, mask: str, size: int, src: str, dst: str, dtype: DTypeLike = np.uint8, op: str = "sum"
+    ) -> None:
+        members = self.cube.groups(mask).group_pes
+        row = COLLECTIVES[collective]
+        block = size // max(row.blocks_before(members), row.blocks_after(members))
+        _require_room_in(self._placement.windows, src, block * row.blocks_before(members))
+        _require_room_in(self._placement.windows, dst, block * row.blocks_after(members))
+        self._carry_out(
+            collective,
+            mask,
+            1 if src == dst else self._repeats,
+            bytes=size,
+            src=self.offsets[src],
+            dst=self.offsets[dst],
+            dtype=dtype,
+            op=op if row.takes_op else None,
+        )
+
+    def _from_host(self, collective: str, mask: str, host: Array, dst: str, size: int) -> None:
+        _require_room_in(self._placement.windows, dst, size)
+        self._carry_out(collective, mask, self._repeats, host=host, dst=self.offsets[dst])
+
+    def _to_host(
+        self, collective: str, mask: str, size: int, src: str, dtype: DTypeLike, parts: int, op: str | None = None
+    ) -> Array:
+        _require_room_in(self._placement.windows, src, size)
+        shape = (self.cube.groups(mask).groups, parts * size // np.dtype(dtype).itemsize)
+        out = np.zeros(shape, dtype)  # touched here: fresh memory is slow
+        self._carry_out(collective, mask, self._repeats, bytes=size, src=self.offsets[src], dtype=dtype, op=op, out=out)
+        return out
+
+    def _carry_out(self, collective: str, mask: str, repeats: int, **arguments: Any) -> None:
+        self._on_phase(f"{self.technique}: {collective}")
+        traces = [self.cube.carry_out(collective, mask, **arguments, options=self._options)[0] for _ in range(repeats)]
+        trace = sorted(traces, key=lambda it: it.host_seconds)[repeats // 2]
+        loads = 0
+        if traces[0].pe_loads:  # the program that reorders blocks, and then the application's own again
+            self._is_loaded = False
+            loads = 2
+        self._add(collective, Cost(trace.host_seconds, trace.pe_seconds, trace.pe_launches, loads, 1, trace.bus_bytes))
+
+    def _add(self, phase: str, cost: Cost) -> None:
+        self.costs[phase] = self.costs.get(phase, Cost()) + cost
+
+    def __enter__(self) -> Stage:
+        """Return the stage."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Remove the compiled program."""
+        self._close.close()
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
+def _require_room_in(sizes: Mapping[str, int], name: str, size: int) -> None:
+    if name not in sizes:
+        raise ArgumentError(f"{name!r} is not one of {', '.join(sizes)}")
+    if size > sizes[name]:
+        raise ArgumentError(f"{size} bytes do not fit {name!r}, which has {sizes[name]}")
