@@ -67,13 +67,13 @@ snippets: install
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
-	$(BIN)/ruff format python tests emulator examples tools docs
+	$(BIN)/ruff format python apps tests emulator examples tools docs
 
 lint: $(VENV)/tools
 	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
-	$(BIN)/ruff check python tests emulator examples tools docs
-	$(BIN)/ruff format --check python tests emulator examples tools docs
+	$(BIN)/ruff check python apps tests emulator examples tools docs
+	$(BIN)/ruff format --check python apps tests emulator examples tools docs
 	$(BIN)/mypy
 	cd emulator/pe/compile && $(BIN)/mypy --config-file ../../../pyproject.toml *.py
 

@@ -4,9 +4,9 @@ problem = pidcomm.apps.get("bfs").make(generate="rmat:scale=12")
 for run in pidcomm.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):
     print(run.technique, run.wrong, run.result)
 
-An application is a folder: its class (`pidcomm.apps.application.Application`) in ``__init__.py``, the program of the PEs
-in ``kernel.c``, and in ``cpu.cpp`` the same without PEs, which every result is compared with. A name in `NAMES` adds it
-to everything else: ``pidcomm app``, the tests and the plots.
+An application is a folder: its class (`pidcomm.apps.application.Application`) in ``__init__.py``, the program of the
+PEs in ``kernel.c``, and in ``cpu.cpp`` the same without PEs, which every result is compared with. A name in `NAMES`
+adds it to everything else: ``pidcomm app``, the tests and the plots.
 """
 
 from __future__ import annotations

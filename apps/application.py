@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-
 import pidcomm
 from pidcomm.apps.stage import KERNEL, Cost, Placement, Stage, require_room
 from pidcomm.arguments import AUTO, Array, Options, as_integer

@@ -24,7 +24,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Return the lines of a text file, without their breaks, each with its number from 1. Raises Error as `open_text`."""
+    """Return the lines of a text file, without breaks, each with its number from 1. Raises Error as `open_text`."""
     with open_text(path) as file:
         try:
             yield from enumerate((line.rstrip("\r\n") for line in file), 1)

@@ -7,7 +7,6 @@ from math import lcm
 
 import numpy as np
 from numpy.typing import DTypeLike
-
 from pidcomm.arguments import Array
 
 WORD_BYTES = 8  # of which blocks and DMA transfers are multiples

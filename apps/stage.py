@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
-
 import pidcomm
+from numpy.typing import DTypeLike
 from pidcomm import sdk
 from pidcomm.ablation import Assumed
 from pidcomm.arguments import Array, Options, with_scratch
