@@ -1,0 +1,282 @@
+"""Multi-layer perceptron: five square layers, one vector through them, weights cut by columns.
+
+Paper: section VII-E. PrIM's MLP has the same layers and cuts them by rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+from zipfile import BadZipFile
+from zlib import error as ZlibError
+
+import numpy as np
+from pidcomm.apps.application import Application
+from pidcomm.apps.inputs import describe, generated, one_source
+from pidcomm.apps.partition import WORD_BYTES, padded, round_up, share
+from pidcomm.apps.stage import Placement, Stage
+from pidcomm.arguments import Array, as_integer
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.measure import available_bytes
+from pidcomm.sizes import format_about
+
+FEATURES, LAYERS, DTYPE = 4096, 5, "int32"
+QUICK_FEATURES = 512
+DTYPES = ("int8", "int16", "int32", "int64")
+GENERATOR = "uniform"
+TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM, beside x
+ALL = "1"  # the mask
+
+Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
+"""Makes an array of a shape and dtype: the weights of layer i, or for i behind the last layer x."""
+
+
+def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
+    """Integers from low to high, both included."""
+    as_integer("seed", seed)
+
+    def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
+        limits = np.iinfo(dtype)
+        if not limits.min <= low <= high <= limits.max:
+            raise ArgumentError(f"low ({low}) and high ({high}) must be in order, and in {dtype.name}")
+        return np.random.default_rng([seed, index]).integers(low, high, shape, dtype, endpoint=True)
+
+    return make
+
+
+def sparse(density: float = 0.1, seed: int = 1) -> Values:
+    """Mostly zeros: a share of the elements is one of -8 to 8, in weights and x."""
+    if not 0 <= density <= 1:
+        raise ArgumentError(f"density ({density}) must be from 0 to 1")
+    values_of = uniform(seed=seed)
+
+    def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
+        values = values_of(shape, dtype, index)
+        random = np.random.default_rng([seed, index, 1])
+        for row in values.reshape(-1, shape[-1]):  # numbers for one row at a time
+            row[random.random(len(row), np.float32) >= density] = 0
+        return values
+
+    return make
+
+
+def prim() -> Values:
+    """Return the values of PrIM's MLP: 0 and 1, one element in a hundred of weights and one in fifty of x."""
+
+    def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
+        i = np.arange(100)
+        period = (i % 100 >= 98) * (i + index) % 2 if len(shape) == 2 else (i % 50 >= 48) * i % 2
+        return np.resize(period.astype(dtype), shape)
+
+    return make
+
+
+GENERATORS: Mapping[str, Callable[..., Values]] = {"uniform": uniform, "sparse": sparse, "prim": prim}
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a layer is shared out: PE p has the columns from p * width on, and the same elements of x.
+
+    Zeros are added: columns up to pes * width, and rows up to a whole word of y.
+    """
+
+    features: int
+    pes: int
+    dtype: np.dtype
+
+    @property
+    def width(self) -> int:
+        """Columns of a PE."""
+        return share(self.features, self.pes, self.dtype)
+
+    @property
+    def columns(self) -> int:
+        """Columns of all, and elements of y."""
+        return self.width * self.pes
+
+    @property
+    def rows(self) -> int:
+        """Rows that PEs have of each of their columns."""
+        return round_up(self.features, WORD_BYTES // self.dtype.itemsize)
+
+    @property
+    def slab_bytes(self) -> int:
+        """Of one layer in one PE."""
+        return self.rows * self.width * self.dtype.itemsize
+
+    def slabs(self, weights: Array) -> Array:
+        """Return the columns of each PE, row by row: shape (pes, rows * width)."""
+        whole = padded(weights, (self.rows, self.columns)).reshape(self.rows, self.pes, self.width)
+        return whole.swapaxes(0, 1).reshape(self.pes, -1)
+
+
+class Mlp(Application):
+    """Weights of square layers and a vector: x becomes W x, then W relu(x) for every later layer."""
+
+    name = "mlp"
+    about = "Multi-layer perceptron on one vector: layers cut by columns, a reduce_scatter between two of them."
+    axes = 1
+    data_help = "An .npz with arrays w0, w1, ... (features x features) and x (features), all of one integer dtype."
+    generate_help = describe(GENERATORS)
+
+    def __init__(self, weights: Sequence[Array], x: Array, source: str = "arrays") -> None:
+        """Take W of each layer, (features, features), and x, (features,). Raises ArgumentError for what does not fit.
+
+        source: where they come from, for messages and `facts`.
+        """
+        named = {"x": x, **{f"w{layer}": array for layer, array in enumerate(weights)}}
+        if not weights:
+            raise ArgumentError(f"{source}: there must be weights of one layer at least, w0")
+        for name, array in named.items():
+            axes = 1 if name == "x" else 2
+            if x.size == 0 or array.shape != (x.size,) * axes:
+                rule = "(features,), features at least 1" if name == "x" else f"{(x.size,) * 2}, as x has {x.size} elements"
+                raise ArgumentError(f"{source}: {name} has shape {array.shape}; it must be {rule}")
+            if array.dtype.name not in DTYPES or array.dtype.name != x.dtype.name:
+                rule = f"one of {', '.join(DTYPES)}" if array.dtype.name not in DTYPES else f"that of x, {x.dtype.name}"
+                raise ArgumentError(f"{source}: {name} has dtype {array.dtype.name}; it must be {rule}")
+        native = x.dtype.newbyteorder("=")
+        self.weights = [np.ascontiguousarray(array, native) for array in weights]
+        self.x = np.ascontiguousarray(x, native)
+        self.source = source
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        features: Annotated[int, "Features of every layer; a file has its own."] = FEATURES,
+        layers: Annotated[int, "Number of layers; a file has its own."] = LAYERS,
+        dtype: Annotated[str, f"Type of weights and x, {', '.join(DTYPES)}; a file has its own."] = DTYPE,
+    ) -> Mlp:
+        """Return the problem of a file, or of a generator. quick: 512 features unless another number is asked for."""
+        one_source(data, generate)
+        if data is not None:
+            problem = cls.load(data)
+            for name, given, default in (
+                ("features", features, FEATURES),
+                ("layers", layers, LAYERS),
+                ("dtype", dtype, DTYPE),
+            ):
+                if given not in (default, problem.facts[name]):
+                    raise ArgumentError(f"{data}: {name} is {problem.facts[name]} there; {given} is for generators")
+            return problem
+        spec = generate or GENERATOR
+        values = generated(spec, GENERATORS)
+        if dtype not in DTYPES:
+            raise ArgumentError(f"dtype {dtype!r} must be one of {', '.join(DTYPES)}")
+        kind = np.dtype(dtype)
+        count, depth = as_integer("features", features, 1), as_integer("layers", layers, 1)
+        if quick and count == FEATURES:
+            count = QUICK_FEATURES
+        needed, available = depth * count**2 * kind.itemsize, available_bytes()
+        if available is not None and needed > available:
+            raise ArgumentError(
+                f"{depth} layers of {count} x {count} {dtype} need {format_about(needed)} of memory; "
+                f"{format_about(available)} are available"
+            )
+        weights = [values((count, count), kind, layer) for layer in range(depth)]
+        return cls(weights, values((count,), kind, depth), spec)
+
+    @classmethod
+    def load(cls, path: Path) -> Mlp:
+        """Return the problem of an .npz. Raises ArgumentError with the file, the array and the rule, else Error."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                if not isinstance(file, np.lib.npyio.NpzFile):
+                    raise ArgumentError(f"{path}: one array; an .npz with w0, w1, ... and x is needed")
+                arrays = _read(path, file)
+        except ArgumentError:
+            raise
+        except OSError as error:
+            raise Error(f"cannot read {path}: {error.strerror or error}") from None
+        except (ValueError, EOFError, BadZipFile) as error:
+            raise ArgumentError(f"{path}: no .npz file as numpy.savez writes it ({error})") from None
+        return cls([array for name, array in arrays.items() if name != "x"], arrays["x"], str(path))
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """Source, features, layers, dtype."""
+        return {
+            "input": self.source,
+            "features": self.x.size,
+            "layers": len(self.weights),
+            "dtype": self.x.dtype.name,
+        }
+
+    @classmethod
+    def shape_of(cls, pes: int) -> tuple[int, ...]:
+        """Return one axis."""
+        return (pes,)
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Return the windows: weights of all layers, then x, which a PE has a part of, and y, which it has sums of."""
+        cut = self._cut(shape[0])
+        size = cut.dtype.itemsize
+        return Placement(
+            source=Path(__file__).parent / "kernel.c",
+            resident={"weights": len(self.weights) * cut.slab_bytes},
+            windows={"x": cut.width * size, "y": cut.columns * size},
+            tasklets=TASKLETS,
+            defines={
+                "ELEMENT_BITS": 8 * size,
+                "WIDTH": cut.width,
+                "ROWS": cut.rows,
+                "Y_ROWS": cut.columns,
+                "SLAB_BYTES": cut.slab_bytes,
+            },
+            host_bytes=2 * cut.slab_bytes * cut.pes,  # of one layer at a time: padded, and cut
+        )
+
+    def run(self, stage: Stage) -> Array:
+        """Solve the problem; return y of the last layer, shape (features,)."""
+        cut = self._cut(stage.pes)
+        for layer, weights in enumerate(self.weights):
+            stage.place("weights", cut.slabs(weights), at=layer * cut.slab_bytes)
+        size, dtype = cut.columns * cut.dtype.itemsize, cut.dtype
+        stage.scatter(ALL, padded(self.x, (cut.columns,))[np.newaxis], dst="x")
+        stage.launch(layer=0)
+        for layer in range(1, len(self.weights)):
+            stage.reduce_scatter(ALL, bytes=size, src="y", dst="x", dtype=dtype)
+            stage.launch(layer=layer)
+        return stage.reduce(ALL, bytes=size, src="y", dtype=dtype)[0, : cut.features]
+
+    def reference(self) -> Array:
+        """Return the same, computed layer by layer on all CPUs."""
+        from pidcomm import _apps
+
+        y = self.x
+        for layer, weights in enumerate(self.weights):
+            y = _apps.mlp_layer(weights, y, relu=layer > 0)
+        return y
+
+    def _cut(self, pes: int) -> Cut:
+        return Cut(self.x.size, pes, self.x.dtype)
+
+
+def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
+    """Return x and w0, w1, ... in order. Raises ArgumentError if one is missing or there are others."""
+    layers = sum(re.fullmatch(r"w\d+", name) is not None for name in file)
+    needed = [*(f"w{layer}" for layer in range(max(layers, 1))), "x"]
+    missing, unknown = ([name for name in a if name not in b] for a, b in ((needed, file), (file, needed)))
+    if missing or unknown:
+        raise ArgumentError(
+            f"{path}: arrays must be w0, w1, ... without a gap, and x; missing: {', '.join(missing) or 'none'}; "
+            f"not one of them: {', '.join(unknown) or 'none'}"
+        )
+    arrays = {}
+    for name in needed:
+        try:
+            arrays[name] = file[name]
+        except (ValueError, EOFError, BadZipFile, ZlibError) as error:
+            raise ArgumentError(f"{path}: {name} cannot be read: {error}") from None
+    return arrays
+
+
+APPLICATION = Mlp

@@ -1,0 +1,109 @@
+/* This PE's part of one layer, y = W relu(x): its columns of W times its elements of x, a sum for every row.
+ *
+ * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W that there are. Y_ROWS: sums, those behind ROWS are 0. SLAB_BYTES:
+ * the columns of one layer. Rows of all kinds are whole words of 8 bytes.
+ *
+ * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: short rows come many at a time, long ones in
+ * pieces. All of x fits into WRAM: no PE has more columns than W has rows, and both multiplied fit into MRAM, so that x has at most
+ * sqrt(64 MiB * 8 bytes) < 24 KiB.
+ *
+ * No two tasklets write the same bytes: a tasklet has a block and sums of its own, and a range of rows that is whole words of y. What is
+ * shared, x, is written before the barrier, each part by one tasklet, and only read behind it. */
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+
+#define BLOCK_BYTES 2048u
+#define SUMS_BYTES 128u
+#define WORD_BYTES 8u
+
+#define JOINED(a, b, c) a##b##c
+#define TYPE(prefix, bits) JOINED(prefix, bits, _t)
+/* Sums wrap, which only unsigned arithmetic may do. */
+typedef TYPE(uint, ELEMENT_BITS) element_t;
+typedef TYPE(int, ELEMENT_BITS) signed_element_t;
+
+#define ELEMENTS(bytes) ((bytes) / (uint32_t)sizeof(element_t))
+#define BYTES(elements) ((elements) * (uint32_t)sizeof(element_t))
+
+__host uint32_t layer;
+
+BARRIER_INIT(everybody, NR_TASKLETS);
+
+__dma_aligned element_t x[WIDTH];
+__dma_aligned element_t blocks[NR_TASKLETS][ELEMENTS(BLOCK_BYTES)];
+__dma_aligned element_t sums[NR_TASKLETS][ELEMENTS(SUMS_BYTES)];
+__dma_aligned const element_t zeros[ELEMENTS(SUMS_BYTES)];
+
+static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static inline void read_mram(uint32_t from, void *to, uint32_t bytes) {
+  mram_read((const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from, to, bytes);
+}
+static inline void write_mram(const void *from, uint32_t to, uint32_t bytes) {
+  mram_write(from, (__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + to, bytes);
+}
+
+/* Reads every NR_TASKLETS-th block of x; layers behind the first see max(x, 0). */
+static void read_x(void) {
+  for (uint32_t at = me() * BLOCK_BYTES; at < BYTES(WIDTH); at += NR_TASKLETS * BLOCK_BYTES) {
+    const uint32_t bytes = smaller(BYTES(WIDTH) - at, BLOCK_BYTES);
+    element_t *const part = x + ELEMENTS(at);
+    read_mram(AT_X + at, part, bytes);
+    if (layer == 0) continue;
+    for (uint32_t i = 0; i < ELEMENTS(bytes); ++i)
+      if ((signed_element_t)part[i] < 0) part[i] = 0;
+  }
+}
+
+/* A word at a time: the inner loop has a constant count and is unrolled. The product is cut before it is added, so that elements of 8 bits
+ * take the DPU's multiplication of 8 bits. */
+static inline element_t dot(const element_t *a, const element_t *b, uint32_t elements) {
+  element_t sum = 0;
+  for (const element_t *const end = a + elements; a < end; a += ELEMENTS(WORD_BYTES), b += ELEMENTS(WORD_BYTES))
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < ELEMENTS(WORD_BYTES); ++i) sum += (element_t)(1u * a[i] * b[i]);
+  return sum;
+}
+
+static void multiply_rows(uint32_t first, uint32_t last) {
+  element_t *const block = blocks[me()], *const out = sums[me()];
+  uint32_t from = AT_WEIGHTS + layer * SLAB_BYTES + first * BYTES(WIDTH);
+  const uint32_t end = AT_WEIGHTS + layer * SLAB_BYTES + last * BYTES(WIDTH);
+  uint32_t next = 0, available = 0; /* elements of the block */
+  uint32_t summed = 0, to = AT_Y + BYTES(first);
+  for (uint32_t row = first; row < last; ++row) {
+    element_t sum = 0;
+    for (uint32_t column = 0; column < WIDTH;) {
+      if (next == available) {
+        const uint32_t bytes = smaller(end - from, BLOCK_BYTES);
+        read_mram(from, block, bytes);
+        from += bytes;
+        next = 0;
+        available = ELEMENTS(bytes);
+      }
+      const uint32_t elements = smaller(WIDTH - column, available - next);
+      sum += dot(block + next, x + column, elements);
+      next += elements;
+      column += elements;
+    }
+    out[summed++] = sum;
+    if (summed == ELEMENTS(SUMS_BYTES) || row + 1 == last) {
+      write_mram(out, to, BYTES(summed));
+      to += BYTES(summed);
+      summed = 0;
+    }
+  }
+}
+
+int main(void) {
+  read_x();
+  barrier_wait(&everybody);
+  /* Words of y are shared out as evenly as they can be. */
+  const uint32_t words = BYTES(ROWS) / WORD_BYTES, each = words / NR_TASKLETS, more = words % NR_TASKLETS;
+  const uint32_t first = me() * each + smaller(me(), more), last = first + each + (me() < more);
+  multiply_rows(ELEMENTS(first * WORD_BYTES), ELEMENTS(last * WORD_BYTES));
+  for (uint32_t at = BYTES(ROWS) + me() * SUMS_BYTES; at < BYTES(Y_ROWS); at += NR_TASKLETS * SUMS_BYTES)
+    write_mram(zeros, AT_Y + at, smaller(BYTES(Y_ROWS) - at, SUMS_BYTES));
+  return 0;
+}

@@ -1,0 +1,3 @@
+from pidcomm.arguments import Array
+
+def mlp_layer(weights: Array, x: Array, relu: bool) -> Array: ...
