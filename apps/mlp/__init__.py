@@ -23,8 +23,8 @@ from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import available_bytes
 from pidcomm.sizes import format_about
 
-FEATURES, LAYERS, DTYPE = 4096, 5, "int32"
-QUICK_FEATURES = 512
+FEATURES, LAYERS, DTYPE = 8192, 5, "int32"
+QUICK_FEATURES = 1024
 DTYPES = ("int8", "int16", "int32", "int64")
 GENERATOR = "uniform"
 TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM, beside x
@@ -155,7 +155,7 @@ class Mlp(Application):
         layers: Annotated[int, "Number of layers; a file has its own."] = LAYERS,
         dtype: Annotated[str, f"Type of weights and x, {', '.join(DTYPES)}; a file has its own."] = DTYPE,
     ) -> Mlp:
-        """Return the problem of a file, or of a generator. quick: 512 features unless another number is asked for."""
+        """Return the problem of a file, or of a generator. quick: 1024 features unless another number is asked for."""
         one_source(data, generate)
         if data is not None:
             problem = cls.load(data)
