@@ -134,7 +134,11 @@ class Mlp(Application):
         for name, array in named.items():
             axes = 1 if name == "x" else 2
             if x.size == 0 or array.shape != (x.size,) * axes:
-                rule = "(features,), features at least 1" if name == "x" else f"{(x.size,) * 2}, as x has {x.size} elements"
+                rule = (
+                    "(features,), features at least 1"
+                    if name == "x"
+                    else f"{(x.size,) * 2}, as x has {x.size} elements"
+                )
                 raise ArgumentError(f"{source}: {name} has shape {array.shape}; it must be {rule}")
             if array.dtype.name not in DTYPES or array.dtype.name != x.dtype.name:
                 rule = f"one of {', '.join(DTYPES)}" if array.dtype.name not in DTYPES else f"that of x, {x.dtype.name}"
@@ -188,9 +192,10 @@ class Mlp(Application):
     def load(cls, path: Path) -> Mlp:
         """Return the problem of an .npz. Raises ArgumentError with the file, the array and the rule, else Error."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                if not isinstance(file, np.lib.npyio.NpzFile):
-                    raise ArgumentError(f"{path}: one array; an .npz with w0, w1, ... and x is needed")
+            file = np.load(path, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ArgumentError(f"{path}: one array; an .npz with w0, w1, ... and x is needed")
+            with file:
                 arrays = _read(path, file)
         except ArgumentError:
             raise
@@ -228,7 +233,6 @@ class Mlp(Application):
                 "ELEMENT_BITS": 8 * size,
                 "WIDTH": cut.width,
                 "ROWS": cut.rows,
-                "Y_ROWS": cut.columns,
                 "SLAB_BYTES": cut.slab_bytes,
             },
             host_bytes=2 * cut.slab_bytes * cut.pes,  # of one layer at a time: padded, and cut

@@ -1,7 +1,7 @@
 /* This PE's part of one layer, y = W relu(x): its columns of W times its elements of x, a sum for every row.
  *
- * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W that there are. Y_ROWS: sums, those behind ROWS are 0. SLAB_BYTES:
- * the columns of one layer. Rows of all kinds are whole words of 8 bytes.
+ * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: the columns of one layer. ROWS and WIDTH are whole
+ * words of 8 bytes. What y has behind ROWS may be anything: it becomes the elements of x whose columns are zeros.
  *
  * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: short rows come many at a time, long ones in
  * pieces. All of x fits into WRAM: no PE has more columns than W has rows, and both multiplied fit into MRAM, so that x has at most
@@ -34,7 +34,6 @@ BARRIER_INIT(everybody, NR_TASKLETS);
 __dma_aligned element_t x[WIDTH];
 __dma_aligned element_t blocks[NR_TASKLETS][ELEMENTS(BLOCK_BYTES)];
 __dma_aligned element_t sums[NR_TASKLETS][ELEMENTS(SUMS_BYTES)];
-__dma_aligned const element_t zeros[ELEMENTS(SUMS_BYTES)];
 
 static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static inline void read_mram(uint32_t from, void *to, uint32_t bytes) {
@@ -103,7 +102,5 @@ int main(void) {
   const uint32_t words = BYTES(ROWS) / WORD_BYTES, each = words / NR_TASKLETS, more = words % NR_TASKLETS;
   const uint32_t first = me() * each + smaller(me(), more), last = first + each + (me() < more);
   multiply_rows(ELEMENTS(first * WORD_BYTES), ELEMENTS(last * WORD_BYTES));
-  for (uint32_t at = BYTES(ROWS) + me() * SUMS_BYTES; at < BYTES(Y_ROWS); at += NR_TASKLETS * SUMS_BYTES)
-    write_mram(zeros, AT_Y + at, smaller(BYTES(Y_ROWS) - at, SUMS_BYTES));
   return 0;
 }

@@ -1,0 +1,245 @@
+"""The perceptron: shapes, types, techniques and files, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from pidcomm import apps
+from pidcomm.apps.mlp import DTYPES, QUICK_FEATURES, Mlp, prim
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError, Error
+
+TECHNIQUES = ["conventional", "pr", "pr+im+cm", "tile"]
+
+
+def random_problem(features: int, layers: int, dtype: str) -> Mlp:
+    """Make a problem with values of the whole range of a type."""
+    random = np.random.default_rng(features + layers)
+    limits = np.iinfo(dtype)
+    arrays = [
+        random.integers(limits.min, limits.max, (features,) * axes, dtype, endpoint=True) for axes in (*[2] * layers, 1)
+    ]
+    return Mlp(arrays[:-1], arrays[-1])
+
+
+def expected(problem: Mlp) -> Array:
+    """Return the result, by NumPy, whose integers wrap."""
+    x = problem.x
+    for layer, weights in enumerate(problem.weights):
+        x = weights @ (np.maximum(x, 0) if layer else x)
+    return x
+
+
+def assert_right(problem: Mlp, pes: int, *techniques: str) -> None:
+    """Check PEs and CPUs against NumPy."""
+    right = expected(problem)
+    assert right.dtype == problem.x.dtype
+    np.testing.assert_array_equal(problem.reference(), right)
+    for run in apps.compare(problem, pes=pes, techniques=techniques or ["tile"], iters=1):
+        np.testing.assert_array_equal(run.result, right, err_msg=run.technique)
+        assert run.wrong == 0
+
+
+def save(path: Path, **changes: Array | None) -> Path:
+    """Write a file with two layers of three features; arrays in `changes` replace others, None leaves them out."""
+    square = np.arange(9, dtype=np.int32).reshape(3, 3)
+    arrays = {"w0": square, "w1": -square, "x": np.array([1, -2, 3], np.int32), **changes}
+    kept: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
+    np.savez(path, **kept)
+    return path
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("features", "pes", "layers"),
+    [(1, 1, 5), (1, 64, 2), (7, 3, 5), (7, 8, 1), (100, 8, 2), (100, 64, 5), (513, 3, 2), (513, 64, 5)],
+)
+def test_every_size_type_and_number_of_pes_is_right(features: int, pes: int, layers: int, dtype: str) -> None:
+    """Whether sizes divide or not, and where products and sums wrap."""
+    assert_right(random_problem(features, layers, dtype), pes)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_every_technique_is_right(dtype: str) -> None:
+    """The pr techniques replace the program between its launches."""
+    assert_right(random_problem(100, 3, dtype), 24, *TECHNIQUES)
+
+
+@pytest.mark.parametrize(("features", "dtype"), [(2048, "int16"), (300, "int64"), (2050, "int8")])
+def test_one_pe_has_rows_longer_than_a_block(features: int, dtype: str) -> None:
+    """Rows that are read in pieces, of which blocks have the ends."""
+    assert_right(random_problem(features, 1, dtype), 1)
+
+
+def test_x_of_the_largest_problem_that_one_pe_has_room_for_fits_its_wram() -> None:
+    """The kernel's comment promises it: 64-bit elements have the longest x."""
+    assert_right(random_problem(2894, 1, "int64"), 1)
+
+
+def test_a_problem_too_large_for_mram_is_refused() -> None:
+    """With the parts that need the room."""
+    with pytest.raises(ArgumentError, match=r"a PE of 1 needs .*weights .*use more PEs"):
+        apps.run(random_problem(3000, 1, "int64"), pes=1)
+
+
+@pytest.fixture
+def strict_machine() -> Iterator[None]:
+    """A machine on which what hardware masks is a fault."""
+    pidcomm.machine(strict=True)
+    yield
+    pidcomm.machine(strict=False)
+
+
+@pytest.mark.usefixtures("strict_machine")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_all_transfers_are_whole_words(dtype: str) -> None:
+    """A strict machine takes no others."""
+    assert_right(random_problem(101, 2, dtype), 8, "conventional", "tile")
+
+
+def test_the_first_layer_takes_x_as_it_is_and_the_last_result_is_no_relu() -> None:
+    """Between layers what is negative becomes 0."""
+    problem = Mlp([np.array([[1, 0], [0, 1]]), np.array([[-1, 5], [3, 2]])], np.array([4, -7]))
+    assert apps.run(problem, pes=3).result.tolist() == [-4, 12]
+
+
+def test_phases_are_those_of_the_paper() -> None:
+    """Table III: scatter, reduce_scatter, reduce."""
+    run = apps.run(random_problem(64, 5, "int32"), pes=8, iters=1)
+    calls = {name: cost.calls for name, cost in run.costs.items()}
+    assert calls == {"scatter": 1, "kernel": 5, "reduce_scatter": 4, "reduce": 1}
+    assert run.setup.calls == 5
+
+
+@pytest.mark.parametrize("generate", ["uniform", "uniform:low=-3,high=100,seed=4", "sparse:density=0.5", "prim"])
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
+def test_generators_make_the_same_problem_twice(generate: str, dtype: str) -> None:
+    """Of the size and type asked for, and layers that differ."""
+    one, other = (Mlp.make(generate=generate, features=120, layers=3, dtype=dtype) for _ in range(2))
+    for a, b in zip([*one.weights, one.x], [*other.weights, other.x], strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == dtype
+    assert [array.shape for array in one.weights] == [(120, 120)] * 3
+    assert (one.weights[0] != one.weights[1]).any()
+    assert_right(one, 8)
+
+
+def test_uniform_keeps_its_bounds_and_sparse_its_density() -> None:
+    """Bounds included."""
+    weights = Mlp.make(generate="uniform:low=-3,high=2", features=100, layers=1).weights[0]
+    assert (weights.min(), weights.max()) == (-3, 2)
+    for density, low, high in ((0, 0, 0), (0.25, 0.2, 0.3), (1, 0.9, 1)):
+        weights = Mlp.make(generate=f"sparse:density={density}", features=100, layers=1).weights[0]
+        assert low <= np.count_nonzero(weights) / weights.size <= high
+
+
+def test_prim_has_the_values_of_its_definition() -> None:
+    """By element i: 0 but for the last two in a hundred (weights) or in fifty (x), which are (layer + i) % 2, i % 2."""
+    features, kind = 30, np.dtype(np.int32)
+    for layer in range(2):
+        flat = prim()((features, features), kind, layer).ravel()
+        assert flat.tolist() == [0 if i % 100 < 98 else (layer + i) % 2 for i in range(features**2)]
+    assert prim()((120,), kind, 2).tolist() == [0 if i % 50 < 48 else i % 2 for i in range(120)]
+
+
+def test_quick_is_smaller_but_keeps_the_features_asked_for() -> None:
+    """And nothing else changes."""
+    assert Mlp.make(quick=True).facts == {"input": "uniform", "features": QUICK_FEATURES, "layers": 5, "dtype": "int32"}
+    assert Mlp.make(quick=True, features=10).facts["features"] == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": 0}, r"features \(0\)"),
+        ({"layers": 0}, r"layers \(0\)"),
+        ({"dtype": "float32"}, "'float32' must be one of int8, int16, int32, int64"),
+        ({"generate": "random"}, "'random' is unknown; use uniform:.* or sparse:.* or prim"),
+        ({"generate": "sparse:density=nan"}, r"density \(nan\) must be from 0 to 1"),
+        ({"generate": "uniform:low=3,high=2"}, r"low \(3\) and high \(2\)"),
+        ({"generate": "uniform:high=128", "dtype": "int8"}, r"high \(128\).*in int8"),
+        ({"generate": "uniform:seed=-1"}, r"seed \(-1\)"),
+        ({"features": 10**8}, "5 layers of 100000000 x 100000000 int32 need .* are available"),
+        ({"data": Path("a.npz"), "generate": "prim"}, "not both"),
+    ],
+)
+def test_options_that_break_a_rule_are_refused(options: dict[str, Any], message: str) -> None:
+    """With their values."""
+    with pytest.raises(ArgumentError, match=message):
+        Mlp.make(**{"features": 8, **options})
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, ">i4"])
+def test_files_of_every_type_are_read(tmp_path: Path, dtype: str) -> None:
+    """In any byte order, and with arrays in the order of columns."""
+    random = np.random.default_rng(1)
+    arrays = {f"w{layer}": random.integers(-9, 9, (6, 6)).astype(dtype, order="F") for layer in range(11)}
+    path = save(tmp_path / "a.npz", **arrays, x=np.arange(6).astype(dtype))
+    problem = Mlp.make(data=path)
+    assert problem.facts == {"input": str(path), "features": 6, "layers": 11, "dtype": np.dtype(dtype).name}
+    for layer, weights in enumerate(problem.weights):
+        np.testing.assert_array_equal(weights, arrays[f"w{layer}"])
+    assert_right(problem, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": None}, "missing: x; not one of them: none"),
+        ({"w0": None}, "missing: w0; not one of them: w1"),
+        ({"w0": None, "w1": None}, "missing: w0; not"),
+        ({"w3": np.zeros((3, 3), np.int32)}, "missing: w2; not one of them: w3"),
+        ({"bias": np.zeros(3, np.int32)}, "missing: none; not one of them: bias"),
+        ({"w1": np.zeros((3, 4), np.int32)}, r"w1 has shape \(3, 4\); it must be \(3, 3\), as x has 3 elements"),
+        ({"w0": np.int32(7)}, r"w0 has shape \(\); it must be \(3, 3\)"),
+        ({"x": np.zeros((3, 1), np.int32)}, r"x has shape \(3, 1\); it must be \(features,\)"),
+        ({"x": np.zeros(0, np.int32)}, r"x has shape \(0,\); it must be \(features,\), features at least 1"),
+        ({"x": np.zeros(3)}, "x has dtype float64; it must be one of int8, int16, int32, int64"),
+        ({"w1": np.zeros((3, 3), np.uint8)}, "w1 has dtype uint8; it must be one of"),
+        ({"w1": np.zeros((3, 3), np.int16)}, "w1 has dtype int16; it must be that of x, int32"),
+        ({"w1": np.array([[None] * 3] * 3)}, "w1 cannot be read"),
+    ],
+)
+def test_files_with_wrong_arrays_are_refused(tmp_path: Path, changes: dict[str, Array | None], message: str) -> None:
+    """With the file, the array and the rule."""
+    path = save(tmp_path / "a.npz", **changes)
+    with pytest.raises(ArgumentError, match=rf"a\.npz: .*{message}"):
+        Mlp.make(data=path)
+
+
+def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
+    """Empty ones, text, single arrays, cut and damaged ones; one that is not there is an Error."""
+    path = tmp_path / "a.npz"
+    whole = save(path).read_bytes()
+    with (tmp_path / "b.npy").open("wb") as file:
+        np.save(file, np.zeros(3))
+    damaged = bytearray(whole)
+    damaged[whole.index(b"\x93NUMPY") + 130] ^= 0xFF
+    for content in (b"", b"w0 w1 x\n", whole[: len(whole) // 2], (tmp_path / "b.npy").read_bytes(), bytes(damaged)):
+        path.write_bytes(content)
+        with pytest.raises(ArgumentError, match=r"a\.npz: "):
+            Mlp.make(data=path)
+    for missing in (tmp_path / "none.npz", tmp_path):
+        with pytest.raises(Error, match="cannot read"):
+            Mlp.make(data=missing)
+
+
+def test_options_that_contradict_a_file_are_refused(tmp_path: Path) -> None:
+    """Those that agree, or are left alone, are not."""
+    path = save(tmp_path / "a.npz")
+    assert Mlp.make(data=path, features=3, layers=2, quick=True).facts["features"] == 3
+    for options in ({"features": 4}, {"layers": 3}, {"dtype": "int8"}):
+        with pytest.raises(ArgumentError, match=r"a\.npz: .* is for generators"):
+            Mlp.make(data=path, **options)
+
+
+def test_pes_without_columns_are_no_harm() -> None:
+    """More PEs than features, and what is in MRAM where y has no rows is not 0."""
+    with pidcomm.allocate(pes=128) as pe_set:
+        pe_set.hypercube(128).write(np.full((128, 1 << 16), 0x5A, np.uint8))
+    assert_right(random_problem(5, 3, "int8"), 128, "conventional", "pr+im", "tile")
