@@ -132,17 +132,16 @@ class Mlp(Application):
         if not weights:
             raise ArgumentError(f"{source}: there must be weights of one layer at least, w0")
         for name, array in named.items():
-            axes = 1 if name == "x" else 2
-            if x.size == 0 or array.shape != (x.size,) * axes:
-                rule = (
-                    "(features,), features at least 1"
-                    if name == "x"
-                    else f"{(x.size,) * 2}, as x has {x.size} elements"
+            if x.size == 0 or array.shape != (x.size,) * (1 if name == "x" else 2):
+                raise ArgumentError(
+                    f"{source}: {name} has shape {array.shape}; x must be (features,), not empty, and w0, w1, ... "
+                    f"(features, features), here {(x.size, x.size)}"
                 )
-                raise ArgumentError(f"{source}: {name} has shape {array.shape}; it must be {rule}")
             if array.dtype.name not in DTYPES or array.dtype.name != x.dtype.name:
-                rule = f"one of {', '.join(DTYPES)}" if array.dtype.name not in DTYPES else f"that of x, {x.dtype.name}"
-                raise ArgumentError(f"{source}: {name} has dtype {array.dtype.name}; it must be {rule}")
+                raise ArgumentError(
+                    f"{source}: {name} has dtype {array.dtype.name}; all must be {' or '.join(DTYPES)}, "
+                    f"the same as x, which is {x.dtype.name}"
+                )
         native = x.dtype.newbyteorder("=")
         self.weights = [np.ascontiguousarray(array, native) for array in weights]
         self.x = np.ascontiguousarray(x, native)
@@ -277,9 +276,12 @@ def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
     arrays = {}
     for name in needed:
         try:
-            arrays[name] = file[name]
-        except (ValueError, EOFError, BadZipFile, ZlibError) as error:
+            array = file[name]
+        except (ValueError, EOFError, RuntimeError, MemoryError, BadZipFile, ZlibError) as error:
             raise ArgumentError(f"{path}: {name} cannot be read: {error}") from None
+        if not isinstance(array, np.ndarray):  # but the bytes of what is no .npy
+            raise ArgumentError(f"{path}: {name} cannot be read: it is no array")
+        arrays[name] = array
     return arrays
 
 
