@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 from pidcomm.apps import inputs
 from pidcomm.apps.application import Application
 from pidcomm.apps.dlrm.criteo import Criteo, read
-from pidcomm.apps.partition import WORD_BYTES, padded, round_up, share
+from pidcomm.apps.partition import padded, round_up, share
 from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
@@ -255,7 +256,7 @@ def _hidden(name: str, text: str) -> list[int]:
 
 
 def _random_layers(rng: np.random.Generator, widths: Sequence[int]) -> list[Array]:
-    return [rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in zip(widths, widths[1:], strict=False)]
+    return [rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in pairwise(widths)]
 
 
 def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> list[int]:

@@ -34,10 +34,12 @@ _CATEGORY = re.compile(r"[0-9A-Fa-f]*")
 
 # Shares of fields that are empty, about those of the Kaggle set.
 MISSING_NUMBERS = (0.45, 0.0, 0.21, 0.22, 0.03, 0.22, 0.04, 0.001, 0.04, 0.45, 0.04, 0.76, 0.22)
-MISSING_CATEGORIES = {2: 0.03, 3: 0.03, 5: 0.12, 11: 0.03, 15: 0.03, 20: 0.03, 23: 0.03} | dict.fromkeys(
-    (18, 19, 24, 25), 0.44
-) | {21: 0.76}
-# Of the natural logarithm of a number plus one, in those that are made up.
+MISSING_CATEGORIES = (
+    {2: 0.03, 3: 0.03, 5: 0.12, 11: 0.03, 15: 0.03, 20: 0.03, 23: 0.03}
+    | dict.fromkeys((18, 19, 24, 25), 0.44)
+    | {21: 0.76}
+)
+# Of the natural logarithm of a made-up number plus one; its standard deviation is 1.
 MEAN_LOGARITHM = (1.1, 2.5, 1.8, 1.6, 7.5, 3.2, 1.7, 2.0, 3.7, 0.4, 0.9, 0.4, 1.7)
 LOWEST_NUMBER = 3  # below 0, in the second field only, as in the set
 
@@ -81,7 +83,7 @@ class Criteo:
         if self.seed < 0 or not 0 <= self.skew <= 10:
             raise ArgumentError(f"seed ({self.seed}) must not be negative, and skew ({self.skew}) be from 0 to 10")
         rng = np.random.default_rng(self.seed)
-        numbers = np.expm1(rng.exponential(MEAN_LOGARITHM, (count, NUMBERS))).clip(0, 2**31 - 1).astype(np.int64)
+        numbers = np.expm1(np.abs(rng.normal(MEAN_LOGARITHM, 1.0, (count, NUMBERS)))).astype(np.int64)
         numbers[:, 1] -= LOWEST_NUMBER
         has_number = rng.random((count, NUMBERS)) >= MISSING_NUMBERS
         ranks = _zipf(rng.random((count, CATEGORIES)), np.array(CARDINALITIES), self.skew)
@@ -101,7 +103,7 @@ def read(path: Path, limit: int) -> Clicks:
     lines = [line for _, line in islice(inputs.numbered_lines(path), limit)]
     if not lines:
         raise ArgumentError(f"{path} is empty; {FORMAT}")
-    if any(line.count("\t") != FIELDS - 1 for line in lines):
+    if any(line.count("\t") != FIELDS - 1 or "\0" in line for line in lines):  # NumPy drops zeros at the end of words
         _find_fault(path, lines)
     fields = np.array("\t".join(lines).split("\t")).reshape(len(lines), FIELDS)
     labels, are_labels = _parsed(fields[:, :1], 1, 2)
@@ -153,17 +155,15 @@ def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
             inputs.malformed(path, number, f"{len(fields)} fields; {FORMAT}")
         if fields[0] not in ("0", "1"):
             inputs.malformed(path, number, f"label {fields[0]!r} must be 0 or 1")
-        for place, field in enumerate(fields[1:], 1):
-            is_number = place <= NUMBERS
-            rule = _NUMBER if is_number else _CATEGORY
-            if rule.fullmatch(field) and len(field) <= (NUMBER_CHARACTERS if is_number else CATEGORY_CHARACTERS):
-                continue
-            what = (
-                f"number {place} is {field!r}; it must be an integer of at most {NUMBER_CHARACTERS} characters, or empty"
-                if is_number
-                else f"category {place - NUMBERS} is {field!r}; it must be up to {CATEGORY_CHARACTERS} hex digits, or empty"
-            )
-            inputs.malformed(path, number, what)
+        numbers, categories = fields[1 : 1 + NUMBERS], fields[1 + NUMBERS :]
+        for place, field in enumerate(numbers, 1):
+            if not _NUMBER.fullmatch(field) or len(field) > NUMBER_CHARACTERS:
+                rule = f"an integer of at most {NUMBER_CHARACTERS} characters, or empty"
+                inputs.malformed(path, number, f"number {place} is {field!r}; it must be {rule}")
+        for place, field in enumerate(categories, 1):
+            if not _CATEGORY.fullmatch(field) or len(field) > CATEGORY_CHARACTERS:
+                rule = f"at most {CATEGORY_CHARACTERS} hex digits, or empty"
+                inputs.malformed(path, number, f"category {place} is {field!r}; it must be {rule}")
     raise AssertionError(f"no line of {path} is malformed")
 
 
@@ -174,7 +174,8 @@ def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
         ranks = np.power(counts + 1.0, uniform)
     else:
         ranks = np.power(1 + uniform * (np.power(counts + 1.0, power) - 1), 1 / power)
-    return np.clip(ranks.astype(np.int64), 1, counts) - 1
+    found: Array = np.clip(ranks.astype(np.int64), 1, counts) - 1
+    return found
 
 
 def _mixed(values: Array, fields: Array) -> Array:
