@@ -17,8 +17,8 @@ from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
 
 GENERATORS = {"criteo": Criteo}
-QUICK_SAMPLES, QUICK_ROWS = 1024, 4096
-WIDEST = 2048  # layers, but for what the products of pairs make
+QUICK_SAMPLES, QUICK_ROWS = 512, 4096
+OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # of a layer; dense ones, which come in one transfer
 COLUMNS_MAX = 64  # of an embedding: two rows of it have room in a tasklet's buffer
 NO_ROW = np.uint32(2**32 - 1)  # of samples and tables that there are not: no PE has it
 
@@ -58,8 +58,9 @@ class Dlrm(Application):
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
-        self.tables, self.dense = np.asarray(tables, np.int32), np.asarray(dense, np.int32)
-        self.bottom, self.top = ([np.asarray(it, np.int32) for it in layers] for layers in (bottom, top))
+        self.tables, self.dense = _words("tables", tables), _words("dense features", dense)
+        self.bottom = [_words("a bottom layer", layer) for layer in bottom]
+        self.top = [_words("a top layer", layer) for layer in top]
         found = np.asarray(rows)
         if self.tables.ndim != 3 or 0 in self.tables.shape:
             raise ArgumentError(f"tables of shape {self.tables.shape} must have shape (tables, rows, columns), none 0")
@@ -68,9 +69,9 @@ class Dlrm(Application):
             raise ArgumentError(f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}")
         if found.ndim != 2 or found.shape[1] != count or not len(found):
             raise ArgumentError(f"rows of shape {found.shape} must have shape (samples, {count}), a column per table")
-        if self.dense.ndim != 2 or len(self.dense) != len(found) or not 1 <= self.dense.shape[1] <= WIDEST // 8:
+        if self.dense.ndim != 2 or len(self.dense) != len(found) or not 1 <= self.dense.shape[1] <= FEATURES_MAX:
             raise ArgumentError(
-                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to {WIDEST // 8})"
+                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to {FEATURES_MAX})"
             )
         if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= table_rows:
             raise ArgumentError(f"rows must be integers from 0 to {table_rows - 1}, the last row of a table")
@@ -245,13 +246,20 @@ class Dlrm(Application):
         return round_up(-(-samples // groups), 2)
 
 
+def _words(name: str, values: Array) -> Array:
+    words = np.ascontiguousarray(values)
+    if words.dtype != np.int32:
+        raise ArgumentError(f"{name} of type {words.dtype} must be of type int32")
+    return words
+
+
 def _hidden(name: str, text: str) -> list[int]:
     """Return the widths that an option says."""
     try:
-        return [as_integer(name, int(word), 1, WIDEST) for word in text.split(",")] if text else []
+        return [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")] if text else []
     except ValueError:
         raise ArgumentError(
-            f"{name} ({text!r}) must be the outputs of layers, each from 1 to {WIDEST}, as 64,32"
+            f"{name} ({text!r}) must be the outputs of layers, each from 1 to {OUTPUTS_MAX}, as 64,32"
         ) from None
 
 
@@ -263,9 +271,9 @@ def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> li
     """Return the inputs of the first layer and the outputs of all. Raises ArgumentError if they do not fit."""
     widths = [inputs]
     for number, layer in enumerate(layers, 1):
-        if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= WIDEST:
+        if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= OUTPUTS_MAX:
             raise ArgumentError(
-                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {WIDEST}, {widths[-1] + 1}), "
+                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX}, {widths[-1] + 1}), "
                 "its inputs and what is added"
             )
         widths.append(len(layer))

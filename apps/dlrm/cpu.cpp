@@ -14,7 +14,7 @@ using pidcomm_apps::In2;
 using pidcomm_apps::Out;
 using pidcomm_apps::Owned;
 
-constexpr size_t kLanes = 16;
+constexpr size_t kLanes = 32;
 struct alignas(64) Lanes {  // one value of each sample of a group
   uint32_t of[kLanes];
 };
@@ -47,18 +47,14 @@ class Workspace {
 
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
 
-/// So many outputs of a layer at once: an input is loaded once for them.
-template <size_t outputs>
-ALWAYS_INLINE void some_outputs(const uint32_t *weights, size_t inputs, const Lanes *in, Lanes *out, bool is_last) {
-  Lanes sums[outputs];
-  for (size_t n = 0; n < outputs; ++n)
-    for (size_t lane = 0; lane < kLanes; ++lane) sums[n].of[lane] = weights[n * (inputs + 1) + inputs];
-  for (size_t k = 0; k < inputs; ++k)
-    for (size_t n = 0; n < outputs; ++n)
-      for (size_t lane = 0; lane < kLanes; ++lane) sums[n].of[lane] += weights[n * (inputs + 1) + k] * in[k].of[lane];
-  for (size_t n = 0; n < outputs; ++n)
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      out[n].of[lane] = is_last || static_cast<int32_t>(sums[n].of[lane]) > 0 ? sums[n].of[lane] : 0;
+/// sum += factor * values, with one factor for all lanes or one for each.
+ALWAYS_INLINE void add_products(Lanes *sum, uint32_t factor, const Lanes &values) {
+#pragma omp simd
+  for (size_t lane = 0; lane < kLanes; ++lane) sum->of[lane] += factor * values.of[lane];
+}
+ALWAYS_INLINE void add_products(Lanes *sum, const Lanes &factors, const Lanes &values) {
+#pragma omp simd
+  for (size_t lane = 0; lane < kLanes; ++lane) sum->of[lane] += factors.of[lane] * values.of[lane];
 }
 
 /// All layers, the last into `out`; is_end: whether there is no maximum with 0 behind it.
@@ -68,11 +64,13 @@ ALWAYS_INLINE void all_layers(const Layers &layers, const Lanes *in, Lanes *out,
     const size_t inputs = layers.widths[i], outputs = layers.widths[i + 1];
     const bool is_last = i + 1 == layers.count;
     Lanes *const to = is_last ? out : between[i % 2].data();
-    constexpr size_t kTile = 4;
-    size_t n = 0;
-    for (; n + kTile <= outputs; n += kTile) some_outputs<kTile>(weights + n * (inputs + 1), inputs, in, to + n, is_end && is_last);
-    for (; n < outputs; ++n) some_outputs<1>(weights + n * (inputs + 1), inputs, in, to + n, is_end && is_last);
-    weights += outputs * (inputs + 1);
+    for (size_t n = 0; n < outputs; ++n, weights += inputs + 1) {
+      Lanes sum;
+      for (size_t lane = 0; lane < kLanes; ++lane) sum.of[lane] = weights[inputs];
+      for (size_t k = 0; k < inputs; ++k) add_products(&sum, weights[k], in[k]);
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        to[n].of[lane] = (is_end && is_last) || static_cast<int32_t>(sum.of[lane]) > 0 ? sum.of[lane] : 0;
+    }
     in = to;
   }
 }
@@ -97,8 +95,7 @@ void forward(const Model &model, const uint32_t *rows, const uint32_t *dense, si
   for (size_t i = 1; i <= model.table_count; ++i)
     for (size_t j = 0; j < i; ++j) {
       Lanes sum = {};
-      for (size_t c = 0; c < columns; ++c)
-        for (size_t lane = 0; lane < kLanes; ++lane) sum.of[lane] += vectors[i * columns + c].of[lane] * vectors[j * columns + c].of[lane];
+      for (size_t c = 0; c < columns; ++c) add_products(&sum, vectors[i * columns + c], vectors[j * columns + c]);
       *product++ = sum;
     }
   Lanes last;

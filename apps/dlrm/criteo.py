@@ -60,7 +60,8 @@ class Clicks:
 
     def dense(self) -> Array:
         """Return int32, shape (n, 13): floor(16 log2(1 + number)), exactly; 0 for what is missing or negative."""
-        return np.searchsorted(_POWERS, np.maximum(self.numbers, 0) + 1, side="right").astype(np.int32) - 1
+        powers = np.searchsorted(_POWERS, np.maximum(self.numbers, 0) + 1, side="right")
+        return powers.astype(np.int32) - np.int32(1)
 
     def rows(self, rows: int) -> Array:
         """Return uint32, shape (n, 26): in which of so many rows of its table each category is; 0 if it is missing."""
@@ -180,10 +181,11 @@ def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
 
 def _mixed(values: Array, fields: Array) -> Array:
     """Return uint32: MurmurHash3's last steps, of a value and the number of its field; one to one for each field."""
-    mixed = values ^ (fields.astype(np.uint32) + np.uint32(1)) * np.uint32(0x9E3779B9)
+    mixed: Array = values ^ (fields.astype(np.uint32) + np.uint32(1)) * np.uint32(0x9E3779B9)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         mixed = (mixed ^ mixed >> np.uint32(shift)) * np.uint32(factor)
-    return mixed ^ mixed >> np.uint32(16)
+    mixed ^= mixed >> np.uint32(16)
+    return mixed
 
 
 def _powers() -> Array:

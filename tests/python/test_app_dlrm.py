@@ -107,7 +107,7 @@ def test_the_result_is_that_of_numpy_with_every_technique(technique: str) -> Non
     assert_right(problem_of(samples=40), (2, 4, 2), technique)
 
 
-@pytest.mark.parametrize("samples", [1, 2, 31, 32, 33, 200])
+@pytest.mark.parametrize("samples", [1, 31, 33, 200])
 def test_batches_need_not_be_divisible(samples: int) -> None:
     assert_right(problem_of(samples=samples, tables=3), (2, 4, 2))
 
@@ -124,9 +124,8 @@ def test_batches_need_not_be_divisible(samples: int) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("shape", [(1, 1, 1), (4, 2, 2)])
-def test_models_have_any_number_of_tables_rows_and_outputs(shape: tuple[int, ...], sizes: dict[str, Any]) -> None:
-    assert_right(problem_of(**sizes), shape)
+def test_models_have_any_number_of_tables_rows_and_outputs(sizes: dict[str, Any]) -> None:
+    assert_right(problem_of(**sizes), (4, 2, 2))
 
 
 def test_groups_of_samples_that_do_not_divide_a_pes_samples_are_right() -> None:
@@ -173,6 +172,8 @@ def test_a_model_without_room_in_wram_says_what_it_needs() -> None:
     ("change", "message"),
     [
         ({"tables": np.zeros((2, 3), np.int32)}, r"tables of shape \(2, 3\) must have shape"),
+        ({"tables": np.zeros((5, 11, 16))}, "tables of type float64 must be of type int32"),
+        ({"top": [np.zeros((1, 32), np.int64)]}, "a top layer of type int64 must be of type int32"),
         ({"tables": np.zeros((5, 11, 15), np.int32)}, "15 columns must be even and at most 64"),
         ({"rows": np.zeros((37, 4), np.int32)}, r"rows of shape \(37, 4\) must have shape \(samples, 5\)"),
         ({"rows": np.full((37, 5), 11)}, "rows must be integers from 0 to 10"),
