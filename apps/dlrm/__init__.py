@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -27,6 +28,22 @@ STACK_BYTES = 768
 BUFFER_BYTES = 1024  # of a tasklet
 WRAM_BYTES = 60 * 1024  # of 64 KiB; what is left is for the program's other variables
 LOOK_UP, PREDICT = 0, 1  # `phase` of kernel.c
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a PE has: samples of its own; tables, rows and columns of the model; bytes of windows.
+
+    index_bytes: the indices of all samples into its tables. vector_bytes: the rows of its tables and columns, of all
+    samples of the PEs that agree with it in y.
+    """
+
+    samples: int
+    tables: int
+    rows: int
+    columns: int
+    index_bytes: int
+    vector_bytes: int
 
 
 class Dlrm(Application):
@@ -150,48 +167,42 @@ class Dlrm(Application):
         """Return the windows. Raises ArgumentError if slices of columns are not words, or WRAM has no room."""
         x, y, z = shape
         pes = x * y * z
-        all_tables, all_rows, embedding = self.tables.shape
-        if embedding % (2 * z):
-            raise ArgumentError(
-                f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs along z; "
-                f"the length of z must divide {embedding // 2}"
-            )
-        tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
-        samples = share(len(self.rows), pes, np.int32)
-        indices, vectors = 4 * pes * samples * tables, 4 * x * z * samples * tables * columns
+        part = self._part(shape)
+        all_tables, _, embedding = self.tables.shape
         dense = self.dense.shape[1]
         widest = max([dense, *self.bottom_widths[1:-1], *self.top_widths[1:]])
-        resident = {"tables": 4 * tables * rows * columns, "weights": self._layers().nbytes}
+        resident = {"tables": 4 * part.tables * part.rows * part.columns, "weights": self._layers().nbytes}
         return Placement(
             source=Path(__file__).parent / "kernel.c",
             resident=resident,
             windows={
-                "dense": 4 * samples * round_up(dense, 2),
-                "indices": indices,
-                "requests": indices,
-                "lookups": y * vectors,
-                "sums": vectors,
-                "vectors": vectors,
-                "outputs": 4 * samples,
+                "dense": 4 * part.samples * round_up(dense, 2),
+                "indices": part.index_bytes,
+                "requests": part.index_bytes,
+                "lookups": y * part.vector_bytes,
+                "sums": part.vector_bytes,
+                "vectors": part.vector_bytes,
+                "outputs": 4 * part.samples,
             },
             tasklets=TASKLETS,
             stack_bytes=STACK_BYTES,
             defines={
-                **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": samples, "TABLES": tables, "ROWS": rows},
-                **{"COLUMNS": columns, "ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
+                **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": part.samples},
+                **{"TABLES": part.tables, "ROWS": part.rows, "COLUMNS": part.columns},
+                **{"ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
                 **{"BOTTOM": _joined(self.bottom_widths), "TOP": _joined(self.top_widths), "WIDEST": widest},
-                **{"GROUP": self._group(widest, samples), "BUFFER_BYTES": BUFFER_BYTES},
+                **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
             },
-            host_bytes=pes * max(2 * resident["tables"], indices, resident["weights"]),
+            host_bytes=pes * max(2 * resident["tables"], part.index_bytes, resident["weights"]),
         )
 
     def run(self, stage: Stage) -> Array:
         """Compute the forward pass; return int32, shape (samples,)."""
         x, y, z = stage.shape
         pes = stage.pes
-        all_tables, all_rows, embedding = self.tables.shape
-        tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
-        samples = share(len(self.rows), pes, np.int32)
+        part = self._part(stage.shape)
+        all_tables, _, embedding = self.tables.shape
+        samples, tables, rows, columns = part.samples, part.tables, part.rows, part.columns
 
         model = padded(self.tables, (x * tables, y * rows, embedding)).reshape(x, tables, y, rows, z, columns)
         stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
@@ -203,13 +214,12 @@ class Dlrm(Application):
         by_x = wanted.reshape(pes, 1, samples, x, tables).transpose(0, 1, 3, 2, 4)
         blocks = np.broadcast_to(by_x, (pes, y * z, x, samples, tables))  # to PEs that differ in y and z the same
         stage.scatter("111", blocks.reshape(1, -1), dst="indices")
-        stage.alltoall("111", bytes=4 * pes * samples * tables, src="indices", dst="requests")
+        stage.alltoall("111", bytes=part.index_bytes, src="indices", dst="requests")
 
         stage.launch(phase=LOOK_UP, first_row=np.arange(pes) // x % y * rows)
 
-        vectors = 4 * x * z * samples * tables * columns
-        stage.reduce_scatter("010", bytes=y * vectors, src="lookups", dst="sums", dtype=np.int32)
-        stage.alltoall("101", bytes=vectors, src="sums", dst="vectors")
+        stage.reduce_scatter("010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32)
+        stage.alltoall("101", bytes=part.vector_bytes, src="sums", dst="vectors")
 
         stage.launch(phase=PREDICT)
         return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[0, : len(self.rows)]
@@ -222,6 +232,26 @@ class Dlrm(Application):
         widths = [np.array(it, np.int32) for it in (self.bottom_widths, self.top_widths)]
         flat = self.tables.reshape(-1, self.tables.shape[2])
         return _apps.dlrm(flat, self.tables.shape[1], self.rows, self.dense, layers[0], widths[0], layers[1], widths[1])
+
+    def _part(self, shape: Sequence[int]) -> Part:
+        """Return what each PE has. Raises ArgumentError if slices of columns are not words."""
+        x, y, z = shape
+        all_tables, all_rows, embedding = self.tables.shape
+        if embedding % (2 * z):
+            raise ArgumentError(
+                f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs along z; "
+                f"the length of z must divide {embedding // 2}"
+            )
+        tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
+        samples = share(len(self.rows), x * y * z, np.int32)
+        return Part(
+            samples=samples,
+            tables=tables,
+            rows=rows,
+            columns=columns,
+            index_bytes=4 * x * y * z * samples * tables,
+            vector_bytes=4 * x * z * samples * tables * columns,
+        )
 
     def _layers(self) -> Array:
         """Return all layers as kernel.c has them: rows one after the other, each of an even number of words."""
