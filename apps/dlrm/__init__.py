@@ -1,0 +1,319 @@
+"""DLRM: a deep learning recommendation model, of which the forward pass is computed for a batch of clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pidcomm.apps import inputs
+from pidcomm.apps.application import Application
+from pidcomm.apps.dlrm.criteo import Criteo, read
+from pidcomm.apps.partition import padded, round_up, share
+from pidcomm.apps.stage import Placement, Stage
+from pidcomm.arguments import Array, as_integer
+from pidcomm.errors import ArgumentError
+
+GENERATORS = {"criteo": Criteo}
+QUICK_SAMPLES, QUICK_ROWS = 512, 4096
+OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # of a layer; dense ones, which come in one transfer
+COLUMNS_MAX = 64  # of an embedding: two rows of it have room in a tasklet's buffer
+NO_ROW = np.uint32(2**32 - 1)  # of samples and tables that there are not: no PE has it
+
+TASKLETS = 16
+STACK_BYTES = 768
+BUFFER_BYTES = 1024  # of a tasklet
+WRAM_BYTES = 60 * 1024  # of 64 KiB; what is left is for the program's other variables
+LOOK_UP, PREDICT = 0, 1  # `phase` of kernel.c
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a PE has: samples of its own; tables, rows and columns of the model; bytes of windows.
+
+    index_bytes: the indices of all samples into its tables. vector_bytes: the rows of its tables and columns, of all
+    samples of the PEs that agree with it in y.
+    """
+
+    samples: int
+    tables: int
+    rows: int
+    columns: int
+    index_bytes: int
+    vector_bytes: int
+
+
+class Dlrm(Application):
+    """Rows of embedding tables, their products in pairs, and dense layers before and behind, in 32-bit integers."""
+
+    name = "dlrm"
+    about = "Deep learning recommendation model: embedding tables, products of pairs, dense layers."
+    axes = 3
+    data_help: ClassVar[str] = (
+        "a Criteo click log, .gz too: a label, 13 numbers and 26 categories a line, separated by tabs"
+    )
+    generate_help = inputs.describe(GENERATORS)
+
+    def __init__(
+        self,
+        tables: Array,
+        rows: Array,
+        dense: Array,
+        bottom: Sequence[Array],
+        top: Sequence[Array],
+        source: str = "arrays",
+    ) -> None:
+        """Take a model and a batch.
+
+        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), which row of each table a sample
+        takes. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1),
+        the last column being what is added. The last of bottom has as many outputs as tables have columns; the first of
+        top as many inputs as these and a product of each pair of vectors; the last of top has one output.
+
+        Raises ArgumentError if shapes do not agree or a row is not in its table.
+        """
+        self.tables, self.dense = _words("tables", tables), _words("dense features", dense)
+        self.bottom = [_words("a bottom layer", layer) for layer in bottom]
+        self.top = [_words("a top layer", layer) for layer in top]
+        found = np.asarray(rows)
+        if self.tables.ndim != 3 or 0 in self.tables.shape:
+            raise ArgumentError(f"tables of shape {self.tables.shape} must have shape (tables, rows, columns), none 0")
+        count, table_rows, columns = self.tables.shape
+        if columns % 2 or columns > COLUMNS_MAX:
+            raise ArgumentError(f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}")
+        if found.ndim != 2 or found.shape[1] != count or not len(found):
+            raise ArgumentError(f"rows of shape {found.shape} must have shape (samples, {count}), a column per table")
+        if self.dense.ndim != 2 or len(self.dense) != len(found) or not 1 <= self.dense.shape[1] <= FEATURES_MAX:
+            raise ArgumentError(
+                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to {FEATURES_MAX})"
+            )
+        if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= table_rows:
+            raise ArgumentError(f"rows must be integers from 0 to {table_rows - 1}, the last row of a table")
+        self.rows = found.astype(np.uint32)
+        vectors = count + 1
+        self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
+        self.top_widths = _widths("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
+        self.source = source
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        batch: Annotated[int, "Samples; of a file the first so many."] = 16384,
+        embedding: Annotated[int, "Columns of the tables; 16 and 32 in the paper."] = 16,
+        rows: Annotated[int, "Rows of each table."] = 65536,
+        bottom: Annotated[str, "Outputs of the hidden layers before the products, as 64,32."] = "64,32",
+        top: Annotated[str, "Outputs of the hidden layers behind the products, as 64,32."] = "64,32",
+        seed: Annotated[int, "Of the tables and layers, which are random."] = 1,
+    ) -> Dlrm:
+        """Return the model with random tables and layers, and a batch of clicks."""
+        inputs.one_source(data, generate)
+        samples, table_rows = as_integer("batch", batch, 1, 2**24), as_integer("rows", rows, 1, 2**24)
+        columns = as_integer("embedding", embedding, 2, COLUMNS_MAX)
+        if quick:
+            samples, table_rows = min(samples, QUICK_SAMPLES), min(table_rows, QUICK_ROWS)
+        hidden = {name: _hidden(name, text) for name, text in (("bottom", bottom), ("top", top))}
+        if data is not None:
+            clicks, source = read(data, samples), str(data)
+        else:
+            generator = inputs.generated(generate or "criteo", GENERATORS)
+            clicks, source = generator.clicks(samples), generate or inputs.describe(GENERATORS)
+        dense, found = clicks.dense(), clicks.rows(table_rows)
+        rng = np.random.default_rng(as_integer("seed", seed))
+        tables, vectors = found.shape[1], found.shape[1] + 1
+        return cls(
+            tables=rng.integers(-8, 8, (tables, table_rows, columns), np.int32),
+            rows=found,
+            dense=dense,
+            bottom=_random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
+            top=_random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
+            source=source,
+        )
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """Where samples come from, and the sizes of the model."""
+        tables, rows, columns = self.tables.shape
+        return {
+            "input": self.source,
+            "samples": len(self.rows),
+            "tables": tables,
+            "rows": rows,
+            "embedding": columns,
+            "bottom": "-".join(map(str, self.bottom_widths)),
+            "top": "-".join(map(str, self.top_widths)),
+        }
+
+    @classmethod
+    def shape_of(cls, pes: int) -> tuple[int, ...]:
+        """Return tables, rows, columns: powers of two dealt to x, y, z in turn, x to 16, z to 8; the rest to y."""
+        lengths, most = [1, 1, 1], (16, pes, 8)
+        rest, axis = pes, 0
+        while rest % 2 == 0:
+            if lengths[axis] < most[axis]:
+                lengths[axis] *= 2
+                rest //= 2
+            axis = (axis + 1) % 3
+        lengths[1] *= rest
+        return tuple(lengths)
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Return the windows. Raises ArgumentError if slices of columns are not words, or WRAM has no room."""
+        x, y, z = shape
+        pes = x * y * z
+        part = self._part(shape)
+        all_tables, _, embedding = self.tables.shape
+        dense = self.dense.shape[1]
+        widest = max([dense, *self.bottom_widths[1:-1], *self.top_widths[1:]])
+        resident = {"tables": 4 * part.tables * part.rows * part.columns, "weights": self._layers().nbytes}
+        return Placement(
+            source=Path(__file__).parent / "kernel.c",
+            resident=resident,
+            windows={
+                "dense": 4 * part.samples * round_up(dense, 2),
+                "indices": part.index_bytes,
+                "requests": part.index_bytes,
+                "lookups": y * part.vector_bytes,
+                "sums": part.vector_bytes,
+                "vectors": part.vector_bytes,
+                "outputs": 4 * part.samples,
+            },
+            tasklets=TASKLETS,
+            stack_bytes=STACK_BYTES,
+            defines={
+                **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": part.samples},
+                **{"TABLES": part.tables, "ROWS": part.rows, "COLUMNS": part.columns},
+                **{"ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
+                **{"BOTTOM": _joined(self.bottom_widths), "TOP": _joined(self.top_widths), "WIDEST": widest},
+                **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
+            },
+            host_bytes=pes * max(2 * resident["tables"], part.index_bytes, resident["weights"]),
+        )
+
+    def run(self, stage: Stage) -> Array:
+        """Compute the forward pass; return int32, shape (samples,)."""
+        x, y, z = stage.shape
+        pes = stage.pes
+        part = self._part(stage.shape)
+        all_tables, _, embedding = self.tables.shape
+        samples, tables, rows, columns = part.samples, part.tables, part.rows, part.columns
+
+        model = padded(self.tables, (x * tables, y * rows, embedding)).reshape(x, tables, y, rows, z, columns)
+        stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
+        stage.place("weights", np.tile(self._layers(), (pes, 1)))
+
+        stage.scatter("111", padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1), dst="dense")
+        wanted = np.full((pes * samples, x * tables), NO_ROW)
+        wanted[: len(self.rows), :all_tables] = self.rows
+        by_x = wanted.reshape(pes, 1, samples, x, tables).transpose(0, 1, 3, 2, 4)
+        blocks = np.broadcast_to(by_x, (pes, y * z, x, samples, tables))  # to PEs that differ in y and z the same
+        stage.scatter("111", blocks.reshape(1, -1), dst="indices")
+        stage.alltoall("111", bytes=part.index_bytes, src="indices", dst="requests")
+
+        stage.launch(phase=LOOK_UP, first_row=np.arange(pes) // x % y * rows)
+
+        stage.reduce_scatter("010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32)
+        stage.alltoall("101", bytes=part.vector_bytes, src="sums", dst="vectors")
+
+        stage.launch(phase=PREDICT)
+        return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[0, : len(self.rows)]
+
+    def reference(self) -> Array:
+        """Compute the forward pass on all CPUs."""
+        from pidcomm import _apps
+
+        layers = [np.concatenate([it.ravel() for it in layers]) for layers in (self.bottom, self.top)]
+        widths = [np.array(it, np.int32) for it in (self.bottom_widths, self.top_widths)]
+        flat = self.tables.reshape(-1, self.tables.shape[2])
+        return _apps.dlrm(flat, self.tables.shape[1], self.rows, self.dense, layers[0], widths[0], layers[1], widths[1])
+
+    def _part(self, shape: Sequence[int]) -> Part:
+        """Return what each PE has. Raises ArgumentError if slices of columns are not words."""
+        x, y, z = shape
+        all_tables, all_rows, embedding = self.tables.shape
+        if embedding % (2 * z):
+            raise ArgumentError(
+                f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs along z; "
+                f"the length of z must divide {embedding // 2}"
+            )
+        tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
+        samples = share(len(self.rows), x * y * z, np.int32)
+        return Part(
+            samples=samples,
+            tables=tables,
+            rows=rows,
+            columns=columns,
+            index_bytes=4 * x * y * z * samples * tables,
+            vector_bytes=4 * x * z * samples * tables * columns,
+        )
+
+    def _layers(self) -> Array:
+        """Return all layers as kernel.c has them: rows one after the other, each of an even number of words."""
+        rows = (padded(it, (len(it), round_up(it.shape[1], 2))) for it in (*self.bottom, *self.top))
+        return np.concatenate([it.ravel() for it in rows])
+
+    def _dense_shape(self, samples: int) -> tuple[int, int]:
+        return samples, round_up(self.dense.shape[1], 2)
+
+    def _group(self, widest: int, samples: int) -> int:
+        """Return how many samples the layers of a PE take at once: even, of as equal groups as have room in WRAM."""
+        tables, _, columns = self.tables.shape
+        words = round_up(self.top_widths[0] + 1, 2) + tables * columns + 2 * round_up(widest + 1, 2)
+        room = WRAM_BYTES - TASKLETS * (STACK_BYTES + BUFFER_BYTES)
+        most = room // (4 * words + 4) // 2 * 2
+        if most == 0:
+            raise ArgumentError(
+                f"two samples with {tables} tables of {columns} columns, {self.top_widths[0]} inputs of the top layers "
+                f"and layers of up to {widest} outputs need {2 * 4 * words} bytes of WRAM; there are {room}"
+            )
+        groups = -(-samples // most)
+        return round_up(-(-samples // groups), 2)
+
+
+def _words(name: str, values: Array) -> Array:
+    words = np.ascontiguousarray(values)
+    if words.dtype != np.int32:
+        raise ArgumentError(f"{name} of type {words.dtype} must be of type int32")
+    return words
+
+
+def _hidden(name: str, text: str) -> list[int]:
+    """Return the widths that an option says."""
+    try:
+        return [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")] if text else []
+    except ValueError:
+        raise ArgumentError(
+            f"{name} ({text!r}) must be the outputs of layers, each from 1 to {OUTPUTS_MAX}, as 64,32"
+        ) from None
+
+
+def _random_layers(rng: np.random.Generator, widths: Sequence[int]) -> list[Array]:
+    return [rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in pairwise(widths)]
+
+
+def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> list[int]:
+    """Return the inputs of the first layer and the outputs of all. Raises ArgumentError if they do not fit."""
+    widths = [inputs]
+    for number, layer in enumerate(layers, 1):
+        if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= OUTPUTS_MAX:
+            raise ArgumentError(
+                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX}, {widths[-1] + 1}), "
+                "its inputs and what is added"
+            )
+        widths.append(len(layer))
+    if len(widths) == 1 or widths[-1] != outputs:
+        raise ArgumentError(f"{name} layers {widths} must be one or more, the last with {outputs} outputs")
+    return widths
+
+
+def _joined(widths: Sequence[int]) -> str:
+    return ",".join(map(str, widths))
+
+
+APPLICATION = Dlrm

@@ -1,0 +1,196 @@
+/* DLRM on a PE. `phase` 0: the rows of this PE's part of its tables, for the indices of all samples; 1: the layers, for the PE's own
+ * samples. The host tells by macros: PES_X, PES_Y, PES_Z; SAMPLES of a PE; TABLES of a PE, ALL_TABLES; ROWS and COLUMNS of a PE's part of a
+ * table; EMBEDDING; DENSE features; the widths of layers, BOTTOM and TOP, each from its inputs on; WIDEST of what lies between layers;
+ * GROUP, an even number of samples whose vectors have room in WRAM; BUFFER_BYTES. Arithmetic is unsigned, so that it wraps. */
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+
+#define EVEN(words) (((words) + 1) / 2 * 2)
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum { kBufferWords = BUFFER_BYTES / 4 };
+/* A sample in WRAM, in words. Behind the inputs of a layer is a 1, whose weight is the bias. */
+enum {
+  kFeatures = 0, /* vector 0, which is what the bottom layers yield, and the products of pairs of vectors */
+  kPairs = kFeatures + EMBEDDING,
+  kInputsOfTop = EMBEDDING + ALL_TABLES * (ALL_TABLES + 1) / 2,
+  kVectors = kFeatures + EVEN(kInputsOfTop + 1), /* 1 to ALL_TABLES, of the tables */
+  kLayers = kVectors + ALL_TABLES * EMBEDDING,   /* two places for what lies between layers */
+  kLayerWords = EVEN(WIDEST + 1),
+  kSampleWords = kLayers + 2 * kLayerWords
+};
+
+BARRIER_INIT(everybody, NR_TASKLETS);
+__host uint32_t phase;
+__host uint32_t first_row; /* of every table, that this PE has */
+
+/* Of one tasklet each. */
+__dma_aligned uint32_t buffers[NR_TASKLETS][kBufferWords];
+/* Of all. Between two barriers a word is written by one tasklet, and read by others only if nobody writes it: so nothing is locked. */
+__dma_aligned uint32_t samples[GROUP][kSampleWords];
+__dma_aligned uint32_t results[GROUP];
+
+static const uint32_t bottom[] = {BOTTOM}, top[] = {TOP};
+
+static inline void read_mram(uint32_t at, uint32_t *to, uint32_t words) {
+  mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + at, to, 4 * words);
+}
+static inline void write_mram(const uint32_t *from, uint32_t at, uint32_t words) {
+  mram_write(from, (__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + at, 4 * words);
+}
+
+/* ---- phase 0 */
+
+/* The indices of members x = 0 to PES_X - 1 that agree in y and z are a run, and so are their rows: ordered by (y, z, x), as members of y
+ * and then of x and z are to have them. A tasklet has pieces of runs to itself, here and there. */
+enum {
+  kRun = PES_X * SAMPLES * TABLES,
+  kTableBytes = ROWS * COLUMNS * 4,
+  /* Of a piece both the indices and the rows are in the buffer. */
+  kPiece = kBufferWords / (1 + COLUMNS) / 2 * 2,
+  kPieces = (kRun + kPiece - 1) / kPiece
+};
+
+static void look_up(void) {
+  uint32_t *const indices = buffers[me()], *const rows = indices + kPiece;
+  for (uint32_t work = me(); work < kPieces * PES_Y * PES_Z; work += NR_TASKLETS) {
+    const uint32_t run = work / kPieces, start = (work - run * kPieces) * kPiece;
+    const uint32_t z = run / PES_Y, y = run - z * PES_Y;
+    const uint32_t count = kRun - start < kPiece ? kRun - start : kPiece;
+    read_mram(AT_REQUESTS + 4 * (run * kRun + start), indices, count);
+    uint32_t table = start % TABLES;
+    uint32_t table_at = AT_TABLES + table * kTableBytes;
+    uint32_t *out = rows;
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t row = indices[i] - first_row;
+      if (row < ROWS)
+        read_mram(table_at + row * (COLUMNS * 4), out, COLUMNS);
+      else
+        for (uint32_t c = 0; c < COLUMNS; ++c) out[c] = 0;
+      out += COLUMNS;
+      table_at += kTableBytes;
+      if (++table == TABLES) {
+        table = 0;
+        table_at = AT_TABLES;
+      }
+    }
+    write_mram(rows, AT_LOOKUPS + 4 * COLUMNS * ((y * PES_Z + z) * kRun + start), count * COLUMNS);
+  }
+}
+
+/* ---- phase 1 */
+
+/* words: even. */
+static inline uint32_t dot(const uint32_t *a, const uint32_t *b, uint32_t words) {
+  uint32_t even = 0, odd = 0;
+  for (const uint32_t *const end = a + words; a != end; a += 2, b += 2) {
+    even += a[0] * b[0];
+    odd += a[1] * b[1];
+  }
+  return even + odd;
+}
+
+/* Vectors come in slices, of the PEs of all x and z; a slice has the tables of x and the columns of z. A transfer per slice and sample
+ * takes about a hundredth of what the layers take. */
+static void load_vectors(uint32_t first, uint32_t count) {
+  uint32_t *const slice = buffers[me()];
+  for (uint32_t work = me(); work < PES_X * PES_Z * count; work += NR_TASKLETS) {
+    const uint32_t member = work / count, s = work - member * count;
+    const uint32_t z = member / PES_X, x = member - z * PES_X;
+    const uint32_t at = AT_VECTORS + 4 * COLUMNS * TABLES * (member * SAMPLES + first + s);
+    uint32_t left = x * TABLES < ALL_TABLES ? ALL_TABLES - x * TABLES : 0; /* the last x may have less tables, or none */
+    if (left > TABLES) left = TABLES;
+    uint32_t *to = samples[s] + kVectors + x * TABLES * EMBEDDING + z * COLUMNS;
+    for (uint32_t done = 0; done < left;) {
+      const uint32_t room = kBufferWords / COLUMNS, tables = left - done < room ? left - done : room;
+      read_mram(at + 4 * COLUMNS * done, slice, tables * COLUMNS);
+      for (const uint32_t *from = slice; from != slice + tables * COLUMNS; from += COLUMNS, to += EMBEDDING)
+        for (uint32_t c = 0; c < COLUMNS; ++c) to[c] = from[c];
+      done += tables;
+    }
+  }
+}
+
+static void load_dense(uint32_t first, uint32_t count) {
+  for (uint32_t s = me(); s < count; s += NR_TASKLETS) {
+    uint32_t *const to = samples[s] + kLayers;
+    read_mram(AT_DENSE + 4 * EVEN(DENSE) * (first + s), to, EVEN(DENSE));
+    to[DENSE] = 1;
+  }
+}
+
+/* One layer, for `count` samples: a tasklet has outputs to itself, so that their weights are read once for all samples; if there are less
+ * outputs than tasklets, several tasklets have the same output and different samples. Returns where the weights of the next layer are. */
+static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, uint32_t from, uint32_t to, uint32_t count,
+                      uint32_t is_last) {
+  uint32_t *const weights = buffers[me()];
+  const uint32_t row_words = EVEN(inputs + 1);
+  const uint32_t step = outputs < NR_TASKLETS ? outputs : NR_TASKLETS;
+  const uint32_t teams = NR_TASKLETS / step, team = me() / step;
+  if (team < teams)
+    for (uint32_t n = me() - team * step; n < outputs; n += step)
+      for (uint32_t k = 0; k < row_words; k += kBufferWords) {
+        const uint32_t words = row_words - k < kBufferWords ? row_words - k : kBufferWords;
+        read_mram(weights_at + 4 * (n * row_words + k), weights, words);
+        for (uint32_t s = team; s < count; s += teams) {
+          uint32_t sum = dot(weights, samples[s] + from + k, words);
+          if (k != 0) sum += samples[s][to + n];
+          if (k + words == row_words && !is_last && (int32_t)sum < 0) sum = 0;
+          samples[s][to + n] = sum;
+        }
+      }
+  for (uint32_t s = me(); s < count; s += NR_TASKLETS) samples[s][to + outputs] = 1;
+  barrier_wait(&everybody);
+  return weights_at + 4 * outputs * row_words;
+}
+
+/* The products of vector i with all before it. */
+static void multiply(uint32_t *sample, uint32_t i) {
+  const uint32_t *const vector = sample + kVectors + (i - 1) * EMBEDDING, *other = sample + kVectors;
+  uint32_t *out = sample + kPairs + i * (i - 1) / 2;
+  *out = dot(vector, sample + kFeatures, EMBEDDING);
+  for (uint32_t j = 1; j < i; ++j, other += EMBEDDING) *++out = dot(vector, other, EMBEDDING);
+}
+
+/* A tasklet takes the k-th vector and the k-th from behind together: equally many products for every k. */
+static void interact(uint32_t count) {
+  enum { kHalf = (ALL_TABLES + 1) / 2 };
+  for (uint32_t work = me(); work < count * kHalf; work += NR_TASKLETS) {
+    const uint32_t s = work / kHalf, k = work - s * kHalf;
+    multiply(samples[s], k + 1);
+    if (k + 1 != ALL_TABLES - k) multiply(samples[s], ALL_TABLES - k);
+    if (k == 0) samples[s][kFeatures + kInputsOfTop] = 1;
+  }
+  barrier_wait(&everybody);
+}
+
+static void predict(uint32_t first, uint32_t count) {
+  load_vectors(first, count);
+  load_dense(first, count);
+  barrier_wait(&everybody);
+  uint32_t weights_at = AT_WEIGHTS, from = kLayers, to = kLayers;
+  for (uint32_t i = 1; i < COUNT(bottom); ++i, from = to) {
+    to = i == COUNT(bottom) - 1 ? kFeatures : kLayers + i % 2 * kLayerWords;
+    weights_at = layer(weights_at, bottom[i - 1], bottom[i], from, to, count, 0);
+  }
+  interact(count);
+  for (uint32_t i = 1; i < COUNT(top); ++i, from = to) {
+    to = kLayers + i % 2 * kLayerWords;
+    weights_at = layer(weights_at, top[i - 1], top[i], from, to, count, i == COUNT(top) - 1);
+  }
+  if (me() == 0) {
+    for (uint32_t s = 0; s < count; ++s) results[s] = samples[s][to];
+    write_mram(results, AT_OUTPUTS + 4 * first, count);
+  }
+  barrier_wait(&everybody);
+}
+
+int main(void) {
+  if (phase == 0)
+    look_up();
+  else
+    for (uint32_t first = 0; first < SAMPLES; first += GROUP) predict(first, SAMPLES - first < GROUP ? SAMPLES - first : GROUP);
+  return 0;
+}
