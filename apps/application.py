@@ -5,24 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pidcomm
 from pidcomm.apps.stage import KERNEL, Cost, Placement, Stage, require_room
-from pidcomm.arguments import AUTO, Array, Options, as_integer
+from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, with_scratch
+from pidcomm.bench import BASE as BASE
 from pidcomm.errors import ArgumentError
 from pidcomm.machine import allocate
-from pidcomm.measure import make_transfers_alike
+from pidcomm.measure import WORD_BYTES, Scratch, SdkCondition, make_transfers_alike, measure_sdk
+from pidcomm.oracle import Problem
+from pidcomm.plan import plan
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-BASE = "conventional"  # the technique that speed-ups are over
+CONDITION_BYTES = 256 << 10  # per PE, of the transfers that are timed to see whether comparing is fair
+DEFAULT_OPTIONS: Options = {"coherence": "none"}
 TECHNIQUES_OF_APPLICATIONS = [
     *(name for name, it in TECHNIQUES.items() if all(map(it.is_for, COLLECTIVES.values()))),
     AUTO,
@@ -49,7 +51,7 @@ class Application(ABC):
 
     @classmethod
     @abstractmethod
-    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Self:
+    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Application:
         """Return the problem of a file, or of a generator, or by default of the application's own generator.
 
         data, generate: not both. quick: a default problem of a second or two. Subclasses add keyword arguments of
@@ -102,13 +104,18 @@ class Run:
     cpu_seconds: float | None
 
     @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return prod(self.shape)
+
+    @property
     def kernel(self) -> Cost:
         """The programs of the application: modelled, and what their launches are assumed to cost."""
         return self.costs.get(KERNEL, Cost())
 
     @property
     def communication(self) -> Cost:
-        """All collectives: measured; where PEs reorder blocks modelled, and launches and loads assumed."""
+        """All collectives: measured; where PEs reorder blocks modelled, too."""
         return sum((cost for name, cost in self.costs.items() if name != KERNEL), Cost())
 
     @property
@@ -143,30 +150,20 @@ def compare(
 
     Raises ArgumentError, before anything is allocated, for what the problem, the machine or its memory forbid.
     """
-    if (pes is None) == (shape is None):
-        raise ArgumentError(f"give pes ({pes}) or shape ({shape}), one of them")
-    lengths = problem.shape_of(as_integer("pes", pes, 1)) if shape is None else tuple(map(int, shape))
-    if len(lengths) != problem.axes:
-        raise ArgumentError(f"{problem.name} needs {problem.axes} axes; {format_shape(lengths)} has {len(lengths)}")
+    lengths = shape_for(type(problem), pes, shape)
     for name in techniques:
-        if name not in TECHNIQUES_OF_APPLICATIONS:
-            raise ArgumentError(
-                f"technique {name!r} is not one for all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
-            )
-    chosen: Options = {"coherence": "none", "threads": pidcomm.machine().threads, **(options or {})}
+        require_technique(name, lengths)
+    chosen: Options = {**DEFAULT_OPTIONS, "threads": pidcomm.machine().threads, **(options or {})}
     repeats = as_integer("iters", iters, 1)
     placement = problem.place(lengths)
     require_room(placement, lengths, techniques)
     on_phase("reference")
     expected, cpu_seconds = _reference(problem, repeats if with_cpu else 1)
     make_transfers_alike(chosen)
-    with allocate(pes=int(np.prod(lengths))) as pe_set:
+    with allocate(pes=prod(lengths)) as pe_set:
         for technique in techniques:
-            stage = Stage(
-                pe_set, lengths, placement, {**chosen, "technique": technique}, repeats, lambda it: on_phase(it)
-            )
-            on_phase(f"{technique}: placing")
-            with stage:
+            on_phase(f"{technique}: compiling")
+            with Stage(pe_set, lengths, placement, {**chosen, "technique": technique}, repeats, on_phase) as stage:
                 result = problem.run(stage)
             yield Run(
                 application=problem.name,
@@ -179,6 +176,42 @@ def compare(
                 setup=stage.setup,
                 cpu_seconds=cpu_seconds if with_cpu else None,
             )
+
+
+def shape_for(application: type[Application], pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the shape that is given, or that of so many PEs. Raises ArgumentError for both, none and other axes."""
+    if (pes is None) == (shape is None):
+        raise ArgumentError(f"give pes ({pes}) or shape ({shape}), one of them")
+    if shape is None:
+        return application.shape_of(as_integer("pes", pes, 1, MAX_COUNT))
+    lengths = tuple(as_integer("axis length", length, 1, MAX_COUNT) for length in shape)
+    if len(lengths) != application.axes:
+        raise ArgumentError(
+            f"{application.name} needs a shape of {application.axes} axes; {format_shape(lengths)} has {len(lengths)}"
+        )
+    return lengths
+
+
+def require_technique(name: str, shape: Sequence[int]) -> None:
+    """Raise ArgumentError if a technique is not for all collectives, or not for a shape."""
+    if name not in TECHNIQUES_OF_APPLICATIONS:
+        raise ArgumentError(
+            f"technique {name!r} is not one for all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
+        )
+    size = WORD_BYTES * prod(shape)  # a block for each PE
+    options = with_scratch({"technique": name}, 2 * size)
+    plan("alltoall", tuple(shape), "1" * len(shape), bytes=size, dst=size, dtype="uint64", **options)
+
+
+def transfer_condition(shape: Sequence[int], options: Options) -> SdkCondition:
+    """Return whether comparing with `conventional` on so many PEs is fair: the emulated SDK may be too slow for it.
+
+    Needs 8 times CONDITION_BYTES of memory for each PE.
+    """
+    make_transfers_alike(options)
+    problem = Problem("gather", tuple(shape), "1" * len(shape), CONDITION_BYTES, "int32")
+    with allocate(pes=prod(shape)) as pe_set:
+        return measure_sdk(pe_set.hypercube(*shape), CONDITION_BYTES, options, Scratch([problem]), rounds=3)
 
 
 def count_wrong(result: Array, expected: Array) -> int:

@@ -17,7 +17,7 @@ from pidcomm import sdk
 from pidcomm.ablation import Assumed
 from pidcomm.arguments import Array, Options, with_scratch
 from pidcomm.errors import ArgumentError
-from pidcomm.machine import PeSet
+from pidcomm.machine import PeSet, machine
 from pidcomm.measure import available_bytes
 from pidcomm.programs import compiler_options
 from pidcomm.sizes import format_about, format_size
@@ -52,8 +52,8 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """Everything: seconds of mixed sources."""
-        return self.measured + self.modelled + self.assumed
+        """What is measured and modelled: seconds of mixed sources, without those that are assumed."""
+        return self.measured + self.modelled
 
     def __add__(self, other: Cost) -> Cost:
         """Return the sum of two phases."""
@@ -126,7 +126,8 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
             + (", scratch of the pr techniques" if needs_scratch else "")
             + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller problem"
         )
-    needed, available = pes * per_pe + placement.host_bytes, available_bytes()
+    mram = pes * per_pe * (2 if machine().hugepages else 1)  # huge pages back as much again between its pieces
+    needed, available = mram + placement.host_bytes, available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
             f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows need "
@@ -182,7 +183,7 @@ class Stage:
     @property
     def technique(self) -> str:
         """Of the collectives."""
-        return self._options["technique"] or "tile"
+        return self._options.get("technique") or "tile"
 
     # ---- the input that stays
 

@@ -39,6 +39,8 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/porting/*.md",
         "docs/artifact.md",
         "docs/published-programs.md",
+        "docs/applications.md",
+        "apps/*/README.md",
         "examples/README.md",
     ],
     "Reference": [

@@ -19,9 +19,12 @@ PIDCOMM = [sys.executable, "-c", PROGRAM]
 
 
 def commands() -> dict[str, Any]:
-    """Return the group, as "", and every command by name."""
+    """Return the group, as "", and every command and group by name; those of a group as ``app bfs``."""
     group: Any = get_command(app)
-    return {"": group, **group.commands}
+    found = {"": group, **group.commands}
+    for name, inner in group.commands.items():
+        found |= {f"{name} {words}": it for words, it in getattr(inner, "commands", {}).items()}
+    return found
 
 
 def install(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from pidcomm.cli import model as model  # isort: skip
 from pidcomm.cli import accuracy as accuracy  # isort: skip
 from pidcomm.cli import scale as scale  # isort: skip
 from pidcomm.cli import reproduce as reproduce  # isort: skip
+from pidcomm.cli import apps as apps  # isort: skip
 from pidcomm.cli import pictures as pictures  # isort: skip
 from pidcomm.cli import upmem as upmem  # isort: skip
 from pidcomm.cli import doctor as doctor  # isort: skip

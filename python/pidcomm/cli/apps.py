@@ -1,0 +1,258 @@
+"""The commands app NAME: one for every application, with the options that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+import pidcomm
+from pidcomm import apps, report
+from pidcomm.apps import Application
+from pidcomm.apps.application import (
+    BASE,
+    DEFAULT_OPTIONS,
+    TECHNIQUES_OF_APPLICATIONS,
+    require_technique,
+    shape_for,
+    transfer_condition,
+)
+from pidcomm.apps.report import Row, rows_of
+from pidcomm.apps.stage import ASSUMED
+from pidcomm.arguments import Options
+from pidcomm.cli.app import Command, Group, ThreadsOption, app, exit_if_wrong, json_option, working
+from pidcomm.cli.bench import Coherence
+from pidcomm.cli.completion import complete_list
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.results import Results
+from pidcomm.sizes import format_duration, format_shape, parse_count, parse_names, parse_shape
+
+DEFAULT_PES = "256"
+DEFAULT_TECHNIQUES = "conventional,pr+im+cm,tile"
+COLUMNS = (
+    ("PEs", "{0.pes:>5}"),
+    ("technique", "{0.technique:<12}"),
+    ("kernel_us", "{0.kernel_us:>10.0f}"),
+    ("host_us", "{0.host_us:>10.0f}"),
+    ("reorder_us", "{0.reorder_us:>10.0f}"),
+    ("total_us", "{0.total_us:>10.0f}"),
+    ("assumed_us", "{0.assumed_us:>10.0f}"),
+    ("comm. gain", "{communication:>10}"),
+    ("gain", "{gain:>7}"),
+    ("over CPU", "{over_cpu:>8}"),
+    ("wrong", "{0.wrong:>5}"),
+    ("source", "{0.source:<6}"),
+)
+PHASE_COLUMNS = (
+    ("PEs", "{0.pes:>5}"),
+    ("technique", "{0.technique:<12}"),
+    ("phase", "{1.name:<14}"),
+    ("calls", "{1.calls:>6}"),
+    ("measured_us", "{1.measured_us:>11.0f}"),
+    ("modelled_us", "{1.modelled_us:>11.0f}"),
+    ("assumed_us", "{1.assumed_us:>10.0f}"),
+    ("share", "{share:>5.1f}%"),
+)
+
+applications = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and tell where the time goes.",
+    epilog="pidcomm app mlp --quick --technique conventional,tile --cpu",
+)
+app.add_typer(applications, name="app")
+
+
+def common_options(
+    pes: Annotated[
+        str | None,
+        typer.Option("--pes", help=f"Number of PEs (default: {DEFAULT_PES}); several, separated by commas, in turn."),
+    ] = None,
+    shape: Annotated[str | None, typer.Option("--shape", help="Axis lengths, x first, instead of --pes.")] = None,
+    technique: Annotated[
+        str,
+        typer.Option(
+            "--technique",
+            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
+            autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
+        ),
+    ] = DEFAULT_TECHNIQUES,
+    cpu: Annotated[
+        bool, typer.Option("--cpu/--no-cpu", help="Time the same without PEs, on all CPUs of this machine.")
+    ] = False,
+    iters: Annotated[
+        int, typer.Option("--iters", min=1, help="Runs of each collective, of which the median counts.")
+    ] = 3,
+    threads: ThreadsOption = 0,
+    coherence: Annotated[
+        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+    ] = Coherence.none,
+    json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw where the time goes: a name that ends in .svg or .png.")
+    ] = None,
+) -> None:
+    """Have the options that all applications share."""
+
+
+def _run(application: type[Application], own: dict[str, Any], **common: Any) -> None:
+    """Run an application; own: what `make` is told, common: the options that all applications share."""
+    techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
+    if common["pes"] and common["shape"]:
+        raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
+    if common["shape"]:
+        shapes = [shape_for(application, None, parse_shape(common["shape"]))]
+    else:
+        counts = dict.fromkeys(map(parse_count, (common["pes"] or DEFAULT_PES).split(",")))
+        shapes = [shape_for(application, pes, None) for pes in counts]
+    options: Options = {
+        **DEFAULT_OPTIONS,
+        "coherence": common["coherence"].value,
+        "threads": common["threads"] or pidcomm.machine().threads,
+    }
+    plot: Path | None = common["plot"]
+    if plot is not None:
+        from pidcomm.pictures import style
+
+        style.check_format(plot)
+    rows: list[Row] = []
+    with Results(common["json_target"]) as results, working("making the input") as work:
+        problem = application.make(**own)
+        facts = report.run_facts()
+        comment = report.Report(results).comment
+        comment(_header(problem, options))
+        for shape in shapes:
+            possible, refusals = _possible(techniques, shape)
+            report.Report(results).skipped(refusals)
+            runs = apps.compare(
+                problem,
+                shape=shape,
+                techniques=possible,
+                options=options,
+                iters=common["iters"],
+                with_cpu=common["cpu"],
+                on_phase=lambda phase, shape=shape: work.phase(f"{format_shape(shape)}: {phase}"),  # type: ignore[misc]
+            )
+            found = list(runs)
+            is_fair = False
+            if BASE in possible:
+                work.phase("timing the transfers of the emulated SDK")
+                condition = transfer_condition(shape, options)
+                is_fair = condition.holds
+                comment([f"shape {format_shape(shape)}", *condition.lines()])
+                if not is_fair:
+                    comment(["no speed-up over conventional is claimed"])
+            of_shape = rows_of(found, is_fair)
+            results.json_lines({**asdict(row), **facts} for row in of_shape)
+            _write(results, of_shape)
+            rows += of_shape
+        if plot is not None:
+            from pidcomm.pictures import apps as picture
+
+            work.phase("drawing")
+            style.save(picture.draw(rows), plot)
+            results.text(f"wrote {plot}")
+    exit_if_wrong(sum(row.wrong for row in rows))
+
+
+def _possible(techniques: Sequence[str], shape: Sequence[int]) -> tuple[list[str], list[Error]]:
+    """Return the techniques that a shape allows, and why not the others. Raises the first reason if there is none."""
+    possible: list[str] = []
+    refusals: list[Error] = []
+    for name in techniques:
+        try:
+            require_technique(name, shape)
+            possible.append(name)
+        except Error as error:
+            refusals.append(error)
+    if not possible:
+        raise refusals[0]
+    return possible, refusals
+
+
+def _header(problem: Application, options: Options) -> Iterator[str]:
+    yield from report.header(options)
+    yield f"{problem.name}: " + ", ".join(f"{name} {value}" for name, value in problem.facts.items())
+    yield (
+        "kernel_us, reorder_us: modelled, from the cycles of the slowest PE; host_us: collectives, measured; total_us: "
+        f"their sum, mixed; assumed_us, in no total: launches at {format_duration(1e-6 * ASSUMED.launch_us)}, reloads "
+        f"of programs at {format_duration(1e-6 * ASSUMED.load_us)} each"
+    )
+    yield f"comm. gain, gain: collectives, and total, over {BASE}, mixed as totals are; wrong: elements of the result"
+
+
+def _write(results: Results, rows: Sequence[Row]) -> None:
+    for row in rows:
+        if row.cpu_us is not None:
+            results.text(f"# CPU only, measured: {format_duration(1e-6 * row.cpu_us)}")
+            break
+    results.text(report.title_line(COLUMNS))
+    for row in rows:
+        fields = {
+            "communication": _gain(row.communication_speed_up),
+            "gain": _gain(row.speed_up),
+            "over_cpu": _gain(row.cpu_speed_up),
+        }
+        results.text(" ".join(form.format(row, **fields) for _, form in COLUMNS), style="red" if row.wrong else None)
+    results.text(report.title_line(PHASE_COLUMNS))
+    for row in rows:
+        for phase in row.phases:
+            share = 100 * phase.total_us / row.total_us if row.total_us else 0.0
+            results.text(" ".join(form.format(row, phase, share=share) for _, form in PHASE_COLUMNS))
+    for row in rows[:1]:
+        results.text(f"# placed before, in no total: {format_duration(1e-6 * row.setup_us)} measured")
+
+
+def _gain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def _command_of(application: type[Application]) -> Callable[..., None]:
+    """Return the function of a command: its options are those of `make`, and those that all applications share."""
+    texts = {
+        "data": f"Input: {application.data_help.rstrip('.')}.",
+        "generate": f"Input: a generator and what it is told: {application.generate_help}.",
+        "quick": "A small input, unless --data or --generate name one.",
+    }
+    hints = {**get_type_hints(application.make, include_extras=True), **get_type_hints(Application.make)}
+    own: dict[str, Parameter] = {}
+    for name, parameter in signature(application.make).parameters.items():
+        kind, text = (hints[name], texts[name]) if name in texts else get_args(hints[name])
+        own[name] = parameter.replace(
+            annotation=Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", help=text)]
+        )
+    hints = get_type_hints(common_options, include_extras=True)
+    common = {
+        name: parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+        for name, parameter in signature(common_options).parameters.items()
+    }
+    parameters = [*own.values(), *common.values()]
+
+    def run(**values: Any) -> None:
+        _run(application, {name: values.pop(name) for name in own}, **values)
+
+    run.__doc__ = application.about
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {it.name: it.annotation for it in parameters}
+    return run
+
+
+def _examples(name: str) -> list[str]:
+    return [
+        f"pidcomm app {name} --quick",
+        f"pidcomm app {name} --pes 64,256 --cpu --json {name}.jsonl --plot {name}.svg",
+    ]
+
+
+def add(application: type[Application]) -> None:
+    """Add the command of an application."""
+    name = application.name
+    applications.command(name, cls=Command, epilog="\n".join(_examples(name)))(_command_of(application))
+
+
+for _name in apps.NAMES:
+    add(apps.get(_name))
