@@ -45,15 +45,30 @@ class Graph:
         """Number of directed edges."""
         return len(self.sources)
 
+    def directed(self) -> Graph:
+        """Return each edge once, by source and then target, and none from a vertex to itself."""
+        return self._simple(self._pairs(self.sources, self.targets))
+
     def undirected(self) -> Graph:
         """Return each edge both ways and once, by source and then target, and none from a vertex to itself."""
-        source, target = self.sources.astype(np.uint64), self.targets.astype(np.uint64)
-        shift = np.uint64(32)
-        both = np.concatenate([source << shift | target, target << shift | source])
-        both = both[np.concatenate([source != target] * 2)]
-        both.sort()
-        both = both[np.diff(both, prepend=~both[:1]) != 0]
-        return Graph(self.name, self.vertices, (both >> shift).astype(np.uint32), both.astype(np.uint32), self.ids)
+        both = self._pairs(self.sources, self.targets), self._pairs(self.targets, self.sources)
+        return self._simple(np.concatenate(both))
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return where the edges of each vertex begin, if they are by source, and the end: shape (vertices + 1,)."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
+
+    @staticmethod
+    def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
+        not_to_itself: NDArray[np.uint64] = pairs[sources != targets]
+        return not_to_itself
+
+    def _simple(self, pairs: NDArray[np.uint64]) -> Graph:
+        pairs.sort()
+        pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
+        sources, targets = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+        return Graph(self.name, self.vertices, sources, targets, self.ids)
 
     def matrix(self, dtype: DTypeLike = np.int64) -> Any:
         """Return a scipy.sparse.csr_array: element (u, v) is the number of edges from u to v."""
@@ -156,7 +171,7 @@ def _read_matrix_market(path: Path) -> Graph:
         sources, targets = (
             np.concatenate([one, other[is_off_diagonal]]) for one, other in ((sources, targets), (targets, sources))
         )
-    return Graph(path.name, vertices, sources, targets)
+    return Graph(path.name, vertices, sources, targets, np.arange(1, vertices + 1))
 
 
 def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
