@@ -81,7 +81,10 @@ class Graph:
 def load(data: Path | None, generate: str | None, default: str) -> Graph:
     """Return the graph of a file, or of a generator (default: `default`). Raises ArgumentError for both."""
     one_source(data, generate)
-    return generated(generate or default, GENERATORS) if data is None else read_graph(data)
+    try:
+        return generated(generate or default, GENERATORS) if data is None else read_graph(data)
+    except MemoryError:
+        raise ArgumentError(f"graph {data or generate or default} does not fit the memory of this machine") from None
 
 
 # ---- files

@@ -83,14 +83,21 @@ static void follow(const struct block *block, uint32_t *edges) {
   const uint32_t *const active = (const uint32_t *)frontier;
   struct edge_slice slice = my_edges(block);
   for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t source = source_of(edges[i]);
-      if (!(active[source / 32] >> (source % 32) & 1)) continue;
-      const uint32_t target = target_of(edges[i]), word = target / 32, bit = 1u << (target % 32);
-      if (found[word] & bit) continue;
-      mutex_pool_lock(&words_of_tile, (uint16_t)word);
-      found[word] |= bit;
-      mutex_pool_unlock(&words_of_tile, (uint16_t)word);
+    for (const uint32_t *edge = edges, *const end = edges + count; edge < end;) {
+      /* Edges of one source are neighbours: it is looked up once. */
+      const uint32_t source = source_of(*edge), last = *edge | ((1u << TILE_BITS) - 1);
+      if (!(active[source / 32] >> (source % 32) & 1)) {
+        while (++edge < end && *edge <= last) {
+        }
+        continue;
+      }
+      do {
+        const uint32_t target = target_of(*edge), word = target / 32, bit = 1u << (target % 32);
+        if (found[word] & bit) continue;
+        mutex_pool_lock(&words_of_tile, (uint16_t)word);
+        found[word] |= bit;
+        mutex_pool_unlock(&words_of_tile, (uint16_t)word);
+      } while (++edge < end && *edge <= last);
     }
 }
 

@@ -59,7 +59,7 @@ class ConnectedComponents(Application):
     @classmethod
     def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Self:
         """Return the problem of a file or a generator."""
-        return cls(graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=16"))
+        return cls(graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18"))
 
     @property
     def facts(self) -> Mapping[str, int | str]:

@@ -45,31 +45,20 @@ static void read_chunk(uint32_t chunk_first, struct part part, uint32_t *next) {
   }
 }
 
-/* Two tasklets may have edges of the same source. Volatile: the compiler keeps no label across the mutex. */
-static inline void make_smaller(uint32_t source, uint32_t label) {
+/* Two tasklets may have edges of the same source: labels are only written with their mutex, and read again then, so none gets larger.
+ * Without it a label may be too old, which costs a look with the mutex. Volatile: the compiler keeps no label across it. */
+static inline __attribute__((always_inline)) void fold(const struct block *block, int is_tile_read, uint32_t *edges) {
   volatile uint32_t *const labels = chunk;
-  if (label >= labels[source]) return;
-  mutex_pool_lock(&labels_of_chunk, (uint16_t)source);
-  if (label < labels[source]) labels[source] = label;
-  mutex_pool_unlock(&labels_of_chunk, (uint16_t)source);
-}
-
-/* Edges are by source, so the least label of its targets stays in a register. */
-static void fold(const struct block *block, int is_tile_read, uint32_t *edges) {
   struct edge_slice slice = my_edges(block);
-  for (uint32_t count; (count = next_edges(&slice, edges)) != 0;) {
-    uint32_t source = source_of(edges[0]), least = UINT32_MAX;
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t edge = edges[i], target = target_of(edge);
-      if (source_of(edge) != source) {
-        make_smaller(source, least);
-        source = source_of(edge);
-        least = UINT32_MAX;
-      }
-      least = min_of(least, is_tile_read ? tile[target] : label_of(block->tile_first + target));
+  for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
+    for (const uint32_t *edge = edges; edge < edges + count; ++edge) {
+      const uint32_t source = source_of(*edge), target = target_of(*edge);
+      const uint32_t label = is_tile_read ? tile[target] : label_of(block->tile_first + target);
+      if (label >= labels[source]) continue;
+      mutex_pool_lock(&labels_of_chunk, (uint16_t)source);
+      if (label < labels[source]) labels[source] = label;
+      mutex_pool_unlock(&labels_of_chunk, (uint16_t)source);
     }
-    make_smaller(source, least);
-  }
 }
 
 /* Labels that a tasklet's part of the chunk has got, and shortcuts from them, go to `next`; returns how many are smaller than before. */
@@ -140,14 +129,16 @@ int main(void) {
       read_chunk(chunk_first, part, buffer);
       barrier_wait(&everybody);
     }
-    const int is_tile_read = block->tile_vertices <= ROOM && block->tile_vertices <= VERTICES_PER_READ * block->edges;
-    if (is_tile_read) {
+    if (block->tile_vertices <= ROOM &&
+        block->tile_vertices <= VERTICES_PER_READ * block->edges) { /* the barriers: all have read their parts, and nobody reads the next
+                                                                       tile before all are done with this one */
       const struct part mine = my_part_of(block->tile_vertices / 2, ROOM / 2);
       read_heap(AT_LABELS + block->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);
       barrier_wait(&everybody);
-    }
-    fold(block, is_tile_read, buffer);
-    if (is_tile_read) barrier_wait(&everybody);
+      fold(block, 1, buffer);
+      barrier_wait(&everybody);
+    } else
+      fold(block, 0, buffer);
   }
   if (blocks != 0) changed += finish_chunk(chunk_first, part, buffer);
   counts[me()] = changed;
