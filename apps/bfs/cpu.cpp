@@ -4,8 +4,10 @@
 /// Source: Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search" (SC'12), with its two thresholds.
 #include "../cpu.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace {
@@ -21,7 +23,8 @@ struct Search {
   const uint32_t *targets;
   int64_t vertices;
   int32_t *levels;
-  std::vector<uint32_t> frontier, found;
+  std::unique_ptr<uint32_t[]> frontier, found;  // room for all vertices
+  size_t frontier_vertices;
   std::vector<uint64_t> bits, found_bits;
 
   int64_t edges_of(uint32_t v) const { return starts[v + 1] - starts[v]; }
@@ -30,17 +33,16 @@ struct Search {
   int64_t top_down(int32_t level) {
     std::atomic<size_t> end{0};
     int64_t edges = 0;
-    found.resize(vertices);
 #pragma omp parallel reduction(+ : edges)
     {
       uint32_t queue[kQueue];
       size_t count = 0;
       const auto flush = [&] {
-        std::copy(queue, queue + count, found.begin() + end.fetch_add(count));
+        std::copy(queue, queue + count, found.get() + end.fetch_add(count));
         count = 0;
       };
 #pragma omp for schedule(dynamic, 64) nowait
-      for (size_t i = 0; i < frontier.size(); ++i)
+      for (size_t i = 0; i < frontier_vertices; ++i)
         for (int64_t e = starts[frontier[i]]; e < starts[frontier[i] + 1]; ++e) {
           std::atomic_ref<int32_t> other(levels[targets[e]]);
           int32_t unreached = -1;
@@ -51,7 +53,7 @@ struct Search {
         }
       flush();
     }
-    found.resize(end);
+    frontier_vertices = end;
     frontier.swap(found);
     return edges;
   }
@@ -81,28 +83,32 @@ struct Search {
   void list_to_bits() {
     bits.assign((vertices + 63) / 64, 0);
     found_bits.resize(bits.size());
-    for (const uint32_t v : frontier) bits[v / 64] |= uint64_t{1} << (v % 64);
+    for (size_t i = 0; i < frontier_vertices; ++i) bits[frontier[i] / 64] |= uint64_t{1} << (frontier[i] % 64);
   }
 
   int64_t bits_to_list() {
     int64_t edges = 0;
-    frontier.clear();
+    frontier_vertices = 0;
     for (size_t word = 0; word < bits.size(); ++word)
       for (uint64_t left = bits[word]; left != 0; left &= left - 1) {
-        frontier.push_back(static_cast<uint32_t>(64 * word + __builtin_ctzll(left)));
-        edges += edges_of(frontier.back());
+        const uint32_t v = static_cast<uint32_t>(64 * word + __builtin_ctzll(left));
+        frontier[frontier_vertices++] = v;
+        edges += edges_of(v);
       }
     return edges;
   }
 
   void run(uint32_t source, bool is_symmetric) {
     levels[source] = 0;
-    frontier = {source};
+    frontier = std::make_unique_for_overwrite<uint32_t[]>(vertices);
+    found = std::make_unique_for_overwrite<uint32_t[]>(vertices);
+    frontier[0] = source;
+    frontier_vertices = 1;
     int64_t edges = edges_of(source), edges_left = starts[vertices];
-    for (int32_t level = 1; !frontier.empty();) {
+    for (int32_t level = 1; frontier_vertices != 0;) {
       if (is_symmetric && edges > edges_left / kToBottomUp) {
         list_to_bits();
-        int64_t count = static_cast<int64_t>(frontier.size()), before;
+        int64_t count = static_cast<int64_t>(frontier_vertices), before;
         do {
           before = count;
           count = bottom_up(level++);
@@ -122,7 +128,7 @@ Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool
   {
     nb::gil_scoped_release release;
     std::fill_n(levels.data(), vertices, -1);
-    if (vertices != 0) Search{starts.data(), targets.data(), vertices, levels.data(), {}, {}, {}, {}}.run(source, is_symmetric);
+    if (vertices != 0) Search{starts.data(), targets.data(), vertices, levels.data(), {}, {}, 0, {}, {}}.run(source, is_symmetric);
   }
   return levels.array(vertices);
 }

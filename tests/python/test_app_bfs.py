@@ -16,7 +16,7 @@ from pidcomm.apps.graphs import Graph
 from pidcomm.errors import ArgumentError
 from scipy.sparse.csgraph import shortest_path
 
-SMALL_BLOCKS = {"chunk_bits": 6, "tile_bits": 7}
+SMALL_BLOCKS: dict[str, Any] = {"chunk_bits": 6, "tile_bits": 7}
 
 
 def levels(graph: Graph, source: int, direction: str) -> NDArray[np.int32]:
@@ -64,8 +64,11 @@ def test_every_technique_finds_the_same_levels_one_after_the_other() -> None:
 
 
 def test_a_strict_machine_finds_no_fault() -> None:
-    with pidcomm.machine(strict=True):
+    pidcomm.machine(strict=True)
+    try:
         check(BreadthFirstSearch(GRAPHS["rmat"], **SMALL_BLOCKS), GRAPHS["rmat"], pes=8)
+    finally:
+        pidcomm.machine(strict=False)
 
 
 def test_the_vertex_with_the_most_edges_is_the_default_source() -> None:

@@ -117,7 +117,7 @@ def test_files_that_cannot_be_read_are_errors_that_name_them(tmp_path: Path) -> 
         (tmp_path / name).write_bytes(content)
         with pytest.raises(Error, match=f"cannot read .*{name}"):
             graphs.read_graph(tmp_path / name)
-    with pytest.raises(Error, match="cannot read .*missing"):
+    with pytest.raises(Error, match=r"cannot read .*missing"):
         graphs.read_graph(tmp_path / "missing")
 
 
@@ -186,7 +186,7 @@ def test_a_cut_has_every_edge_in_even_slices(name: str, pes: int, bits: tuple[in
     cut = edges.cut(graph, pes, chunk_bits=chunk_bits, tile_bits=tile_bits)
     found: Counter[tuple[int, int]] = Counter()
     for row, table, count in zip(cut.edges, cut.blocks.reshape(pes, -1, edges.FIELDS), cut.counts, strict=True):
-        of_pe = set()
+        of_pe: set[tuple[int, int]] = set()
         end = 0
         for chunk_first, chunk, tile_first, tile, first, length in table[:count].tolist():
             assert chunk_first % 64 == tile_first % 64 == chunk % 64 == tile % 64 == length % 2 == 0
