@@ -35,15 +35,17 @@ struct edge_slice {
 
 static inline uint32_t min_of(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+static inline uintptr_t heap_start(void) { return (uintptr_t)DPU_MRAM_HEAP_POINTER; }
+
 /* `at` is an offset from the start of the heap. Any multiple of 8 bytes, none included. */
 static inline void read_heap(uint32_t at, void *to, uint32_t bytes) {
   for (uint32_t done = 0; done < bytes; done += DMA_BYTES)
-    mram_read((const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + at + done, (uint8_t *)to + done, min_of(bytes - done, DMA_BYTES));
+    mram_read((const __mram_ptr void *)(heap_start() + at + done), (uint8_t *)to + done, min_of(bytes - done, DMA_BYTES));
 }
 
 static inline void write_heap(const void *from, uint32_t at, uint32_t bytes) {
   for (uint32_t done = 0; done < bytes; done += DMA_BYTES)
-    mram_write((const uint8_t *)from + done, (__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + at + done, min_of(bytes - done, DMA_BYTES));
+    mram_write((const uint8_t *)from + done, (__mram_ptr void *)(heap_start() + at + done), min_of(bytes - done, DMA_BYTES));
 }
 
 /* What the calling tasklet does of so many words. */
