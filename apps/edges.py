@@ -95,7 +95,7 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     tile_first = tile << tile_bits
     table = [
         chunk_first,
-        np.minimum(round_up_each(last[pe] + 1) - chunk_first, 1 << chunk_bits),
+        np.minimum((last[pe] // ALIGNMENT + 1) * ALIGNMENT - chunk_first, 1 << chunk_bits),
         tile_first,
         np.minimum(padded_vertices - tile_first, 1 << tile_bits),
         ends - lengths - edge_of[pe],
@@ -106,8 +106,3 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
         ragged_rows(np.stack(table, 1).astype(np.uint32).ravel(), block_of * FIELDS, FIELDS),
         np.diff(block_of).astype(np.uint32),
     )
-
-
-def round_up_each(vertices: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the next multiples of ALIGNMENT that are not below the values."""
-    return -(-vertices // ALIGNMENT) * ALIGNMENT
