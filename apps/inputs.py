@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
@@ -28,7 +29,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     with open_text(path) as file:
         try:
             yield from enumerate((line.rstrip("\r\n") for line in file), 1)
-        except (OSError, EOFError) as error:  # what gzip finds
+        except (OSError, EOFError, zlib.error) as error:  # what gzip finds
             raise Error(f"cannot read {path}: {error}") from None
 
 

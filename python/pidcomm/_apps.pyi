@@ -1,7 +1,13 @@
 """Types of the extension with the applications without PEs; see apps/*/cpu.cpp."""
 
+import numpy as np
+from numpy.typing import NDArray
 from pidcomm.arguments import Array
 
+def bfs(
+    starts: NDArray[np.int64], targets: NDArray[np.uint32], source: int, is_symmetric: bool
+) -> NDArray[np.int32]: ...
+def cc(starts: NDArray[np.int64], targets: NDArray[np.uint32]) -> NDArray[np.uint32]: ...
 def dlrm(
     tables: Array,
     table_rows: int,

@@ -1,0 +1,165 @@
+"""Breadth-first search: the least number of edges from one vertex to every other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pidcomm.apps import graphs
+from pidcomm.apps.application import Application
+from pidcomm.apps.edges import REDUCED_BYTES, Cut, cut, total_count
+from pidcomm.apps.inputs import describe
+from pidcomm.apps.partition import WORD_BYTES, share
+from pidcomm.apps.stage import Placement, Stage
+from pidcomm.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+DIRECTIONS = ("undirected", "directed")
+MOST_EDGES = -1
+WORD_VERTICES = 8 * WORD_BYTES  # a bit each
+
+
+class BreadthFirstSearch(Application):
+    """The levels of all vertices: int32, the number of edges from the source, -1 where no way leads."""
+
+    name = "bfs"
+    about = "Breadth-first search: the number of edges from one vertex to every other."
+    axes = 1
+    data_help = graphs.DATA_HELP
+    generate_help = describe(graphs.GENERATORS)
+
+    def __init__(
+        self,
+        graph: graphs.Graph,
+        *,
+        source: int = MOST_EDGES,
+        direction: str = DIRECTIONS[0],
+        chunk_bits: int = 16,
+        tile_bits: int = 16,
+    ) -> None:
+        """Take a graph; `make` says what source and direction are.
+
+        chunk_bits, tile_bits: of the number of vertices in a block of edges (`pidcomm.apps.edges.cut`), at least 6.
+        """
+        if direction not in DIRECTIONS:
+            raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")
+        self.graph = graph.undirected() if direction == "undirected" else graph.directed()
+        self.direction = direction
+        self._starts = self.graph.starts()
+        self.source = self._find(source)
+        self._bits = {"chunk_bits": chunk_bits, "tile_bits": tile_bits}
+        self._cut: Cut | None = None  # the last, for as many PEs as it has rows
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        source: Annotated[int, "First vertex, as the file numbers it; -1: the one with the most edges"] = MOST_EDGES,
+        direction: Annotated[str, "undirected: edges are followed both ways; directed: as they are"] = DIRECTIONS[0],
+    ) -> Self:
+        """Return the problem of a file or a generator."""
+        graph = graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18")
+        return cls(graph, source=source, direction=direction)
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """The graph, the number of edges that are followed, and the first vertex."""
+        graph = self.graph
+        return {
+            "input": graph.name,
+            "vertices": graph.vertices,
+            "edges": graph.edges,
+            "direction": self.direction,
+            "source": int(graph.ids[self.source]) if graph.ids is not None and graph.vertices else self.source,
+        }
+
+    @classmethod
+    def shape_of(cls, pes: int) -> tuple[int, ...]:
+        """One axis."""
+        return (pes,)
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Bits of all vertices on every PE; edges, and the levels of vertices, in even shares."""
+        pes = prod(shape)
+        bits = self._words * WORD_BYTES
+        share_words = self._share(pes) // WORD_VERTICES
+        edges = self._cut_for(pes)
+        return Placement(
+            source=Path(__file__).parent / "kernel.c",
+            resident=edges.resident,
+            windows={
+                "reached": bits,
+                "next": bits,
+                "visited": bits,
+                "noted": share_words * WORD_BYTES,
+                "levels": share_words * WORD_VERTICES * 4,
+                "count": REDUCED_BYTES,
+            },
+            defines={"WORDS": self._words, "SHARE_WORDS": share_words, **{k.upper(): v for k, v in self._bits.items()}},
+            host_bytes=pes * sum(edges.resident.values()),
+        )
+
+    def run(self, stage: Stage) -> NDArray[np.int32]:
+        """Go from level to level until there is no vertex in one."""
+        edges = self._cut_for(stage.pes)
+        edges.place(stage)
+        bits = self._words * WORD_BYTES
+        source = np.zeros((1, self._words), np.uint64)
+        if self.graph.vertices:
+            source[0, self.source // WORD_VERTICES] = 1 << (self.source % WORD_VERTICES)
+        stage.broadcast("1", source, dst="reached")
+        share_words = self._share(stage.pes) // WORD_VERTICES
+        stage.launch(level=0, blocks=edges.counts, first=np.arange(stage.pes) * share_words)
+        level = 0
+        while total_count(stage):
+            stage.allreduce("1", bytes=bits, src="next", dst="reached", dtype=np.uint64, op="or")
+            level += 1
+            stage.launch(level=level)
+        levels = stage.gather("1", bytes=share_words * WORD_VERTICES * 4, src="levels", dtype=np.int32)
+        return levels[0, : self.graph.vertices]
+
+    def reference(self) -> NDArray[np.int32]:
+        """Return the levels; what is directed goes top down, what is not by whichever way is quicker in each level."""
+        from pidcomm import _apps
+
+        return _apps.bfs(self._starts, self.graph.targets, self.source, self.direction == "undirected")
+
+    @property
+    def _words(self) -> int:
+        return share(self.graph.vertices, 1, np.uint8, 8 * REDUCED_BYTES) // WORD_VERTICES
+
+    def _share(self, pes: int) -> int:
+        return share(self.graph.vertices, pes, np.uint8, WORD_VERTICES)
+
+    def _cut_for(self, pes: int) -> Cut:
+        if self._cut is None or len(self._cut.counts) != pes:
+            self._cut = cut(self.graph, pes, **self._bits)
+        return self._cut
+
+    def _find(self, source: int) -> int:
+        """Return the number from 0 of a vertex of the file."""
+        vertices, ids = self.graph.vertices, self.graph.ids
+        if source == MOST_EDGES:
+            return int(np.argmax(np.diff(self._starts))) if vertices else 0
+        if ids is None:
+            if 0 <= source < vertices:
+                return source
+            rule = f"vertices are 0 to {vertices - 1}" if vertices else "there are no vertices"
+        else:
+            place = int(np.searchsorted(ids, source))
+            if place < vertices and ids[place] == source:
+                return place
+            rule = f"its {vertices} vertices are from {ids[0]} to {ids[-1]}" if vertices else "there are no vertices"
+        raise ArgumentError(f"source ({source}) is no vertex of {self.graph.name}: {rule}")
+
+
+APPLICATION = BreadthFirstSearch

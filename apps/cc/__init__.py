@@ -1,0 +1,142 @@
+"""Connected components: which vertices edges connect, whatever way they lead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from pidcomm.apps import graphs
+from pidcomm.apps.application import Application
+from pidcomm.apps.edges import ALIGNMENT, EDGE_BITS, REDUCED_BYTES, Cut, cut, total_count
+from pidcomm.apps.inputs import describe
+from pidcomm.apps.partition import WORD_BYTES, share
+from pidcomm.apps.stage import Placement, Stage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+LABEL_BYTES = 4
+WORD_LABELS = WORD_BYTES // LABEL_BYTES
+CHUNK_BITS = 11  # 8 KiB of labels
+ROOM_BITS = 12  # a tile that is read as a whole: 16 KiB
+# A tile is read as a whole if it has at most so many vertices for each edge to it. Else 8 bytes are read for each edge:
+# the emulated DMA engine needs 0.53 cycles for a byte and 34 for a transfer.
+VERTICES_PER_READ = 16
+
+
+class ConnectedComponents(Application):
+    """The label of every vertex: uint32, the least number, from 0, of a vertex of its component."""
+
+    name = "cc"
+    about = "Connected components: the least vertex number of the component of every vertex."
+    axes = 1
+    data_help = graphs.DATA_HELP
+    generate_help = describe(graphs.GENERATORS)
+
+    def __init__(
+        self,
+        graph: graphs.Graph,
+        *,
+        chunk_bits: int = CHUNK_BITS,
+        room_bits: int = ROOM_BITS,
+        tile_bits: int | None = None,
+    ) -> None:
+        """Take a graph, whose edges connect both ways.
+
+        chunk_bits, tile_bits: of the number of vertices in a block of edges (`pidcomm.apps.edges.cut`), at least 6.
+        room_bits: of the largest tile that is read as a whole. By default tiles are as large as that, and as large as
+        can be where there are too few edges for that to be worth while.
+        """
+        self.graph = graph.undirected()
+        self._starts = self.graph.starts()
+        self._bits = chunk_bits, room_bits, tile_bits
+        self._cut: Cut | None = None  # the last, for as many PEs as it has rows
+
+    @classmethod
+    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Self:
+        """Return the problem of a file or a generator."""
+        return cls(graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18"))
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """The graph, and the number of edges, each counted both ways."""
+        return {"input": self.graph.name, "vertices": self.graph.vertices, "edges": self.graph.edges}
+
+    @classmethod
+    def shape_of(cls, pes: int) -> tuple[int, ...]:
+        """One axis."""
+        return (pes,)
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Labels of all vertices on every PE; edges, and vertices of the result, in even shares."""
+        pes = prod(shape)
+        chunk_bits, room_bits, _ = self._bits
+        edges = self._cut_for(pes)
+        return Placement(
+            source=Path(__file__).parent / "kernel.c",
+            resident=edges.resident,
+            windows={
+                "labels": self._vertices * LABEL_BYTES,
+                "next": self._vertices * LABEL_BYTES,
+                "result": self._share(pes) * LABEL_BYTES,
+                "count": REDUCED_BYTES,
+            },
+            defines={
+                "WORDS": self._vertices // WORD_LABELS,
+                "SHARE_WORDS": self._share(pes) // WORD_LABELS,
+                "CHUNK_BITS": chunk_bits,
+                "TILE_BITS": self._tile_bits(pes),
+                "ROOM_BITS": room_bits,
+                "VERTICES_PER_READ": VERTICES_PER_READ,
+            },
+            host_bytes=pes * sum(edges.resident.values()),
+        )
+
+    def run(self, stage: Stage) -> NDArray[np.uint32]:
+        """Make labels smaller in rounds until none changes."""
+        edges = self._cut_for(stage.pes)
+        edges.place(stage)
+        stage.broadcast("1", np.arange(self._vertices, dtype=np.uint32).reshape(1, -1), dst="labels")
+        stage.launch(round_number=0, blocks=edges.counts, first=np.arange(stage.pes) * self._share(stage.pes))
+        rounds = 0
+        while total_count(stage):
+            size = self._vertices * LABEL_BYTES
+            stage.allreduce("1", bytes=size, src="next", dst="labels", dtype=np.uint32, op="min")
+            rounds += 1
+            stage.launch(round_number=rounds)
+        size = self._share(stage.pes) * LABEL_BYTES
+        return stage.gather("1", bytes=size, src="result", dtype=np.uint32)[0, : self.graph.vertices]
+
+    def reference(self) -> NDArray[np.uint32]:
+        """Return the labels, by Afforest."""
+        from pidcomm import _apps
+
+        return _apps.cc(self._starts, self.graph.targets)
+
+    @property
+    def _vertices(self) -> int:
+        """Vertices that there is room for."""
+        return share(self.graph.vertices, 1, np.uint32, ALIGNMENT)
+
+    def _share(self, pes: int) -> int:
+        return share(self.graph.vertices, pes, np.uint32)
+
+    def _tile_bits(self, pes: int) -> int:
+        chunk_bits, room_bits, tile_bits = self._bits
+        if tile_bits is not None:
+            return tile_bits
+        is_dense = self.graph.edges * VERTICES_PER_READ >= pes * self._vertices
+        return room_bits if is_dense else EDGE_BITS - chunk_bits
+
+    def _cut_for(self, pes: int) -> Cut:
+        if self._cut is None or len(self._cut.counts) != pes:
+            chunk_bits, _, _ = self._bits
+            self._cut = cut(self.graph, pes, chunk_bits=chunk_bits, tile_bits=self._tile_bits(pes))
+        return self._cut
+
+
+APPLICATION = ConnectedComponents

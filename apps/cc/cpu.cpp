@@ -1,0 +1,81 @@
+/// Connected components by all CPUs. First each vertex is linked by its first edges only; then what is already in the largest component is
+/// left out, and the others are linked by all their edges.
+///
+/// Source: Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest, IPDPS'18).
+#include "../cpu.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <unordered_map>
+
+namespace {
+
+using namespace pidcomm_apps;
+
+constexpr int64_t kFirstEdges = 2;
+constexpr int64_t kSamples = 1024;
+constexpr int kVerticesAtOnce = 4096;
+
+using Label = std::atomic_ref<uint32_t>;
+
+uint32_t load(uint32_t &label) { return Label(label).load(std::memory_order_relaxed); }
+
+// Joins two trees: the larger root gets the smaller as its parent, so that a root is the least of its tree.
+void link(uint32_t a, uint32_t b, uint32_t *parent) {
+  for (a = load(parent[a]), b = load(parent[b]); a != b;) {
+    if (a < b) std::swap(a, b);
+    uint32_t above = a;
+    if (Label(parent[a]).compare_exchange_strong(above, b)) return;
+    a = above;
+    b = load(parent[b]);
+  }
+}
+
+// Makes every vertex a child of its root.
+void compress(int64_t vertices, uint32_t *parent) {
+#pragma omp parallel for schedule(dynamic, kVerticesAtOnce)
+  for (int64_t v = 0; v < vertices; ++v) {
+    uint32_t root = load(parent[v]);
+    for (uint32_t up; (up = load(parent[root])) != root;) root = up;
+    Label(parent[v]).store(root, std::memory_order_relaxed);
+  }
+}
+
+// Of evenly spaced samples, the label that most have.
+uint32_t most_frequent(int64_t vertices, const uint32_t *labels) {
+  std::unordered_map<uint32_t, int64_t> counts;
+  for (int64_t i = 0; i < kSamples; ++i) ++counts[labels[i * vertices / kSamples]];
+  return std::max_element(counts.begin(), counts.end(), [](const auto &a, const auto &b) { return a.second < b.second; })->first;
+}
+
+void connect(const int64_t *starts, const uint32_t *targets, int64_t vertices, uint32_t *parent) {
+#pragma omp parallel for
+  for (int64_t v = 0; v < vertices; ++v) parent[v] = static_cast<uint32_t>(v);
+#pragma omp parallel for schedule(dynamic, kVerticesAtOnce)
+  for (int64_t v = 0; v < vertices; ++v)
+    for (int64_t e = starts[v]; e < std::min(starts[v] + kFirstEdges, starts[v + 1]); ++e)
+      link(static_cast<uint32_t>(v), targets[e], parent);
+  compress(vertices, parent);
+  const uint32_t largest = most_frequent(vertices, parent);
+#pragma omp parallel for schedule(dynamic, kVerticesAtOnce)
+  for (int64_t v = 0; v < vertices; ++v) {
+    if (load(parent[v]) == largest) continue;  // its edges to other components are there the other way, too
+    for (int64_t e = starts[v] + kFirstEdges; e < starts[v + 1]; ++e) link(static_cast<uint32_t>(v), targets[e], parent);
+  }
+  compress(vertices, parent);
+}
+
+Out<uint32_t> cc(In<int64_t> starts, In<uint32_t> targets) {
+  const int64_t vertices = static_cast<int64_t>(starts.size()) - 1;
+  Owned<uint32_t> labels(vertices);
+  {
+    nb::gil_scoped_release release;
+    if (vertices != 0) connect(starts.data(), targets.data(), vertices, labels.data());
+  }
+  return labels.array(vertices);
+}
+
+}  // namespace
+
+PIDCOMM_APPS_ADD(module) { module.def("cc", &cc); }

@@ -1,0 +1,148 @@
+/* One round of connected components. Every PE has the labels of all vertices, and a slice of the edges, each there both ways in the whole.
+ *
+ * A label is the number of a vertex of the same component, at most the vertex's own, and only gets smaller; the next labels are the least
+ * that any PE has. So `next` may keep what it has from earlier rounds, and a PE need not touch the vertices that it has nothing to say
+ * about. A round in which no PE changes a label is the last: then the ends of every edge agree. Three things make a label smaller:
+ *
+ *   fold       that of a source, to the least of its targets';
+ *   shortcut   to the label of the vertex that it names, and of the one that this names;
+ *   hook       that of the vertex that a source's old label names, to the source's new one: whole trees move, not one vertex after the
+ * other.
+ *
+ * Hooks and shortcuts are those of Shiloach and Vishkin (1982). */
+#include <mutex_pool.h>
+
+#include "edges.h"
+
+#define HOPS 4u
+#define ROOM (1u << ROOM_BITS) /* vertices of the largest tile that is read */
+
+__host uint32_t round_number; /* 0 begins, whatever `next` holds */
+__host uint32_t blocks;       /* of edges */
+__host uint32_t first;        /* vertex of the share that this PE has in the result */
+
+BARRIER_INIT(everybody, NR_TASKLETS);
+MUTEX_POOL_INIT(labels_of_chunk, 16);
+MUTEX_POOL_INIT(words_of_next, 16);
+
+__dma_aligned uint32_t chunk[1u << CHUNK_BITS];
+__dma_aligned uint32_t tile[ROOM];
+__dma_aligned uint32_t buffers[NR_TASKLETS][EDGES_AT_ONCE];
+uint32_t counts[NR_TASKLETS];
+
+static inline uint32_t label_of(uint32_t vertex) {
+  __dma_aligned uint32_t pair[2];
+  read_heap(AT_LABELS + vertex / 2 * 8, pair, 8);
+  return pair[vertex % 2];
+}
+
+static void read_chunk(uint32_t chunk_first, struct part part, uint32_t *next) {
+  for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
+    const uint32_t vertices = min_of(end - v, EDGES_AT_ONCE), at = (chunk_first + v) * 4;
+    read_heap(AT_LABELS + at, chunk + v, vertices * 4);
+    read_heap(AT_NEXT + at, next, vertices * 4); /* less where this PE has hooked */
+    for (uint32_t i = 0; i < vertices; ++i) chunk[v + i] = min_of(chunk[v + i], next[i]);
+  }
+}
+
+/* Two tasklets may have edges of the same source: labels are only written with their mutex, and read again then, so none gets larger.
+ * Without it a label may be too old, which costs a look with the mutex. Volatile: the compiler keeps no label across it. */
+static inline __attribute__((always_inline)) void fold(const struct block *block, int is_tile_read, uint32_t *edges) {
+  volatile uint32_t *const labels = chunk;
+  struct edge_slice slice = my_edges(block);
+  for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
+    for (const uint32_t *edge = edges; edge < edges + count; ++edge) {
+      const uint32_t source = source_of(*edge), target = target_of(*edge);
+      const uint32_t label = is_tile_read ? tile[target] : label_of(block->tile_first + target);
+      if (label >= labels[source]) continue;
+      mutex_pool_lock(&labels_of_chunk, (uint16_t)source);
+      if (label < labels[source]) labels[source] = label;
+      mutex_pool_unlock(&labels_of_chunk, (uint16_t)source);
+    }
+}
+
+/* Labels that a tasklet's part of the chunk has got, and shortcuts from them, go to `next`; returns how many are smaller than before. */
+static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *before) {
+  uint32_t changed = 0;
+  for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
+    const uint32_t vertices = min_of(end - v, EDGES_AT_ONCE), at = (chunk_first + v) * 4;
+    read_heap(AT_LABELS + at, before, vertices * 4);
+    for (uint32_t i = 0; i < vertices; ++i) {
+      uint32_t label = chunk[v + i];
+      for (uint32_t hop = 0, up; hop < HOPS && label != chunk_first + v + i && (up = label_of(label)) < label; ++hop) label = up;
+      chunk[v + i] = label;
+      changed += label < before[i];
+    }
+    write_heap(chunk + v, AT_NEXT + at, vertices * 4);
+  }
+  return changed;
+}
+
+/* Words of `next` are of two labels: only changed with their mutex. Without it a word may be too old, which costs a look with the mutex. */
+static void hook(uint32_t root, uint32_t label) {
+  __dma_aligned uint32_t pair[2];
+  const uint32_t at = AT_NEXT + root / 2 * 8;
+  read_heap(at, pair, 8);
+  if (pair[root % 2] <= label) return;
+  mutex_pool_lock(&words_of_next, (uint16_t)(root / 2));
+  read_heap(at, pair, 8);
+  if (label < pair[root % 2]) {
+    pair[root % 2] = label;
+    write_heap(pair, at, 8);
+  }
+  mutex_pool_unlock(&words_of_next, (uint16_t)(root / 2));
+}
+
+static void hook_chunk(uint32_t chunk_first, struct part part, uint32_t *before) {
+  for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
+    const uint32_t vertices = min_of(end - v, EDGES_AT_ONCE);
+    read_heap(AT_LABELS + (chunk_first + v) * 4, before, vertices * 4);
+    for (uint32_t i = 0; i < vertices; ++i)
+      if (chunk[v + i] < before[i] && before[i] != chunk_first + v + i) hook(before[i], chunk[v + i]);
+  }
+}
+
+/* When all edges of a chunk are folded. Hooks come after all of the chunk is written, and before the next is read. */
+static uint32_t finish_chunk(uint32_t chunk_first, struct part part, uint32_t *buffer) {
+  barrier_wait(&everybody);
+  const uint32_t changed = write_chunk(chunk_first, part, buffer);
+  barrier_wait(&everybody);
+  hook_chunk(chunk_first, part, buffer);
+  barrier_wait(&everybody);
+  return changed;
+}
+
+int main(void) {
+  uint32_t *const buffer = buffers[me()];
+  if (round_number == 0) copy_heap(AT_LABELS, AT_NEXT, WORDS, buffer);
+  if (first < WORDS * 2) copy_heap(AT_LABELS + first * 4, AT_RESULT, min_of(SHARE_WORDS, WORDS - first / 2), buffer);
+  barrier_wait(&everybody);
+  __dma_aligned struct block read[BLOCKS_AT_ONCE];
+  uint32_t chunk_first = UINT32_MAX, changed = 0;
+  struct part part = {0, 0};
+  for (uint32_t b = 0; b < blocks; ++b) {
+    const struct block *const block = block_at(b, blocks, read);
+    if (block->chunk_first != chunk_first) {
+      if (b != 0) changed += finish_chunk(chunk_first, part, buffer);
+      chunk_first = block->chunk_first;
+      part = my_part(block->chunk_vertices / 2);
+      read_chunk(chunk_first, part, buffer);
+      barrier_wait(&everybody);
+    }
+    if (block->tile_vertices <= ROOM &&
+        block->tile_vertices <= VERTICES_PER_READ * block->edges) { /* the barriers: all have read their parts, and nobody reads the next
+                                                                       tile before all are done with this one */
+      const struct part mine = my_part_of(block->tile_vertices / 2, ROOM / 2);
+      read_heap(AT_LABELS + block->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);
+      barrier_wait(&everybody);
+      fold(block, 1, buffer);
+      barrier_wait(&everybody);
+    } else
+      fold(block, 0, buffer);
+  }
+  if (blocks != 0) changed += finish_chunk(chunk_first, part, buffer);
+  counts[me()] = changed;
+  barrier_wait(&everybody);
+  write_count(counts);
+  return 0;
+}

@@ -1,0 +1,270 @@
+"""Graphs: from MatrixMarket files and lists of edges, and generated."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from re import fullmatch
+from typing import Any, NoReturn
+from warnings import catch_warnings, filterwarnings, simplefilter
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from pidcomm.apps.inputs import generated, malformed, numbered_lines, one_source
+from pidcomm.arguments import Array, as_integer
+from pidcomm.errors import ArgumentError
+
+BANNER = "%%MatrixMarket"
+FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: numbers in the line of an entry
+SYMMETRIES = ("general", "symmetric", "skew-symmetric")
+MAX_VERTICES = 2**32 - 1
+MAX_SCALE = 31
+DATA_HELP = f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges, two numbers a line, # before comments"
+# What NumPy and gzip raise if a file is not as it should be. The slow path then tells why.
+FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Directed edges between vertices 0 to vertices - 1: edge i leads from sources[i] to targets[i].
+
+    Edges may occur more than once, and from a vertex to itself. name: the file, or the generator with all parameters.
+    ids: the numbers that the vertices have in the file, ascending; None if they are 0 to vertices - 1.
+    """
+
+    name: str
+    vertices: int
+    sources: NDArray[np.uint32]
+    targets: NDArray[np.uint32]
+    ids: NDArray[np.int64] | None = None
+
+    @property
+    def edges(self) -> int:
+        """Number of directed edges."""
+        return len(self.sources)
+
+    def directed(self) -> Graph:
+        """Return each edge once, by source and then target, and none from a vertex to itself."""
+        return self._simple(self._pairs(self.sources, self.targets))
+
+    def undirected(self) -> Graph:
+        """Return each edge both ways and once, by source and then target, and none from a vertex to itself."""
+        both = self._pairs(self.sources, self.targets), self._pairs(self.targets, self.sources)
+        return self._simple(np.concatenate(both))
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return where the edges of each vertex begin, if they are by source, and the end: shape (vertices + 1,)."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
+
+    @staticmethod
+    def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
+        not_to_itself: NDArray[np.uint64] = pairs[sources != targets]
+        return not_to_itself
+
+    def _simple(self, pairs: NDArray[np.uint64]) -> Graph:
+        pairs.sort()
+        pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
+        sources, targets = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+        return Graph(self.name, self.vertices, sources, targets, self.ids)
+
+    def matrix(self, dtype: DTypeLike = np.int64) -> Any:
+        """Return a scipy.sparse.csr_array: element (u, v) is the number of edges from u to v."""
+        from scipy.sparse import csr_array
+
+        shape = (self.vertices, self.vertices)
+        return csr_array((np.ones(self.edges, dtype), (self.sources, self.targets)), shape=shape)
+
+
+def load(data: Path | None, generate: str | None, default: str) -> Graph:
+    """Return the graph of a file, or of a generator (default: `default`). Raises ArgumentError for both."""
+    one_source(data, generate)
+    try:
+        return generated(generate or default, GENERATORS) if data is None else read_graph(data)
+    except MemoryError:
+        raise ArgumentError(f"graph {data or generate or default} does not fit the memory of this machine") from None
+
+
+# ---- files
+
+
+def read_graph(path: Path) -> Graph:
+    """Read a MatrixMarket file or a list of edges, packed by gzip if its name ends in .gz.
+
+    MatrixMarket: the first line starts with the banner; square and coordinate; values are ignored, and symmetric
+    entries are edges both ways. Else every line is an edge, two vertex numbers with blanks or tabs between; what
+    follows # is a comment, and only vertices that have edges exist. Raises ArgumentError with the line that is wrong,
+    Error if the file cannot be read.
+    """
+    _, first = next(numbered_lines(path), (0, ""))
+    return _read_matrix_market(path) if first.lower().startswith(BANNER.lower()) else _read_edges(path)
+
+
+def _read_edges(path: Path) -> Graph:
+    try:
+        edges = _numbers(path, np.int64, comments="#", ndmin=2)
+        if edges.size and (edges.shape[1] != 2 or edges.min() < 0):
+            raise ValueError("not a list of edges")
+    except FAULTS as error:
+        _find_bad_edge(path, error)
+    ids, places = _renumbered(edges.reshape(-1))
+    if len(ids) > MAX_VERTICES:
+        raise ArgumentError(f"{path}: {len(ids)} vertices; at most {MAX_VERTICES} are possible")
+    sources, targets = np.ascontiguousarray(places.reshape(-1, 2).T)
+    is_dense = len(ids) == 0 or ids[-1] == len(ids) - 1
+    return Graph(path.name, len(ids), sources, targets, None if is_dense else ids)
+
+
+def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
+    """Return the numbers of a text file, a line each row. Raises one of FAULTS."""
+    with catch_warnings():
+        simplefilter("error", DeprecationWarning)  # 1.5 as an integer
+        filterwarnings("ignore", message=".*no data")
+        return np.loadtxt(path, dtype, encoding="latin-1", **how)
+
+
+def _renumbered(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return the different numbers, ascending, and for each number its place among them."""
+    span = int(numbers.max(initial=-1)) + 1
+    if span > 8 * len(numbers):
+        ids, places = np.unique(numbers, return_inverse=True)
+        return ids, places.astype(np.uint32)
+    occurs = np.zeros(span, bool)  # far quicker than sorting
+    occurs[numbers] = True
+    place = np.cumsum(occurs, dtype=np.uint32) - np.uint32(1)
+    return np.flatnonzero(occurs), place[numbers]
+
+
+def _find_bad_edge(path: Path, why: object) -> NoReturn:
+    for number, line in numbered_lines(path):
+        words = line.partition("#")[0].split()
+        if words and len(words) != 2:
+            malformed(path, number, f"{_count(words)}; an edge is two vertex numbers")
+        _check_vertices(path, number, words, 0, 2**63 - 1)
+    raise ArgumentError(f"{path}: {why}")
+
+
+def _check_vertices(path: Path, number: int, words: list[str], low: int, high: int) -> None:
+    for word in words:
+        if not fullmatch("[+-]?[0-9]+", word):
+            malformed(path, number, f"vertex number {word!r} is no integer")
+        if not low <= int(word) <= high:
+            malformed(path, number, f"vertex number {word} is not between {low} and {high}")
+
+
+def _count(words: list[str]) -> str:
+    return "1 number" if len(words) == 1 else f"{len(words)} numbers"
+
+
+def _read_matrix_market(path: Path) -> Graph:
+    sizes, vertices, entries, field, symmetry = _matrix_market_header(path)
+    row = [("row", np.int64), ("column", np.int64), ("value", np.float64)][: FIELDS[field]]
+    try:
+        read = _numbers(path, row, comments="%", skiprows=sizes, ndmin=1)
+        ends = np.array([read["row"], read["column"]]) - 1
+        if len(read) != entries or (entries and not 0 <= ends.min() <= ends.max() < vertices):
+            raise ValueError("not the entries of a matrix")
+    except FAULTS as error:
+        _find_bad_entry(path, error)
+    sources, targets = ends.astype(np.uint32)
+    if symmetry != "general":
+        is_off_diagonal = sources != targets
+        sources, targets = (
+            np.concatenate([one, other[is_off_diagonal]]) for one, other in ((sources, targets), (targets, sources))
+        )
+    return Graph(path.name, vertices, sources, targets, np.arange(1, vertices + 1))
+
+
+def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
+    """Return the number of the line that has the sizes, vertices, entries, field and symmetry."""
+    lines = numbered_lines(path)
+    _, first = next(lines)
+    words = first.lower().split()
+    if len(words) != 5 or words[:2] != [BANNER.lower(), "matrix"]:
+        malformed(path, 1, f"{first!r}; a header is '{BANNER} matrix coordinate FIELD SYMMETRY'")
+    _, _, form, field, symmetry = words
+    for what, word, known in (
+        ("format", form, ("coordinate",)),
+        ("field", field, tuple(FIELDS)),
+        ("symmetry", symmetry, SYMMETRIES),
+    ):
+        if word not in known:
+            malformed(path, 1, f"{what} {word!r}; a graph has {' or '.join(known)}")
+    number = 1
+    for number, line in lines:
+        if line.strip() and not line.startswith("%"):
+            if not fullmatch(r"\s*[0-9]+\s+[0-9]+\s+[0-9]+\s*", line):
+                malformed(path, number, f"{line!r}; sizes are 'ROWS COLUMNS ENTRIES'")
+            rows, columns, entries = map(int, line.split())
+            if rows != columns:
+                malformed(path, number, f"{rows} rows and {columns} columns; a graph has as many rows as columns")
+            if rows > MAX_VERTICES:
+                malformed(path, number, f"{rows} vertices; at most {MAX_VERTICES} are possible")
+            return number, rows, entries, field, symmetry
+    malformed(path, number, "the file ends before the sizes 'ROWS COLUMNS ENTRIES'")
+
+
+def _find_bad_entry(path: Path, why: object) -> NoReturn:
+    sizes, vertices, entries, field, _ = _matrix_market_header(path)
+    number = found = 0
+    for number, line in numbered_lines(path):
+        words = line.partition("%")[0].split()
+        if number <= sizes or not words:
+            continue
+        if found == entries:
+            malformed(path, number, f"an entry more than the {entries} of line {sizes}")
+        found += 1
+        if len(words) != FIELDS[field]:
+            malformed(path, number, f"{_count(words)}; an entry of field {field} has {FIELDS[field]}")
+        _check_vertices(path, number, words[:2], 1, vertices)
+        try:
+            list(map(float, words[2:]))
+        except ValueError:
+            malformed(path, number, f"value {words[2]!r} is no number")
+    if found < entries:
+        malformed(path, number, f"the file ends after {found} of the {entries} entries of line {sizes}")
+    raise ArgumentError(f"{path}: {why}")
+
+
+# ---- generators
+
+
+def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
+    """Return the Kronecker graph of Graph500: 2^scale vertices in random order, `edges` edges for each."""
+    as_integer("scale", scale, 0, MAX_SCALE)
+    count = as_integer("edges", edges) << scale
+    random = np.random.default_rng(as_integer("seed", seed))
+    sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
+    a, b, c = 0.57, 0.19, 0.19  # the chances of a quarter of the matrix: both halves low, high target, high source
+    for bit in range(scale):
+        chance = random.random(count, np.float32)
+        is_high_source = chance >= a + b
+        is_high_target = (chance >= a) & ~is_high_source | (chance >= a + b + c)
+        sources |= is_high_source.astype(np.uint32) << np.uint32(bit)
+        targets |= is_high_target.astype(np.uint32) << np.uint32(bit)
+    order = random.permutation(1 << scale).astype(np.uint32)
+    return Graph(f"rmat:scale={scale},edges={edges},seed={seed}", 1 << scale, order[sources], order[targets])
+
+
+def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
+    """Return edges between vertices chosen at random, all alike."""
+    as_integer("vertices", vertices, 1 if edges else 0, MAX_VERTICES)
+    as_integer("edges", edges)
+    ends = np.random.default_rng(as_integer("seed", seed)).integers(0, max(vertices, 1), (2, edges), np.uint32)
+    return Graph(f"uniform:vertices={vertices},edges={edges},seed={seed}", vertices, ends[0], ends[1])
+
+
+def grid(*, rows: int = 256, columns: int = 256) -> Graph:
+    """Return a grid, row by row: an edge from each vertex to its right, and to the one below it."""
+    vertices = as_integer("rows", rows, 0, MAX_VERTICES) * as_integer("columns", columns, 0, MAX_VERTICES)
+    as_integer("rows * columns", vertices, 0, MAX_VERTICES)
+    number = np.arange(vertices, dtype=np.uint32).reshape(rows, columns)
+    sources = [number[:, :-1].ravel(), number[:-1].ravel()]
+    targets = [number[:, 1:].ravel(), number[1:].ravel()]
+    return Graph(f"grid:rows={rows},columns={columns}", vertices, np.concatenate(sources), np.concatenate(targets))
+
+
+GENERATORS: dict[str, Callable[..., Graph]] = {"rmat": rmat, "uniform": uniform, "grid": grid}
+"""What `load` generates, by name; `pidcomm.apps.inputs.generated` reads their parameters."""

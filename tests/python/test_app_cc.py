@@ -1,0 +1,72 @@
+"""Connected components on PEs, against SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from graph_cases import GRAPHS, renumbered
+from numpy.typing import NDArray
+from pidcomm.apps import compare, run
+from pidcomm.apps.cc import ConnectedComponents
+from pidcomm.apps.graphs import Graph, grid
+from scipy.sparse.csgraph import connected_components
+
+# Tiles that are all read as a whole, and that are if they have many edges.
+SMALL_BLOCKS = [{"chunk_bits": 6, "room_bits": 6, "tile_bits": 6}, {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8}]
+
+
+def labels(graph: Graph) -> NDArray[np.uint32]:
+    """Return the least vertex of each vertex's component, of those that SciPy finds."""
+    if graph.vertices == 0:
+        return np.zeros(0, np.uint32)
+    _, component = connected_components(graph.matrix(), directed=False)
+    _, least = np.unique(component, return_index=True)
+    of_all: NDArray[np.uint32] = least[component].astype(np.uint32)
+    return of_all
+
+
+def check(problem: ConnectedComponents, graph: Graph, **how: Any) -> int:
+    """Run a problem; compare the PEs and the CPUs with SciPy. Returns the number of rounds."""
+    expected = labels(graph)
+    done = run(problem, iters=1, **how)
+    assert done.result.dtype == np.uint32
+    np.testing.assert_array_equal(done.result, expected)
+    np.testing.assert_array_equal(problem.reference(), expected)
+    return done.kernel.calls
+
+
+@pytest.mark.parametrize("blocks", SMALL_BLOCKS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_labels_are_the_least_vertices_of_scipy_s_components(name: str, blocks: dict[str, int]) -> None:
+    check(ConnectedComponents(GRAPHS[name], **blocks), GRAPHS[name], pes=8)
+
+
+@pytest.mark.parametrize("pes", [1, 3, 24, 64])
+def test_any_number_of_pes_will_do(pes: int) -> None:
+    for blocks in ({}, *SMALL_BLOCKS):
+        check(ConnectedComponents(GRAPHS["rmat"], **blocks), GRAPHS["rmat"], pes=pes)
+
+
+def test_every_technique_finds_the_same_labels_one_after_the_other() -> None:
+    problem = ConnectedComponents(GRAPHS["many components"])
+    for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
+        assert done.wrong == 0
+        np.testing.assert_array_equal(done.result, labels(GRAPHS["many components"]))
+        assert set(done.costs) == {"broadcast", "kernel", "reduce", "allreduce", "gather"}
+
+
+def test_rounds_grow_as_the_logarithm_of_the_length_of_a_path() -> None:
+    for path in (grid(rows=1, columns=3000), renumbered(grid(rows=1, columns=3000))):
+        assert check(ConnectedComponents(path), path, pes=8) <= 2 * np.log2(3000)
+
+
+def test_a_strict_machine_finds_no_fault() -> None:
+    pidcomm.machine(strict=True)
+    try:
+        for blocks in SMALL_BLOCKS:
+            check(ConnectedComponents(GRAPHS["rmat"], **blocks), GRAPHS["rmat"], pes=8)
+    finally:
+        pidcomm.machine(strict=False)
