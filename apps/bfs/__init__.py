@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from pidcomm.apps.inputs import describe
 from pidcomm.apps.partition import WORD_BYTES, share
 from pidcomm.apps.stage import Placement, Stage
 from pidcomm.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 DIRECTIONS = ("undirected", "directed")
 MOST_EDGES = -1
@@ -65,7 +62,7 @@ class BreadthFirstSearch(Application):
         quick: bool = False,
         source: Annotated[int, "First vertex, as the file numbers it; -1: the one with the most edges"] = MOST_EDGES,
         direction: Annotated[str, "undirected: edges are followed both ways; directed: as they are"] = DIRECTIONS[0],
-    ) -> Self:
+    ) -> BreadthFirstSearch:
         """Return the problem of a file or a generator."""
         graph = graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18")
         return cls(graph, source=source, direction=direction)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from pidcomm.apps.edges import ALIGNMENT, EDGE_BITS, REDUCED_BYTES, Cut, cut, to
 from pidcomm.apps.inputs import describe
 from pidcomm.apps.partition import WORD_BYTES, share
 from pidcomm.apps.stage import Placement, Stage
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 LABEL_BYTES = 4
 WORD_LABELS = WORD_BYTES // LABEL_BYTES
@@ -57,7 +53,7 @@ class ConnectedComponents(Application):
         self._cut: Cut | None = None  # the last, for as many PEs as it has rows
 
     @classmethod
-    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Self:
+    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> ConnectedComponents:
         """Return the problem of a file or a generator."""
         return cls(graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18"))
 

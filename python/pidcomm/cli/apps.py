@@ -62,7 +62,7 @@ applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
     help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and tell where the time goes.",
-    epilog="pidcomm app mlp --quick --technique conventional,tile --cpu",
+    epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")
 
