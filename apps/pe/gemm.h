@@ -1,0 +1,128 @@
+/// gemm.h: the product of two matrices in MRAM, by all tasklets of a PE, in integers that wrap.
+///
+/// A program defines ELEMENT (int8_t, int16_t or int32_t) and ELEMENT_BYTES before it includes this.
+///
+/// Matrices are stored in slabs of `width` columns, one after the other, each slab row by row: [slab][row][width]. One slab is a matrix row
+/// by row. Narrow slabs are what a collective splits by columns without a copy: its blocks are whole slabs.
+#ifndef PIDCOMM_APPS_GEMM_H
+#define PIDCOMM_APPS_GEMM_H
+
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+#include <string.h>
+
+#define DMA_BYTES 2048  // of the longest transfer
+
+/// out = in * weights. Addresses are offsets in MRAM, multiples of 8, as are the bytes of a slab's row; `out` lies apart from the others.
+struct product {
+  uint32_t in, weights, out;
+  uint32_t rows;                    // of in and out
+  uint32_t block_rows;              // of them a tasklet takes so many at a time
+  uint32_t in_slabs, in_width;      // in_slabs * in_width columns of in are the rows of weights
+  uint32_t out_slabs, out_width;    // of out and of weights
+};
+
+/// WRAM for it. `weights` is shared by the tasklets and holds at least one row of a slab; `in` and `out` are the tasklet's own and hold
+/// block_rows rows of a slab, at most 2048 bytes.
+struct product_room {
+  ELEMENT *weights;
+  uint32_t weights_bytes;
+  ELEMENT *in, *out;
+};
+
+static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/// Copies from MRAM to WRAM with all tasklets, a piece each in turn. The caller puts barriers around it.
+static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
+  for (uint32_t at = me() * DMA_BYTES; at < bytes; at += NR_TASKLETS * DMA_BYTES)
+    mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from + at, (uint8_t *)to + at, least(DMA_BYTES, bytes - at));
+}
+
+// Columns that are summed up at once, in registers: 8 bytes of them.
+#define PRODUCT_COLUMNS (8 / ELEMENT_BYTES)
+
+// A PE multiplies bytes in one instruction, longer integers in a routine of about 30. So 16 bits are made of bytes, of which the product of
+// the high ones is too high to count. 32 bits would need ten products and as long as the routine. Sums have 32 bits until they are stored.
+#if ELEMENT_BYTES == 2
+struct product_sum {
+  uint32_t low, high;
+};
+#define SUM_OF(value) ((struct product_sum){(uint16_t)(value), 0})
+#define VALUE_OF(sum) ((ELEMENT)((sum).low + ((sum).high << 8)))
+#define ADD_PRODUCT(sum, a, b)                                                                               \
+  do {                                                                                                       \
+    (sum).low += (uint32_t)(uint8_t)(a) * (uint8_t)(b);                                                      \
+    (sum).high += (uint32_t)(uint8_t)(a) * (uint8_t)((b) >> 8) + (uint32_t)(uint8_t)((a) >> 8) * (uint8_t)(b); \
+  } while (0)
+#else
+struct product_sum {
+  uint32_t low;
+};
+#define SUM_OF(value) ((struct product_sum){(uint32_t)(value)})
+#define VALUE_OF(sum) ((ELEMENT)(sum).low)
+#if ELEMENT_BYTES == 1
+#define ADD_PRODUCT(sum, a, b) ((sum).low += (uint32_t)(uint8_t)(a) * (uint8_t)(b))
+#else
+#define ADD_PRODUCT(sum, a, b) ((sum).low += (uint32_t)(a) * (uint32_t)(b))
+#endif
+#endif
+
+/// Adds the product of one row of `in`, `depth` elements, and of as many rows of weights to one row of `out`, in WRAM.
+static inline void add_row_product(const ELEMENT *in, uint32_t depth, const ELEMENT *weights, ELEMENT *out, uint32_t width) {
+  for (uint32_t column = 0; column < width; column += PRODUCT_COLUMNS) {
+    struct product_sum sums[PRODUCT_COLUMNS];
+#pragma unroll 8
+    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = SUM_OF(out[column + i]);
+    const ELEMENT *factors = weights + column;
+    for (uint32_t k = 0; k < depth; k++, factors += width) {
+      const ELEMENT value = in[k];
+      if (value == 0) continue;  // padding, and rows without edges
+#pragma unroll 8
+      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) ADD_PRODUCT(sums[i], value, factors[i]);
+    }
+#pragma unroll 8
+    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[column + i] = VALUE_OF(sums[i]);
+  }
+}
+
+/// Computes a product; every tasklet calls this. The tasklets meet at `barrier` before they use room.weights, and before each change of it.
+///
+/// There is no race: weights are written between two barriers and read between the next two; a block of rows of `out` belongs to one
+/// tasklet, which takes the same ones for each part of the weights.
+static inline void multiply(const struct product *p, const struct product_room *room, barrier_t *barrier) {
+  __mram_ptr uint8_t *const mram = DPU_MRAM_HEAP_POINTER;
+  const uint32_t in_row = p->in_width * ELEMENT_BYTES, out_row = p->out_width * ELEMENT_BYTES;
+  const uint32_t depth = p->in_slabs * p->in_width;
+  uint32_t part = least(room->weights_bytes / out_row, depth);  // rows of weights that are in WRAM at once
+  if (part > p->in_width) part -= part % p->in_width;           // whole slabs of in, if it can be
+  for (uint32_t out_slab = 0; out_slab < p->out_slabs; out_slab++) {
+    for (uint32_t first = 0; first < depth; first += part) {
+      const uint32_t end = least(first + part, depth);
+      barrier_wait(barrier);
+      read_together(p->weights + (out_slab * depth + first) * out_row, room->weights, (end - first) * out_row);
+      barrier_wait(barrier);
+      for (uint32_t row = me() * p->block_rows; row < p->rows; row += NR_TASKLETS * p->block_rows) {
+        const uint32_t rows = least(p->block_rows, p->rows - row);
+        __mram_ptr uint8_t *const out = mram + p->out + (out_slab * p->rows + row) * out_row;
+        if (first == 0)
+          memset(room->out, 0, rows * out_row);
+        else
+          mram_read(out, room->out, rows * out_row);
+        uint32_t in_slab = first / p->in_width;
+        for (uint32_t k = first; k < end; in_slab++) {
+          const uint32_t begin = k - in_slab * p->in_width, count = least(end - k, p->in_width - begin);
+          mram_read(mram + p->in + (in_slab * p->rows + row) * in_row, room->in, rows * in_row);
+          const ELEMENT *const weights = room->weights + (k - first) * p->out_width;
+          for (uint32_t r = 0; r < rows; r++)
+            add_row_product(room->in + r * p->in_width + begin, count, weights, room->out + r * p->out_width, p->out_width);
+          k += count;
+        }
+        mram_write(room->out, out, rows * out_row);
+      }
+    }
+  }
+}
+
+#endif
