@@ -9,7 +9,7 @@ from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
-from pidcomm.apps.partition import WORD_BYTES, padded, ragged_rows, round_up
+from pidcomm.apps.partition import WORD_BYTES, padded, ragged_rows, round_up, share
 from pidcomm.apps.stage import Placement
 from pidcomm.arguments import Array
 
@@ -19,6 +19,7 @@ BLOCK_BYTES = 512  # of each of the two buffers of a tasklet
 AGGREGATION_ROUNDS = 4  # blocks of rows that a tasklet has at least, as far as there are rows: degrees differ
 SLAB_ROW_BYTES = (64, 32, 16, 8)
 SLAB_COST_BYTES = 8  # what a row of a slab costs besides its bytes: reading an edge
+STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into as many as 8 parts of whole words
 EDGE = np.dtype(np.uint32)
 
 
@@ -151,10 +152,10 @@ class Layout:
         )
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
-        share = [max(ceil(vertices / length), 1) for length in shape]
+        strips = [share(vertices, length, dtype, STRIP_ROWS_MULTIPLE) for length in shape]
         sources, targets = (ends.astype(np.int64) for ends in edges)
         sides = [
-            Side(shape, along, share[1 - along], share[along], self.row_bytes, sources, targets) for along in range(2)
+            Side(shape, along, strips[1 - along], strips[along], self.row_bytes, sources, targets) for along in range(2)
         ]
         self.layers: list[Layer] = []
         at = 0

@@ -1,0 +1,3 @@
+from pidcomm.arguments import Array
+
+def gnn_layer(starts: Array, targets: Array, features: Array, weights: Array, is_rectified: bool) -> Array: ...
