@@ -10,9 +10,9 @@ using namespace pidcomm_apps;
 
 namespace {
 
-constexpr size_t kRows = 4;            // that use a row of weights while it is in a register or the nearest cache
-constexpr size_t kWidth = 64;          // columns whose sums of kRows rows stay near, too
-constexpr size_t kRowsPerTurn = 16;    // of a thread; in rounds of them, since degrees differ
+constexpr size_t kRows = 4;          // that use a row of weights while it is in a register or the nearest cache
+constexpr size_t kWidth = 64;        // columns whose sums of kRows rows stay near, too
+constexpr size_t kRowsPerTurn = 16;  // of a thread; in rounds of them, since degrees differ
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_EACH_CPU __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))

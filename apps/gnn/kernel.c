@@ -25,9 +25,9 @@
 #define HIGH_BITS (ELEMENT_BYTES == 1 ? 0x80808080u : ELEMENT_BYTES == 2 ? 0x80008000u : 0x80000000u)
 
 __host uint32_t is_combination;
-__host uint32_t input, output;     /* features and sums, or what is multiplied and the product */
-__host uint32_t rows, block_rows;  /* of sums, or of the product */
-__host uint32_t slabs;             /* of features and sums, or of what is multiplied */
+__host uint32_t input, output;    /* features and sums, or what is multiplied and the product */
+__host uint32_t rows, block_rows; /* of sums, or of the product */
+__host uint32_t slabs;            /* of features and sums, or of what is multiplied */
 __host uint32_t source_rows, starts, edges, is_rectified;
 __host uint32_t weights, weight_slabs;
 
@@ -121,10 +121,8 @@ int main(void) {
                                   .in_width = WIDTH,
                                   .out_slabs = weight_slabs,
                                   .out_width = WIDTH};
-  const struct product_room room = {.weights = (ELEMENT *)chunk,
-                                    .weights_bytes = CHUNK_BYTES,
-                                    .in = (ELEMENT *)buffers[me()][0],
-                                    .out = (ELEMENT *)buffers[me()][1]};
+  const struct product_room room = {
+      .weights = (ELEMENT *)chunk, .weights_bytes = CHUNK_BYTES, .in = (ELEMENT *)buffers[me()][0], .out = (ELEMENT *)buffers[me()][1]};
   multiply(&product, &room, &all);
   return 0;
 }

@@ -18,10 +18,10 @@
 /// out = in * weights. Addresses are offsets in MRAM, multiples of 8, as are the bytes of a slab's row; `out` lies apart from the others.
 struct product {
   uint32_t in, weights, out;
-  uint32_t rows;                    // of in and out
-  uint32_t block_rows;              // of them a tasklet takes so many at a time
-  uint32_t in_slabs, in_width;      // in_slabs * in_width columns of in are the rows of weights
-  uint32_t out_slabs, out_width;    // of out and of weights
+  uint32_t rows;                  // of in and out
+  uint32_t block_rows;            // of them a tasklet takes so many at a time
+  uint32_t in_slabs, in_width;    // in_slabs * in_width columns of in are the rows of weights
+  uint32_t out_slabs, out_width;  // of out and of weights
 };
 
 /// WRAM for it. `weights` is shared by the tasklets and holds at least one row of a slab; `in` and `out` are the tasklet's own and hold
@@ -43,47 +43,30 @@ static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
 // Columns that are summed up at once, in registers: 8 bytes of them.
 #define PRODUCT_COLUMNS (8 / ELEMENT_BYTES)
 
-// A PE multiplies bytes in one instruction, longer integers in a routine of about 30. So 16 bits are made of bytes, of which the product of
-// the high ones is too high to count. 32 bits would need ten products and as long as the routine. Sums have 32 bits until they are stored.
-#if ELEMENT_BYTES == 2
-struct product_sum {
-  uint32_t low, high;
-};
-#define SUM_OF(value) ((struct product_sum){(uint16_t)(value), 0})
-#define VALUE_OF(sum) ((ELEMENT)((sum).low + ((sum).high << 8)))
-#define ADD_PRODUCT(sum, a, b)                                                                               \
-  do {                                                                                                       \
-    (sum).low += (uint32_t)(uint8_t)(a) * (uint8_t)(b);                                                      \
-    (sum).high += (uint32_t)(uint8_t)(a) * (uint8_t)((b) >> 8) + (uint32_t)(uint8_t)((a) >> 8) * (uint8_t)(b); \
-  } while (0)
-#else
-struct product_sum {
-  uint32_t low;
-};
-#define SUM_OF(value) ((struct product_sum){(uint32_t)(value)})
-#define VALUE_OF(sum) ((ELEMENT)(sum).low)
+// A PE multiplies bytes in one instruction, longer integers in a routine of about 30. Sums have 32 bits until they are stored.
 #if ELEMENT_BYTES == 1
-#define ADD_PRODUCT(sum, a, b) ((sum).low += (uint32_t)(uint8_t)(a) * (uint8_t)(b))
+#define PRODUCT(a, b) ((uint16_t)((uint8_t)(a) * (uint8_t)(b)))
 #else
-#define ADD_PRODUCT(sum, a, b) ((sum).low += (uint32_t)(a) * (uint32_t)(b))
-#endif
+#define PRODUCT(a, b) ((uint32_t)(a) * (uint32_t)(b))
 #endif
 
-/// Adds the product of one row of `in`, `depth` elements, and of as many rows of weights to one row of `out`, in WRAM.
-static inline void add_row_product(const ELEMENT *in, uint32_t depth, const ELEMENT *weights, ELEMENT *out, uint32_t width) {
+/// Adds the product of one row of `in`, `depth` elements, and of as many rows of weights to one row of `out`, in WRAM. Not inline: it
+/// needs the registers.
+static __attribute__((noinline)) void add_row_product(const ELEMENT *in, uint32_t depth, const ELEMENT *weights, ELEMENT *out,
+                                                      uint32_t width) {
   for (uint32_t column = 0; column < width; column += PRODUCT_COLUMNS) {
-    struct product_sum sums[PRODUCT_COLUMNS];
+    uint32_t sums[PRODUCT_COLUMNS];
 #pragma unroll 8
-    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = SUM_OF(out[column + i]);
+    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = (uint32_t)out[column + i];
     const ELEMENT *factors = weights + column;
     for (uint32_t k = 0; k < depth; k++, factors += width) {
       const ELEMENT value = in[k];
       if (value == 0) continue;  // padding, and rows without edges
 #pragma unroll 8
-      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) ADD_PRODUCT(sums[i], value, factors[i]);
+      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
     }
 #pragma unroll 8
-    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[column + i] = VALUE_OF(sums[i]);
+    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[column + i] = (ELEMENT)sums[i];
   }
 }
 
