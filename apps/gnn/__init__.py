@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import isqrt
+from itertools import pairwise
+from math import isqrt, prod
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from pidcomm.apps import graphs
 from pidcomm.apps.application import Application
+from pidcomm.apps.gnn.layout import Layer, Layout
 from pidcomm.apps.graphs import Graph
-from pidcomm.apps.gnn.layout import AGGREGATION_ROUNDS, Layer, Layout
 from pidcomm.apps.inputs import describe
 from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
+from pidcomm.measure import available_bytes
+from pidcomm.sizes import format_about
 
-STRATEGIES = {"rs_ar": "RS&AR", "ar_ag": "AR&AG"}
-"""The paper's names: reduce_scatter before and allreduce after the combination, or allreduce and allgather."""
+STRATEGIES = ("rs_ar", "ar_ag")
+"""The paper's RS&AR, reduce_scatter before and allreduce after the combination, and AR&AG, allreduce and allgather."""
 DTYPES = ("int8", "int16", "int32")
 DEFAULT_GRAPH = "rmat:scale=14,edges=16"
 QUICK_GRAPH = "rmat:scale=10,edges=8"
@@ -63,8 +66,8 @@ class Gnn(Application):
                     f"and shape ({rows.shape[1]}, n), neither 0"
                 )
         self.graph = graph
-        self.features = np.ascontiguousarray(features)
-        self.weights = [np.ascontiguousarray(matrix) for matrix in weights]
+        self.features = np.ascontiguousarray(features, features.dtype.newbyteorder("="))
+        self.weights = [np.ascontiguousarray(matrix, self.features.dtype) for matrix in weights]
         self.strategy = strategy
         self._layout: Layout | None = None
 
@@ -76,7 +79,8 @@ class Gnn(Application):
         generate: str | None = None,
         quick: bool = False,
         strategy: Annotated[
-            str, "Strategy of the paper: rs_ar (RS&AR: reduce_scatter, allreduce) or ar_ag (AR&AG: allreduce, allgather)"
+            str,
+            "Strategy of the paper: rs_ar (RS&AR: reduce_scatter, allreduce) or ar_ag (AR&AG: allreduce, allgather)",
         ] = "rs_ar",
         dtype: Annotated[str, f"Element type: {', '.join(DTYPES)}"] = "int32",
         layers: Annotated[int, "Number of layers"] = 3,
@@ -93,18 +97,18 @@ class Gnn(Application):
             *[as_integer("hidden", hidden, 1)] * (as_integer("layers", layers, 1) - 1),
             as_integer("outputs", outputs, 1),
         ]
-        graph = graphs.load(data, generate, QUICK_GRAPH if quick else DEFAULT_GRAPH)
         random = np.random.default_rng(as_integer("seed", seed))
+        graph = graphs.load(data, generate, QUICK_GRAPH if quick else DEFAULT_GRAPH)
+        shapes = [(graph.vertices, widths[0]), *pairwise(widths)]
+        needed, available = sum(map(prod, shapes)) * np.dtype(dtype).itemsize, available_bytes()
+        if available is not None and needed > available:
+            raise ArgumentError(
+                f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype} need "
+                f"{format_about(needed)} of memory; {format_about(available)} are available"
+            )
 
-        def numbers(*shape: int) -> Array:
-            return random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True)
-
-        return cls(
-            graph,
-            numbers(graph.vertices, widths[0]),
-            [numbers(*shape) for shape in zip(widths, widths[1:], strict=False)],
-            strategy,
-        )
+        matrices = [random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True) for shape in shapes]
+        return cls(graph, matrices[0], matrices[1:], strategy)
 
     @property
     def widths(self) -> list[int]:
@@ -141,10 +145,8 @@ class Gnn(Application):
         for layer, weights in zip(layout.layers, self.weights, strict=True):
             stage.place("weights", layout.weight_rows(layer, weights), at=layer.weights_at)
         stage.scatter("10", layout.feature_rows(self.features), dst="features")
-        run_layer = _run_rs_ar if self.strategy == "rs_ar" else _run_ar_ag
-        for layer in layout.layers:
-            out = run_layer(stage, layout, layer)
-        return layout.result(out, self.widths[-1])
+        solve = _run_rs_ar if self.strategy == "rs_ar" else _run_ar_ag
+        return layout.result(solve(stage, layout), self.widths[-1])
 
     def reference(self) -> Array:
         """Return the same, layer by layer on the CPUs."""
@@ -175,41 +177,41 @@ class Gnn(Application):
         return self._layout
 
 
-def _run_rs_ar(stage: Stage, layout: Layout, layer: Layer) -> Array | None:
-    """Sum up, split by features; combine, sum up again: every PE of the row gets the strip, or the host at last."""
-    rows, dtype = layer.side.rows, layout.dtype
-    _aggregate(stage, layout, layer)
-    size = layout.bytes(rows, layer.width)
-    stage.reduce_scatter(layer.mask, bytes=size, src="sums", dst="blocks", dtype=dtype)
-    _combine(stage, layout, layer, "blocks", "sums")
-    size = layout.bytes(rows, layer.next_width)
-    if layer is layout.layers[-1]:
-        return stage.reduce(layer.mask, bytes=size, src="sums", dtype=dtype)
-    stage.allreduce(layer.mask, bytes=size, src="sums", dst="features", dtype=dtype)
-    return None
+def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
+    """Per layer: sum up, split by features; combine and sum up again, so that each PE of a row has the whole strip."""
+    for layer in layout.layers:
+        mask, rows = layer.mask, layer.side.rows
+        _aggregate(stage, layout, layer)
+        before, after = layout.bytes(rows, layer.width), layout.bytes(rows, layer.next_width)
+        stage.reduce_scatter(mask, bytes=before, src="sums", dst="blocks", dtype=layout.dtype)
+        _combine(stage, layout, layer, "blocks", "sums")
+        if layer is not layout.layers[-1]:
+            stage.allreduce(mask, bytes=after, src="sums", dst="features", dtype=layout.dtype)
+    return stage.reduce(mask, bytes=after, src="sums", dtype=layout.dtype)
 
 
-def _run_ar_ag(stage: Stage, layout: Layout, layer: Layer) -> Array | None:
-    """Sum up; combine to a part of the new features: every PE of the row gets all parts, or the host at last."""
-    rows, dtype = layer.side.rows, layout.dtype
-    _aggregate(stage, layout, layer)
-    stage.allreduce(layer.mask, bytes=layout.bytes(rows, layer.width), src="sums", dst="features", dtype=dtype)
-    _combine(stage, layout, layer, "features", "blocks")
-    if layer is layout.layers[-1]:
-        return stage.gather(layer.mask, bytes=layout.bytes(rows, layer.out_width), src="blocks", dtype=dtype)
-    stage.allgather(layer.mask, bytes=layout.bytes(rows, layer.next_width), src="blocks", dst="features")
-    return None
+def _run_ar_ag(stage: Stage, layout: Layout) -> Array:
+    """Per layer: sum up; combine to a part of the new features; each PE of a row gets all parts, the whole strip."""
+    for layer in layout.layers:
+        mask, rows = layer.mask, layer.side.rows
+        _aggregate(stage, layout, layer)
+        before, after = layout.bytes(rows, layer.width), layout.bytes(rows, layer.next_width)
+        stage.allreduce(mask, bytes=before, src="sums", dst="features", dtype=layout.dtype)
+        _combine(stage, layout, layer, "features", "blocks")
+        if layer is not layout.layers[-1]:
+            stage.allgather(mask, bytes=after, src="blocks", dst="features")
+    return stage.gather(mask, bytes=after // layer.members, src="blocks", dtype=layout.dtype)
 
 
 def _aggregate(stage: Stage, layout: Layout, layer: Layer) -> None:
-    """sums = tile * features, of which the negative ones count as 0 from the second layer on."""
+    """Multiply features by the tile, negative ones as 0 from the second layer on."""
     side = layer.side
     stage.launch(
         is_combination=0,
         input=stage.offsets["features"],
         output=stage.offsets["sums"],
         rows=side.rows,
-        block_rows=side.block_rows(AGGREGATION_ROUNDS),
+        block_rows=side.block_rows,
         slabs=layer.width // layout.slab,
         source_rows=side.columns,
         starts=stage.offsets[f"starts_{side.name}"],
@@ -219,13 +221,13 @@ def _aggregate(stage: Stage, layout: Layout, layer: Layer) -> None:
 
 
 def _combine(stage: Stage, layout: Layout, layer: Layer, src: str, dst: str) -> None:
-    """Multiply by this PE's part of the weights."""
+    """Multiply by each PE's part of the weights."""
     stage.launch(
         is_combination=1,
         input=stage.offsets[src],
         output=stage.offsets[dst],
         rows=layer.side.rows,
-        block_rows=layer.side.block_rows(1),
+        block_rows=layer.side.block_rows,
         slabs=layer.in_width // layout.slab,
         weights=stage.offsets["weights"] + layer.weights_at,
         weight_slabs=layer.out_width // layout.slab,

@@ -43,6 +43,7 @@ static inline uint32_t add_elements(uint32_t a, uint32_t b) {
 
 /* 0 in place of each negative element. */
 static inline uint32_t rectified(uint32_t word) {
+  if (ELEMENT_BYTES == 4) return word & ~(uint32_t)((int32_t)word >> 31);
   const uint32_t signs = word & HIGH_BITS;
   return word & ~(signs | (signs - (signs >> (ELEMENT_BITS - 1))));
 }
@@ -51,9 +52,10 @@ static inline uint32_t rectified(uint32_t word) {
 static void read_chunk(uint32_t at, uint32_t bytes) {
   read_together(at, chunk, bytes);
   if (!is_rectified) return;
-  for (uint32_t piece = me() * DMA_BYTES; piece < bytes; piece += NR_TASKLETS * DMA_BYTES) {
+  for (uint32_t piece = me() * PIECE_BYTES; piece < bytes; piece += NR_TASKLETS * PIECE_BYTES) {
     uint32_t *const words = (uint32_t *)(chunk + piece);
-    const uint32_t count = least(DMA_BYTES, bytes - piece) / 4;
+    const uint32_t count = least(PIECE_BYTES, bytes - piece) / 4;
+#pragma unroll 4
     for (uint32_t i = 0; i < count; i++) words[i] = rectified(words[i]);
   }
 }

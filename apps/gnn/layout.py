@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, prod
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from pidcomm.arguments import Array
 TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # of features or weights in WRAM, shared by the tasklets
 BLOCK_BYTES = 512  # of each of the two buffers of a tasklet
-AGGREGATION_ROUNDS = 4  # blocks of rows that a tasklet has at least, as far as there are rows: degrees differ
 SLAB_ROW_BYTES = (64, 32, 16, 8)
 SLAB_COST_BYTES = 8  # what a row of a slab costs besides its bytes: reading an edge
 STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into as many as 8 parts of whole words
@@ -48,15 +48,21 @@ class Side:
         """Rows of features that are in WRAM at once."""
         return CHUNK_BYTES // self.row_bytes
 
-    def block_rows(self, rounds: int) -> int:
-        """Return how many rows a tasklet works on at a time, so that all have as many blocks: `rounds`, or more."""
-        turns = max(ceil(self.rows / (TASKLETS * (BLOCK_BYTES // self.row_bytes))), rounds)
-        return ceil(self.rows / (TASKLETS * turns))
+    @property
+    def block_rows(self) -> int:
+        """Rows of sums that a tasklet works on at a time; all tasklets have as many blocks."""
+        rounds = ceil(self.rows / (TASKLETS * (BLOCK_BYTES // self.row_bytes)))
+        return ceil(self.rows / (TASKLETS * rounds))
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return ceil(self.rows / self.block_rows)
 
     @property
     def cells(self) -> int:
         """Number of cells of a tile."""
-        return ceil(self.columns / self.chunk_rows) * ceil(self.rows / self.block_rows(AGGREGATION_ROUNDS))
+        return ceil(self.columns / self.chunk_rows) * self.blocks
 
     @property
     def starts_bytes(self) -> int:
@@ -65,11 +71,10 @@ class Side:
 
     @cached_property
     def tiles(self) -> Array:
-        """The PE of each edge."""
-        blocks = [np.empty(0)] * 2
-        blocks[self.along] = self.targets // self.columns
-        blocks[1 - self.along] = self.sources // self.rows
-        return blocks[0] + self.shape[0] * blocks[1]
+        """The PE that each edge belongs to."""
+        column, row = self.targets // self.columns, self.sources // self.rows
+        x, y = (column, row) if self.along == 0 else (row, column)
+        return x + self.shape[0] * y
 
     @property
     def edges_bytes(self) -> int:
@@ -79,11 +84,11 @@ class Side:
 
     def resident_rows(self) -> Iterator[tuple[str, Array]]:
         """Return the edges and where cells begin, as kernel.c reads them, a row for each PE."""
-        row, column, block_rows = self.sources % self.rows, self.targets % self.columns, self.block_rows(AGGREGATION_ROUNDS)
-        blocks = ceil(self.rows / block_rows)
-        cell = self.tiles * self.cells + column // self.chunk_rows * blocks + row // block_rows
+        block, row = np.divmod(self.sources % self.rows, self.block_rows)
+        chunk, column = np.divmod(self.targets % self.columns, self.chunk_rows)
+        cell = self.tiles * self.cells + chunk * self.blocks + block
         order = np.argsort(cell, kind="stable")
-        edges = (row % block_rows * self.row_bytes << 16 | column % self.chunk_rows * self.row_bytes)[order]
+        edges = (row * self.row_bytes << 16 | column * self.row_bytes)[order]
         ends = np.cumsum(np.bincount(cell, minlength=prod(self.shape) * self.cells)).reshape(-1, self.cells)
         begins = np.concatenate([[0], ends[:-1, -1]])
         yield f"edges_{self.name}", ragged_rows(edges.astype(EDGE), np.append(begins, len(edges)), 2)
@@ -147,9 +152,7 @@ class Layout:
             slab = row_bytes // dtype.itemsize
             return [round_up(width, slab * count) for width, count in zip(widths, parts, strict=True)]
 
-        self.row_bytes = min(
-            SLAB_ROW_BYTES, key=lambda size: sum(padded_widths(size)) * (1 + SLAB_COST_BYTES / size)
-        )
+        self.row_bytes = min(SLAB_ROW_BYTES, key=lambda size: sum(padded_widths(size)) * (1 + SLAB_COST_BYTES / size))
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
         strips = [share(vertices, length, dtype, STRIP_ROWS_MULTIPLE) for length in shape]
@@ -159,7 +162,7 @@ class Layout:
         ]
         self.layers: list[Layer] = []
         at = 0
-        for index, (width, next_width) in enumerate(zip(self.widths, self.widths[1:], strict=False)):
+        for index, (width, next_width) in enumerate(pairwise(self.widths)):
             depth = width // members[index] if splits_input else width
             columns = next_width if splits_input else next_width // members[index]
             self.layers.append(Layer(index, sides[index % 2], width, next_width, depth, columns, at))

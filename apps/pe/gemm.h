@@ -13,9 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DMA_BYTES 2048  // of the longest transfer
+#define PIECE_BYTES 512  // that a tasklet reads of what all read together
 
-/// out = in * weights. Addresses are offsets in MRAM, multiples of 8, as are the bytes of a slab's row; `out` lies apart from the others.
+/// out = in * weights. Addresses are offsets from the start of the MRAM heap, multiples of 8, as are the bytes of a slab's row; `out` lies
+/// apart from the others.
 struct product {
   uint32_t in, weights, out;
   uint32_t rows;                  // of in and out
@@ -24,8 +25,8 @@ struct product {
   uint32_t out_slabs, out_width;  // of out and of weights
 };
 
-/// WRAM for it. `weights` is shared by the tasklets and holds at least one row of a slab; `in` and `out` are the tasklet's own and hold
-/// block_rows rows of a slab, at most 2048 bytes.
+/// WRAM for it. `weights` is shared by the tasklets and holds at least in_width rows of a slab of weights; `in` and `out` are the tasklet's
+/// own and hold block_rows rows of a slab, at most 2048 bytes.
 struct product_room {
   ELEMENT *weights;
   uint32_t weights_bytes;
@@ -36,8 +37,8 @@ static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /// Copies from MRAM to WRAM with all tasklets, a piece each in turn. The caller puts barriers around it.
 static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
-  for (uint32_t at = me() * DMA_BYTES; at < bytes; at += NR_TASKLETS * DMA_BYTES)
-    mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from + at, (uint8_t *)to + at, least(DMA_BYTES, bytes - at));
+  for (uint32_t at = me() * PIECE_BYTES; at < bytes; at += NR_TASKLETS * PIECE_BYTES)
+    mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from + at, (uint8_t *)to + at, least(PIECE_BYTES, bytes - at));
 }
 
 // Columns that are summed up at once, in registers: 8 bytes of them.
@@ -61,7 +62,7 @@ static __attribute__((noinline)) void add_row_product(const ELEMENT *in, uint32_
     const ELEMENT *factors = weights + column;
     for (uint32_t k = 0; k < depth; k++, factors += width) {
       const ELEMENT value = in[k];
-      if (value == 0) continue;  // padding, and rows without edges
+      if (value == 0) continue;  // as in padding
 #pragma unroll 8
       for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
     }
@@ -70,21 +71,20 @@ static __attribute__((noinline)) void add_row_product(const ELEMENT *in, uint32_
   }
 }
 
-/// Computes a product; every tasklet calls this. The tasklets meet at `barrier` before they use room.weights, and before each change of it.
+/// Computes a product; every tasklet calls this, with a barrier of all of them.
 ///
 /// There is no race: weights are written between two barriers and read between the next two; a block of rows of `out` belongs to one
 /// tasklet, which takes the same ones for each part of the weights.
 static inline void multiply(const struct product *p, const struct product_room *room, barrier_t *barrier) {
   __mram_ptr uint8_t *const mram = DPU_MRAM_HEAP_POINTER;
   const uint32_t in_row = p->in_width * ELEMENT_BYTES, out_row = p->out_width * ELEMENT_BYTES;
-  const uint32_t depth = p->in_slabs * p->in_width;
-  uint32_t part = least(room->weights_bytes / out_row, depth);  // rows of weights that are in WRAM at once
-  if (part > p->in_width) part -= part % p->in_width;           // whole slabs of in, if it can be
+  const uint32_t slab_bytes = p->in_width * out_row;  // of the weights that one slab of in and one of out need
+  const uint32_t part = room->weights_bytes / slab_bytes;
   for (uint32_t out_slab = 0; out_slab < p->out_slabs; out_slab++) {
-    for (uint32_t first = 0; first < depth; first += part) {
-      const uint32_t end = least(first + part, depth);
+    for (uint32_t first = 0; first < p->in_slabs; first += part) {
+      const uint32_t end = least(first + part, p->in_slabs);
       barrier_wait(barrier);
-      read_together(p->weights + (out_slab * depth + first) * out_row, room->weights, (end - first) * out_row);
+      read_together(p->weights + (out_slab * p->in_slabs + first) * slab_bytes, room->weights, (end - first) * slab_bytes);
       barrier_wait(barrier);
       for (uint32_t row = me() * p->block_rows; row < p->rows; row += NR_TASKLETS * p->block_rows) {
         const uint32_t rows = least(p->block_rows, p->rows - row);
@@ -93,14 +93,11 @@ static inline void multiply(const struct product *p, const struct product_room *
           memset(room->out, 0, rows * out_row);
         else
           mram_read(out, room->out, rows * out_row);
-        uint32_t in_slab = first / p->in_width;
-        for (uint32_t k = first; k < end; in_slab++) {
-          const uint32_t begin = k - in_slab * p->in_width, count = least(end - k, p->in_width - begin);
+        const ELEMENT *weights = room->weights;
+        for (uint32_t in_slab = first; in_slab < end; in_slab++, weights += p->in_width * p->out_width) {
           mram_read(mram + p->in + (in_slab * p->rows + row) * in_row, room->in, rows * in_row);
-          const ELEMENT *const weights = room->weights + (k - first) * p->out_width;
           for (uint32_t r = 0; r < rows; r++)
-            add_row_product(room->in + r * p->in_width + begin, count, weights, room->out + r * p->out_width, p->out_width);
-          k += count;
+            add_row_product(room->in + r * p->in_width, p->in_width, weights, room->out + r * p->out_width, p->out_width);
         }
         mram_write(room->out, out, rows * out_row);
       }
