@@ -17,8 +17,7 @@ from pidcomm.arguments import Array
 TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # of features or weights in WRAM, shared by the tasklets
 BLOCK_BYTES = 512  # of each of the two buffers of a tasklet
-SLAB_ROW_BYTES = (64, 32, 16, 8)
-SLAB_COST_BYTES = 8  # what a row of a slab costs besides its bytes: reading an edge
+SLAB_ROW_BYTES = (64, 32, 16, 8)  # the widest first
 STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into as many as 8 parts of whole words
 EDGE = np.dtype(np.uint32)
 
@@ -74,7 +73,8 @@ class Side:
         """The PE that each edge belongs to."""
         column, row = self.targets // self.columns, self.sources // self.rows
         x, y = (column, row) if self.along == 0 else (row, column)
-        return x + self.shape[0] * y
+        pes: Array = x + self.shape[0] * y
+        return pes
 
     @property
     def edges_bytes(self) -> int:
@@ -152,7 +152,12 @@ class Layout:
             slab = row_bytes // dtype.itemsize
             return [round_up(width, slab * count) for width, count in zip(widths, parts, strict=True)]
 
-        self.row_bytes = min(SLAB_ROW_BYTES, key=lambda size: sum(padded_widths(size)) * (1 + SLAB_COST_BYTES / size))
+        def products(row_bytes: int) -> int:
+            pairs = zip(pairwise(padded_widths(row_bytes)), members, strict=True)
+            return sum(width * next_width // count for (width, next_width), count in pairs)
+
+        # The fewest products, which take longest; then the widest slabs, for which edges are read least often.
+        self.row_bytes = min(SLAB_ROW_BYTES, key=products)
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
         strips = [share(vertices, length, dtype, STRIP_ROWS_MULTIPLE) for length in shape]
