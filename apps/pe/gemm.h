@@ -51,23 +51,24 @@ static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
 #define PRODUCT(a, b) ((uint32_t)(a) * (uint32_t)(b))
 #endif
 
-/// Adds the product of one row of `in`, `depth` elements, and of as many rows of weights to one row of `out`, in WRAM. Not inline: it
-/// needs the registers.
-static __attribute__((noinline)) void add_row_product(const ELEMENT *in, uint32_t depth, const ELEMENT *weights, ELEMENT *out,
-                                                      uint32_t width) {
-  for (uint32_t column = 0; column < width; column += PRODUCT_COLUMNS) {
-    uint32_t sums[PRODUCT_COLUMNS];
+/// out += in * weights, in WRAM, row by row: `rows` x `depth` times `depth` x `width`. Not inline: it needs the registers.
+static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEMENT *weights, ELEMENT *out, uint32_t rows, uint32_t depth,
+                                                  uint32_t width) {
+  for (; rows > 0; rows--, in += depth) {
+    for (uint32_t column = 0; column < width; column += PRODUCT_COLUMNS, out += PRODUCT_COLUMNS) {
+      uint32_t sums[PRODUCT_COLUMNS];
 #pragma unroll 8
-    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = (uint32_t)out[column + i];
-    const ELEMENT *factors = weights + column;
-    for (uint32_t k = 0; k < depth; k++, factors += width) {
-      const ELEMENT value = in[k];
-      if (value == 0) continue;  // as in padding
+      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = (uint32_t)out[i];
+      const ELEMENT *factors = weights + column;
+      for (uint32_t k = 0; k < depth; k++, factors += width) {
+        const ELEMENT value = in[k];
+        if (value == 0) continue;  // as in padding
 #pragma unroll 8
-      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
+        for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
+      }
+#pragma unroll 8
+      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[i] = (ELEMENT)sums[i];
     }
-#pragma unroll 8
-    for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[column + i] = (ELEMENT)sums[i];
   }
 }
 
@@ -96,8 +97,7 @@ static inline void multiply(const struct product *p, const struct product_room *
         const ELEMENT *weights = room->weights;
         for (uint32_t in_slab = first; in_slab < end; in_slab++, weights += p->in_width * p->out_width) {
           mram_read(mram + p->in + (in_slab * p->rows + row) * in_row, room->in, rows * in_row);
-          for (uint32_t r = 0; r < rows; r++)
-            add_row_product(room->in + r * p->in_width, p->in_width, weights, room->out + r * p->out_width, p->out_width);
+          add_product(room->in, weights, room->out, rows, p->in_width, p->out_width);
         }
         mram_write(room->out, out, rows * out_row);
       }
