@@ -28,7 +28,7 @@ from pidcomm.sizes import format_about
 STRATEGIES = ("rs_ar", "ar_ag")
 """The paper's RS&AR, reduce_scatter before and allreduce after the combination, and AR&AG, allreduce and allgather."""
 DTYPES = ("int8", "int16", "int32")
-DEFAULT_GRAPH = "rmat:scale=14,edges=16"
+DEFAULT_GRAPH = "rmat:scale=16,edges=16"
 QUICK_GRAPH = "rmat:scale=10,edges=8"
 MAGNITUDE = 4  # of random features and weights
 
