@@ -97,19 +97,17 @@ def test_any_number_of_layers_ends_on_the_right_axis(layers: int) -> None:
         check(network(random_graph(50, 200), [3, 4, 5, 6, 7][: layers + 1], "int32", strategy), (2, 4))
 
 
-@pytest.mark.parametrize(
-    ("vertices", "edges"), [(0, 0), (1, 0), (1, 1), (5, 3), (700, 0)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("vertices", "edges"), [(0, 0), (1, 1), (5, 3), (300, 0)])
 def test_tiny_and_empty_graphs_are_no_special_case(vertices: int, edges: int) -> None:
     for strategy in ("rs_ar", "ar_ag"):
         check(network(random_graph(vertices, edges), [1, 1, 1], "int8", strategy), (4, 4))
 
 
 def test_features_and_weights_need_not_fit_wram() -> None:
-    # Four chunks of features and, for 3703 columns as citeseer has, several of weights.
+    # Four chunks of features; for 3703 of them, as Citeseer has, two of weights.
     for strategy in ("rs_ar", "ar_ag"):
-        check(network(random_graph(3000, 9000), [70, 80], "int32", strategy), (2, 1))
-        check(network(random_graph(90, 300), [3703, 6], "int32", strategy), (2, 2))
+        check(network(random_graph(3000, 9000), [64, 64], "int32", strategy), (2, 1))
+        check(network(random_graph(90, 300), [3703, 6], "int32", strategy), (1, 2))
 
 
 def slabs(matrix: Array, width: int) -> Array:
