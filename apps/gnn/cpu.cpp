@@ -1,0 +1,98 @@
+/// A layer of a graph neural network without PEs.
+#include "cpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace pidcomm_apps;
+
+namespace {
+
+constexpr size_t kRows = 8;  // of the product, whose sums stay in registers
+constexpr size_t kVectorBytes = 64;
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define FOR_EACH_CPU __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#else
+#define FOR_EACH_CPU
+#endif
+
+template <class T>
+FOR_EACH_CPU void add_row(T *sum, const T *row, size_t count, bool is_rectified) {
+  using S = std::make_signed_t<T>;
+  if (is_rectified) {
+    for (size_t i = 0; i < count; i++) sum[i] += S(row[i]) > 0 ? row[i] : T(0);
+  } else {
+    for (size_t i = 0; i < count; i++) sum[i] += row[i];
+  }
+}
+
+/// out[kRows][columns] = in[kRows][depth] * weights, of which each vector of columns follows the one before: [column /
+/// lanes][depth][lanes].
+template <class T>
+FOR_EACH_CPU void multiply(const T *in, size_t depth, const T *weights, size_t columns, T *out) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  constexpr size_t kLanes = kVectorBytes / sizeof(T);
+  for (size_t first = 0; first < columns; first += kLanes) {
+    Vector sums[kRows] = {};
+    for (size_t k = 0; k < depth; k++, weights += kLanes) {
+      Vector factors;
+      std::memcpy(&factors, weights, sizeof factors);
+#pragma GCC unroll 8
+      for (size_t r = 0; r < kRows; r++) sums[r] += in[r * depth + k] * factors;
+    }
+    for (size_t r = 0; r < kRows; r++) std::memcpy(out + r * columns + first, &sums[r], sizeof sums[r]);
+  }
+}
+
+/// Returns a matrix as `multiply` needs it, with zeros in the columns that it has not.
+template <class T>
+std::vector<T> in_vectors(const T *matrix, size_t rows, size_t columns) {
+  constexpr size_t kLanes = kVectorBytes / sizeof(T);
+  std::vector<T> vectors((columns + kLanes - 1) / kLanes * kLanes * rows);
+  for (size_t row = 0; row < rows; row++)
+    for (size_t column = 0; column < columns; column++)
+      vectors[(column / kLanes * rows + row) * kLanes + column % kLanes] = matrix[row * columns + column];
+  return vectors;
+}
+
+/// Returns A * H * W: row v of A has ones at targets[starts[v]] to targets[starts[v + 1] - 1]. H is rectified first if asked for.
+template <class Signed>
+Out2<Signed> layer(In<int64_t> starts, In<uint32_t> targets, In2<Signed> features, In2<Signed> weights, bool is_rectified) {
+  using T = std::make_unsigned_t<Signed>;  // which wraps
+  const size_t vertices = features.shape(0), depth = features.shape(1), columns = weights.shape(1);
+  const T *const in = reinterpret_cast<const T *>(features.data());
+  Owned<Signed> result(vertices * columns);
+  T *const out = reinterpret_cast<T *>(result.data());
+  {
+    nb::gil_scoped_release released;
+    const std::vector<T> vectors = in_vectors(reinterpret_cast<const T *>(weights.data()), depth, columns);
+    const size_t padded = vectors.size() / depth;
+#pragma omp parallel
+    {
+      std::vector<T> sums(kRows * depth), products(kRows * padded);
+#pragma omp for schedule(dynamic, 8)
+      for (size_t first = 0; first < vertices; first += kRows) {
+        const size_t rows = std::min(kRows, vertices - first);
+        std::fill(sums.begin(), sums.end(), T(0));
+        for (size_t r = 0; r < rows; r++)
+          for (int64_t i = starts.data()[first + r]; i < starts.data()[first + r + 1]; i++)
+            add_row(&sums[r * depth], in + targets.data()[i] * depth, depth, is_rectified);
+        multiply(sums.data(), depth, vectors.data(), padded, products.data());
+        for (size_t r = 0; r < rows; r++) std::copy_n(&products[r * padded], columns, out + (first + r) * columns);
+      }
+    }
+  }
+  return result.array(vertices, columns);
+}
+
+}  // namespace
+
+PIDCOMM_APPS_ADD(module) {
+  module.def("gnn_layer", &layer<int8_t>);
+  module.def("gnn_layer", &layer<int16_t>);
+  module.def("gnn_layer", &layer<int32_t>);
+}

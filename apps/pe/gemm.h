@@ -1,0 +1,108 @@
+/// gemm.h: the product of two matrices in MRAM, by all tasklets of a PE, in integers that wrap.
+///
+/// A program defines ELEMENT (int8_t, int16_t or int32_t) and ELEMENT_BYTES before it includes this.
+///
+/// Matrices are stored in slabs of `width` columns, one after the other, each slab row by row: [slab][row][width]. One slab is a matrix row
+/// by row. Narrow slabs are what a collective splits by columns without a copy: its blocks are whole slabs.
+#ifndef PIDCOMM_APPS_GEMM_H
+#define PIDCOMM_APPS_GEMM_H
+
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PIECE_BYTES 512  // that a tasklet reads of what all read together
+
+/// out = in * weights. Addresses are offsets from the start of the MRAM heap, multiples of 8, as are the bytes of a slab's row; `out` lies
+/// apart from the others.
+struct product {
+  uint32_t in, weights, out;
+  uint32_t rows;                  // of in and out
+  uint32_t block_rows;            // of them a tasklet takes so many at a time
+  uint32_t in_slabs, in_width;    // in_slabs * in_width columns of in are the rows of weights
+  uint32_t out_slabs, out_width;  // of out and of weights
+};
+
+/// WRAM for it. `weights` is shared by the tasklets and holds at least in_width rows of a slab of weights; `in` and `out` are the tasklet's
+/// own and hold block_rows rows of a slab, at most 2048 bytes.
+struct product_room {
+  ELEMENT *weights;
+  uint32_t weights_bytes;
+  ELEMENT *in, *out;
+};
+
+static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/// Copies from MRAM to WRAM with all tasklets, a piece each in turn. The caller puts barriers around it.
+static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
+  for (uint32_t at = me() * PIECE_BYTES; at < bytes; at += NR_TASKLETS * PIECE_BYTES)
+    mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from + at, (uint8_t *)to + at, least(PIECE_BYTES, bytes - at));
+}
+
+// Columns that are summed up at once, in registers: 8 bytes of them.
+#define PRODUCT_COLUMNS (8 / ELEMENT_BYTES)
+
+// A PE multiplies bytes in one instruction, longer integers in a routine of about 30. Sums have 32 bits until they are stored.
+#if ELEMENT_BYTES == 1
+#define PRODUCT(a, b) ((uint16_t)((uint8_t)(a) * (uint8_t)(b)))
+#else
+#define PRODUCT(a, b) ((uint32_t)(a) * (uint32_t)(b))
+#endif
+
+/// out += in * weights, in WRAM, row by row: `rows` x `depth` times `depth` x `width`. Not inline: it needs the registers.
+static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEMENT *weights, ELEMENT *out, uint32_t rows, uint32_t depth,
+                                                  uint32_t width) {
+  for (; rows > 0; rows--, in += depth) {
+    for (uint32_t column = 0; column < width; column += PRODUCT_COLUMNS, out += PRODUCT_COLUMNS) {
+      uint32_t sums[PRODUCT_COLUMNS];
+#pragma unroll 8
+      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = (uint32_t)out[i];
+      const ELEMENT *factors = weights + column;
+      for (uint32_t k = 0; k < depth; k++, factors += width) {
+        const ELEMENT value = in[k];
+        if (value == 0) continue;  // as in padding
+#pragma unroll 8
+        for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
+      }
+#pragma unroll 8
+      for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[i] = (ELEMENT)sums[i];
+    }
+  }
+}
+
+/// Computes a product; every tasklet calls this, with a barrier of all of them.
+///
+/// There is no race: weights are written between two barriers and read between the next two; a block of rows of `out` belongs to one
+/// tasklet, which takes the same ones for each part of the weights.
+static inline void multiply(const struct product *p, const struct product_room *room, barrier_t *barrier) {
+  __mram_ptr uint8_t *const mram = DPU_MRAM_HEAP_POINTER;
+  const uint32_t in_row = p->in_width * ELEMENT_BYTES, out_row = p->out_width * ELEMENT_BYTES;
+  const uint32_t slab_bytes = p->in_width * out_row;  // of the weights that one slab of in and one of out need
+  const uint32_t part = room->weights_bytes / slab_bytes;
+  for (uint32_t out_slab = 0; out_slab < p->out_slabs; out_slab++) {
+    for (uint32_t first = 0; first < p->in_slabs; first += part) {
+      const uint32_t end = least(first + part, p->in_slabs);
+      barrier_wait(barrier);
+      read_together(p->weights + (out_slab * p->in_slabs + first) * slab_bytes, room->weights, (end - first) * slab_bytes);
+      barrier_wait(barrier);
+      for (uint32_t row = me() * p->block_rows; row < p->rows; row += NR_TASKLETS * p->block_rows) {
+        const uint32_t rows = least(p->block_rows, p->rows - row);
+        __mram_ptr uint8_t *const out = mram + p->out + (out_slab * p->rows + row) * out_row;
+        if (first == 0)
+          memset(room->out, 0, rows * out_row);
+        else
+          mram_read(out, room->out, rows * out_row);
+        const ELEMENT *weights = room->weights;
+        for (uint32_t in_slab = first; in_slab < end; in_slab++, weights += p->in_width * p->out_width) {
+          mram_read(mram + p->in + (in_slab * p->rows + row) * in_row, room->in, rows * in_row);
+          add_product(room->in, weights, room->out, rows, p->in_width, p->out_width);
+        }
+        mram_write(room->out, out, rows * out_row);
+      }
+    }
+  }
+}
+
+#endif
