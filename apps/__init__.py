@@ -16,7 +16,7 @@ from importlib import import_module
 from pidcomm.apps.application import Application, Run, compare, run
 from pidcomm.errors import ArgumentError
 
-NAMES = ("bfs", "cc", "mlp", "dlrm")
+NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm")
 """The applications, a folder each."""
 
 __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]

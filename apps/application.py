@@ -164,6 +164,7 @@ def compare(
         for technique in techniques:
             on_phase(f"{technique}: compiling")
             with Stage(pe_set, lengths, placement, {**chosen, "technique": technique}, repeats, on_phase) as stage:
+                stage.poison()
                 result = problem.run(stage)
             yield Run(
                 application=problem.name,

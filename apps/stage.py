@@ -18,7 +18,7 @@ from pidcomm.ablation import Assumed
 from pidcomm.arguments import Array, Options, with_scratch
 from pidcomm.errors import ArgumentError
 from pidcomm.machine import PeSet, machine
-from pidcomm.measure import available_bytes
+from pidcomm.measure import POISON, available_bytes
 from pidcomm.programs import compiler_options
 from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
@@ -116,7 +116,7 @@ class Placement:
 
 def require_room(placement: Placement, shape: Sequence[int], techniques: Sequence[str]) -> None:
     """Raise ArgumentError if a PE or this machine has no room for a placement."""
-    needs_scratch = any(name in TECHNIQUES and TECHNIQUES[name].steps for name in techniques)
+    needs_scratch = _needs_scratch(techniques)
     per_pe = placement.bytes + (placement.scratch_bytes if needs_scratch else 0)
     pes = prod(shape)
     if per_pe > pidcomm.MRAM_BYTES:
@@ -184,6 +184,20 @@ class Stage:
     def technique(self) -> str:
         """Of the collectives."""
         return self._options.get("technique") or "tile"
+
+    # ---- before a run
+
+    def poison(self) -> None:
+        """Fill all windows, off the clock: nothing passes for a result that an earlier run has left.
+
+        Their memory is there then, too: the first technique pays no more for it than the others.
+        """
+        windows = self._placement.windows
+        if windows:
+            start = self.offsets[next(iter(windows))]
+            scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
+            row = np.full((1, self._placement.bytes + scratch_bytes - start), POISON, np.uint8)
+            self.cube.broadcast("1" * len(self.shape), host=row, dst=start)
 
     # ---- the input that stays
 
@@ -312,6 +326,10 @@ class Stage:
     ) -> None:
         """Remove the compiled program."""
         self._close.close()
+
+
+def _needs_scratch(techniques: Sequence[str]) -> bool:
+    return any(name in TECHNIQUES and TECHNIQUES[name].steps for name in techniques)
 
 
 def _aligned(size: int) -> int:

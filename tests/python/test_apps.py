@@ -169,6 +169,20 @@ def test_a_wrong_element_is_found() -> None:
     assert count_wrong(np.zeros(3, np.int32), np.zeros(3, np.int64)) == 3
 
 
+def test_what_one_technique_has_left_is_no_result_of_the_next() -> None:
+    class OnlyOnce(Scaled):
+        runs = 0
+
+        def run(self, stage: Stage) -> Array:
+            self.runs += 1
+            if self.runs == 1:
+                return super().run(stage)
+            return stage.gather("11", bytes=4 * self.words, src="z", dtype=np.uint32)
+
+    first, second = apps.compare(OnlyOnce(), pes=PES, techniques=["tile", "tile"], iters=1)
+    assert (first.wrong, second.wrong) == (0, second.result.size)
+
+
 @pytest.mark.parametrize("technique", TECHNIQUES_OF_APPLICATIONS)
 def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(technique: str) -> None:
     run = solved(Scaled(), technique=technique)
