@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 import pidcomm
-from pidcomm.apps.stage import KERNEL, Cost, Placement, Stage, require_room
+from pidcomm.apps.stage import HOST, KERNEL, Cost, Placement, Stage, require_room
 from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, with_scratch
 from pidcomm.bench import BASE as BASE
 from pidcomm.errors import ArgumentError
@@ -23,7 +23,8 @@ from pidcomm.plan import plan
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
-CONDITION_BYTES = 256 << 10  # per PE, of the transfers that are timed to see whether comparing is fair
+CONDITION_ROUNDS = 9
+REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # at least
 DEFAULT_OPTIONS: Options = {"coherence": "none"}
 TECHNIQUES_OF_APPLICATIONS = [
     *(name for name, it in TECHNIQUES.items() if all(map(it.is_for, COLLECTIVES.values()))),
@@ -88,9 +89,10 @@ class Run:
     """How a problem was solved with one technique, and whether the result is right.
 
     result: what `Application.run` returned. wrong: elements in which it differs from `Application.reference`.
-    costs: by phase, ``kernel`` and the names of collectives, in the order of their first use (`Cost`). setup: the same
-    for what is placed once and stays, such as a graph or weights; it is in no total. cpu_seconds: of
-    `Application.reference`, measured, the best of several; None if not asked for.
+    costs: by phase: ``kernel``, ``host`` (rows that the host lays out, variables that it writes before a launch) and
+    the names of collectives, in the order of their first use (`Cost`). setup: what is placed once and stays, such as a
+    graph or weights; it is in no total. cpu_seconds: of `Application.reference`, measured: the best of several, with
+    all CPUs or one, whichever is quicker; None if not asked for.
     """
 
     application: str
@@ -114,14 +116,24 @@ class Run:
         return self.costs.get(KERNEL, Cost())
 
     @property
+    def host(self) -> Cost:
+        """Work of the host beside collectives, measured."""
+        return self.costs.get(HOST, Cost())
+
+    @property
     def communication(self) -> Cost:
         """All collectives: measured; where PEs reorder blocks modelled, too."""
-        return sum((cost for name, cost in self.costs.items() if name != KERNEL), Cost())
+        return sum((self.costs[name] for name in self.collectives), Cost())
+
+    @property
+    def collectives(self) -> list[str]:
+        """Phases that are collectives."""
+        return [name for name in self.costs if name not in (KERNEL, HOST)]
 
     @property
     def total(self) -> Cost:
-        """Kernels and collectives."""
-        return self.kernel + self.communication
+        """Kernels, collectives and work of the host."""
+        return self.kernel + self.communication + self.host
 
 
 def run(problem: Application, **arguments: Any) -> Run:
@@ -151,68 +163,100 @@ def compare(
     Raises ArgumentError, before anything is allocated, for what the problem, the machine or its memory forbid.
     """
     lengths = shape_for(type(problem), pes, shape)
-    for name in techniques:
-        require_technique(name, lengths)
     chosen: Options = {**DEFAULT_OPTIONS, "threads": pidcomm.machine().threads, **(options or {})}
-    repeats = as_integer("iters", iters, 1)
+    if own := chosen.keys() & {"technique", "scratch"}:
+        raise ArgumentError(f"options have {min(own)!r}: techniques are given apart, and scratch is found here")
+    for name in techniques:
+        require_technique(name, lengths, chosen)
+    repeats = as_integer("iters", iters, 1, MAX_COUNT)
     placement = problem.place(lengths)
     require_room(placement, lengths, techniques)
+    return _runs(problem, lengths, placement, techniques, chosen, repeats, with_cpu, on_phase)
+
+
+def _runs(
+    problem: Application,
+    shape: tuple[int, ...],
+    placement: Placement,
+    techniques: Sequence[str],
+    options: Options,
+    repeats: int,
+    with_cpu: bool,
+    on_phase: Callable[[str], None],
+) -> Iterator[Run]:
     on_phase("reference")
-    expected, cpu_seconds = _reference(problem, repeats if with_cpu else 1)
-    make_transfers_alike(chosen)
-    with allocate(pes=prod(lengths)) as pe_set:
+    expected = problem.reference()
+    cpu_seconds = reference_seconds(problem) if with_cpu else None
+    make_transfers_alike(options)
+    with allocate(pes=prod(shape)) as pe_set:
         for technique in techniques:
             on_phase(f"{technique}: compiling")
-            with Stage(pe_set, lengths, placement, {**chosen, "technique": technique}, repeats, on_phase) as stage:
+            with Stage(pe_set, shape, placement, {**options, "technique": technique}, repeats, on_phase) as stage:
                 stage.poison()
                 result = problem.run(stage)
             yield Run(
                 application=problem.name,
                 facts=problem.facts,
-                shape=lengths,
+                shape=shape,
                 technique=technique,
                 result=result,
                 wrong=count_wrong(result, expected),
                 costs=stage.costs,
                 setup=stage.setup,
-                cpu_seconds=cpu_seconds if with_cpu else None,
+                cpu_seconds=cpu_seconds,
             )
 
 
 def shape_for(application: type[Application], pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the shape that is given, or that of so many PEs. Raises ArgumentError for both, none and other axes."""
+    """Return the shape that is given, or that of so many PEs. Raises ArgumentError.
+
+    It does for both, none, another number of axes, and more PEs than this machine has.
+    """
     if (pes is None) == (shape is None):
         raise ArgumentError(f"give pes ({pes}) or shape ({shape}), one of them")
+    most = pidcomm.machine().ranks * pidcomm.PES_PER_RANK
     if shape is None:
-        return application.shape_of(as_integer("pes", pes, 1, MAX_COUNT))
-    lengths = tuple(as_integer("axis length", length, 1, MAX_COUNT) for length in shape)
+        return application.shape_of(as_integer("pes", pes, 1, most))
+    lengths = tuple(as_integer("axis length", length, 1, most) for length in shape)
     if len(lengths) != application.axes:
         raise ArgumentError(
             f"{application.name} needs a shape of {application.axes} axes; {format_shape(lengths)} has {len(lengths)}"
         )
+    if prod(lengths) > most:
+        raise ArgumentError(f"shape {format_shape(lengths)} has {prod(lengths)} PEs; this machine has {most}")
     return lengths
 
 
-def require_technique(name: str, shape: Sequence[int]) -> None:
-    """Raise ArgumentError if a technique is not for all collectives, or not for a shape."""
+def require_technique(name: str, shape: Sequence[int], options: Options) -> None:
+    """Raise ArgumentError if a technique is not for all collectives, not for a shape, or options are wrong."""
     if name not in TECHNIQUES_OF_APPLICATIONS:
         raise ArgumentError(
             f"technique {name!r} is not one for all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
         )
     size = WORD_BYTES * prod(shape)  # a block for each PE
-    options = with_scratch({"technique": name}, 2 * size)
-    plan("alltoall", tuple(shape), "1" * len(shape), bytes=size, dst=size, dtype="uint64", **options)
+    own = with_scratch({**options, "technique": name}, 2 * size)
+    try:
+        plan("alltoall", tuple(shape), "1" * len(shape), bytes=size, dst=size, dtype="uint64", **own)
+    except ArgumentError as error:
+        _, _, rule = str(error).partition(": ")
+        raise ArgumentError(rule or str(error)) from None
 
 
-def transfer_condition(shape: Sequence[int], options: Options) -> SdkCondition:
-    """Return whether comparing with `conventional` on so many PEs is fair: the emulated SDK may be too slow for it.
+def heaviest_bytes(run: Run) -> int:
+    """Return the bytes per PE of the collective that takes most of the time of a run, at its largest call."""
+    return max((run.costs[name] for name in run.collectives), key=lambda cost: cost.total, default=Cost()).bytes_per_pe
 
-    Needs 8 times CONDITION_BYTES of memory for each PE.
+
+def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) -> SdkCondition:
+    """Return whether comparing with `conventional` is fair: the emulated SDK may be too slow for it.
+
+    size_bytes: per PE, of the transfers that are timed, as large as those of the collectives that matter. Needs 8 times
+    as much memory for each PE.
     """
     make_transfers_alike(options)
-    problem = Problem("gather", tuple(shape), "1" * len(shape), CONDITION_BYTES, "int32")
+    problem = Problem("gather", tuple(shape), "1" * len(shape), size_bytes, "int32")
     with allocate(pes=prod(shape)) as pe_set:
-        return measure_sdk(pe_set.hypercube(*shape), CONDITION_BYTES, options, Scratch([problem]), rounds=3)
+        return measure_sdk(pe_set.hypercube(*shape), size_bytes, options, Scratch([problem]), rounds=CONDITION_ROUNDS)
 
 
 def count_wrong(result: Array, expected: Array) -> int:
@@ -222,10 +266,24 @@ def count_wrong(result: Array, expected: Array) -> int:
     return int(np.count_nonzero(result != expected))
 
 
-def _reference(problem: Application, times: int) -> tuple[Array, float]:
-    seconds = []
-    for _ in range(times):
-        begin = perf_counter()
-        expected = problem.reference()
-        seconds.append(perf_counter() - begin)
-    return expected, min(seconds)
+def reference_seconds(problem: Application) -> float:
+    """Return the time of the reference: the best of several runs with all CPUs, or with one if that is quicker.
+
+    Threads that wait for a CPU which another process has cost far more than they help where the work is small.
+    """
+    from pidcomm import _apps
+
+    best = inf
+    everything = _apps.set_threads(1)
+    try:
+        for threads in (everything, 1):
+            _apps.set_threads(threads)
+            spent: list[float] = []
+            while len(spent) < REFERENCE_RUNS or (sum(spent) < REFERENCE_SECONDS and len(spent) < 100):
+                begin = perf_counter()
+                problem.reference()
+                spent.append(perf_counter() - begin)
+            best = min(best, *spent)
+    finally:
+        _apps.set_threads(everything)
+    return best

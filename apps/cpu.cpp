@@ -1,5 +1,7 @@
 #include "cpu.h"
 
+#include <omp.h>
+
 #include <vector>
 
 namespace pidcomm_apps {
@@ -16,5 +18,13 @@ Part::Part(void (*add)(nb::module_ &)) { parts().push_back(add); }
 
 NB_MODULE(_apps, module) {
   module.doc() = "The applications without PEs: what their results are compared with, and timed against.";
+  module.def(
+      "set_threads",
+      [](int count) {
+        const int before = omp_get_max_threads();
+        omp_set_num_threads(count);
+        return before;
+      },
+      pidcomm_apps::nb::arg("count"));
   for (auto add : pidcomm_apps::parts()) add(module);
 }

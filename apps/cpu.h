@@ -56,6 +56,13 @@ struct Part {
 
 }  // namespace pidcomm_apps
 
+/// Before a function, no template: it is compiled for several kinds of vectors, and the widest that runs is chosen when it is loaded.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define PIDCOMM_APPS_WIDEST_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define PIDCOMM_APPS_WIDEST_VECTORS
+#endif
+
 #define PIDCOMM_APPS_ADD(module)              \
   static void add(nanobind::module_ &module); \
   static const pidcomm_apps::Part kPart(add); \

@@ -44,11 +44,21 @@ def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
     Parameters take the type of their default, numbers or text. Raises ArgumentError for unknown generators, unknown
     parameters and what is no number, with those there are.
     """
+    name, parameters = _parsed(spec, generators)
+    return generators[name](**parameters)
+
+
+def canonical(spec: str, generators: Mapping[str, Callable[..., Any]]) -> str:
+    """Return what a generator was told with all its parameters, so that it can be told again."""
+    return _describe(*_parsed(spec, generators))
+
+
+def _parsed(spec: str, generators: Mapping[str, Callable[..., Any]]) -> tuple[str, dict[str, Any]]:
     name, _, words = spec.partition(":")
     if name not in generators:
         raise ArgumentError(f"generator {name!r} is unknown; use {describe(generators)}")
     defaults = _defaults(generators[name])
-    given: dict[str, Any] = {}
+    given = dict(defaults)
     for word in filter(None, words.split(",")):
         key, equals, text = word.partition("=")
         if key not in defaults or not equals:
@@ -58,7 +68,7 @@ def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
             given[key] = kind(text)
         except ValueError:
             raise ArgumentError(f"{word!r}: {key} must be of type {kind.__name__}") from None
-    return generators[name](**given)
+    return name, given
 
 
 def describe(generators: Mapping[str, Callable[..., Any]]) -> str:

@@ -6,9 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pidcomm.apps.application import BASE, Run
+from pidcomm.apps.stage import ASSUMED
+from pidcomm.arguments import Options
+from pidcomm.machine import machine
+from pidcomm.measure import SdkCondition
 from pidcomm.sizes import format_shape
 
 SOURCE = "mixed"
+FAIR_ITERS = 3  # fewer timings of a collective are too few to compare
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,18 @@ class Phase:
 class Row:
     """A problem solved with one technique. Times in us.
 
-    phases: kernels and collectives, in the order of their first use. kernel_us: programs of the application, modelled.
-    host_us: the host in collectives, measured. reorder_us: PEs that reorder blocks in collectives, modelled. total_us:
-    the sum of these three. communication_us: of it the collectives. In no total: assumed_us, launches, and loads of
-    programs that were replaced, at what they are assumed to take on DIMMs; setup_us, placing what stays, measured.
+    phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: programs of the
+    application, modelled. host_us: rows that the host lays out and variables that
+    it writes, measured. collectives_us: the host in collectives,
+    measured: of each call the median of `iters`. reorder_us: PEs that reorder blocks in collectives, modelled.
+    total_us: the sum of these four. communication_us: collectives_us and reorder_us. In no total: assumed_us, launches,
+    and loads of programs that were replaced, at what they are assumed to take on DIMMs (launch_us, load_us each);
+    setup_us, placing what stays, measured.
     communication_speed_up, speed_up: of communication_us and total_us over `conventional`; None where that did not run,
-    or comparing would not be fair. cpu_us: the reference on all CPUs of this machine, measured, None if not asked for;
-    cpu_speed_up: of total_us over that. wrong: elements that differ from the reference. source: what totals and
+    or comparing would not be fair. sdk_share_pct: what is fair: transfers of the emulated SDK, of fair_bytes_per_pe as
+    the collective has that takes the most time, in percent of the streaming limit; None if `conventional` did not run.
+    cpu_us: the reference on the CPUs of this machine, measured, None if not asked for; cpu_speed_up: of total_us and
+    assumed_us together over that. wrong: elements that differ from the reference. source: what totals and
     speed-ups are made of, `mixed`: measured and modelled parts.
     """
 
@@ -48,20 +58,28 @@ class Row:
     technique: str
     kernel_us: float
     host_us: float
+    collectives_us: float
     reorder_us: float
-    assumed_us: float
     total_us: float
     communication_us: float
+    assumed_us: float
+    launch_us: float
+    load_us: float
     launches: int
     loads: int
     bus_bytes: int
     communication_speed_up: float | None
     speed_up: float | None
+    fair_bytes_per_pe: int | None
+    sdk_share_pct: float | None
     cpu_us: float | None
     cpu_speed_up: float | None
     setup_us: float
     wrong: int
     source: str
+    iters: int
+    coherence: str
+    threads: int
     facts: dict[str, int | str]
     phases: tuple[Phase, ...]
 
@@ -71,14 +89,38 @@ class Row:
         return 100 * self.kernel_us / self.total_us if self.total_us else 0.0
 
 
-def rows_of(runs: Iterable[Run], is_fair: bool) -> list[Row]:
-    """Return the rows of the runs of one problem on one shape. is_fair: whether speed-ups over conventional are."""
+@dataclass(frozen=True)
+class Conditions:
+    """What the runs of a problem on one shape have in common: how often collectives were run, and how.
+
+    transfers: of the emulated SDK, of so many bytes per PE; None if there is no run to compare with.
+    """
+
+    iters: int
+    options: Options
+    fair_bytes_per_pe: int | None = None
+    transfers: SdkCondition | None = None
+
+    @property
+    def sdk_share_pct(self) -> float | None:
+        """The slower way of the emulated SDK, in percent of the streaming limit."""
+        it = self.transfers
+        return None if it is None else 100 * min(it.to_pes_gb_s, it.from_pes_gb_s) / it.limit_gb_s
+
+    @property
+    def are_fair(self) -> bool:
+        """Whether gains over `conventional` may be stated."""
+        return self.transfers is not None and self.transfers.holds and self.iters >= FAIR_ITERS
+
+
+def rows_of(runs: Iterable[Run], conditions: Conditions) -> list[Row]:
+    """Return the rows of the runs of one problem on one shape."""
     runs = list(runs)
-    base = next((run for run in runs if run.technique == BASE), None) if is_fair else None
-    return [_row(run, base) for run in runs]
+    base = next((run for run in runs if run.technique == BASE), None) if conditions.are_fair else None
+    return [_row(run, base, conditions) for run in runs]
 
 
-def _row(run: Run, base: Run | None) -> Row:
+def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
     facts = dict(run.facts)
     communication, total = run.communication, run.total
     return Row(
@@ -88,21 +130,29 @@ def _row(run: Run, base: Run | None) -> Row:
         pes=run.pes,
         technique=run.technique,
         kernel_us=1e6 * run.kernel.modelled,
-        host_us=1e6 * communication.measured,
+        host_us=1e6 * run.host.measured,
+        collectives_us=1e6 * communication.measured,
         reorder_us=1e6 * communication.modelled,
-        assumed_us=1e6 * total.assumed,
         total_us=1e6 * total.total,
         communication_us=1e6 * communication.total,
+        assumed_us=1e6 * total.assumed,
+        launch_us=ASSUMED.launch_us,
+        load_us=ASSUMED.load_us,
         launches=total.launches,
         loads=total.loads,
         bus_bytes=total.bus_bytes,
         communication_speed_up=_ratio(None if base is None else base.communication.total, communication.total),
         speed_up=_ratio(None if base is None else base.total.total, total.total),
+        fair_bytes_per_pe=conditions.fair_bytes_per_pe,
+        sdk_share_pct=conditions.sdk_share_pct,
         cpu_us=None if run.cpu_seconds is None else 1e6 * run.cpu_seconds,
-        cpu_speed_up=_ratio(run.cpu_seconds, total.total),
+        cpu_speed_up=_ratio(run.cpu_seconds, total.total + total.assumed),
         setup_us=1e6 * run.setup.measured,
         wrong=run.wrong,
         source=SOURCE,
+        iters=conditions.iters,
+        coherence=conditions.options.get("coherence") or "none",
+        threads=conditions.options.get("threads") or machine().threads,
         facts=facts,
         phases=tuple(
             Phase(name, cost.calls, 1e6 * cost.measured, 1e6 * cost.modelled, 1e6 * cost.assumed)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +16,7 @@ import pidcomm
 from numpy.typing import DTypeLike
 from pidcomm import sdk
 from pidcomm.ablation import Assumed
+from pidcomm.apps.partition import round_up
 from pidcomm.arguments import Array, Options, with_scratch
 from pidcomm.errors import ArgumentError
 from pidcomm.machine import PeSet, machine
@@ -23,7 +25,7 @@ from pidcomm.programs import compiler_options
 from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
-KERNEL = "kernel"
+KERNEL, HOST = "kernel", "host"  # phases that are no collectives
 ALIGNMENT_BYTES = 64  # of windows: whatever an element or a DMA transfer needs
 SHARED_HEADERS = Path(__file__).parent / "pe"
 ASSUMED = Assumed()
@@ -35,7 +37,7 @@ class Cost:
 
     measured: the host, here. modelled: the PEs, from the cycles of the slowest. assumed: launching and loading
     programs (`pidcomm.ablation.Assumed`), so many of each. calls: how often there was such a phase. bus_bytes: bytes
-    that crossed the memory bus, read and written.
+    that crossed the memory bus, read and written. bytes_per_pe: ``bytes`` of the largest collective.
     """
 
     measured: float = 0.0
@@ -44,6 +46,7 @@ class Cost:
     loads: int = 0
     calls: int = 0
     bus_bytes: int = 0
+    bytes_per_pe: int = 0
 
     @property
     def assumed(self) -> float:
@@ -64,6 +67,7 @@ class Cost:
             self.loads + other.loads,
             self.calls + other.calls,
             self.bus_bytes + other.bus_bytes,
+            max(self.bytes_per_pe, other.bytes_per_pe),
         )
 
 
@@ -127,11 +131,18 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
             + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller problem"
         )
     mram = pes * per_pe * (2 if machine().hugepages else 1)  # huge pages back as much again between its pieces
-    needed, available = mram + placement.host_bytes, available_bytes()
+    require_memory(
+        mram + placement.host_bytes,
+        f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows",
+    )
+
+
+def require_memory(needed: int, what: str) -> None:
+    """Raise ArgumentError if this machine has not so many bytes of memory for something."""
+    available = available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
-            f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows need "
-            f"about {format_about(needed)} of memory; {format_about(available)} are available"
+            f"{what} need about {format_about(needed)} of memory; {format_about(available)} are available"
         )
 
 
@@ -167,6 +178,7 @@ class Stage:
         self._on_phase = on_phase
         self._variables: dict[str, Array] = {}
         self._is_loaded = False
+        self._replaced_by: str | None = None
         self._close = ExitStack()
         self._program, _ = self._close.enter_context(sdk.compiled([placement.source], placement.options()))
 
@@ -188,16 +200,14 @@ class Stage:
     # ---- before a run
 
     def poison(self) -> None:
-        """Fill all windows, off the clock: nothing passes for a result that an earlier run has left.
+        """Fill what is placed, all windows and scratch, off the clock: nothing that an earlier run has left passes.
 
         Their memory is there then, too: the first technique pays no more for it than the others.
         """
-        windows = self._placement.windows
-        if windows:
-            start = self.offsets[next(iter(windows))]
-            scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
-            row = np.full((1, self._placement.bytes + scratch_bytes - start), POISON, np.uint8)
-            self.cube.broadcast("1" * len(self.shape), host=row, dst=start)
+        scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
+        row = np.full((1, self._placement.bytes + scratch_bytes), POISON, np.uint8)
+        if row.size:
+            self.cube.broadcast("1" * len(self.shape), host=row)
 
     # ---- the input that stays
 
@@ -211,6 +221,21 @@ class Stage:
         trace = self.cube.write(rows, self.offsets[name] + at, threads=self._options.get("threads"))
         self.setup += Cost(measured=trace.host_seconds, calls=1, bus_bytes=trace.bus_bytes)
 
+    # ---- work of the host
+
+    @contextmanager
+    def host_work(self) -> Iterator[None]:
+        """Time a block of code that the host runs for every input, such as laying out rows."""
+        self._on_phase(f"{self.technique}: {HOST}")
+        with self._host_clock(calls=1):
+            yield
+
+    @contextmanager
+    def _host_clock(self, calls: int) -> Iterator[None]:
+        begin = perf_counter()
+        yield
+        self._add(HOST, Cost(measured=perf_counter() - begin, calls=calls))
+
     # ---- launches
 
     def launch(self, **variables: int | Array) -> None:
@@ -220,23 +245,25 @@ class Stage:
         with one for each PE.
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
-        loads = 0
-        if not self._is_loaded:
-            self._pe_set.load(self._program)
-            self._is_loaded = True
-            loads = 1
-            changed = {**self._variables, **variables}
-        else:
-            changed = variables
-        for name, value in changed.items():
-            self._variables[name] = np.asarray(value, np.uint32)
-            column = self._variables[name]
-            self._pe_set.symbol(name).write(column.reshape(-1, 1) if column.ndim else column)
+        self._variables |= {name: np.asarray(value, np.uint32) for name, value in variables.items()}
+        changed = self._variables if self._load() else {name: self._variables[name] for name in variables}
+        with self._host_clock(calls=0):
+            for name, column in changed.items():
+                self._pe_set.symbol(name).write(column.reshape(-1, 1) if column.ndim else column)
         report = self._pe_set.launch()
-        # The first load is set-up; the others are because a collective has replaced the program, and count as its own.
-        if KERNEL not in self.costs:
-            self.setup += Cost(loads=loads)
         self._add(KERNEL, Cost(modelled=report.modelled_seconds, launches=1, calls=1))
+
+    def _load(self) -> bool:
+        """Load the program if it is not there; return whether it was not. The first load is set-up."""
+        if self._is_loaded:
+            return False
+        self._pe_set.load(self._program)
+        self._is_loaded = True
+        if self._replaced_by is None:
+            self.setup += Cost(loads=1)
+        else:  # a part of what the collective costs that needed another program
+            self._add(self._replaced_by, Cost(loads=1))
+        return True
 
     # ---- collectives; masks, bytes, dtype and op as those of `pidcomm.Hypercube`
 
@@ -283,8 +310,8 @@ class Stage:
         self._carry_out(
             collective,
             mask,
+            size,
             1 if src == dst else self._repeats,
-            bytes=size,
             src=self.offsets[src],
             dst=self.offsets[dst],
             dtype=dtype,
@@ -293,25 +320,26 @@ class Stage:
 
     def _from_host(self, collective: str, mask: str, host: Array, dst: str, size: int) -> None:
         _require_room_in(self._placement.windows, dst, size)
-        self._carry_out(collective, mask, self._repeats, host=host, dst=self.offsets[dst])
+        self._carry_out(collective, mask, size, self._repeats, host=host, dst=self.offsets[dst])
 
     def _to_host(
         self, collective: str, mask: str, size: int, src: str, dtype: DTypeLike, parts: int, op: str | None = None
     ) -> Array:
         _require_room_in(self._placement.windows, src, size)
         shape = (self.cube.groups(mask).groups, parts * size // np.dtype(dtype).itemsize)
-        out = np.zeros(shape, dtype)  # touched here: fresh memory is slow
-        self._carry_out(collective, mask, self._repeats, bytes=size, src=self.offsets[src], dtype=dtype, op=op, out=out)
+        out = np.empty(shape, dtype)
+        out.fill(0)  # off the clock: memory is slow when it is first touched
+        self._carry_out(collective, mask, size, self._repeats, src=self.offsets[src], dtype=dtype, op=op, out=out)
         return out
 
-    def _carry_out(self, collective: str, mask: str, repeats: int, **arguments: Any) -> None:
+    def _carry_out(self, collective: str, mask: str, size: int, repeats: int, **arguments: Any) -> None:
         self._on_phase(f"{self.technique}: {collective}")
-        traces = [self.cube.carry_out(collective, mask, **arguments, options=self._options)[0] for _ in range(repeats)]
-        trace = sorted(traces, key=lambda it: it.host_seconds)[repeats // 2]
-        loads = 0
-        if traces[0].pe_loads:  # the program that reorders blocks, and then the application's own again
-            self._is_loaded = False
-            loads = 2
+        arguments |= {"bytes": size, "options": self._options}
+        traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
+        trace = sorted(traces, key=lambda it: it.host_seconds)[(repeats - 1) // 2]
+        loads = traces[0].pe_loads  # of the program that reorders blocks; it then stays for the repetitions
+        if loads and self._is_loaded:
+            self._is_loaded, self._replaced_by = False, collective
         self._add(collective, Cost(trace.host_seconds, trace.pe_seconds, trace.pe_launches, loads, 1, trace.bus_bytes))
 
     def _add(self, phase: str, cost: Cost) -> None:
@@ -333,7 +361,7 @@ def _needs_scratch(techniques: Sequence[str]) -> bool:
 
 
 def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    return round_up(size, ALIGNMENT_BYTES)
 
 
 def _require_room_in(sizes: Mapping[str, int], name: str, size: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from pidcomm.apps import compare
 from pidcomm.apps.bfs import BreadthFirstSearch
 from pidcomm.apps.graphs import Graph
-from pidcomm.apps.report import rows_of
+from pidcomm.apps.report import Conditions, rows_of
 from pidcomm.pictures import apps as pictures
 from pidcomm.pictures import style
 
@@ -37,7 +37,7 @@ expected = shortest_path(graph.undirected().matrix(), unweighted=True, indices=0
 wrong = np.count_nonzero(np.where(np.isinf(expected), -1, expected) != levels) + sum(run.wrong for run in runs)
 
 # %% Where the time goes: rows as `pidcomm app` prints them, and its picture. Kernels are modelled, the rest measured.
-rows = rows_of(runs, is_fair=False)  # whether speed-ups are fair is what `pidcomm app` measures first
+rows = rows_of(runs, Conditions(iters=3, options={}))  # `pidcomm app` also finds out whether speed-ups are fair
 shares = {row.technique: f"{100 - row.kernel_pct:.0f}%" for row in rows}
 with tempfile.TemporaryDirectory() as folder:
     style.save(pictures.draw(rows), Path(folder) / "bfs.svg")

@@ -9,10 +9,10 @@
 
 #include <barrier.h>
 #include <defs.h>
-#include <mram.h>
 #include <stdint.h>
 
-#define DMA_BYTES 2048u    /* of the largest transfer */
+#include "heap.h"
+
 #define EDGES_AT_ONCE 256u /* a tasklet's buffer: 1 KiB */
 #define BLOCKS_AT_ONCE 8u
 #define COUNT_WORDS 8u
@@ -32,21 +32,6 @@ struct part {
 struct edge_slice {
   uint32_t next, end;
 };
-
-static inline uint32_t min_of(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-static inline uintptr_t heap_start(void) { return (uintptr_t)DPU_MRAM_HEAP_POINTER; }
-
-/* `at` is an offset from the start of the heap. Any multiple of 8 bytes, none included. */
-static inline void read_heap(uint32_t at, void *to, uint32_t bytes) {
-  for (uint32_t done = 0; done < bytes; done += DMA_BYTES)
-    mram_read((const __mram_ptr void *)(heap_start() + at + done), (uint8_t *)to + done, min_of(bytes - done, DMA_BYTES));
-}
-
-static inline void write_heap(const void *from, uint32_t at, uint32_t bytes) {
-  for (uint32_t done = 0; done < bytes; done += DMA_BYTES)
-    mram_write((const uint8_t *)from + done, (__mram_ptr void *)(heap_start() + at + done), min_of(bytes - done, DMA_BYTES));
-}
 
 /* What the calling tasklet does of so many words. */
 static inline struct part my_part(uint32_t words) {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
+from time import sleep
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from pidcomm.apps import Application, stage
 from pidcomm.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong
 from pidcomm.apps.inputs import describe, generated, numbered_lines
 from pidcomm.apps.partition import bounds, padded, ragged_rows, share
-from pidcomm.apps.report import rows_of
+from pidcomm.apps.report import Conditions, rows_of
 from pidcomm.apps.stage import Cost, Placement, Stage
 from pidcomm.arguments import Array
 from pidcomm.cli import app
 from pidcomm.errors import ArgumentError, Error
+from pidcomm.measure import SdkCondition
 from pidcomm.pictures import apps as picture
 from typer.testing import CliRunner
 
@@ -59,6 +61,7 @@ class Scaled(Application):
 
     def __init__(self, is_wrong: bool = False, in_place: bool = False) -> None:
         self.is_wrong, self.in_place = is_wrong, in_place
+        self.runs = 0
         self.source = Path(__file__).with_name("scaled.c")
 
     @property
@@ -86,6 +89,7 @@ class Scaled(Application):
         return stage.gather("11", bytes=4 * self.words, src=to, dtype=np.uint32)
 
     def reference(self) -> Array:
+        self.runs += 1
         pes = int(np.prod(self.shape))
         own = np.arange(pes, dtype=np.uint32)[:, None]
         expected = np.tile((3 * self.values(pes) + own).sum(axis=0, dtype=np.uint32), pes).reshape(1, -1)
@@ -171,11 +175,11 @@ def test_a_wrong_element_is_found() -> None:
 
 def test_what_one_technique_has_left_is_no_result_of_the_next() -> None:
     class OnlyOnce(Scaled):
-        runs = 0
+        solved = 0
 
         def run(self, stage: Stage) -> Array:
-            self.runs += 1
-            if self.runs == 1:
+            self.solved += 1
+            if self.solved == 1:
                 return super().run(stage)
             return stage.gather("11", bytes=4 * self.words, src="z", dtype=np.uint32)
 
@@ -188,18 +192,50 @@ def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(t
     run = solved(Scaled(), technique=technique)
     assert run.wrong == 0
     replaces = technique in ("pr", "pr+im", "pr+im+cm")
-    # Two loads, of the reorder program and of the application's own, for each allreduce.
-    assert run.communication.loads == (4 if replaces else 0)
+    # The reorder program for each allreduce, and the application's own again behind the first; then the run ends.
+    assert run.communication.loads == (3 if replaces else 0)
     assert (run.communication.modelled > 0) == replaces
     assert run.kernel.launches == run.kernel.calls == 2
     assert run.costs["allreduce"].calls == 2
-    assert list(run.costs) == ["kernel", "allreduce", "gather"]
+    assert list(run.costs) == ["host", "kernel", "allreduce", "gather"]
+    assert run.host.measured > 0  # variables
     assert run.setup.measured > 0
-    assert run.total == run.kernel + run.communication
+    assert run.total == run.kernel + run.communication + run.host
 
 
 def test_a_collective_in_place_is_carried_out_once() -> None:
     assert solved(Scaled(in_place=True), technique="tile", iters=3).wrong == 0
+
+
+def test_work_of_the_host_is_on_the_clock() -> None:
+    class Slow(Scaled):
+        def run(self, stage: Stage) -> Array:
+            with stage.host_work():
+                sleep(0.2)
+            return super().run(stage)
+
+    assert 0.2 <= solved(Slow(), technique="tile").host.measured < 5
+
+
+def test_the_reference_is_timed_with_all_cpus_or_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pidcomm import _apps
+
+    threads = [2]
+
+    class Crowded(Scaled):
+        def reference(self) -> Array:
+            sleep(0.03 if threads[-1] > 1 else 0.01)
+            return super().reference()
+
+    def set_threads(count: int) -> int:
+        threads.append(count)
+        return threads[-2]
+
+    monkeypatch.setattr(_apps, "set_threads", set_threads)
+    it = solved(Crowded(), technique="tile", with_cpu=True)
+    assert it.cpu_seconds is not None
+    assert 0.01 <= it.cpu_seconds < 0.03
+    assert threads == [2, 1, 2, 1, 2]
 
 
 def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,12 +267,19 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
         ({"pes": None, "shape": (8,)}, "scaled needs a shape of 2 axes; 8 has 1"),
         ({"technique": "ring"}, "technique 'ring' is not one for all collectives; use tile, conventional"),
         ({"iters": 0}, r"iters \(0\)"),
-        ({"pes": 6, "technique": "pr"}, "pr"),
+        ({"pes": 6, "technique": "pr"}, "^technique pr "),
+        ({"pes": 2561}, r"pes \(2561\) must be between 1 and 2560"),
+        ({"pes": None, "shape": (64, 64)}, "shape 64x64 has 4096 PEs; this machine has 2560"),
+        ({"options": {"isa": "bogus"}}, "ISA 'bogus' is unknown"),
+        ({"options": {"threads": -1}}, r"threads \(-1\)"),
+        ({"options": {"scratch": 8}}, "options have 'scratch'"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], sentence: str) -> None:
+    problem = Scaled()
     with pytest.raises(ArgumentError, match=sentence):
-        solved(Scaled(), **arguments)
+        solved(problem, **arguments)
+    assert problem.runs == 0
 
 
 def test_what_does_not_fit_a_pe_is_refused_before_anything_is_allocated() -> None:
@@ -342,6 +385,9 @@ def test_rows_are_filled_up_with_zeros() -> None:
 
 # ---- rows and pictures
 
+SDK = SdkCondition(to_pes_gb_s=5, from_pes_gb_s=4, limits_gb_s={"plain": 8}, contiguous_gb_s=8, has_flushes=False)
+FAIR = Conditions(3, {"coherence": "hardware", "threads": 2}, 4096, SDK)
+
 
 def runs_of(costs: Mapping[str, float]) -> list[apps.Run]:
     """Return runs whose allreduces took so many seconds on the host, beside a kernel of 3 s."""
@@ -354,7 +400,11 @@ def runs_of(costs: Mapping[str, float]) -> list[apps.Run]:
             technique,
             nothing,
             0,
-            {"kernel": Cost(modelled=3.0, launches=2, calls=2), "allreduce": Cost(measured=seconds, loads=2, calls=1)},
+            {
+                "kernel": Cost(modelled=3.0, launches=2, calls=2),
+                "host": Cost(measured=1.0),
+                "allreduce": Cost(measured=seconds, loads=2, calls=1),
+            },
             Cost(measured=9.0),
             12.0,
         )
@@ -364,21 +414,29 @@ def runs_of(costs: Mapping[str, float]) -> list[apps.Run]:
 
 
 def test_rows_tell_what_is_measured_modelled_and_assumed_apart() -> None:
-    base, tile = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), is_fair=True)
-    assert (tile.kernel_us, tile.host_us, tile.reorder_us, tile.total_us) == (3e6, 1e6, 0, 4e6)
+    base, tile = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), FAIR)
+    assert (tile.kernel_us, tile.host_us, tile.collectives_us, tile.reorder_us) == (3e6, 1e6, 1e6, 0)
+    assert (tile.total_us, tile.communication_us) == (5e6, 1e6)
     assert tile.assumed_us == pytest.approx(2 * 100 + 2 * 1000)
     assert tile.setup_us == 9e6
-    assert (tile.communication_speed_up, tile.speed_up, tile.cpu_speed_up) == (3.0, 1.5, 3.0)
+    assert tile.communication_speed_up == 3
+    assert tile.speed_up == pytest.approx(7 / 5)
+    assert tile.cpu_speed_up == pytest.approx(12e6 / (5e6 + tile.assumed_us))  # the CPUs launch nothing
+    assert (tile.coherence, tile.threads, tile.iters) == ("hardware", 2, 3)
+    assert (tile.fair_bytes_per_pe, tile.sdk_share_pct) == (4096, 50)
     assert (base.communication_speed_up, base.speed_up) == (1.0, 1.0)
     assert tile.source == "mixed"
-    assert tile.kernel_pct == 75
+    assert tile.kernel_pct == 60
     assert (tile.input, tile.facts, tile.shape, tile.pes) == ("words", {"words": 3}, "4x2", 8)
-    assert [row.speed_up for row in rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), is_fair=False)] == [None, None]
-    assert rows_of(runs_of({"tile": 1.0}), is_fair=True)[0].speed_up is None
+    assert [row.speed_up for row in rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), Conditions(3, {}))] == [
+        None,
+        None,
+    ]
+    assert rows_of(runs_of({"tile": 1.0}), FAIR)[0].speed_up is None
 
 
 def test_the_bars_of_a_picture_add_up_and_say_what_is_modelled() -> None:
-    rows = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), is_fair=True)
+    rows = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), FAIR)
     figure = picture.draw(rows)
     bars = [it for it in figure.axes[0].patches if isinstance(it, Rectangle)]
     assert sum(bar.get_width() for bar in bars) == pytest.approx(sum(row.total_us for row in rows) / 1e3)
@@ -390,13 +448,13 @@ def test_the_bars_of_a_picture_add_up_and_say_what_is_modelled() -> None:
 
 
 def test_several_numbers_of_pes_get_lines_of_gains() -> None:
-    rows = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), is_fair=True)
+    rows = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), FAIR)
     more = [replace(row, pes=16, cpu_speed_up=2.0) for row in rows]
     figure = picture.draw([*rows, *more])
     lines = {
         line.get_gid(): np.asarray(line.get_ydata()).tolist() for line in figure.axes[1].get_lines() if line.get_gid()
     }
-    assert list(lines.values()) == [[2.0, 2.0], [3.0, 2.0]]
+    assert list(lines.values()) == [[row.cpu_speed_up, 2.0] for row in rows]
     assert figure.axes[1].get_ylabel() == "gain over the CPUs"
 
 
@@ -423,10 +481,13 @@ def test_a_command_checks_and_times_every_technique(name: str, tmp_path: Path) -
     assert [row["technique"] for row in rows] == COMPARED
     for row in rows:
         assert (row["application"], row["wrong"], row["pes"], row["source"]) == (name, 0, PES, "mixed")
-        assert row["total_us"] == pytest.approx(row["kernel_us"] + row["host_us"] + row["reorder_us"])
+        assert row["total_us"] == pytest.approx(
+            row["kernel_us"] + row["host_us"] + row["collectives_us"] + row["reorder_us"]
+        )
         phases = row["phases"]
         assert sum(it["measured_us"] + it["modelled_us"] for it in phases) == pytest.approx(row["total_us"])
-        assert row["cpu_speed_up"] == pytest.approx(row["cpu_us"] / row["total_us"])
+        assert row["cpu_speed_up"] == pytest.approx(row["cpu_us"] / (row["total_us"] + row["assumed_us"]))
+        assert row["speed_up"] is None  # of one timing each
         assert row["technique"] in result.output
     assert "modelled" in (tmp_path / "plot.svg").read_text()
 
@@ -456,7 +517,7 @@ def test_options_of_an_application_are_those_of_its_problem() -> None:
         (("--shape", "8"), "needs a shape of 2 axes"),
         (("--technique", "tree"), "technique 'tree' is unknown; use all, tile"),
         (("--pes", "eight"), "count 'eight' is none"),
-        (("--pes", "100000"), "100000"),
+        (("--pes", "8,100000"), "pes (100000) must be between 1 and 2560"),
         (("--plot", "x.pdf"), "must end in .svg or .png"),
         (("--json", "no/such/folder"), "cannot write"),
     ],

@@ -67,3 +67,18 @@ def in_the_module() -> dict[str, str]:
 def test_the_stub_declares_what_the_module_has() -> None:
     assert len(in_the_module()) > 40
     assert in_the_stub() == in_the_module()
+
+
+def test_the_stub_of_the_applications_has_every_function_with_its_arguments() -> None:
+    # Their arrays have one type in the stub and several in the extension: only numbers of arguments are compared.
+    from pidcomm import _apps
+
+    def arguments(signature: str) -> int:
+        return len(re.findall(r"\w+: ", signature.partition(" -> ")[0]))
+
+    body = ast.parse((ROOT / "python/pidcomm/_apps.pyi").read_text()).body
+    declared = {it.name: len(it.args.posonlyargs + it.args.args) for it in body if isinstance(it, ast.FunctionDef)}
+    functions = {name: it for name, it in vars(_apps).items() if hasattr(it, "__nb_signature__")}
+    assert {name: {arguments(words) for words, *_ in it.__nb_signature__} for name, it in functions.items()} == {
+        name: {count} for name, count in declared.items()
+    }

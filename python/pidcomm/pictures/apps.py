@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pidcomm.apps.application import BASE
 from pidcomm.apps.report import Row, phase_names
-from pidcomm.apps.stage import KERNEL
+from pidcomm.apps.stage import HOST, KERNEL
 from pidcomm.pictures import style
 from pidcomm.pictures.sweeps import look_of
 from pidcomm.tables import COLLECTIVES
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = 8.0, 0.27, 0.75, 1.5, 2.2
-ROOM_FOR_TOTALS = 1.45  # over the longest bar
+ROOM_FOR_TOTALS = 1.6  # over the longest bar
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
 LOOKS = {
     name: (style.PALETTE[at % len(style.PALETTE)], "" if at < len(style.PALETTE) else "...")
     for at, name in enumerate(COLLECTIVES)
-}
+} | {HOST: ("#8c8c8c", "")}
 SOURCES = (
     "collectives measured on this host, kernels and PE reordering modelled: totals and gains are mixed; launches and "
     "reloads of programs are in none"
@@ -34,12 +34,14 @@ def draw(rows: Sequence[Row]) -> Figure:
     """Return stacked bars of the phases, a bar per technique and number of PEs; with several of these also gains."""
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
-    conditions = [f"{rows[0].input}", *(f"{name} {value}" for name, value in rows[0].facts.items())]
+    first = rows[0]
+    conditions = [first.input, *(f"{name} {value}" for name, value in first.facts.items())]
+    conditions += [f"policy {first.coherence}", f"{first.threads} threads"]
     with style.settings():
         figure, body = style.new_figure(
             WIDTH_INCHES,
             HEAD_AND_FOOT_INCHES + FRAME_INCHES + len(rows) * BAR_INCHES + has_lines * LINES_INCHES,
-            f"{rows[0].application}: where the time goes",
+            f"{first.application}: where the time goes",
             conditions,
             [SOURCES],
         )
@@ -55,7 +57,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 def _parts(row: Row) -> list[tuple[str, float, tuple[str, str]]]:
     """Return the parts of a bar: gid, ms and look; they add up to the total."""
     parts = [("modelled", row.kernel_us, KERNEL_LOOK)]
-    parts += [("measured", it.measured_us, LOOKS[it.name]) for it in row.phases if it.name != KERNEL]
+    parts += [("measured", it.measured_us, LOOKS[it.name]) for it in row.phases if it.name in LOOKS]
     parts.append(("modelled", row.reorder_us, REORDER_LOOK))
     return [(gid, us / 1e3, look) for gid, us, look in parts if us > 0]
 
@@ -68,7 +70,7 @@ def _bars(panel: Axes, rows: Sequence[Row], has_counts: bool) -> None:
                 at, width, 0.72, left=left, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, gid=gid
             )
             left += width
-        gain = "" if row.speed_up is None or row.technique == BASE else f", {row.speed_up:.2f}x"
+        gain = "" if row.speed_up is None or row.technique == BASE else f", {row.speed_up:.2f}x over {BASE}"
         panel.annotate(
             f"{row.total_us / 1e3:.4g} ms{gain}",
             (left, at),
