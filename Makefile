@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g -O1
 
-.PHONY: demo test test-native test-sanitizers test-python bench-reference docs snippets install format lint clean
+.PHONY: demo test test-native test-sanitizers test-python bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm demo
@@ -55,6 +55,11 @@ test-python: install
 bench-reference: install
 	mkdir -p bench/reference
 	grep '^pidcomm bench ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
+
+# Runs the applications that bench/README.md lists.
+bench-applications: install
+	mkdir -p bench/apps
+	grep '^pidcomm app ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
 
 # The documents as pages, in build/site; the excerpts in them are those of the files.
 docs: install
