@@ -11,14 +11,17 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pidcomm.apps import inputs
 from pidcomm.apps.application import Application
-from pidcomm.apps.dlrm.criteo import Criteo, read
+from pidcomm.apps.dlrm.criteo import CATEGORIES, Criteo, read
 from pidcomm.apps.partition import padded, round_up, share
-from pidcomm.apps.stage import Placement, Stage
+from pidcomm.apps.stage import Placement, Stage, require_memory
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
 
 GENERATORS = {"criteo": Criteo}
+DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
 QUICK_SAMPLES, QUICK_ROWS = 512, 4096
+SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
+SAMPLE_BYTES = 1024  # of memory, about, while samples are made up
 OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # of a layer; dense ones, which come in one transfer
 COLUMNS_MAX = 64  # of an embedding: two rows of it have room in a tasklet's buffer
 NO_ROW = np.uint32(2**32 - 1)  # of samples and tables that there are not: no PE has it
@@ -27,21 +30,22 @@ TASKLETS = 16
 STACK_BYTES = 768
 BUFFER_BYTES = 1024  # of a tasklet
 WRAM_BYTES = 60 * 1024  # of 64 KiB; what is left is for the program's other variables
-LOOK_UP, PREDICT = 0, 1  # `phase` of kernel.c
+PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # of kernel.c
 
 
 @dataclass(frozen=True)
 class Part:
     """What a PE has: samples of its own; tables, rows and columns of the model; bytes of windows.
 
-    index_bytes: the indices of all samples into its tables. vector_bytes: the rows of its tables and columns, of all
-    samples of the PEs that agree with it in y.
+    wanted_bytes: the indices of its samples, into all tables. index_bytes: the indices of all samples into its tables.
+    vector_bytes: the rows of its tables and columns, of all samples of the PEs that agree with it in y.
     """
 
     samples: int
     tables: int
     rows: int
     columns: int
+    wanted_bytes: int
     index_bytes: int
     vector_bytes: int
 
@@ -65,13 +69,15 @@ class Dlrm(Application):
         bottom: Sequence[Array],
         top: Sequence[Array],
         source: str = "arrays",
+        seed: int | None = None,
     ) -> None:
         """Take a model and a batch.
 
         tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), which row of each table a sample
         takes. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1),
         the last column being what is added. The last of bottom has as many outputs as tables have columns; the first of
-        top as many inputs as these and a product of each pair of vectors; the last of top has one output.
+        top as many inputs as these and a product of each pair of vectors; the last of top has one output. source, seed:
+        where samples, and the model, come from, for `facts`.
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
@@ -96,7 +102,7 @@ class Dlrm(Application):
         vectors = count + 1
         self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
         self.top_widths = _widths("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
-        self.source = source
+        self.source, self.seed = source, seed
 
     @classmethod
     def make(
@@ -105,27 +111,38 @@ class Dlrm(Application):
         data: Path | None = None,
         generate: str | None = None,
         quick: bool = False,
-        batch: Annotated[int, "Samples; of a file the first so many."] = 16384,
+        batch: Annotated[
+            int | None, f"Samples; of a file the first so many (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES})."
+        ] = None,
         embedding: Annotated[int, "Columns of the tables; 16 and 32 in the paper."] = 16,
-        rows: Annotated[int, "Rows of each table."] = 65536,
+        rows: Annotated[int | None, f"Rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS})."] = None,
         bottom: Annotated[str, "Outputs of the hidden layers before the products, as 64,32."] = "64,32",
         top: Annotated[str, "Outputs of the hidden layers behind the products, as 64,32."] = "64,32",
         seed: Annotated[int, "Of the tables and layers, which are random."] = 1,
     ) -> Dlrm:
-        """Return the model with random tables and layers, and a batch of clicks."""
+        """Return the model with random tables and layers, and a batch of clicks.
+
+        quick: 512 samples and tables of 4096 rows, unless told otherwise, or told where samples come from.
+        """
         inputs.one_source(data, generate)
-        samples, table_rows = as_integer("batch", batch, 1, 2**24), as_integer("rows", rows, 1, 2**24)
+        is_quick = quick and data is None and generate is None
+        default_samples, default_rows = (QUICK_SAMPLES, QUICK_ROWS) if is_quick else (DEFAULT_SAMPLES, DEFAULT_ROWS)
+        samples = as_integer("batch", default_samples if batch is None else batch, 1, SAMPLES_MAX)
+        table_rows = as_integer("rows", default_rows if rows is None else rows, 1, ROWS_MAX)
         columns = as_integer("embedding", embedding, 2, COLUMNS_MAX)
-        if quick:
-            samples, table_rows = min(samples, QUICK_SAMPLES), min(table_rows, QUICK_ROWS)
         hidden = {name: _hidden(name, text) for name, text in (("bottom", bottom), ("top", top))}
+        rng = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
+        spec = generate or "criteo"
+        generator = inputs.generated(spec, GENERATORS)
+        require_memory(
+            4 * CATEGORIES * table_rows * columns + (samples * SAMPLE_BYTES if data is None else 0),
+            f"{CATEGORIES} tables of {table_rows} rows and {columns} columns, and {samples} samples,",
+        )
         if data is not None:
             clicks, source = read(data, samples), str(data)
         else:
-            generator = inputs.generated(generate or "criteo", GENERATORS)
-            clicks, source = generator.clicks(samples), generate or inputs.describe(GENERATORS)
+            clicks, source = generator.clicks(samples), inputs.canonical(spec, GENERATORS)
         dense, found = clicks.dense(), clicks.rows(table_rows)
-        rng = np.random.default_rng(as_integer("seed", seed))
         tables, vectors = found.shape[1], found.shape[1] + 1
         return cls(
             tables=rng.integers(-8, 8, (tables, table_rows, columns), np.int32),
@@ -134,11 +151,12 @@ class Dlrm(Application):
             bottom=_random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
             top=_random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
             source=source,
+            seed=seed,
         )
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """Where samples come from, and the sizes of the model."""
+        """Where samples come from, the sizes of the model, and where it comes from unless it is arrays."""
         tables, rows, columns = self.tables.shape
         return {
             "input": self.source,
@@ -148,6 +166,7 @@ class Dlrm(Application):
             "embedding": columns,
             "bottom": "-".join(map(str, self.bottom_widths)),
             "top": "-".join(map(str, self.top_widths)),
+            **({} if self.seed is None else {"seed": self.seed}),
         }
 
     @classmethod
@@ -177,6 +196,7 @@ class Dlrm(Application):
             resident=resident,
             windows={
                 "dense": 4 * part.samples * round_up(dense, 2),
+                "wanted": part.wanted_bytes,
                 "indices": part.index_bytes,
                 "requests": part.index_bytes,
                 "lookups": y * part.vector_bytes,
@@ -187,13 +207,14 @@ class Dlrm(Application):
             tasklets=TASKLETS,
             stack_bytes=STACK_BYTES,
             defines={
+                **PHASES,
                 **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": part.samples},
                 **{"TABLES": part.tables, "ROWS": part.rows, "COLUMNS": part.columns},
                 **{"ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
                 **{"BOTTOM": _joined(self.bottom_widths), "TOP": _joined(self.top_widths), "WIDEST": widest},
                 **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
             },
-            host_bytes=pes * max(2 * resident["tables"], part.index_bytes, resident["weights"]),
+            host_bytes=pes * max(2 * resident["tables"], 2 * part.wanted_bytes, resident["weights"]),
         )
 
     def run(self, stage: Stage) -> Array:
@@ -208,20 +229,24 @@ class Dlrm(Application):
         stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
         stage.place("weights", np.tile(self._layers(), (pes, 1)))
 
-        stage.scatter("111", padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1), dst="dense")
-        wanted = np.full((pes * samples, x * tables), NO_ROW)
-        wanted[: len(self.rows), :all_tables] = self.rows
-        by_x = wanted.reshape(pes, 1, samples, x, tables).transpose(0, 1, 3, 2, 4)
-        blocks = np.broadcast_to(by_x, (pes, y * z, x, samples, tables))  # to PEs that differ in y and z the same
-        stage.scatter("111", blocks.reshape(1, -1), dst="indices")
+        with stage.host_work():
+            numbers = padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1)
+            wanted = np.full((pes * samples, x * tables), NO_ROW)
+            wanted[: len(self.rows), :all_tables] = self.rows
+            by_x = wanted.reshape(pes, samples, x, tables).swapaxes(1, 2).reshape(1, -1)
+        stage.scatter("111", numbers, dst="dense")
+        stage.scatter("111", by_x, dst="wanted")
+
+        stage.launch(phase=PHASES["ARRANGE"])
+
         stage.alltoall("111", bytes=part.index_bytes, src="indices", dst="requests")
 
-        stage.launch(phase=LOOK_UP, first_row=np.arange(pes) // x % y * rows)
+        stage.launch(phase=PHASES["LOOK_UP"], first_row=np.arange(pes) // x % y * rows)
 
         stage.reduce_scatter("010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32)
         stage.alltoall("101", bytes=part.vector_bytes, src="sums", dst="vectors")
 
-        stage.launch(phase=PREDICT)
+        stage.launch(phase=PHASES["PREDICT"])
         return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[0, : len(self.rows)]
 
     def reference(self) -> Array:
@@ -249,6 +274,7 @@ class Dlrm(Application):
             tables=tables,
             rows=rows,
             columns=columns,
+            wanted_bytes=4 * x * samples * tables,
             index_bytes=4 * x * y * z * samples * tables,
             vector_bytes=4 * x * z * samples * tables * columns,
         )

@@ -76,9 +76,7 @@ ALWAYS_INLINE void all_layers(const Layers &layers, const Lanes *in, Lanes *out,
 }
 
 /// `count` samples, at most kLanes.
-#if defined(__x86_64__)
-__attribute__((target_clones("default", "avx2", "avx512f")))
-#endif
+PIDCOMM_APPS_WIDEST_VECTORS
 void forward(const Model &model, const uint32_t *rows, const uint32_t *dense, size_t count, uint32_t *results, Workspace *work) {
   const size_t columns = model.columns;
   Lanes *const vectors = work->vectors.data(), *const products = work->products.data(), *const features = work->between[1].data();
@@ -105,19 +103,37 @@ void forward(const Model &model, const uint32_t *rows, const uint32_t *dense, si
 
 const uint32_t *words(const int32_t *values) { return reinterpret_cast<const uint32_t *>(values); }
 
+void require(bool holds, const char *rule) {
+  if (!holds) throw nb::value_error(rule);
+}
+
+/// Layers of so many inputs and outputs. Throws if widths or weights are not theirs.
+Layers layers_of(const In<int32_t> &weights, const In<int32_t> &widths, size_t inputs, size_t outputs) {
+  const size_t count = widths.shape(0);
+  require(count >= 2, "widths must be those of one layer at least, its inputs and outputs");
+  size_t needed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    require(widths(i) > 0, "widths must be positive");
+    if (i > 0) needed += (static_cast<size_t>(widths(i - 1)) + 1) * static_cast<size_t>(widths(i));
+  }
+  require(static_cast<size_t>(widths(0)) == inputs, "the first width must be that of a layer's input");
+  require(static_cast<size_t>(widths(count - 1)) == outputs, "the last width must be that of the output");
+  require(weights.shape(0) == needed, "weights must be those of layers of these widths");
+  return {words(weights.data()), widths.data(), count - 1};
+}
+
+/// rows: each is less than table_rows.
 Out<int32_t> dlrm(In2<int32_t> tables, size_t table_rows, In2<uint32_t> rows, In2<int32_t> dense, In<int32_t> bottom,
                   In<int32_t> bottom_widths, In<int32_t> top, In<int32_t> top_widths) {
   const size_t samples = rows.shape(0);
+  require(tables.shape(0) == rows.shape(1) * table_rows, "tables must have table_rows rows for each column of rows");
+  require(dense.shape(0) == samples, "dense must have a row for each row of rows");
+  Model model = {words(tables.data()), rows.shape(1), table_rows, tables.shape(1), dense.shape(1), {}, {}};
+  model.bottom = layers_of(bottom, bottom_widths, model.features, model.columns);
+  model.top = layers_of(top, top_widths, model.inputs_of_top(), 1);
   Owned<int32_t> results(samples);
   {
     nb::gil_scoped_release released;
-    const Model model = {words(tables.data()),
-                         rows.shape(1),
-                         table_rows,
-                         tables.shape(1),
-                         dense.shape(1),
-                         {words(bottom.data()), bottom_widths.data(), bottom_widths.shape(0) - 1},
-                         {words(top.data()), top_widths.data(), top_widths.shape(0) - 1}};
     uint32_t *const out = reinterpret_cast<uint32_t *>(results.data());
     const uint32_t *const indices = rows.data(), *const features = words(dense.data());
 #pragma omp parallel
@@ -134,4 +150,7 @@ Out<int32_t> dlrm(In2<int32_t> tables, size_t table_rows, In2<uint32_t> rows, In
 
 }  // namespace
 
-PIDCOMM_APPS_ADD(module) { module.def("dlrm", &dlrm); }
+PIDCOMM_APPS_ADD(module) {
+  const auto array = nb::arg().noconvert();
+  module.def("dlrm", &dlrm, array, nb::arg(), array, array, array, array, array, array);
+}

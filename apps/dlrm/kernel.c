@@ -1,11 +1,13 @@
-/* DLRM on a PE. `phase` 0: the rows of this PE's part of its tables, for the indices of all samples; 1: the layers, for the PE's own
- * samples. The host tells by macros: PES_X, PES_Y, PES_Z; SAMPLES of a PE; TABLES of a PE, ALL_TABLES; ROWS and COLUMNS of a PE's part of a
- * table; EMBEDDING; DENSE features; the widths of layers, BOTTOM and TOP, each from its inputs on; WIDEST of what lies between layers;
- * GROUP, an even number of samples whose vectors have room in WRAM; BUFFER_BYTES. Arithmetic is unsigned, so that it wraps. */
+/* DLRM on a PE. `phase` ARRANGE: the indices of the PE's own samples, in a block for each PE that is to have them; LOOK_UP: the rows of
+ * this PE's part of its tables, for the indices of all samples; PREDICT: the layers, for the PE's own samples. The host tells these three
+ * and: PES_X, PES_Y, PES_Z; SAMPLES of a PE; TABLES of a PE, ALL_TABLES; ROWS and COLUMNS of a PE's part of a table; EMBEDDING; DENSE
+ * features; the widths of layers, BOTTOM and TOP, each from its inputs on; WIDEST of what lies between layers; GROUP, an even number of
+ * samples whose vectors have room in WRAM; BUFFER_BYTES. Arithmetic is unsigned, so that it wraps. */
 #include <barrier.h>
 #include <defs.h>
-#include <mram.h>
 #include <stdint.h>
+
+#include "heap.h"
 
 #define EVEN(words) (((words) + 1) / 2 * 2)
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -34,14 +36,23 @@ __dma_aligned uint32_t results[GROUP];
 
 static const uint32_t bottom[] = {BOTTOM}, top[] = {TOP};
 
-static inline void read_mram(uint32_t at, uint32_t *to, uint32_t words) {
-  mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + at, to, 4 * words);
-}
-static inline void write_mram(const uint32_t *from, uint32_t at, uint32_t words) {
-  mram_write(from, (__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + at, 4 * words);
+/* ---- ARRANGE */
+
+/* Indices are in the order (x, sample, table). Tables belong to an x, so PEs of the same x get the same block: each piece of it is read
+ * once, and written for all y and z. A tasklet has pieces to itself, here and there. */
+enum { kBlockBytes = SAMPLES * TABLES * 4, kPieceBytes = BUFFER_BYTES, kPiecesOfBlock = (kBlockBytes + kPieceBytes - 1) / kPieceBytes };
+
+static void arrange(void) {
+  uint32_t *const piece = buffers[me()];
+  for (uint32_t work = me(); work < PES_X * kPiecesOfBlock; work += NR_TASKLETS) {
+    const uint32_t x = work / kPiecesOfBlock, start = (work - x * kPiecesOfBlock) * kPieceBytes;
+    const uint32_t at = x * kBlockBytes + start, bytes = min_of(kBlockBytes - start, kPieceBytes);
+    read_heap(AT_WANTED + at, piece, bytes);
+    for (uint32_t yz = 0; yz < PES_Y * PES_Z; ++yz) write_heap(piece, AT_INDICES + yz * (PES_X * kBlockBytes) + at, bytes);
+  }
 }
 
-/* ---- phase 0 */
+/* ---- LOOK_UP */
 
 /* The indices of members x = 0 to PES_X - 1 that agree in y and z are a run, and so are their rows: ordered by (y, z, x), as members of y
  * and then of x and z are to have them. A tasklet has pieces of runs to itself, here and there. */
@@ -58,15 +69,15 @@ static void look_up(void) {
   for (uint32_t work = me(); work < kPieces * PES_Y * PES_Z; work += NR_TASKLETS) {
     const uint32_t run = work / kPieces, start = (work - run * kPieces) * kPiece;
     const uint32_t z = run / PES_Y, y = run - z * PES_Y;
-    const uint32_t count = kRun - start < kPiece ? kRun - start : kPiece;
-    read_mram(AT_REQUESTS + 4 * (run * kRun + start), indices, count);
+    const uint32_t count = min_of(kRun - start, kPiece);
+    read_heap(AT_REQUESTS + 4 * (run * kRun + start), indices, 4 * count);
     uint32_t table = start % TABLES;
     uint32_t table_at = AT_TABLES + table * kTableBytes;
     uint32_t *out = rows;
     for (uint32_t i = 0; i < count; ++i) {
       const uint32_t row = indices[i] - first_row;
       if (row < ROWS)
-        read_mram(table_at + row * (COLUMNS * 4), out, COLUMNS);
+        read_heap(table_at + row * (COLUMNS * 4), out, COLUMNS * 4);
       else
         for (uint32_t c = 0; c < COLUMNS; ++c) out[c] = 0;
       out += COLUMNS;
@@ -76,11 +87,11 @@ static void look_up(void) {
         table_at = AT_TABLES;
       }
     }
-    write_mram(rows, AT_LOOKUPS + 4 * COLUMNS * ((y * PES_Z + z) * kRun + start), count * COLUMNS);
+    write_heap(rows, AT_LOOKUPS + 4 * COLUMNS * ((y * PES_Z + z) * kRun + start), 4 * COLUMNS * count);
   }
 }
 
-/* ---- phase 1 */
+/* ---- PREDICT */
 
 /* words: even. */
 static inline uint32_t dot(const uint32_t *a, const uint32_t *b, uint32_t words) {
@@ -100,12 +111,12 @@ static void load_vectors(uint32_t first, uint32_t count) {
     const uint32_t member = work / count, s = work - member * count;
     const uint32_t z = member / PES_X, x = member - z * PES_X;
     const uint32_t at = AT_VECTORS + 4 * COLUMNS * TABLES * (member * SAMPLES + first + s);
-    uint32_t left = x * TABLES < ALL_TABLES ? ALL_TABLES - x * TABLES : 0; /* the last x may have less tables, or none */
-    if (left > TABLES) left = TABLES;
+    const uint32_t before = min_of(x * TABLES, ALL_TABLES);
+    const uint32_t left = min_of(ALL_TABLES - before, TABLES); /* the last x may have less tables, or none */
     uint32_t *to = samples[s] + kVectors + x * TABLES * EMBEDDING + z * COLUMNS;
     for (uint32_t done = 0; done < left;) {
-      const uint32_t room = kBufferWords / COLUMNS, tables = left - done < room ? left - done : room;
-      read_mram(at + 4 * COLUMNS * done, slice, tables * COLUMNS);
+      const uint32_t tables = min_of(left - done, kBufferWords / COLUMNS);
+      read_heap(at + 4 * COLUMNS * done, slice, 4 * COLUMNS * tables);
       for (const uint32_t *from = slice; from != slice + tables * COLUMNS; from += COLUMNS, to += EMBEDDING)
         for (uint32_t c = 0; c < COLUMNS; ++c) to[c] = from[c];
       done += tables;
@@ -116,7 +127,7 @@ static void load_vectors(uint32_t first, uint32_t count) {
 static void load_dense(uint32_t first, uint32_t count) {
   for (uint32_t s = me(); s < count; s += NR_TASKLETS) {
     uint32_t *const to = samples[s] + kLayers;
-    read_mram(AT_DENSE + 4 * EVEN(DENSE) * (first + s), to, EVEN(DENSE));
+    read_heap(AT_DENSE + 4 * EVEN(DENSE) * (first + s), to, 4 * EVEN(DENSE));
     to[DENSE] = 1;
   }
 }
@@ -132,8 +143,8 @@ static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, ui
   if (team < teams)
     for (uint32_t n = me() - team * step; n < outputs; n += step)
       for (uint32_t k = 0; k < row_words; k += kBufferWords) {
-        const uint32_t words = row_words - k < kBufferWords ? row_words - k : kBufferWords;
-        read_mram(weights_at + 4 * (n * row_words + k), weights, words);
+        const uint32_t words = min_of(row_words - k, kBufferWords);
+        read_heap(weights_at + 4 * (n * row_words + k), weights, 4 * words);
         for (uint32_t s = team; s < count; s += teams) {
           uint32_t sum = dot(weights, samples[s] + from + k, words);
           if (k != 0) sum += samples[s][to + n];
@@ -182,15 +193,17 @@ static void predict(uint32_t first, uint32_t count) {
   }
   if (me() == 0) {
     for (uint32_t s = 0; s < count; ++s) results[s] = samples[s][to];
-    write_mram(results, AT_OUTPUTS + 4 * first, count);
+    write_heap(results, AT_OUTPUTS + 4 * first, 4 * count);
   }
   barrier_wait(&everybody);
 }
 
 int main(void) {
-  if (phase == 0)
+  if (phase == ARRANGE)
+    arrange();
+  else if (phase == LOOK_UP)
     look_up();
   else
-    for (uint32_t first = 0; first < SAMPLES; first += GROUP) predict(first, SAMPLES - first < GROUP ? SAMPLES - first : GROUP);
+    for (uint32_t first = 0; first < SAMPLES; first += GROUP) predict(first, min_of(SAMPLES - first, GROUP));
   return 0;
 }

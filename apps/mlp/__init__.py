@@ -15,16 +15,15 @@ from zlib import error as ZlibError
 
 import numpy as np
 from pidcomm.apps.application import Application
-from pidcomm.apps.inputs import describe, generated, one_source
+from pidcomm.apps.inputs import canonical, describe, generated, one_source
 from pidcomm.apps.partition import WORD_BYTES, padded, round_up, share
-from pidcomm.apps.stage import Placement, Stage
+from pidcomm.apps.stage import Placement, Stage, require_memory
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.measure import available_bytes
-from pidcomm.sizes import format_about
 
 FEATURES, LAYERS, DTYPE = 8192, 5, "int32"
 QUICK_FEATURES = 1024
+FEATURES_MAX, LAYERS_MAX, SEED_MAX = 2**20, 2**10, 2**32 - 1
 DTYPES = ("int8", "int16", "int32", "int64")
 GENERATOR = "uniform"
 TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM, beside x
@@ -36,7 +35,7 @@ Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
 
 def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
     """Integers from low to high, both included."""
-    as_integer("seed", seed)
+    as_integer("seed", seed, 0, SEED_MAX)
 
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
         limits = np.iinfo(dtype)
@@ -137,11 +136,9 @@ class Mlp(Application):
                     f"{source}: {name} has shape {array.shape}; x must be (features,), not empty, and w0, w1, ... "
                     f"(features, features), here {(x.size, x.size)}"
                 )
-            if array.dtype.name not in DTYPES or array.dtype.name != x.dtype.name:
-                raise ArgumentError(
-                    f"{source}: {name} has dtype {array.dtype.name}; all must be {' or '.join(DTYPES)}, "
-                    f"the same as x, which is {x.dtype.name}"
-                )
+            if array.dtype.name not in (DTYPES if name == "x" else (x.dtype.name,)):
+                rule = f"one of {', '.join(DTYPES)}" if name == "x" else f"{x.dtype.name}, as that of x is"
+                raise ArgumentError(f"{source}: {name} has dtype {array.dtype.name}; it must be {rule}")
         native = x.dtype.newbyteorder("=")
         self.weights = [np.ascontiguousarray(array, native) for array in weights]
         self.x = np.ascontiguousarray(x, native)
@@ -154,38 +151,38 @@ class Mlp(Application):
         data: Path | None = None,
         generate: str | None = None,
         quick: bool = False,
-        features: Annotated[int, "Features of every layer; a file has its own."] = FEATURES,
-        layers: Annotated[int, "Number of layers; a file has its own."] = LAYERS,
-        dtype: Annotated[str, f"Type of weights and x, {', '.join(DTYPES)}; a file has its own."] = DTYPE,
+        features: Annotated[
+            int | None, f"Features of every layer; a file has its own (default: {FEATURES}; quick: {QUICK_FEATURES})."
+        ] = None,
+        layers: Annotated[int | None, f"Number of layers; a file has its own (default: {LAYERS})."] = None,
+        dtype: Annotated[
+            str | None, f"Type of weights and x, {', '.join(DTYPES)}; a file has its own (default: {DTYPE})."
+        ] = None,
     ) -> Mlp:
-        """Return the problem of a file, or of a generator. quick: 1024 features unless another number is asked for."""
+        """Return the problem of a file, or of a generator.
+
+        quick: 1024 features, unless told how many, or where the problem comes from. Options that contradict a file are
+        errors.
+        """
         one_source(data, generate)
         if data is not None:
             problem = cls.load(data)
-            for name, given, default in (
-                ("features", features, FEATURES),
-                ("layers", layers, LAYERS),
-                ("dtype", dtype, DTYPE),
-            ):
-                if given not in (default, problem.facts[name]):
+            for name, given in (("features", features), ("layers", layers), ("dtype", dtype)):
+                if given not in (None, problem.facts[name]):
                     raise ArgumentError(f"{data}: {name} is {problem.facts[name]} there; {given} is for generators")
             return problem
         spec = generate or GENERATOR
         values = generated(spec, GENERATORS)
-        if dtype not in DTYPES:
-            raise ArgumentError(f"dtype {dtype!r} must be one of {', '.join(DTYPES)}")
-        kind = np.dtype(dtype)
-        count, depth = as_integer("features", features, 1), as_integer("layers", layers, 1)
-        if quick and count == FEATURES:
-            count = QUICK_FEATURES
-        needed, available = depth * count**2 * kind.itemsize, available_bytes()
-        if available is not None and needed > available:
-            raise ArgumentError(
-                f"{depth} layers of {count} x {count} {dtype} need {format_about(needed)} of memory; "
-                f"{format_about(available)} are available"
-            )
+        kind_name = DTYPE if dtype is None else dtype
+        if kind_name not in DTYPES:
+            raise ArgumentError(f"dtype {kind_name!r} must be one of {', '.join(DTYPES)}")
+        kind = np.dtype(kind_name)
+        default_features = QUICK_FEATURES if quick and generate is None else FEATURES
+        count = as_integer("features", default_features if features is None else features, 1, FEATURES_MAX)
+        depth = as_integer("layers", LAYERS if layers is None else layers, 1, LAYERS_MAX)
+        require_memory(depth * count**2 * kind.itemsize, f"{depth} layers of {count} x {count} {kind.name}")
         weights = [values((count, count), kind, layer) for layer in range(depth)]
-        return cls(weights, values((count,), kind, depth), spec)
+        return cls(weights, values((count,), kind, depth), canonical(spec, GENERATORS))
 
     @classmethod
     def load(cls, path: Path) -> Mlp:
@@ -200,8 +197,8 @@ class Mlp(Application):
             raise
         except OSError as error:
             raise Error(f"cannot read {path}: {error.strerror or error}") from None
-        except (ValueError, EOFError, BadZipFile) as error:
-            raise ArgumentError(f"{path}: no .npz file as numpy.savez writes it ({error})") from None
+        except (ValueError, EOFError, BadZipFile):
+            raise ArgumentError(f"{path}: no .npz file as numpy.savez writes it") from None
         return cls([array for name, array in arrays.items() if name != "x"], arrays["x"], str(path))
 
     @property
@@ -243,7 +240,9 @@ class Mlp(Application):
         for layer, weights in enumerate(self.weights):
             stage.place("weights", cut.slabs(weights), at=layer * cut.slab_bytes)
         size, dtype = cut.columns * cut.dtype.itemsize, cut.dtype
-        stage.scatter(ALL, padded(self.x, (cut.columns,))[np.newaxis], dst="x")
+        with stage.host_work():
+            x = padded(self.x, (cut.columns,))[np.newaxis]
+        stage.scatter(ALL, x, dst="x")
         stage.launch(layer=0)
         for layer in range(1, len(self.weights)):
             stage.reduce_scatter(ALL, bytes=size, src="y", dst="x", dtype=dtype)

@@ -1,17 +1,11 @@
 /// One layer on the CPU: y = W relu(x), rows shared out to all threads. It reads W once, as fast as memory delivers it.
-#include "cpu.h"
+#include "../cpu.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
-
-#if defined(__x86_64__)
-#define WIDEST_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WIDEST_VECTORS
-#endif
 
 namespace {
 
@@ -28,10 +22,10 @@ template <class Sum, class T>
 }
 
 // No template: these are compiled for several CPUs each.
-WIDEST_VECTORS int8_t dot(const int8_t *a, const int8_t *b, size_t count) { return dot_of<uint16_t>(a, b, count); }
-WIDEST_VECTORS int16_t dot(const int16_t *a, const int16_t *b, size_t count) { return dot_of<uint16_t>(a, b, count); }
-WIDEST_VECTORS int32_t dot(const int32_t *a, const int32_t *b, size_t count) { return dot_of<uint32_t>(a, b, count); }
-WIDEST_VECTORS int64_t dot(const int64_t *a, const int64_t *b, size_t count) { return dot_of<uint64_t>(a, b, count); }
+PIDCOMM_APPS_WIDEST_VECTORS int8_t dot(const int8_t *a, const int8_t *b, size_t count) { return dot_of<uint16_t>(a, b, count); }
+PIDCOMM_APPS_WIDEST_VECTORS int16_t dot(const int16_t *a, const int16_t *b, size_t count) { return dot_of<uint16_t>(a, b, count); }
+PIDCOMM_APPS_WIDEST_VECTORS int32_t dot(const int32_t *a, const int32_t *b, size_t count) { return dot_of<uint32_t>(a, b, count); }
+PIDCOMM_APPS_WIDEST_VECTORS int64_t dot(const int64_t *a, const int64_t *b, size_t count) { return dot_of<uint64_t>(a, b, count); }
 
 template <class T>
 Out<T> layer(In2<T> weights, In<T> x, bool relu) {

@@ -11,10 +11,12 @@
  * shared, x, is written before the barrier, each part by one tasklet, and only read behind it. */
 #include <barrier.h>
 #include <defs.h>
-#include <mram.h>
 #include <stdint.h>
 
-#define BLOCK_BYTES 2048u
+#include "heap.h"
+#include "unroll.h"
+
+#define BLOCK_BYTES DMA_BYTES
 #define SUMS_BYTES 128u
 #define WORD_BYTES 8u
 
@@ -35,20 +37,12 @@ __dma_aligned element_t x[WIDTH];
 __dma_aligned element_t blocks[NR_TASKLETS][ELEMENTS(BLOCK_BYTES)];
 __dma_aligned element_t sums[NR_TASKLETS][ELEMENTS(SUMS_BYTES)];
 
-static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
-static inline void read_mram(uint32_t from, void *to, uint32_t bytes) {
-  mram_read((const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from, to, bytes);
-}
-static inline void write_mram(const void *from, uint32_t to, uint32_t bytes) {
-  mram_write(from, (__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + to, bytes);
-}
-
 /* Reads every NR_TASKLETS-th block of x; layers behind the first see max(x, 0). */
 static void read_x(void) {
   for (uint32_t at = me() * BLOCK_BYTES; at < BYTES(WIDTH); at += NR_TASKLETS * BLOCK_BYTES) {
-    const uint32_t bytes = smaller(BYTES(WIDTH) - at, BLOCK_BYTES);
+    const uint32_t bytes = min_of(BYTES(WIDTH) - at, BLOCK_BYTES);
     element_t *const part = x + ELEMENTS(at);
-    read_mram(AT_X + at, part, bytes);
+    read_heap(AT_X + at, part, bytes);
     if (layer == 0) continue;
     for (uint32_t i = 0; i < ELEMENTS(bytes); ++i)
       if ((signed_element_t)part[i] < 0) part[i] = 0;
@@ -59,9 +53,10 @@ static void read_x(void) {
  * take the DPU's multiplication of 8 bits. */
 static inline element_t dot(const element_t *a, const element_t *b, uint32_t elements) {
   element_t sum = 0;
-  for (const element_t *const end = a + elements; a < end; a += ELEMENTS(WORD_BYTES), b += ELEMENTS(WORD_BYTES))
-#pragma GCC unroll 8
+  for (const element_t *const end = a + elements; a < end; a += ELEMENTS(WORD_BYTES), b += ELEMENTS(WORD_BYTES)) {
+    UNROLL
     for (uint32_t i = 0; i < ELEMENTS(WORD_BYTES); ++i) sum += (element_t)(1u * a[i] * b[i]);
+  }
   return sum;
 }
 
@@ -75,20 +70,20 @@ static void multiply_rows(uint32_t first, uint32_t last) {
     element_t sum = 0;
     for (uint32_t column = 0; column < WIDTH;) {
       if (next == available) {
-        const uint32_t bytes = smaller(end - from, BLOCK_BYTES);
-        read_mram(from, block, bytes);
+        const uint32_t bytes = min_of(end - from, BLOCK_BYTES);
+        read_heap(from, block, bytes);
         from += bytes;
         next = 0;
         available = ELEMENTS(bytes);
       }
-      const uint32_t elements = smaller(WIDTH - column, available - next);
+      const uint32_t elements = min_of(WIDTH - column, available - next);
       sum += dot(block + next, x + column, elements);
       next += elements;
       column += elements;
     }
     out[summed++] = sum;
     if (summed == ELEMENTS(SUMS_BYTES) || row + 1 == last) {
-      write_mram(out, to, BYTES(summed));
+      write_heap(out, to, BYTES(summed));
       to += BYTES(summed);
       summed = 0;
     }
@@ -100,7 +95,7 @@ int main(void) {
   barrier_wait(&everybody);
   /* Words of y are shared out as evenly as they can be. */
   const uint32_t words = BYTES(ROWS) / WORD_BYTES, each = words / NR_TASKLETS, more = words % NR_TASKLETS;
-  const uint32_t first = me() * each + smaller(me(), more), last = first + each + (me() < more);
+  const uint32_t first = me() * each + min_of(me(), more), last = first + each + (me() < more);
   multiply_rows(ELEMENTS(first * WORD_BYTES), ELEMENTS(last * WORD_BYTES));
   return 0;
 }

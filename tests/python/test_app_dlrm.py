@@ -14,7 +14,8 @@ import numpy as np
 import pidcomm
 import pytest
 from pidcomm import apps
-from pidcomm.apps.dlrm import Dlrm
+from pidcomm.apps import stage
+from pidcomm.apps.dlrm import BUFFER_BYTES, Dlrm
 from pidcomm.apps.dlrm.criteo import CATEGORIES, FIELDS, NUMBERS, Clicks, Criteo, read, write
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError
@@ -146,6 +147,31 @@ def test_a_strict_machine_finds_no_fault() -> None:
     assert_right(problem_of(samples=50, tables=7, top=(300, 5)), (2, 2, 2), "pr")
 
 
+@pytest.mark.usefixtures("_strict")
+@pytest.mark.parametrize("samples", [513, 700])
+def test_results_of_a_group_may_be_longer_than_a_transfer(samples: int) -> None:
+    problem = problem_of(samples=samples, tables=1, embedding=2, dense=1, bottom=(), top=())
+    assert int(problem.place((1, 1, 1)).defines["GROUP"]) * 4 > 2048
+    assert_right(problem, (1, 1, 1))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 2), (2, 1, 1), (4, 3, 1)])
+def test_indices_of_a_pe_may_be_more_than_a_tasklet_has_room_for(shape: tuple[int, ...]) -> None:
+    problem = problem_of(samples=prod(shape) * 130, tables=9, embedding=4, bottom=(), top=())
+    assert 130 * -(-9 // shape[0]) * 4 > BUFFER_BYTES
+    assert_right(problem, shape)
+
+
+def test_phases_are_those_of_the_paper() -> None:
+    """Table III without broadcast, and figure 11; indices cross the bus once, whatever y and z."""
+    run = apps.run(problem_of(samples=64), shape=(2, 2, 2), iters=1)
+    calls = {name: cost.calls for name, cost in run.costs.items()}
+    assert calls == {"host": 1, "scatter": 2, "kernel": 3, "alltoall": 2, "reduce_scatter": 1, "gather": 1}
+    indices, dense = 4 * 2 * 8 * 3, 4 * 8 * 14
+    assert run.costs["scatter"].bus_bytes == 2 * 8 * (indices + dense)  # read and written
+    assert run.setup.calls == 2
+
+
 @pytest.mark.parametrize("pes", [1, 3, 6, 8, 40, 64, 256, 1000, 1024, 2560])
 def test_any_number_of_pes_has_a_shape_that_the_model_fits(pes: int) -> None:
     shape = Dlrm.shape_of(pes)
@@ -198,8 +224,9 @@ def test_arrays_that_do_not_agree_are_refused(change: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"batch": 0}, "batch"),
-        ({"rows": 0}, "rows"),
+        ({"batch": 0}, r"batch \(0\) must be between 1 and 16777216"),
+        ({"rows": 0}, r"rows \(0\) must be between 1 and 16777216"),
+        ({"seed": -1}, r"seed \(-1\) must be between 0 and 4294967295"),
         ({"embedding": 15}, "15 columns must be even"),
         ({"embedding": 65}, "embedding"),
         ({"bottom": "64,x"}, r"bottom \('64,x'\) must be the outputs of layers"),
@@ -217,8 +244,69 @@ def test_options_are_the_sizes_of_the_model() -> None:
     facts = Dlrm.make(batch=50, embedding=32, rows=7, bottom="", top="5").facts
     assert facts == {
         **{"input": "criteo:seed=1,skew=1.05", "samples": 50, "tables": 26, "rows": 7, "embedding": 32},
-        **{"bottom": "13-32", "top": "383-5-1"},
+        **{"bottom": "13-32", "top": "383-5-1", "seed": 1},
     }
+    assert "seed" not in problem_of().facts
+
+
+def test_the_input_has_all_that_a_generator_was_told() -> None:
+    facts = Dlrm.make(generate="criteo:skew=0.5", batch=2, rows=3, seed=7).facts
+    assert (facts["input"], facts["seed"]) == ("criteo:seed=1,skew=0.5", 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "samples", "rows"),
+    [
+        ({}, 512, 4096),
+        ({"batch": 4096}, 4096, 4096),
+        ({"rows": 65536}, 512, 65536),
+        ({"batch": 16384, "rows": 5}, 16384, 5),
+        ({"generate": "criteo", "embedding": 2}, 16384, 65536),
+    ],
+)
+def test_quick_is_smaller_in_what_nothing_else_says(options: dict[str, Any], samples: int, rows: int) -> None:
+    facts = Dlrm.make(quick=True, **options).facts
+    assert (facts["samples"], facts["rows"]) == (samples, rows)
+
+
+@pytest.mark.parametrize("options", [{"rows": 2**24, "embedding": 64}, {"batch": 2**24, "rows": 3}])
+def test_what_memory_has_no_room_for_is_refused_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(stage, "available_bytes", lambda: 8 << 30)
+    with pytest.raises(ArgumentError, match=r"26 tables of .* samples, need about .* are available"):
+        Dlrm.make(**options)
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        (0, np.zeros((54, 16), np.int32)),
+        (0, np.zeros((55, 16))),
+        (3, np.zeros((36, 13), np.int32)),
+        (4, np.zeros(9, np.int32)),
+        (5, np.array([13, 9, 17], np.int32)),
+        (5, np.array([12, 9, 16], np.int32)),
+        (5, np.array([13], np.int32)),
+        (5, np.array([13, -9, 16], np.int32)),
+        (7, np.array([31, 10, 3, 2], np.int32)),
+    ],
+)
+def test_the_reference_takes_only_arrays_that_agree(monkeypatch: pytest.MonkeyPatch, place: int, change: Array) -> None:
+    from pidcomm import _apps
+
+    told: list[Any] = []
+
+    def listen(*arguments: Any) -> Array:
+        told[:] = arguments
+        return compute(*arguments)
+
+    compute = _apps.dlrm
+    monkeypatch.setattr(_apps, "dlrm", listen)
+    problem_of().reference()
+    told[place] = change
+    with pytest.raises((ValueError, TypeError)):
+        compute(*told)
 
 
 # ---- click logs
