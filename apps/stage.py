@@ -340,7 +340,9 @@ class Stage:
         loads = traces[0].pe_loads  # of the program that reorders blocks; it then stays for the repetitions
         if loads and self._is_loaded:
             self._is_loaded, self._replaced_by = False, collective
-        self._add(collective, Cost(trace.host_seconds, trace.pe_seconds, trace.pe_launches, loads, 1, trace.bus_bytes))
+        self._add(
+            collective, Cost(trace.host_seconds, trace.pe_seconds, trace.pe_launches, loads, 1, trace.bus_bytes, size)
+        )
 
     def _add(self, phase: str, cost: Cost) -> None:
         self.costs[phase] = self.costs.get(phase, Cost()) + cost

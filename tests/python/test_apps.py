@@ -17,7 +17,7 @@ import pytest
 from matplotlib.patches import Rectangle
 from pidcomm import apps
 from pidcomm.apps import Application, stage
-from pidcomm.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong
+from pidcomm.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong, heaviest_bytes
 from pidcomm.apps.inputs import describe, generated, numbered_lines
 from pidcomm.apps.partition import bounds, padded, ragged_rows, share
 from pidcomm.apps.report import Conditions, rows_of
@@ -197,6 +197,7 @@ def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(t
     assert (run.communication.modelled > 0) == replaces
     assert run.kernel.launches == run.kernel.calls == 2
     assert run.costs["allreduce"].calls == 2
+    assert run.costs["allreduce"].bytes_per_pe == heaviest_bytes(run) == 4 * Scaled.words
     assert list(run.costs) == ["host", "kernel", "allreduce", "gather"]
     assert run.host.measured > 0  # variables
     assert run.setup.measured > 0

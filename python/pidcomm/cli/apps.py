@@ -228,7 +228,7 @@ def _command_of(application: type[Application]) -> Callable[..., None]:
     texts = {
         "data": f"Input: {application.data_help.rstrip('.')}.",
         "generate": f"Input: a generator and what it is told: {application.generate_help}.",
-        "quick": "A small input, unless --data or --generate name one.",
+        "quick": "A small input, unless --data or --generate name one; sizes that are given are kept.",
     }
     hints = {**get_type_hints(application.make, include_extras=True), **get_type_hints(Application.make)}
     own: dict[str, Parameter] = {}
