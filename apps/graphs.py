@@ -25,7 +25,8 @@ MAX_SCALE = 31
 QUICK = "rmat:scale=11"
 DATA_HELP = f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges, two numbers a line, # before comments"
 # Memory at most in use at a time, measured, for each vertex or edge.
-BYTES_OF_STARTS, BYTES_OF_SORT, BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 16, 33, 22, 8, 28
+BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
+BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
 # What NumPy and gzip raise if a file is not as it should be. The slow path then tells why.
 FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
 
@@ -200,6 +201,7 @@ def _count(words: list[str]) -> str:
 
 def _read_matrix_market(path: Path) -> Graph:
     sizes, vertices, entries, field, symmetry = _matrix_market_header(path)
+    require_memory(BYTES_OF_IDS * vertices, f"{path}: {vertices} vertices")
     row = [("row", np.int64), ("column", np.int64), ("value", np.float64)][: FIELDS[field]]
     try:
         read = _numbers(path, row, comments="%", skiprows=sizes, ndmin=1)

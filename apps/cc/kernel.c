@@ -6,8 +6,8 @@
  *
  *   fold       that of a source, to the least of its targets';
  *   shortcut   to the label of the vertex that it names, and of the one that this names;
- *   hook       that of the vertex that a source's old label names, to the source's new one: whole trees move, not one vertex after the
- * other.
+ *   hook       that of the vertex that a source's old label names, to the source's new one: whole trees move, not one vertex after
+ *              the other.
  *
  * Hooks and shortcuts are those of Shiloach and Vishkin (1982). */
 #include "edges.h"
@@ -129,9 +129,8 @@ int main(void) {
       read_chunk(chunk_first, part, buffer);
       barrier_wait(&everybody);
     }
-    if (patch->tile_vertices <= ROOM &&
-        patch->tile_vertices <= VERTICES_PER_READ * patch->edges) { /* the barriers: all have read their parts, and nobody reads the next
-                                                                       tile before all are done with this one */
+    /* The barriers: all have read their parts, and nobody reads the next tile before all are done with this one. */
+    if (patch->tile_vertices <= ROOM && patch->tile_vertices <= VERTICES_PER_READ * patch->edges) {
       const struct part mine = my_part_of(patch->tile_vertices / 2, ROOM / 2);
       read_heap(AT_LABELS + patch->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);
       barrier_wait(&everybody);

@@ -228,6 +228,14 @@ def test_what_memory_has_no_room_for_is_an_error_before_it_is_made(
         graphs.load(None, spec, "rmat").undirected().starts()
 
 
+def test_a_file_of_too_many_vertices_is_an_error_before_they_have_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pidcomm.apps.stage.available_bytes", lambda: 16 << 30)
+    with pytest.raises(ArgumentError, match=r"graph.txt: 4294967295 vertices need about 36 GiB of memory; 16 GiB"):
+        read(tmp_path, GENERAL + "4294967295 4294967295 1\n1 2\n")
+
+
 def test_sorting_and_cutting_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graphs.grid(rows=100, columns=100)
     undirected = graph.undirected()
