@@ -48,7 +48,7 @@ class Graph:
     def __post_init__(self) -> None:
         """Raise ArgumentError for arrays that are no graph."""
         object.__setattr__(self, "vertices", as_integer("vertices", self.vertices, 0, MAX_VERTICES))
-        for what, ends in (("sources", self.sources), ("targets", self.targets)):
+        for what, ends in (("sources", np.asarray(self.sources)), ("targets", np.asarray(self.targets))):
             if ends.dtype != np.uint32 or ends.ndim != 1:
                 raise ArgumentError(f"{what} ({ends.dtype}, shape {ends.shape}) must be uint32 of one dimension")
             if (largest := int(ends.max(initial=0))) >= self.vertices and len(ends):
@@ -57,9 +57,11 @@ class Graph:
                 )
         if len(self.sources) != len(self.targets):
             raise ArgumentError(f"{len(self.sources)} sources and {len(self.targets)} targets; an edge has one of each")
-        if self.ids is not None and self.ids.shape != (self.vertices,):
+        if self.ids is None:
+            return
+        if self.ids.shape != (self.vertices,):
             raise ArgumentError(f"ids of shape {self.ids.shape}; {self.vertices} vertices have an id each")
-        if self.ids is not None and np.any(self.ids[1:] <= self.ids[:-1]):
+        if np.any(self.ids[1:] <= self.ids[:-1]):
             raise ArgumentError("ids must be ascending, and no two vertices have the same")
 
     @property

@@ -209,6 +209,8 @@ def test_vertices_of_another_type_are_an_error() -> None:
     ends = np.zeros(2, np.uint32)
     with pytest.raises(ArgumentError, match=r"targets \(int64, shape \(2,\)\) must be uint32"):
         graphs.Graph("arrays", 1, ends, ends.astype(np.int64))
+    with pytest.raises(ArgumentError, match=r"sources \(int64, shape \(2,\)\) must be uint32"):
+        graphs.Graph("lists", 1, [0, 0], [0, 0])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
