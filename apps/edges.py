@@ -1,24 +1,24 @@
-"""How the edges of a graph are cut: even slices for PEs, and a slice into blocks, of a chunk times a tile of vertices.
+"""How the edges of a graph are cut: even slices for PEs, and a slice into patches, of a chunk times a tile of vertices.
 
-The program of the PEs reads the blocks with ``apps/pe/edges.h``, which has the layout of what is made here.
+The program of the PEs reads the patches with ``apps/pe/edges.h``, which has the layout of what is made here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from pidcomm.apps.graphs import Graph
 from pidcomm.apps.partition import bounds, ragged_rows, round_up
-
-if TYPE_CHECKING:
-    from pidcomm.apps.stage import Stage
+from pidcomm.apps.stage import Stage, require_memory
+from pidcomm.arguments import as_integer
 
 ALIGNMENT = 64  # of the first vertex and the number of vertices of chunks and tiles: 8 bytes of bits
 EDGE_BITS = 32
-FIELDS = 6  # of a block, uint32 each
+MIN_BITS = 6  # of chunks and tiles: ALIGNMENT vertices
+BYTES_OF_CUT = 64  # memory at most in use at a time, measured, for each edge
+FIELDS = 6  # of a patch, uint32 each
 # Of what is reduced: the techniques pr cut a vector into as many blocks of whole words as an entangled group has lanes.
 REDUCED_BYTES = 64
 
@@ -27,23 +27,45 @@ REDUCED_BYTES = 64
 class Cut:
     """A graph's edges by PE: row p is PE p's.
 
-    edges: (pes, n), source - chunk_first in the high bits, target - tile_first in the low `tile_bits`. blocks: (pes, m
-    * FIELDS), the fields of ``struct block``. counts: (pes,), how many of them are blocks, not padding.
+    edges: (pes, n), source - chunk_first in the high bits, target - tile_first in the low `tile_bits`. patches: (pes, m
+    * FIELDS), the fields of ``struct patch``. counts: (pes,), how many of them are patches, not padding.
     """
 
     edges: NDArray[np.uint32]
-    blocks: NDArray[np.uint32]
+    patches: NDArray[np.uint32]
     counts: NDArray[np.uint32]
 
     @property
     def resident(self) -> dict[str, int]:
         """Bytes per PE, for `Placement.resident`."""
-        return {"edges": self.edges[0].nbytes, "blocks": self.blocks[0].nbytes}
+        return {"edges": self.edges[0].nbytes, "patches": self.patches[0].nbytes}
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of all rows."""
+        return self.edges.nbytes + self.patches.nbytes
 
     def place(self, stage: Stage) -> None:
-        """Write edges and blocks to the PEs."""
+        """Write edges and patches to the PEs."""
         stage.place("edges", self.edges)
-        stage.place("blocks", self.blocks)
+        stage.place("patches", self.patches)
+
+
+class Cutter:
+    """Cuts one graph, and keeps what it has cut last."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Take a graph, whose edges are by source and then target."""
+        self._graph = graph
+        self._last: tuple[tuple[int, int, int], Cut] | None = None
+
+    def cut(self, pes: int, chunk_bits: int, tile_bits: int) -> Cut:
+        """Return what `cut` does."""
+        how = pes, chunk_bits, tile_bits
+        if self._last is None or self._last[0] != how:
+            self._last = None  # its memory
+            self._last = how, cut(self._graph, pes, chunk_bits=chunk_bits, tile_bits=tile_bits)
+        return self._last[1]
 
 
 def total_count(stage: Stage) -> int:
@@ -52,12 +74,15 @@ def total_count(stage: Stage) -> int:
 
 
 def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
-    """Cut edges, which are by source and then target, into as many even slices as there are PEs, and into blocks.
+    """Cut edges, which are by source and then target, into as many even slices as there are PEs, and into patches.
 
     A slice has few sources, those of a PE, and any targets. Its chunks begin at its own first source and have up to
-    2^chunk_bits vertices; tiles of 2^tile_bits begin at multiples of that.
+    2^chunk_bits vertices; tiles of 2^tile_bits begin at multiples of that. Raises ArgumentError for bits that are less
+    than 6, or more than 32 in sum.
     """
-    assert chunk_bits + tile_bits <= EDGE_BITS
+    as_integer("chunk_bits", chunk_bits, MIN_BITS, EDGE_BITS - MIN_BITS)
+    as_integer("tile_bits", tile_bits, MIN_BITS, EDGE_BITS - chunk_bits)
+    require_memory(BYTES_OF_CUT * graph.edges, f"{graph.edges} edges in patches")
     padded_vertices = round_up(graph.vertices, ALIGNMENT)
     slices = bounds(graph.edges, pes)
     has_edges = np.diff(slices) > 0
@@ -68,29 +93,29 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     chunk_of = np.concatenate([[0], np.cumsum(chunks)])  # of all PEs, one after the other
     tiles = (graph.vertices >> tile_bits) + 1
 
-    # One sort of 64-bit numbers: the block, then the edge in it.
+    # One sort of 64-bit numbers: the patch, then the edge in it.
     pe_of_edge = np.repeat(np.arange(pes), np.diff(slices))
     local = graph.sources - first[pe_of_edge]
-    block = (chunk_of[pe_of_edge] + (local >> chunk_bits)) * tiles + (graph.targets >> np.uint32(tile_bits))
+    patch = (chunk_of[pe_of_edge] + (local >> chunk_bits)) * tiles + (graph.targets >> np.uint32(tile_bits))
     packed = (local & ((1 << chunk_bits) - 1)) << tile_bits | (graph.targets & np.uint32((1 << tile_bits) - 1))
-    keys = block.astype(np.uint64) << np.uint64(EDGE_BITS) | packed.astype(np.uint64)
-    del pe_of_edge, local, block, packed
+    keys = patch.astype(np.uint64) << np.uint64(EDGE_BITS) | packed.astype(np.uint64)
+    del pe_of_edge, local, patch, packed
     keys.sort()
     packed_edges = keys.astype(np.uint32)
-    block_of_edge = (keys >> np.uint64(EDGE_BITS)).astype(np.int64)
+    patch_of_edge = (keys >> np.uint64(EDGE_BITS)).astype(np.int64)
 
-    # An odd block repeats its last edge, so that each begins at 8 bytes. Twice the same edge does no harm.
-    starts = np.flatnonzero(np.diff(block_of_edge, prepend=-1))
-    lengths = np.diff(starts, append=len(block_of_edge))
+    # An odd patch repeats its last edge, so that each begins at 8 bytes. Twice the same edge does no harm.
+    starts = np.flatnonzero(np.diff(patch_of_edge, prepend=-1))
+    lengths = np.diff(starts, append=len(patch_of_edge))
     is_odd = lengths % 2 == 1
     edges = np.insert(packed_edges, (starts + lengths)[is_odd], packed_edges[(starts + lengths - 1)[is_odd]])
     lengths = lengths + is_odd
     ends = np.cumsum(lengths)
 
-    chunk, tile = np.divmod(block_of_edge[starts], tiles)
+    chunk, tile = np.divmod(patch_of_edge[starts], tiles)
     pe = np.searchsorted(chunk_of, chunk, side="right") - 1
-    block_of = np.searchsorted(pe, np.arange(pes + 1))
-    edge_of = np.concatenate([[0], ends])[block_of]
+    patch_of = np.searchsorted(pe, np.arange(pes + 1))
+    edge_of = np.concatenate([[0], ends])[patch_of]
     chunk_first = first[pe] + (chunk - chunk_of[pe] << chunk_bits)
     tile_first = tile << tile_bits
     table = [
@@ -103,6 +128,6 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     ]
     return Cut(
         ragged_rows(edges, edge_of, 2),
-        ragged_rows(np.stack(table, 1).astype(np.uint32).ravel(), block_of * FIELDS, FIELDS),
-        np.diff(block_of).astype(np.uint32),
+        ragged_rows(np.stack(table, 1).astype(np.uint32).ravel(), patch_of * FIELDS, FIELDS),
+        np.diff(patch_of).astype(np.uint32),
     )

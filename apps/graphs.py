@@ -12,7 +12,8 @@ from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from pidcomm.apps.inputs import generated, malformed, numbered_lines, one_source
+from pidcomm.apps.inputs import canonical, describe, generated, malformed, numbered_lines, one_source
+from pidcomm.apps.stage import require_memory
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
 
@@ -21,7 +22,11 @@ FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: numbers in the
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 MAX_VERTICES = 2**32 - 1
 MAX_SCALE = 31
+QUICK = "rmat:scale=11"
 DATA_HELP = f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges, two numbers a line, # before comments"
+# Memory at most in use at a time, measured, for each vertex or edge.
+BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
+BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
 # What NumPy and gzip raise if a file is not as it should be. The slow path then tells why.
 FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
 
@@ -40,34 +45,57 @@ class Graph:
     targets: NDArray[np.uint32]
     ids: NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ArgumentError for arrays that are no graph."""
+        object.__setattr__(self, "vertices", as_integer("vertices", self.vertices, 0, MAX_VERTICES))
+        for what, ends in (("sources", np.asarray(self.sources)), ("targets", np.asarray(self.targets))):
+            if ends.dtype != np.uint32 or ends.ndim != 1:
+                raise ArgumentError(f"{what} ({ends.dtype}, shape {ends.shape}) must be uint32 of one dimension")
+            if (largest := int(ends.max(initial=0))) >= self.vertices and len(ends):
+                raise ArgumentError(
+                    f"{what} have vertex {largest}; vertices must be below {self.vertices}, their number"
+                )
+        if len(self.sources) != len(self.targets):
+            raise ArgumentError(f"{len(self.sources)} sources and {len(self.targets)} targets; an edge has one of each")
+        if self.ids is None:
+            return
+        if self.ids.shape != (self.vertices,):
+            raise ArgumentError(f"ids of shape {self.ids.shape}; {self.vertices} vertices have an id each")
+        if np.any(self.ids[1:] <= self.ids[:-1]):
+            raise ArgumentError("ids must be ascending, and no two vertices have the same")
+
     @property
     def edges(self) -> int:
         """Number of directed edges."""
         return len(self.sources)
 
-    def directed(self) -> Graph:
-        """Return each edge once, by source and then target, and none from a vertex to itself."""
-        return self._simple(self._pairs(self.sources, self.targets))
+    def distinct(self, *, keep_loops: bool) -> Graph:
+        """Return each edge once, by source and then target. keep_loops: also those from a vertex to itself."""
+        self._require_memory_for_sort(self.edges)
+        return self._distinct(_pairs(self.sources, self.targets), keep_loops)
 
     def undirected(self) -> Graph:
         """Return each edge both ways and once, by source and then target, and none from a vertex to itself."""
-        both = self._pairs(self.sources, self.targets), self._pairs(self.targets, self.sources)
-        return self._simple(np.concatenate(both))
+        self._require_memory_for_sort(2 * self.edges)
+        both = _pairs(self.sources, self.targets), _pairs(self.targets, self.sources)
+        return self._distinct(np.concatenate(both), keep_loops=False)
 
     def starts(self) -> NDArray[np.int64]:
         """Return where the edges of each vertex begin, if they are by source, and the end: shape (vertices + 1,)."""
+        needed = BYTES_OF_STARTS * self.vertices + 8 * self.edges
+        require_memory(needed, f"the starts of {self.vertices} vertices")
         return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
 
-    @staticmethod
-    def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
-        not_to_itself: NDArray[np.uint64] = pairs[sources != targets]
-        return not_to_itself
+    def _require_memory_for_sort(self, edges: int) -> None:
+        require_memory(BYTES_OF_SORT * edges, f"{edges} edges in order")
 
-    def _simple(self, pairs: NDArray[np.uint64]) -> Graph:
+    def _distinct(self, pairs: NDArray[np.uint64], keep_loops: bool) -> Graph:
         pairs.sort()
         pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
         sources, targets = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+        if not keep_loops:
+            is_kept = sources != targets
+            sources, targets = sources[is_kept], targets[is_kept]
         return Graph(self.name, self.vertices, sources, targets, self.ids)
 
     def matrix(self, dtype: DTypeLike = np.int64) -> Any:
@@ -76,6 +104,16 @@ class Graph:
 
         shape = (self.vertices, self.vertices)
         return csr_array((np.ones(self.edges, dtype), (self.sources, self.targets)), shape=shape)
+
+
+def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
+    return pairs
+
+
+def generate_help(default: str) -> str:
+    """Return what `load` generates, with the default."""
+    return f"{describe(GENERATORS)}; default {canonical(default, GENERATORS)}"
 
 
 def load(data: Path | None, generate: str | None, default: str) -> Graph:
@@ -114,7 +152,7 @@ def _read_edges(path: Path) -> Graph:
         raise ArgumentError(f"{path}: {len(ids)} vertices; at most {MAX_VERTICES} are possible")
     sources, targets = np.ascontiguousarray(places.reshape(-1, 2).T)
     is_dense = len(ids) == 0 or ids[-1] == len(ids) - 1
-    return Graph(path.name, len(ids), sources, targets, None if is_dense else ids)
+    return Graph(str(path), len(ids), sources, targets, None if is_dense else ids)
 
 
 def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
@@ -139,11 +177,16 @@ def _renumbered(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
 
 def _find_bad_edge(path: Path, why: object) -> NoReturn:
     for number, line in numbered_lines(path):
-        words = line.partition("#")[0].split()
+        words = _words(line.partition("#")[0])
         if words and len(words) != 2:
             malformed(path, number, f"{_count(words)}; an edge is two vertex numbers")
         _check_vertices(path, number, words, 0, 2**63 - 1)
     raise ArgumentError(f"{path}: {why}")
+
+
+def _words(line: str) -> list[str]:
+    """Return what is between blanks of ASCII; str.split knows others, which `_numbers` does not."""
+    return [word.decode() for word in line.encode().split()]
 
 
 def _check_vertices(path: Path, number: int, words: list[str], low: int, high: int) -> None:
@@ -160,6 +203,7 @@ def _count(words: list[str]) -> str:
 
 def _read_matrix_market(path: Path) -> Graph:
     sizes, vertices, entries, field, symmetry = _matrix_market_header(path)
+    require_memory(BYTES_OF_IDS * vertices, f"{path}: {vertices} vertices")
     row = [("row", np.int64), ("column", np.int64), ("value", np.float64)][: FIELDS[field]]
     try:
         read = _numbers(path, row, comments="%", skiprows=sizes, ndmin=1)
@@ -174,7 +218,7 @@ def _read_matrix_market(path: Path) -> Graph:
         sources, targets = (
             np.concatenate([one, other[is_off_diagonal]]) for one, other in ((sources, targets), (targets, sources))
         )
-    return Graph(path.name, vertices, sources, targets, np.arange(1, vertices + 1))
+    return Graph(str(path), vertices, sources, targets, np.arange(1, vertices + 1))
 
 
 def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
@@ -210,7 +254,7 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
     sizes, vertices, entries, field, _ = _matrix_market_header(path)
     number = found = 0
     for number, line in numbered_lines(path):
-        words = line.partition("%")[0].split()
+        words = _words(line.partition("%")[0])
         if number <= sizes or not words:
             continue
         if found == entries:
@@ -236,6 +280,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
     as_integer("scale", scale, 0, MAX_SCALE)
     count = as_integer("edges", edges) << scale
     random = np.random.default_rng(as_integer("seed", seed))
+    require_memory(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     a, b, c = 0.57, 0.19, 0.19  # the chances of a quarter of the matrix: both halves low, high target, high source
     for bit in range(scale):
@@ -251,7 +296,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
 def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
     """Return edges between vertices chosen at random, all alike."""
     as_integer("vertices", vertices, 1 if edges else 0, MAX_VERTICES)
-    as_integer("edges", edges)
+    require_memory(BYTES_OF_UNIFORM * as_integer("edges", edges), f"{edges} edges")
     ends = np.random.default_rng(as_integer("seed", seed)).integers(0, max(vertices, 1), (2, edges), np.uint32)
     return Graph(f"uniform:vertices={vertices},edges={edges},seed={seed}", vertices, ends[0], ends[1])
 
@@ -260,6 +305,7 @@ def grid(*, rows: int = 256, columns: int = 256) -> Graph:
     """Return a grid, row by row: an edge from each vertex to its right, and to the one below it."""
     vertices = as_integer("rows", rows, 0, MAX_VERTICES) * as_integer("columns", columns, 0, MAX_VERTICES)
     as_integer("rows * columns", vertices, 0, MAX_VERTICES)
+    require_memory(BYTES_OF_GRID * vertices, f"{rows} rows of {columns} vertices")
     number = np.arange(vertices, dtype=np.uint32).reshape(rows, columns)
     sources = [number[:, :-1].ravel(), number[:-1].ravel()]
     targets = [number[:, 1:].ravel(), number[1:].ravel()]

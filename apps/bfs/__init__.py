@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pidcomm.apps import graphs
 from pidcomm.apps.application import Application
-from pidcomm.apps.edges import REDUCED_BYTES, Cut, cut, total_count
-from pidcomm.apps.inputs import describe
+from pidcomm.apps.edges import MIN_BITS, REDUCED_BYTES, Cutter, total_count
 from pidcomm.apps.partition import WORD_BYTES, share
 from pidcomm.apps.stage import Placement, Stage
+from pidcomm.arguments import as_integer
 from pidcomm.errors import ArgumentError
 
+DEFAULT = "rmat:scale=20"  # 128 KiB of bits
 DIRECTIONS = ("undirected", "directed")
 MOST_EDGES = -1
+MAX_BITS = 16  # of chunks and tiles: 8 KiB of WRAM each
 WORD_VERTICES = 8 * WORD_BYTES  # a bit each
 
 
@@ -29,7 +31,7 @@ class BreadthFirstSearch(Application):
     about = "Breadth-first search: the number of edges from one vertex to every other."
     axes = 1
     data_help = graphs.DATA_HELP
-    generate_help = describe(graphs.GENERATORS)
+    generate_help = graphs.generate_help(DEFAULT)
 
     def __init__(
         self,
@@ -37,21 +39,24 @@ class BreadthFirstSearch(Application):
         *,
         source: int = MOST_EDGES,
         direction: str = DIRECTIONS[0],
-        chunk_bits: int = 16,
-        tile_bits: int = 16,
+        chunk_bits: int = MAX_BITS,
+        tile_bits: int = MAX_BITS,
     ) -> None:
         """Take a graph; `make` says what source and direction are.
 
-        chunk_bits, tile_bits: of the number of vertices in a block of edges (`pidcomm.apps.edges.cut`), at least 6.
+        chunk_bits, tile_bits: of the number of vertices in a patch of edges (`pidcomm.apps.edges.cut`), 6 to 16.
         """
         if direction not in DIRECTIONS:
             raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")
-        self.graph = graph.undirected() if direction == "undirected" else graph.directed()
+        self._bits = {
+            name: as_integer(name, bits, MIN_BITS, MAX_BITS)
+            for name, bits in (("chunk_bits", chunk_bits), ("tile_bits", tile_bits))
+        }
+        self.graph = graph.undirected() if direction == "undirected" else graph.distinct(keep_loops=False)
         self.direction = direction
         self._starts = self.graph.starts()
         self.source = self._find(source)
-        self._bits = {"chunk_bits": chunk_bits, "tile_bits": tile_bits}
-        self._cut: Cut | None = None  # the last, for as many PEs as it has rows
+        self._cutter = Cutter(self.graph)
 
     @classmethod
     def make(
@@ -64,7 +69,7 @@ class BreadthFirstSearch(Application):
         direction: Annotated[str, "undirected: edges are followed both ways; directed: as they are"] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
         """Return the problem of a file or a generator."""
-        graph = graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18")
+        graph = graphs.load(data, generate, graphs.QUICK if quick else DEFAULT)
         return cls(graph, source=source, direction=direction)
 
     @property
@@ -89,7 +94,7 @@ class BreadthFirstSearch(Application):
         pes = prod(shape)
         bits = self._words * WORD_BYTES
         share_words = self._share(pes) // WORD_VERTICES
-        edges = self._cut_for(pes)
+        edges = self._cutter.cut(pes, **self._bits)
         return Placement(
             source=Path(__file__).parent / "kernel.c",
             resident=edges.resident,
@@ -102,20 +107,21 @@ class BreadthFirstSearch(Application):
                 "count": REDUCED_BYTES,
             },
             defines={"WORDS": self._words, "SHARE_WORDS": share_words, **{k.upper(): v for k, v in self._bits.items()}},
-            host_bytes=pes * sum(edges.resident.values()),
+            host_bytes=edges.host_bytes,
         )
 
     def run(self, stage: Stage) -> NDArray[np.int32]:
         """Go from level to level until there is no vertex in one."""
-        edges = self._cut_for(stage.pes)
+        edges = self._cutter.cut(stage.pes, **self._bits)
         edges.place(stage)
         bits = self._words * WORD_BYTES
-        source = np.zeros((1, self._words), np.uint64)
-        if self.graph.vertices:
-            source[0, self.source // WORD_VERTICES] = 1 << (self.source % WORD_VERTICES)
+        with stage.host_work():
+            source = np.zeros((1, self._words), np.uint64)
+            if self.graph.vertices:
+                source[0, self.source // WORD_VERTICES] = 1 << (self.source % WORD_VERTICES)
         stage.broadcast("1", source, dst="reached")
         share_words = self._share(stage.pes) // WORD_VERTICES
-        stage.launch(level=0, blocks=edges.counts, first=np.arange(stage.pes) * share_words)
+        stage.launch(level=0, patches=edges.counts, first=np.arange(stage.pes) * share_words)
         level = 0
         while total_count(stage):
             stage.allreduce("1", bytes=bits, src="next", dst="reached", dtype=np.uint64, op="or")
@@ -136,11 +142,6 @@ class BreadthFirstSearch(Application):
 
     def _share(self, pes: int) -> int:
         return share(self.graph.vertices, pes, np.uint8, WORD_VERTICES)
-
-    def _cut_for(self, pes: int) -> Cut:
-        if self._cut is None or len(self._cut.counts) != pes:
-            self._cut = cut(self.graph, pes, **self._bits)
-        return self._cut
 
     def _find(self, source: int) -> int:
         """Return the number from 0 of a vertex of the file."""

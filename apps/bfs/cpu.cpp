@@ -123,7 +123,10 @@ struct Search {
 };
 
 Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool is_symmetric) {
+  if (starts.size() == 0 || starts.data()[0] != 0 || starts.data()[starts.size() - 1] != static_cast<int64_t>(targets.size()))
+    throw nb::value_error("starts must be from 0 to the number of targets");
   const int64_t vertices = static_cast<int64_t>(starts.size()) - 1;
+  if (vertices != 0 && source >= vertices) throw nb::value_error("the source must be a vertex");
   Owned<int32_t> levels(vertices);
   {
     nb::gil_scoped_release release;
@@ -135,4 +138,6 @@ Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool
 
 }  // namespace
 
-PIDCOMM_APPS_ADD(module) { module.def("bfs", &bfs); }
+PIDCOMM_APPS_ADD(module) {
+  module.def("bfs", &bfs, nb::arg("starts").noconvert(), nb::arg("targets").noconvert(), nb::arg("source"), nb::arg("is_symmetric"));
+}

@@ -2,19 +2,17 @@
  *
  * A vertex is of the frontier if it is reached and was not in the last launch. `next` is what this PE has found, in all launches, so the
  * union over PEs is all that is reached: nothing has to be merged here. */
-#include <mutex_pool.h>
-
 #include "edges.h"
 
 #define WORD_VERTICES 64u /* a bit each */
 #define TILE_WORDS ((1u << TILE_BITS) / WORD_VERTICES)
 
-__host uint32_t level;  /* of the frontier; 0 begins a search, whatever the windows hold */
-__host uint32_t blocks; /* of edges */
-__host uint32_t first;  /* word of the vertices whose levels this PE notes */
+__host uint32_t level;   /* of the frontier; 0 begins a search, whatever the windows hold */
+__host uint32_t patches; /* of edges */
+__host uint32_t first;   /* word of the vertices whose levels this PE notes */
 
 BARRIER_INIT(everybody, NR_TASKLETS);
-MUTEX_POOL_INIT(words_of_tile, 16);
+MUTEXES_INIT(words_of_tile);
 
 __dma_aligned uint64_t frontier[(1u << CHUNK_BITS) / WORD_VERTICES];
 __dma_aligned uint64_t tile[TILE_WORDS];
@@ -48,15 +46,15 @@ static uint32_t note_levels(int32_t *levels) {
   return count;
 }
 
-/* Reads the frontier of a block's chunk, each tasklet its part; returns whether no vertex is in it. No chunk is read twice in a launch, so
+/* Reads the frontier of a patch's chunk, each tasklet its part; returns whether no vertex is in it. No chunk is read twice in a launch, so
  * what is reached is visited from here on. */
-static uint32_t read_frontier(const struct block *block, uint64_t *visited) {
-  const struct part part = my_part(block->chunk_vertices / WORD_VERTICES);
+static uint32_t read_frontier(const struct patch *patch, uint64_t *visited) {
+  const struct part part = my_part(patch->chunk_vertices / WORD_VERTICES);
   uint64_t any = 0;
   for (uint32_t done = 0; done < part.words; done += EDGES_AT_ONCE / 2) {
     const uint32_t words = min_of(part.words - done, EDGES_AT_ONCE / 2);
     uint64_t *const reached = frontier + part.first + done;
-    const uint32_t at = block->chunk_first / 8 + (part.first + done) * 8;
+    const uint32_t at = patch->chunk_first / 8 + (part.first + done) * 8;
     read_heap(AT_REACHED + at, reached, words * 8);
     if (level != 0) {
       read_heap(AT_VISITED + at, visited, words * 8);
@@ -76,12 +74,12 @@ static uint32_t read_frontier(const struct block *block, uint64_t *visited) {
 }
 
 /* Tasklets find the same vertices, and others in the same word. A word is only written with its mutex, and read again then, so no bit is
- * lost; without it a bit that is about to be set looks unset, which costs a look with the mutex. Volatile: the compiler keeps no word
- * across it. */
-static void follow(const struct block *block, uint32_t *edges) {
+ * lost. The look without it relies on loads of 32 bits from WRAM being whole: then a bit that looks set is, and one that is about to be
+ * set looks unset, which costs a look with the mutex. Volatile: the compiler keeps no word across it. */
+static void follow(const struct patch *patch, uint32_t *edges) {
   volatile uint32_t *const found = (volatile uint32_t *)tile;
   const uint32_t *const active = (const uint32_t *)frontier;
-  struct edge_slice slice = my_edges(block);
+  struct edge_slice slice = my_edges(patch);
   for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
     for (const uint32_t *edge = edges, *const end = edges + count; edge < end;) {
       /* Edges of one source are neighbours: it is looked up once. */
@@ -94,9 +92,9 @@ static void follow(const struct block *block, uint32_t *edges) {
       do {
         const uint32_t target = target_of(*edge), word = target / 32, bit = 1u << (target % 32);
         if (found[word] & bit) continue;
-        mutex_pool_lock(&words_of_tile, (uint16_t)word);
+        mutex_lock(MUTEX_OF(words_of_tile, word));
         found[word] |= bit;
-        mutex_pool_unlock(&words_of_tile, (uint16_t)word);
+        mutex_unlock(MUTEX_OF(words_of_tile, word));
       } while (++edge < end && *edge <= last);
     }
 }
@@ -107,20 +105,20 @@ int main(void) {
   counts[me()] = note_levels((int32_t *)buffer);
   barrier_wait(&everybody);
   write_count(counts);
-  __dma_aligned struct block read[BLOCKS_AT_ONCE];
+  __dma_aligned struct patch read[PATCHES_AT_ONCE];
   uint32_t chunk = UINT32_MAX, is_idle = 1;
-  for (uint32_t b = 0; b < blocks; ++b) {
-    const struct block *const block = block_at(b, blocks, read);
-    if (block->chunk_first != chunk) {
-      chunk = block->chunk_first;
-      is_idle = read_frontier(block, (uint64_t *)buffer);
+  for (uint32_t i = 0; i < patches; ++i) {
+    const struct patch *const patch = patch_at(i, patches, read);
+    if (patch->chunk_first != chunk) {
+      chunk = patch->chunk_first;
+      is_idle = read_frontier(patch, (uint64_t *)buffer);
     }
     if (is_idle) continue;
-    const struct part part = my_part_of(block->tile_vertices / WORD_VERTICES, TILE_WORDS);
-    const uint32_t at = AT_NEXT + block->tile_first / 8 + part.first * 8;
+    const struct part part = my_part_of(patch->tile_vertices / WORD_VERTICES, TILE_WORDS);
+    const uint32_t at = AT_NEXT + patch->tile_first / 8 + part.first * 8;
     read_heap(at, tile + part.first, part.words * 8);
     barrier_wait(&everybody);
-    follow(block, buffer);
+    follow(patch, buffer);
     barrier_wait(&everybody);
     write_heap(tile + part.first, at, part.words * 8);
   }

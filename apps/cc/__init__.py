@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pidcomm.apps import graphs
 from pidcomm.apps.application import Application
-from pidcomm.apps.edges import ALIGNMENT, EDGE_BITS, REDUCED_BYTES, Cut, cut, total_count
-from pidcomm.apps.inputs import describe
+from pidcomm.apps.edges import ALIGNMENT, EDGE_BITS, MIN_BITS, REDUCED_BYTES, Cut, Cutter, total_count
 from pidcomm.apps.partition import WORD_BYTES, share
 from pidcomm.apps.stage import Placement, Stage
+from pidcomm.arguments import as_integer
 
+DEFAULT = "rmat:scale=18"  # 1 MiB of labels
 LABEL_BYTES = 4
 WORD_LABELS = WORD_BYTES // LABEL_BYTES
 CHUNK_BITS = 11  # 8 KiB of labels
@@ -31,7 +32,7 @@ class ConnectedComponents(Application):
     about = "Connected components: the least vertex number of the component of every vertex."
     axes = 1
     data_help = graphs.DATA_HELP
-    generate_help = describe(graphs.GENERATORS)
+    generate_help = graphs.generate_help(DEFAULT)
 
     def __init__(
         self,
@@ -43,19 +44,23 @@ class ConnectedComponents(Application):
     ) -> None:
         """Take a graph, whose edges connect both ways.
 
-        chunk_bits, tile_bits: of the number of vertices in a block of edges (`pidcomm.apps.edges.cut`), at least 6.
-        room_bits: of the largest tile that is read as a whole. By default tiles are as large as that, and as large as
-        can be where there are too few edges for that to be worth while.
+        chunk_bits, tile_bits: of the number of vertices in a patch of edges (`pidcomm.apps.edges.cut`), 6 to 11, and 6
+        to 32 - chunk_bits. room_bits: of the largest tile that is read as a whole, 6 to 12. By default tiles are as
+        large as that, and as large as can be where there are too few edges for that to be worth while.
         """
+        as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
+        as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)
+        if tile_bits is not None:
+            as_integer("tile_bits", tile_bits, MIN_BITS, EDGE_BITS - chunk_bits)
         self.graph = graph.undirected()
         self._starts = self.graph.starts()
         self._bits = chunk_bits, room_bits, tile_bits
-        self._cut: Cut | None = None  # the last, for as many PEs as it has rows
+        self._cutter = Cutter(self.graph)
 
     @classmethod
     def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> ConnectedComponents:
         """Return the problem of a file or a generator."""
-        return cls(graphs.load(data, generate, "rmat:scale=11" if quick else "rmat:scale=18"))
+        return cls(graphs.load(data, generate, graphs.QUICK if quick else DEFAULT))
 
     @property
     def facts(self) -> Mapping[str, int | str]:
@@ -89,15 +94,17 @@ class ConnectedComponents(Application):
                 "ROOM_BITS": room_bits,
                 "VERTICES_PER_READ": VERTICES_PER_READ,
             },
-            host_bytes=pes * sum(edges.resident.values()),
+            host_bytes=edges.host_bytes,
         )
 
     def run(self, stage: Stage) -> NDArray[np.uint32]:
         """Make labels smaller in rounds until none changes."""
         edges = self._cut_for(stage.pes)
         edges.place(stage)
-        stage.broadcast("1", np.arange(self._vertices, dtype=np.uint32).reshape(1, -1), dst="labels")
-        stage.launch(round_number=0, blocks=edges.counts, first=np.arange(stage.pes) * self._share(stage.pes))
+        with stage.host_work():
+            labels = np.arange(self._vertices, dtype=np.uint32).reshape(1, -1)
+        stage.broadcast("1", labels, dst="labels")
+        stage.launch(round_number=0, patches=edges.counts, first=np.arange(stage.pes) * self._share(stage.pes))
         rounds = 0
         while total_count(stage):
             size = self._vertices * LABEL_BYTES
@@ -129,10 +136,8 @@ class ConnectedComponents(Application):
         return room_bits if is_dense else EDGE_BITS - chunk_bits
 
     def _cut_for(self, pes: int) -> Cut:
-        if self._cut is None or len(self._cut.counts) != pes:
-            chunk_bits, _, _ = self._bits
-            self._cut = cut(self.graph, pes, chunk_bits=chunk_bits, tile_bits=self._tile_bits(pes))
-        return self._cut
+        chunk_bits, _, _ = self._bits
+        return self._cutter.cut(pes, chunk_bits, self._tile_bits(pes))
 
 
 APPLICATION = ConnectedComponents

@@ -67,6 +67,8 @@ void connect(const int64_t *starts, const uint32_t *targets, int64_t vertices, u
 }
 
 Out<uint32_t> cc(In<int64_t> starts, In<uint32_t> targets) {
+  if (starts.size() == 0 || starts.data()[0] != 0 || starts.data()[starts.size() - 1] != static_cast<int64_t>(targets.size()))
+    throw nb::value_error("starts must be from 0 to the number of targets");
   const int64_t vertices = static_cast<int64_t>(starts.size()) - 1;
   Owned<uint32_t> labels(vertices);
   {
@@ -78,4 +80,4 @@ Out<uint32_t> cc(In<int64_t> starts, In<uint32_t> targets) {
 
 }  // namespace
 
-PIDCOMM_APPS_ADD(module) { module.def("cc", &cc); }
+PIDCOMM_APPS_ADD(module) { module.def("cc", &cc, nb::arg("starts").noconvert(), nb::arg("targets").noconvert()); }

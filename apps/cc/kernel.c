@@ -6,24 +6,22 @@
  *
  *   fold       that of a source, to the least of its targets';
  *   shortcut   to the label of the vertex that it names, and of the one that this names;
- *   hook       that of the vertex that a source's old label names, to the source's new one: whole trees move, not one vertex after the
- * other.
+ *   hook       that of the vertex that a source's old label names, to the source's new one: whole trees move, not one vertex after
+ *              the other.
  *
  * Hooks and shortcuts are those of Shiloach and Vishkin (1982). */
-#include <mutex_pool.h>
-
 #include "edges.h"
 
 #define HOPS 4u
 #define ROOM (1u << ROOM_BITS) /* vertices of the largest tile that is read */
 
 __host uint32_t round_number; /* 0 begins, whatever `next` holds */
-__host uint32_t blocks;       /* of edges */
+__host uint32_t patches;      /* of edges */
 __host uint32_t first;        /* vertex of the share that this PE has in the result */
 
 BARRIER_INIT(everybody, NR_TASKLETS);
-MUTEX_POOL_INIT(labels_of_chunk, 16);
-MUTEX_POOL_INIT(words_of_next, 16);
+MUTEXES_INIT(labels_of_chunk);
+MUTEXES_INIT(words_of_next);
 
 __dma_aligned uint32_t chunk[1u << CHUNK_BITS];
 __dma_aligned uint32_t tile[ROOM];
@@ -46,18 +44,19 @@ static void read_chunk(uint32_t chunk_first, struct part part, uint32_t *next) {
 }
 
 /* Two tasklets may have edges of the same source: labels are only written with their mutex, and read again then, so none gets larger.
- * Without it a label may be too old, which costs a look with the mutex. Volatile: the compiler keeps no label across it. */
-static inline __attribute__((always_inline)) void fold(const struct block *block, int is_tile_read, uint32_t *edges) {
+ * The look without it relies on loads of 32 bits from WRAM being whole: then a label is one that was there, at worst too old, which costs
+ * a look with the mutex. Volatile: the compiler keeps no label across it. */
+static inline __attribute__((always_inline)) void fold(const struct patch *patch, int is_tile_read, uint32_t *edges) {
   volatile uint32_t *const labels = chunk;
-  struct edge_slice slice = my_edges(block);
+  struct edge_slice slice = my_edges(patch);
   for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
     for (const uint32_t *edge = edges; edge < edges + count; ++edge) {
       const uint32_t source = source_of(*edge), target = target_of(*edge);
-      const uint32_t label = is_tile_read ? tile[target] : label_of(block->tile_first + target);
+      const uint32_t label = is_tile_read ? tile[target] : label_of(patch->tile_first + target);
       if (label >= labels[source]) continue;
-      mutex_pool_lock(&labels_of_chunk, (uint16_t)source);
+      mutex_lock(MUTEX_OF(labels_of_chunk, source));
       if (label < labels[source]) labels[source] = label;
-      mutex_pool_unlock(&labels_of_chunk, (uint16_t)source);
+      mutex_unlock(MUTEX_OF(labels_of_chunk, source));
     }
 }
 
@@ -78,19 +77,20 @@ static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *be
   return changed;
 }
 
-/* Words of `next` are of two labels: only changed with their mutex. Without it a word may be too old, which costs a look with the mutex. */
+/* Words of `next` are of two labels: only changed with their mutex. The look without it relies on DMA of 8 bytes being
+ * atomic: then a word is one that was there, at worst too old, which costs a look with the mutex. */
 static void hook(uint32_t root, uint32_t label) {
   __dma_aligned uint32_t pair[2];
   const uint32_t at = AT_NEXT + root / 2 * 8;
   read_heap(at, pair, 8);
   if (pair[root % 2] <= label) return;
-  mutex_pool_lock(&words_of_next, (uint16_t)(root / 2));
+  mutex_lock(MUTEX_OF(words_of_next, root / 2));
   read_heap(at, pair, 8);
   if (label < pair[root % 2]) {
     pair[root % 2] = label;
     write_heap(pair, at, 8);
   }
-  mutex_pool_unlock(&words_of_next, (uint16_t)(root / 2));
+  mutex_unlock(MUTEX_OF(words_of_next, root / 2));
 }
 
 static void hook_chunk(uint32_t chunk_first, struct part part, uint32_t *before) {
@@ -117,30 +117,29 @@ int main(void) {
   if (round_number == 0) copy_heap(AT_LABELS, AT_NEXT, WORDS, buffer);
   if (first < WORDS * 2) copy_heap(AT_LABELS + first * 4, AT_RESULT, min_of(SHARE_WORDS, WORDS - first / 2), buffer);
   barrier_wait(&everybody);
-  __dma_aligned struct block read[BLOCKS_AT_ONCE];
+  __dma_aligned struct patch read[PATCHES_AT_ONCE];
   uint32_t chunk_first = UINT32_MAX, changed = 0;
   struct part part = {0, 0};
-  for (uint32_t b = 0; b < blocks; ++b) {
-    const struct block *const block = block_at(b, blocks, read);
-    if (block->chunk_first != chunk_first) {
-      if (b != 0) changed += finish_chunk(chunk_first, part, buffer);
-      chunk_first = block->chunk_first;
-      part = my_part(block->chunk_vertices / 2);
+  for (uint32_t i = 0; i < patches; ++i) {
+    const struct patch *const patch = patch_at(i, patches, read);
+    if (patch->chunk_first != chunk_first) {
+      if (i != 0) changed += finish_chunk(chunk_first, part, buffer);
+      chunk_first = patch->chunk_first;
+      part = my_part(patch->chunk_vertices / 2);
       read_chunk(chunk_first, part, buffer);
       barrier_wait(&everybody);
     }
-    if (block->tile_vertices <= ROOM &&
-        block->tile_vertices <= VERTICES_PER_READ * block->edges) { /* the barriers: all have read their parts, and nobody reads the next
-                                                                       tile before all are done with this one */
-      const struct part mine = my_part_of(block->tile_vertices / 2, ROOM / 2);
-      read_heap(AT_LABELS + block->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);
+    /* The barriers: all have read their parts, and nobody reads the next tile before all are done with this one. */
+    if (patch->tile_vertices <= ROOM && patch->tile_vertices <= VERTICES_PER_READ * patch->edges) {
+      const struct part mine = my_part_of(patch->tile_vertices / 2, ROOM / 2);
+      read_heap(AT_LABELS + patch->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);
       barrier_wait(&everybody);
-      fold(block, 1, buffer);
+      fold(patch, 1, buffer);
       barrier_wait(&everybody);
     } else
-      fold(block, 0, buffer);
+      fold(patch, 0, buffer);
   }
-  if (blocks != 0) changed += finish_chunk(chunk_first, part, buffer);
+  if (patches != 0) changed += finish_chunk(chunk_first, part, buffer);
   counts[me()] = changed;
   barrier_wait(&everybody);
   write_count(counts);

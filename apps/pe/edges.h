@@ -1,23 +1,30 @@
-/* A PE's edges in blocks, as apps/edges.py cuts them: a block is what leads from a chunk of vertices, a few that are this PE's, to a tile
- * of vertices. All tasklets go from block to block together, and each reads its part of a block's edges from MRAM.
+/* A PE's edges in patches, as apps/edges.py cuts them: a patch is what leads from a chunk of vertices, a few that are this PE's, to a tile
+ * of vertices. All tasklets go from patch to patch together, and each reads its part of a patch's edges from MRAM.
  *
  * DMA needs addresses and sizes that are multiples of 8. Windows begin at multiples of 64. Chunks and tiles begin at multiples of 64
- * vertices and have multiples of 64: with a bit each as with 4 bytes, these are whole words of 8 bytes. Blocks have an even number of
- * edges, 4 bytes each, and so has the part of a tasklet. A struct block has 24 bytes. So this holds for graphs of every size. */
+ * vertices and have multiples of 64: with a bit each as with 4 bytes, these are whole words of 8 bytes. Patches have an even number of
+ * edges, 4 bytes each, and so has the part of a tasklet. A struct patch has 24 bytes. So this holds for graphs of every size. */
 #ifndef PIDCOMM_APPS_EDGES_H
 #define PIDCOMM_APPS_EDGES_H
 
+#include <atomic_bit.h>
 #include <barrier.h>
 #include <defs.h>
+#include <mutex.h>
 #include <stdint.h>
 
 #include "heap.h"
 
 #define EDGES_AT_ONCE 256u /* a tasklet's buffer: 1 KiB */
-#define BLOCKS_AT_ONCE 8u
+#define PATCHES_AT_ONCE 8u
 #define COUNT_WORDS 8u
 
-struct block {
+/* Mutexes for things with numbers; things whose numbers agree in the low bits share one. Not by mutex_pool.h, which older SDKs lack. */
+#define MUTEXES 16u
+#define MUTEXES_INIT(name) ATOMIC_BIT_INIT(name)[MUTEXES]
+#define MUTEX_OF(name, number) (&ATOMIC_BIT_GET(name)[(number) % MUTEXES])
+
+struct patch {
   uint32_t chunk_first, chunk_vertices; /* where the edges come from */
   uint32_t tile_first, tile_vertices;   /* where they lead to */
   uint32_t first_edge, edges;
@@ -28,7 +35,7 @@ struct part {
   uint32_t first, words;
 };
 
-/* A tasklet's edges of a block that it has not read yet. */
+/* A tasklet's edges of a patch that it has not read yet. */
 struct edge_slice {
   uint32_t next, end;
 };
@@ -58,17 +65,17 @@ static inline void copy_heap(uint32_t from, uint32_t to, uint32_t words, uint32_
   }
 }
 
-/* Block b of so many, for b = 0, 1, 2 ...: read some at a time into the caller's `read`. */
-static inline const struct block *block_at(uint32_t b, uint32_t blocks, struct block read[BLOCKS_AT_ONCE]) {
-  if (b % BLOCKS_AT_ONCE == 0)
-    read_heap(AT_BLOCKS + b * sizeof(struct block), read, min_of(blocks - b, BLOCKS_AT_ONCE) * sizeof(struct block));
-  return &read[b % BLOCKS_AT_ONCE];
+/* Patch i of so many, for i = 0, 1, 2 ...: read some at a time into the caller's `read`. */
+static inline const struct patch *patch_at(uint32_t i, uint32_t patches, struct patch read[PATCHES_AT_ONCE]) {
+  if (i % PATCHES_AT_ONCE == 0)
+    read_heap(AT_PATCHES + i * sizeof(struct patch), read, min_of(patches - i, PATCHES_AT_ONCE) * sizeof(struct patch));
+  return &read[i % PATCHES_AT_ONCE];
 }
 
-/* What the calling tasklet follows of a block's edges: neighbours in the order of edges, so few sources are those of two tasklets. */
-static inline struct edge_slice my_edges(const struct block *block) {
-  const struct part part = my_part(block->edges / 2);
-  const uint32_t first = block->first_edge + part.first * 2;
+/* What the calling tasklet follows of a patch's edges: neighbours in the order of edges, so few sources are those of two tasklets. */
+static inline struct edge_slice my_edges(const struct patch *patch) {
+  const struct part part = my_part(patch->edges / 2);
+  const uint32_t first = patch->first_edge + part.first * 2;
   return (struct edge_slice){first, first + part.words * 2};
 }
 

@@ -10,13 +10,14 @@ import pidcomm
 import pytest
 from graph_cases import GRAPHS, graph_of, star
 from numpy.typing import NDArray
+from pidcomm import _apps
 from pidcomm.apps import compare, run
 from pidcomm.apps.bfs import BreadthFirstSearch
 from pidcomm.apps.graphs import Graph
 from pidcomm.errors import ArgumentError
 from scipy.sparse.csgraph import shortest_path
 
-SMALL_BLOCKS: dict[str, Any] = {"chunk_bits": 6, "tile_bits": 7}
+SMALL_PATCHES: dict[str, Any] = {"chunk_bits": 6, "tile_bits": 7}
 
 
 def levels(graph: Graph, source: int, direction: str) -> NDArray[np.int32]:
@@ -44,14 +45,16 @@ def check(problem: BreadthFirstSearch, graph: Graph, **how: Any) -> None:
 def test_levels_are_those_of_scipy(name: str, direction: str) -> None:
     graph = GRAPHS[name]
     check(
-        BreadthFirstSearch(graph, source=0 if graph.vertices else -1, direction=direction, **SMALL_BLOCKS), graph, pes=8
+        BreadthFirstSearch(graph, source=0 if graph.vertices else -1, direction=direction, **SMALL_PATCHES),
+        graph,
+        pes=8,
     )
 
 
 @pytest.mark.parametrize("pes", [1, 3, 24, 64])
 def test_any_number_of_pes_will_do(pes: int) -> None:
-    for blocks in ({}, SMALL_BLOCKS):
-        check(BreadthFirstSearch(GRAPHS["rmat"], **blocks), GRAPHS["rmat"], pes=pes)
+    for patches in ({}, SMALL_PATCHES):
+        check(BreadthFirstSearch(GRAPHS["rmat"], **patches), GRAPHS["rmat"], pes=pes)
 
 
 def test_every_technique_finds_the_same_levels_one_after_the_other() -> None:
@@ -60,13 +63,13 @@ def test_every_technique_finds_the_same_levels_one_after_the_other() -> None:
     for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
         assert done.wrong == 0
         np.testing.assert_array_equal(done.result, expected)
-        assert set(done.costs) == {"broadcast", "kernel", "reduce", "allreduce", "gather"}
+        assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
 
 
 def test_a_strict_machine_finds_no_fault() -> None:
     pidcomm.machine(strict=True)
     try:
-        check(BreadthFirstSearch(GRAPHS["rmat"], **SMALL_BLOCKS), GRAPHS["rmat"], pes=8)
+        check(BreadthFirstSearch(GRAPHS["rmat"], **SMALL_PATCHES), GRAPHS["rmat"], pes=8)
     finally:
         pidcomm.machine(strict=False)
 
@@ -82,7 +85,7 @@ def test_a_source_is_a_number_of_the_file(tmp_path: Path) -> None:
     assert (problem.source, problem.facts["source"]) == (1, 30)
     assert problem.reference().tolist() == [1, 0, 1]
     with pytest.raises(
-        ArgumentError, match=r"source \(31\) is no vertex of edges.txt: its 3 vertices are from 10 to 70"
+        ArgumentError, match=r"source \(31\) is no vertex of .*edges.txt: its 3 vertices are from 10 to 70"
     ):
         BreadthFirstSearch.make(data=path, source=31)
 
@@ -96,3 +99,28 @@ def test_a_source_that_is_no_vertex_is_an_error(vertices: int, source: int) -> N
 def test_an_unknown_direction_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="direction 'up' is unknown; use undirected or directed"):
         BreadthFirstSearch(GRAPHS["rmat"], direction="up")
+
+
+@pytest.mark.parametrize(
+    ("bits", "message"),
+    [
+        ({"chunk_bits": 5}, r"chunk_bits \(5\) must be between 6 and 16"),
+        ({"tile_bits": 17}, r"tile_bits \(17\) must be between 6 and 16"),
+        ({"tile_bits": 8.0}, r"tile_bits \(8.0\) must be an integer"),
+    ],
+)
+def test_bits_that_wram_has_no_room_for_are_errors(bits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        BreadthFirstSearch(GRAPHS["rmat"], **bits)
+
+
+def test_the_search_of_the_cpus_takes_no_arrays_that_are_no_graph() -> None:
+    starts, targets = np.array([0, 1, 2], np.int64), np.array([1, 0], np.uint32)
+    assert _apps.bfs(starts, targets, 1, True).tolist() == [1, 0]
+    for wrong, rule in ((starts[:0], "starts"), (starts[:2], "starts"), (starts + 1, "starts")):
+        with pytest.raises(ValueError, match=rule):
+            _apps.bfs(wrong, targets, 0, True)
+    with pytest.raises(ValueError, match="source"):
+        _apps.bfs(starts, targets, 2, True)
+    with pytest.raises(TypeError):
+        _apps.bfs(starts, targets.astype(np.int64), 0, True)

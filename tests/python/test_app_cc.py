@@ -9,13 +9,15 @@ import pidcomm
 import pytest
 from graph_cases import GRAPHS, renumbered
 from numpy.typing import NDArray
+from pidcomm import _apps
 from pidcomm.apps import compare, run
 from pidcomm.apps.cc import ConnectedComponents
 from pidcomm.apps.graphs import Graph, grid
+from pidcomm.errors import ArgumentError
 from scipy.sparse.csgraph import connected_components
 
 # Tiles that are all read as a whole, and that are if they have many edges.
-SMALL_BLOCKS = [{"chunk_bits": 6, "room_bits": 6, "tile_bits": 6}, {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8}]
+SMALL_PATCHES = [{"chunk_bits": 6, "room_bits": 6, "tile_bits": 6}, {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8}]
 
 
 def labels(graph: Graph) -> NDArray[np.uint32]:
@@ -38,16 +40,16 @@ def check(problem: ConnectedComponents, graph: Graph, **how: Any) -> int:
     return done.kernel.calls
 
 
-@pytest.mark.parametrize("blocks", SMALL_BLOCKS)
+@pytest.mark.parametrize("patches", SMALL_PATCHES)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_labels_are_the_least_vertices_of_scipy_s_components(name: str, blocks: dict[str, int]) -> None:
-    check(ConnectedComponents(GRAPHS[name], **blocks), GRAPHS[name], pes=8)
+def test_labels_are_the_least_vertices_of_scipy_s_components(name: str, patches: dict[str, int]) -> None:
+    check(ConnectedComponents(GRAPHS[name], **patches), GRAPHS[name], pes=8)
 
 
 @pytest.mark.parametrize("pes", [1, 3, 24, 64])
 def test_any_number_of_pes_will_do(pes: int) -> None:
-    for blocks in ({}, *SMALL_BLOCKS):
-        check(ConnectedComponents(GRAPHS["rmat"], **blocks), GRAPHS["rmat"], pes=pes)
+    for patches in ({}, *SMALL_PATCHES):
+        check(ConnectedComponents(GRAPHS["rmat"], **patches), GRAPHS["rmat"], pes=pes)
 
 
 def test_every_technique_finds_the_same_labels_one_after_the_other() -> None:
@@ -55,7 +57,7 @@ def test_every_technique_finds_the_same_labels_one_after_the_other() -> None:
     for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
         assert done.wrong == 0
         np.testing.assert_array_equal(done.result, labels(GRAPHS["many components"]))
-        assert set(done.costs) == {"broadcast", "kernel", "reduce", "allreduce", "gather"}
+        assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
 
 
 def test_rounds_grow_as_the_logarithm_of_the_length_of_a_path() -> None:
@@ -66,7 +68,30 @@ def test_rounds_grow_as_the_logarithm_of_the_length_of_a_path() -> None:
 def test_a_strict_machine_finds_no_fault() -> None:
     pidcomm.machine(strict=True)
     try:
-        for blocks in SMALL_BLOCKS:
-            check(ConnectedComponents(GRAPHS["rmat"], **blocks), GRAPHS["rmat"], pes=8)
+        for patches in SMALL_PATCHES:
+            check(ConnectedComponents(GRAPHS["rmat"], **patches), GRAPHS["rmat"], pes=8)
     finally:
         pidcomm.machine(strict=False)
+
+
+@pytest.mark.parametrize(
+    ("bits", "message"),
+    [
+        ({"chunk_bits": 12}, r"chunk_bits \(12\) must be between 6 and 11"),
+        ({"room_bits": 13}, r"room_bits \(13\) must be between 6 and 12"),
+        ({"chunk_bits": 8, "tile_bits": 25}, r"tile_bits \(25\) must be between 6 and 24"),
+    ],
+)
+def test_bits_that_wram_or_an_edge_has_no_room_for_are_errors(bits: dict[str, int], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ConnectedComponents(GRAPHS["rmat"], **bits)
+
+
+def test_the_components_of_the_cpus_take_no_arrays_that_are_no_graph() -> None:
+    starts, targets = np.array([0, 1, 2], np.int64), np.array([1, 0], np.uint32)
+    assert _apps.cc(starts, targets).tolist() == [0, 0]
+    for wrong in (starts[:0], starts[:2], starts + 1):
+        with pytest.raises(ValueError, match="starts"):
+            _apps.cc(wrong, targets)
+    with pytest.raises(TypeError):
+        _apps.cc(starts, targets.astype(np.int64))
