@@ -31,7 +31,17 @@ from typer.testing import CliRunner
 
 FOLDER = Path(apps.__file__).parent
 SDK_HEADERS = {
-    *("defs.h", "mram.h", "barrier.h", "mutex.h", "mutex_pool.h", "handshake.h", "alloc.h", "attributes.h"),
+    *(
+        "defs.h",
+        "mram.h",
+        "barrier.h",
+        "mutex.h",
+        "mutex_pool.h",
+        "handshake.h",
+        "alloc.h",
+        "attributes.h",
+        "atomic_bit.h",
+    ),
     *("stdint.h", "stddef.h", "stdbool.h", "string.h", "built_ins.h", "seqread.h"),
 }
 COMPARED = ["conventional", "pr+im+cm", "tile"]
