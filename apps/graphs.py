@@ -45,29 +45,26 @@ class Graph:
         """Number of directed edges."""
         return len(self.sources)
 
-    def directed(self) -> Graph:
-        """Return each edge once, by source and then target, and none from a vertex to itself."""
-        return self._simple(self._pairs(self.sources, self.targets))
+    def distinct(self, *, keep_loops: bool) -> Graph:
+        """Return each edge once, by source and then target. keep_loops: also those from a vertex to itself."""
+        return self._distinct(_pairs(self.sources, self.targets), keep_loops)
 
     def undirected(self) -> Graph:
         """Return each edge both ways and once, by source and then target, and none from a vertex to itself."""
-        both = self._pairs(self.sources, self.targets), self._pairs(self.targets, self.sources)
-        return self._simple(np.concatenate(both))
+        both = _pairs(self.sources, self.targets), _pairs(self.targets, self.sources)
+        return self._distinct(np.concatenate(both), keep_loops=False)
 
     def starts(self) -> NDArray[np.int64]:
         """Return where the edges of each vertex begin, if they are by source, and the end: shape (vertices + 1,)."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
 
-    @staticmethod
-    def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
-        not_to_itself: NDArray[np.uint64] = pairs[sources != targets]
-        return not_to_itself
-
-    def _simple(self, pairs: NDArray[np.uint64]) -> Graph:
+    def _distinct(self, pairs: NDArray[np.uint64], keep_loops: bool) -> Graph:
         pairs.sort()
         pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
         sources, targets = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+        if not keep_loops:
+            is_kept = sources != targets
+            sources, targets = sources[is_kept], targets[is_kept]
         return Graph(self.name, self.vertices, sources, targets, self.ids)
 
     def matrix(self, dtype: DTypeLike = np.int64) -> Any:
@@ -76,6 +73,11 @@ class Graph:
 
         shape = (self.vertices, self.vertices)
         return csr_array((np.ones(self.edges, dtype), (self.sources, self.targets)), shape=shape)
+
+
+def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
+    return pairs
 
 
 def load(data: Path | None, generate: str | None, default: str) -> Graph:

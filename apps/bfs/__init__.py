@@ -46,7 +46,7 @@ class BreadthFirstSearch(Application):
         """
         if direction not in DIRECTIONS:
             raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")
-        self.graph = graph.undirected() if direction == "undirected" else graph.directed()
+        self.graph = graph.undirected() if direction == "undirected" else graph.distinct(keep_loops=False)
         self.direction = direction
         self._starts = self.graph.starts()
         self.source = self._find(source)

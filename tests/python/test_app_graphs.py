@@ -124,8 +124,13 @@ def test_files_that_cannot_be_read_are_errors_that_name_them(tmp_path: Path) -> 
 def test_undirected_has_each_edge_both_ways_and_once() -> None:
     graph = graph_of(5, [(3, 1), (1, 3), (2, 2), (0, 4), (0, 4)])
     assert pairs(graph.undirected()) == [(0, 4), (1, 3), (3, 1), (4, 0)]
-    assert pairs(graph.directed()) == [(0, 4), (1, 3), (3, 1)]
     assert graph.undirected().starts().tolist() == [0, 1, 2, 2, 3, 4]
+
+
+def test_distinct_has_each_edge_once_with_loops_or_without() -> None:
+    graph = graph_of(5, [(3, 1), (1, 3), (2, 2), (0, 4), (2, 2), (0, 4), (0, 0)])
+    assert pairs(graph.distinct(keep_loops=True)) == [(0, 0), (0, 4), (1, 3), (2, 2), (3, 1)]
+    assert pairs(graph.distinct(keep_loops=False)) == [(0, 4), (1, 3), (3, 1)]
 
 
 def test_the_matrix_counts_edges() -> None:
