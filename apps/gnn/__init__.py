@@ -177,9 +177,7 @@ class Gnn(Application):
     def _layout_for(self, shape: Sequence[int]) -> Layout:
         lengths = (int(shape[0]), int(shape[1]))
         if self._layout is None or self._layout.shape != lengths:
-            self._layout = Layout(
-                lengths, self._distinct, self.widths, self.features.dtype, self.strategy == "rs_ar"
-            )
+            self._layout = Layout(lengths, self._distinct, self.widths, self.features.dtype, self.strategy == "rs_ar")
         return self._layout
 
 
