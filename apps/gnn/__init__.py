@@ -19,11 +19,9 @@ from pidcomm.apps.application import Application
 from pidcomm.apps.gnn.layout import Layer, Layout
 from pidcomm.apps.graphs import Graph
 from pidcomm.apps.inputs import describe
-from pidcomm.apps.stage import Placement, Stage
+from pidcomm.apps.stage import Placement, Stage, require_memory
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
-from pidcomm.measure import available_bytes
-from pidcomm.sizes import format_about
 
 STRATEGIES = ("rs_ar", "ar_ag")
 """The paper's RS&AR, reduce_scatter before and allreduce after the combination, and AR&AG, allreduce and allgather."""
@@ -38,7 +36,8 @@ class Gnn(Application):
 
     graph: its edges as they are given; those that occur more than once count once. A vertex sums up the features of
     the vertices that its edges lead to. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix for
-    each layer, of the same type, as many rows as the layer before has columns. strategy: one of `STRATEGIES`.
+    each layer, of the same type, as many rows as the layer before has columns. strategy: one of `STRATEGIES`. seed:
+    what features and weights were made from, if they are random; for `facts` only.
 
     Arithmetic wraps. Raises ArgumentError for what does not fit together.
     """
@@ -49,7 +48,14 @@ class Gnn(Application):
     data_help = graphs.DATA_HELP
     generate_help = f"{describe(graphs.GENERATORS)} (default: {DEFAULT_GRAPH})"
 
-    def __init__(self, graph: Graph, features: Array, weights: Sequence[Array], strategy: str = "rs_ar") -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        features: Array,
+        weights: Sequence[Array],
+        strategy: str = "rs_ar",
+        seed: int | None = None,
+    ) -> None:
         """Check and keep the problem."""
         if strategy not in STRATEGIES:
             raise ArgumentError(f"strategy {strategy!r} is unknown; use {', '.join(STRATEGIES)}")
@@ -69,6 +75,7 @@ class Gnn(Application):
         self.features = np.ascontiguousarray(features, features.dtype.newbyteorder("="))
         self.weights = [np.ascontiguousarray(matrix, self.features.dtype) for matrix in weights]
         self.strategy = strategy
+        self.seed = seed
         self._layout: Layout | None = None
 
     @classmethod
@@ -100,15 +107,12 @@ class Gnn(Application):
         random = np.random.default_rng(as_integer("seed", seed))
         graph = graphs.load(data, generate, QUICK_GRAPH if quick else DEFAULT_GRAPH)
         shapes = [(graph.vertices, widths[0]), *pairwise(widths)]
-        needed, available = sum(map(prod, shapes)) * np.dtype(dtype).itemsize, available_bytes()
-        if available is not None and needed > available:
-            raise ArgumentError(
-                f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype} need "
-                f"{format_about(needed)} of memory; {format_about(available)} are available"
-            )
-
+        require_memory(
+            sum(map(prod, shapes)) * np.dtype(dtype).itemsize,
+            f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype}",
+        )
         matrices = [random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True) for shape in shapes]
-        return cls(graph, matrices[0], matrices[1:], strategy)
+        return cls(graph, matrices[0], matrices[1:], strategy, seed)
 
     @property
     def widths(self) -> list[int]:
@@ -118,14 +122,15 @@ class Gnn(Application):
     @property
     def facts(self) -> Mapping[str, int | str]:
         """The graph and the network."""
-        return {
+        facts: dict[str, int | str] = {
             "input": self.graph.name,
             "vertices": self.graph.vertices,
-            "edges": len(self._edges[1]),
+            "edges": self._distinct.edges,
             "features": "-".join(map(str, self.widths)),
             "dtype": self.features.dtype.name,
             "strategy": self.strategy,
         }
+        return facts if self.seed is None else {**facts, "seed": self.seed}
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
@@ -144,9 +149,13 @@ class Gnn(Application):
             stage.place(name, rows)
         for layer, weights in zip(layout.layers, self.weights, strict=True):
             stage.place("weights", layout.weight_rows(layer, weights), at=layer.weights_at)
-        stage.scatter("10", layout.feature_rows(self.features), dst="features")
+        with stage.host_work():
+            strips = layout.strips(self.features)
+        stage.broadcast("01", strips, dst="features")
         solve = _run_rs_ar if self.strategy == "rs_ar" else _run_ar_ag
-        return layout.result(solve(stage, layout), self.widths[-1])
+        rows = solve(stage, layout)
+        with stage.host_work():
+            return layout.result(rows, self.widths[-1])
 
     def reference(self) -> Array:
         """Return the same, layer by layer on the CPUs."""
@@ -154,26 +163,21 @@ class Gnn(Application):
 
         rows = self.features
         for layer, weights in enumerate(self.weights):
-            rows = _apps.gnn_layer(*self._edges_by_source, rows, weights, layer > 0)
+            rows = _apps.gnn_layer(self._starts, self._distinct.targets, rows, weights, layer > 0)
         return rows
 
     @cached_property
-    def _edges(self) -> tuple[Array, Array]:
-        """Sources and targets, each edge once, by source and then target."""
-        keys = np.unique(self.graph.sources.astype(np.uint64) << np.uint64(32) | self.graph.targets)
-        return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+    def _distinct(self) -> Graph:
+        return self.graph.distinct(keep_loops=True)
 
     @cached_property
-    def _edges_by_source(self) -> tuple[Array, Array]:
-        sources, targets = self._edges
-        return np.searchsorted(sources, np.arange(self.graph.vertices + 1)).astype(np.int64), targets
+    def _starts(self) -> Array:
+        return self._distinct.starts()
 
     def _layout_for(self, shape: Sequence[int]) -> Layout:
         lengths = (int(shape[0]), int(shape[1]))
         if self._layout is None or self._layout.shape != lengths:
-            self._layout = Layout(
-                lengths, self.graph.vertices, self._edges, self.widths, self.features.dtype, self.strategy == "rs_ar"
-            )
+            self._layout = Layout(lengths, self._distinct, self.widths, self.features.dtype, self.strategy == "rs_ar")
         return self._layout
 
 

@@ -9,14 +9,16 @@
  * The host defines ELEMENT, ELEMENT_BYTES, WIDTH, CHUNK_BYTES and BLOCK_BYTES. Offsets are from the start of the MRAM heap. */
 #include <barrier.h>
 #include <defs.h>
-#include <mram.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "gemm.h"
+#include "heap.h"
+#include "unroll.h"
 
 #define ROW_BYTES (WIDTH * ELEMENT_BYTES)
 #define ROW_WORDS (ROW_BYTES / 4)
+#define STEP (ROW_WORDS < 8 ? ROW_WORDS : 8) /* words of a row whose loop is written out */
 #define CHUNK_ROWS (CHUNK_BYTES / ROW_BYTES)
 #define BLOCK_EDGES (BLOCK_BYTES / 4)
 
@@ -54,24 +56,27 @@ static void read_chunk(uint32_t at, uint32_t bytes) {
   if (!is_rectified) return;
   for (uint32_t piece = me() * PIECE_BYTES; piece < bytes; piece += NR_TASKLETS * PIECE_BYTES) {
     uint32_t *const words = (uint32_t *)(chunk + piece);
-    const uint32_t count = least(PIECE_BYTES, bytes - piece) / 4;
-#pragma unroll 4
-    for (uint32_t i = 0; i < count; i++) words[i] = rectified(words[i]);
+    const uint32_t count = min_of(PIECE_BYTES, bytes - piece) / 4;
+    for (uint32_t i = 0; i < count; i += STEP) {
+      UNROLL
+      for (uint32_t j = 0; j < STEP; j++) words[i + j] = rectified(words[i + j]);
+    }
   }
 }
 
 /* Adds the rows of the chunk that the edges of a cell lead to. */
 static void add_edges(uint32_t begin, uint32_t end, uint8_t *sums, uint32_t *some) {
-  __mram_ptr uint8_t *const mram = DPU_MRAM_HEAP_POINTER;
   uint32_t skipped = begin & 1; /* transfers begin at whole words of 8 bytes */
   for (uint32_t at = begin - skipped; at < end; at += BLOCK_EDGES) {
-    const uint32_t count = least(BLOCK_EDGES, end - at);
-    mram_read(mram + edges + 4 * at, some, 4 * (count + (count & 1)));
+    const uint32_t count = min_of(BLOCK_EDGES, end - at);
+    read_heap(edges + 4 * at, some, 4 * (count + (count & 1)));
     for (uint32_t i = skipped; i < count; i++) {
       const uint32_t *const row = (const uint32_t *)(chunk + (some[i] & 0xFFFF));
       uint32_t *const sum = (uint32_t *)(sums + (some[i] >> 16));
-#pragma unroll 16
-      for (uint32_t j = 0; j < ROW_WORDS; j++) sum[j] = add_elements(sum[j], row[j]);
+      for (uint32_t first = 0; first < ROW_WORDS; first += STEP) {
+        UNROLL
+        for (uint32_t j = first; j < first + STEP; j++) sum[j] = add_elements(sum[j], row[j]);
+      }
     }
     skipped = 0;
   }
@@ -80,7 +85,6 @@ static void add_edges(uint32_t begin, uint32_t end, uint8_t *sums, uint32_t *som
 /* sums = tile * features. There is no race: the chunk is written between two barriers and read between the next two; a block of sums
  * belongs to one tasklet, for all chunks. */
 static void aggregate(void) {
-  __mram_ptr uint8_t *const mram = DPU_MRAM_HEAP_POINTER;
   uint8_t *const sums = buffers[me()][0];
   uint32_t *const some = (uint32_t *)buffers[me()][1];
   const uint32_t blocks = (rows + block_rows - 1) / block_rows;
@@ -88,22 +92,22 @@ static void aggregate(void) {
     uint32_t cell = 0;
     for (uint32_t source = 0; source < source_rows; source += CHUNK_ROWS, cell += blocks) {
       barrier_wait(&all);
-      read_chunk(input + (slab * source_rows + source) * ROW_BYTES, least(CHUNK_ROWS, source_rows - source) * ROW_BYTES);
+      read_chunk(input + (slab * source_rows + source) * ROW_BYTES, min_of(CHUNK_ROWS, source_rows - source) * ROW_BYTES);
       barrier_wait(&all);
       for (uint32_t block = me(); block < blocks; block += NR_TASKLETS) {
-        const uint32_t row = block * block_rows, bytes = least(block_rows, rows - row) * ROW_BYTES;
-        __mram_ptr uint8_t *const at = mram + output + (slab * rows + row) * ROW_BYTES;
+        const uint32_t row = block * block_rows, bytes = min_of(block_rows, rows - row) * ROW_BYTES;
+        const uint32_t at = output + (slab * rows + row) * ROW_BYTES;
         const uint32_t skipped = (cell + block) & 1;
-        mram_read(mram + starts + 4 * (cell + block - skipped), some, 16);
+        read_heap(starts + 4 * (cell + block - skipped), some, 16);
         const uint32_t begin = some[skipped], end = some[skipped + 1];
         if (source == 0)
           memset(sums, 0, bytes);
         else if (begin == end)
           continue;
         else
-          mram_read(at, sums, bytes);
+          read_heap(at, sums, bytes);
         add_edges(begin, end, sums, some);
-        mram_write(sums, at, bytes);
+        write_heap(sums, at, bytes);
       }
     }
   }

@@ -10,6 +10,7 @@ from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
+from pidcomm.apps.graphs import Graph
 from pidcomm.apps.partition import WORD_BYTES, padded, ragged_rows, round_up, share
 from pidcomm.apps.stage import Placement
 from pidcomm.arguments import Array
@@ -127,22 +128,21 @@ class Layer:
 class Layout:
     """A network on a hypercube of some shape.
 
-    edges: sources and targets. widths: features before and after each layer. splits_input: whether the features are
+    graph: each edge once. widths: features before and after each layer. splits_input: whether the features are
     split among the PEs that sum up before the combination, as RS&AR does, or after it, as AR&AG does.
     """
 
     def __init__(
         self,
         shape: tuple[int, int],
-        vertices: int,
-        edges: tuple[Array, Array],
+        graph: Graph,
         widths: Sequence[int],
         dtype: np.dtype[np.signedinteger],
         splits_input: bool,
     ) -> None:
         """Choose the width of slabs, and cut."""
         self.shape = shape
-        self.vertices = vertices
+        self.vertices = graph.vertices
         self.dtype = dtype
         members = [shape[layer % 2] for layer in range(len(widths) - 1)]
         # Of whole slabs for each member, where a matrix is split by columns.
@@ -160,8 +160,8 @@ class Layout:
         self.row_bytes = min(SLAB_ROW_BYTES, key=products)
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
-        strips = [share(vertices, length, dtype, STRIP_ROWS_MULTIPLE) for length in shape]
-        sources, targets = (ends.astype(np.int64) for ends in edges)
+        strips = [share(graph.vertices, length, dtype, STRIP_ROWS_MULTIPLE) for length in shape]
+        sources, targets = (ends.astype(np.int64) for ends in (graph.sources, graph.targets))
         sides = [
             Side(shape, along, strips[1 - along], strips[along], self.row_bytes, sources, targets) for along in range(2)
         ]
@@ -208,16 +208,22 @@ class Layout:
                 "CHUNK_BYTES": CHUNK_BYTES,
                 "BLOCK_BYTES": BLOCK_BYTES,
             },
-            host_bytes=prod(self.shape) * (sum(resident.values()) + features[1]),
+            host_bytes=prod(self.shape) * sum(resident.values()) + self._rows_bytes,
         )
 
-    def feature_rows(self, features: Array) -> Array:
-        """Return the strips of a matrix for a scatter along x: PE (x, y) gets strip x, whatever y is."""
-        x, y = self.shape
-        strip = self.layers[0].side.columns
-        slabs = padded(features, (x * strip, self.widths[0])).reshape(x, strip, -1, self.slab)
-        row = slabs.swapaxes(1, 2).reshape(1, -1)
-        return np.repeat(row, y, axis=0)
+    @property
+    def _rows_bytes(self) -> int:
+        """Bytes of the first strips and of what the last layer leaves, each twice: padded, and in the other order."""
+        first, last = self.layers[0], self.layers[-1]
+        strips = self.bytes(self.shape[0] * first.side.columns, first.width)
+        results = self.bytes(prod(self.shape) // last.members * last.side.rows, last.next_width)
+        return 2 * (strips + results)
+
+    def strips(self, features: Array) -> Array:
+        """Return the strips of the first layer in slabs: row x is for all PEs (x, y)."""
+        count, rows = self.shape[0], self.layers[0].side.columns
+        slabs = padded(features, (count * rows, self.widths[0])).reshape(count, rows, -1, self.slab)
+        return slabs.swapaxes(1, 2).reshape(count, -1)
 
     def weight_rows(self, layer: Layer, weights: Array) -> Array:
         """Return the part of a layer's weights that each PE has, in slabs."""

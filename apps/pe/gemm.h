@@ -9,9 +9,11 @@
 
 #include <barrier.h>
 #include <defs.h>
-#include <mram.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "heap.h"
+#include "unroll.h"
 
 #define PIECE_BYTES 512  // that a tasklet reads of what all read together
 
@@ -26,19 +28,17 @@ struct product {
 };
 
 /// WRAM for it. `weights` is shared by the tasklets and holds at least in_width rows of a slab of weights; `in` and `out` are the tasklet's
-/// own and hold block_rows rows of a slab, at most 2048 bytes.
+/// own and hold block_rows rows of a slab.
 struct product_room {
   ELEMENT *weights;
   uint32_t weights_bytes;
   ELEMENT *in, *out;
 };
 
-static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
 /// Copies from MRAM to WRAM with all tasklets, a piece each in turn. The caller puts barriers around it.
 static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
   for (uint32_t at = me() * PIECE_BYTES; at < bytes; at += NR_TASKLETS * PIECE_BYTES)
-    mram_read((__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + from + at, (uint8_t *)to + at, least(PIECE_BYTES, bytes - at));
+    read_heap(from + at, (uint8_t *)to + at, min_of(PIECE_BYTES, bytes - at));
 }
 
 // Columns that are summed up at once, in registers: 8 bytes of them.
@@ -57,16 +57,16 @@ static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEME
   for (; rows > 0; rows--, in += depth) {
     for (uint32_t column = 0; column < width; column += PRODUCT_COLUMNS, out += PRODUCT_COLUMNS) {
       uint32_t sums[PRODUCT_COLUMNS];
-#pragma unroll 8
+      UNROLL
       for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] = (uint32_t)out[i];
       const ELEMENT *factors = weights + column;
       for (uint32_t k = 0; k < depth; k++, factors += width) {
         const ELEMENT value = in[k];
         if (value == 0) continue;  // as in padding
-#pragma unroll 8
+        UNROLL
         for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
       }
-#pragma unroll 8
+      UNROLL
       for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) out[i] = (ELEMENT)sums[i];
     }
   }
@@ -77,29 +77,28 @@ static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEME
 /// There is no race: weights are written between two barriers and read between the next two; a block of rows of `out` belongs to one
 /// tasklet, which takes the same ones for each part of the weights.
 static inline void multiply(const struct product *p, const struct product_room *room, barrier_t *barrier) {
-  __mram_ptr uint8_t *const mram = DPU_MRAM_HEAP_POINTER;
   const uint32_t in_row = p->in_width * ELEMENT_BYTES, out_row = p->out_width * ELEMENT_BYTES;
   const uint32_t slab_bytes = p->in_width * out_row;  // of the weights that one slab of in and one of out need
   const uint32_t part = room->weights_bytes / slab_bytes;
   for (uint32_t out_slab = 0; out_slab < p->out_slabs; out_slab++) {
     for (uint32_t first = 0; first < p->in_slabs; first += part) {
-      const uint32_t end = least(first + part, p->in_slabs);
+      const uint32_t end = min_of(first + part, p->in_slabs);
       barrier_wait(barrier);
       read_together(p->weights + (out_slab * p->in_slabs + first) * slab_bytes, room->weights, (end - first) * slab_bytes);
       barrier_wait(barrier);
       for (uint32_t row = me() * p->block_rows; row < p->rows; row += NR_TASKLETS * p->block_rows) {
-        const uint32_t rows = least(p->block_rows, p->rows - row);
-        __mram_ptr uint8_t *const out = mram + p->out + (out_slab * p->rows + row) * out_row;
+        const uint32_t rows = min_of(p->block_rows, p->rows - row);
+        const uint32_t out = p->out + (out_slab * p->rows + row) * out_row;
         if (first == 0)
           memset(room->out, 0, rows * out_row);
         else
-          mram_read(out, room->out, rows * out_row);
+          read_heap(out, room->out, rows * out_row);
         const ELEMENT *weights = room->weights;
         for (uint32_t in_slab = first; in_slab < end; in_slab++, weights += p->in_width * p->out_width) {
-          mram_read(mram + p->in + (in_slab * p->rows + row) * in_row, room->in, rows * in_row);
+          read_heap(p->in + (in_slab * p->rows + row) * in_row, room->in, rows * in_row);
           add_product(room->in, weights, room->out, rows, p->in_width, p->out_width);
         }
-        mram_write(room->out, out, rows * out_row);
+        write_heap(room->out, out, rows * out_row);
       }
     }
   }

@@ -84,29 +84,27 @@ def test_layers_are_right_on_every_shape(shape: tuple[int, int], dtype: str, str
     check(network(random_graph(203, 900), [12, 20, 9, 5], dtype, strategy), shape)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "strategy"), [("int8", "rs_ar"), ("int8", "ar_ag"), ("int32", "rs_ar"), ("int16", "ar_ag")]
-)
+@pytest.mark.parametrize(("dtype", "strategy"), [("int8", "rs_ar"), ("int32", "rs_ar"), ("int16", "ar_ag")])
 def test_all_techniques_agree_for_every_type(dtype: str, strategy: str) -> None:
     check(network(random_graph(203, 900), [40, 33, 7], dtype, strategy), (4, 4), TECHNIQUES)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 4])
+@pytest.mark.parametrize("layers", [1, 4])
 def test_any_number_of_layers_ends_on_the_right_axis(layers: int) -> None:
     for strategy in ("rs_ar", "ar_ag"):
         check(network(random_graph(50, 200), [3, 4, 5, 6, 7][: layers + 1], "int32", strategy), (2, 4))
 
 
-@pytest.mark.parametrize(("vertices", "edges"), [(0, 0), (1, 1), (5, 3), (300, 0)])
+@pytest.mark.parametrize(("vertices", "edges"), [(0, 0), (1, 1), (300, 0)])
 def test_tiny_and_empty_graphs_are_no_special_case(vertices: int, edges: int) -> None:
     for strategy in ("rs_ar", "ar_ag"):
         check(network(random_graph(vertices, edges), [1, 1, 1], "int8", strategy), (4, 4))
 
 
 def test_features_and_weights_need_not_fit_wram() -> None:
-    # Four chunks of features; for 3703 of them, as Citeseer has, two of weights.
+    # Four chunks of features, however they are combined; for 3703 of them, as Citeseer has, two of weights.
+    check(network(random_graph(3000, 9000), [64, 64], "int32", "rs_ar"), (2, 1))
     for strategy in ("rs_ar", "ar_ag"):
-        check(network(random_graph(3000, 9000), [64, 64], "int32", strategy), (2, 1))
         check(network(random_graph(90, 300), [3703, 6], "int32", strategy), (1, 2))
 
 
@@ -159,6 +157,57 @@ def test_the_same_seed_makes_the_same_network() -> None:
     np.testing.assert_array_equal(one.weights[2], other.weights[2])
     assert not np.array_equal(one.features, third.features)
     assert one.facts["features"] == "64-64-64-16"
+    assert (one.facts["seed"], third.facts["seed"]) == (4, 5)
+    assert "seed" not in network(random_graph(5, 3), [1, 1], "int8", "rs_ar").facts
+
+
+def test_a_graph_that_is_told_is_not_replaced_by_the_quick_one() -> None:
+    assert Gnn.make(generate="grid:rows=3,columns=4", quick=True).facts["vertices"] == 12
+
+
+def test_strips_are_laid_out_on_the_clock_and_then_broadcast() -> None:
+    problem = network(random_graph(64, 200), [8, 8], "int32", "rs_ar")
+    run = apps.run(problem, shape=(2, 4), iters=1)
+    assert list(run.costs)[:2] == ["host", "broadcast"]
+    assert run.host.measured > 0
+    assert run.costs["broadcast"].calls == 1
+
+
+def one_layer(**changed: Array) -> Array:
+    """The reference on a path of three vertices, called as it must be but for what is changed."""
+    from pidcomm import _apps
+
+    arrays = {
+        "starts": np.array([0, 1, 2, 2]),
+        "targets": np.array([1, 2], np.uint32),
+        "features": np.ones((3, 2), np.int8),
+        "weights": np.ones((2, 5), np.int8),
+    }
+    return _apps.gnn_layer(**{**arrays, **changed}, is_rectified=False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"starts": np.array([0, 2])}, "starts must have an element"),
+        ({"starts": np.array([0, 1, 2, 3])}, "starts must ascend from 0 to the number of targets"),
+        ({"starts": np.array([1, 1, 2, 2])}, "starts must ascend"),
+        ({"starts": np.array([0, 2, 1, 2])}, "starts must ascend"),
+        ({"targets": np.array([1, 3], np.uint32)}, "targets must be rows of features"),
+        ({"weights": np.ones((3, 5), np.int8)}, "weights must have a row for every column"),
+    ],
+)
+def test_the_reference_reads_nothing_beyond_its_arrays(changed: dict[str, Array], message: str) -> None:
+    np.testing.assert_array_equal(one_layer(), [[2] * 5, [2] * 5, [0] * 5])
+    with pytest.raises(ValueError, match=message):
+        one_layer(**changed)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("starts", "int32"), ("targets", "int64"), ("features", "int64")])
+def test_the_reference_converts_no_types(name: str, dtype: str) -> None:
+    arrays = {"starts": np.zeros(4), "targets": np.zeros(2), "features": np.ones((3, 2))}
+    with pytest.raises(TypeError):
+        one_layer(**{name: arrays[name].astype(dtype)})
 
 
 @pytest.mark.parametrize(
