@@ -29,7 +29,7 @@ from pidcomm.measure import SdkCondition
 from pidcomm.pictures import apps as picture
 from typer.testing import CliRunner
 
-FOLDER = Path(apps.__file__).parent
+FOLDER = Path(__file__).parents[2] / "apps"
 SDK_HEADERS = {
     *(
         "defs.h",
