@@ -27,6 +27,7 @@ from pidcomm.cli import app
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.measure import SdkCondition
 from pidcomm.pictures import apps as picture
+from test_pictures import assert_legible
 from typer.testing import CliRunner
 
 FOLDER = Path(__file__).parents[2] / "apps"
@@ -454,8 +455,9 @@ def test_the_bars_of_a_picture_add_up_and_say_what_is_modelled() -> None:
     for bar in bars:
         assert bool(bar.get_hatch()) == (bar.get_gid() == "modelled")
     text = " ".join(it.get_text() for it in figure.findobj() if hasattr(it, "get_text"))
-    assert "kernel (modelled)" in text
-    assert "mixed" in text
+    for wanted in ("kernel (modelled)", "mixed", "policy hardware", "words 3", f"pidcomm {pidcomm.__version__}"):
+        assert wanted in text
+    assert_legible(figure)
 
 
 def test_several_numbers_of_pes_get_lines_of_gains() -> None:
@@ -467,6 +469,7 @@ def test_several_numbers_of_pes_get_lines_of_gains() -> None:
     }
     assert list(lines.values()) == [[row.cpu_speed_up, 2.0] for row in rows]
     assert figure.axes[1].get_ylabel() == "gain over the CPUs"
+    assert_legible(figure)
 
 
 # ---- the command

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pidcomm
+from pidcomm import info
 from pidcomm.apps.application import BASE
 from pidcomm.apps.report import Row, phase_names
 from pidcomm.apps.stage import HOST, KERNEL
@@ -43,7 +45,7 @@ def draw(rows: Sequence[Row]) -> Figure:
             HEAD_AND_FOOT_INCHES + FRAME_INCHES + len(rows) * BAR_INCHES + has_lines * LINES_INCHES,
             f"{first.application}: where the time goes",
             conditions,
-            [SOURCES],
+            [SOURCES, f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"],
         )
         heights = [FRAME_INCHES + len(rows) * BAR_INCHES, *([LINES_INCHES] if has_lines else [])]
         panels = body.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
