@@ -239,16 +239,18 @@ class Stage:
     # ---- launches
 
     def launch(self, **variables: int | Array) -> None:
-        """Run the program on all PEs, after writing variables of it; they keep their values in later launches.
+        """Run the program on all PEs, after writing variables of it; they keep their values until the next time.
 
         variables: by the name of a ``__host uint32_t`` of the program; an int for all PEs, or an array of shape (pes,)
         with one for each PE.
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
-        self._variables |= {name: np.asarray(value, np.uint32) for name, value in variables.items()}
-        changed = self._variables if self._load() else {name: self._variables[name] for name in variables}
+        before = {} if self._load() else self._variables
+        self._variables = {**self._variables, **{name: np.asarray(it, np.uint32) for name, it in variables.items()}}
         with self._host_clock(calls=0):
-            for name, column in changed.items():
+            for name, column in self._variables.items():
+                if name in before and np.array_equal(column, before[name]):
+                    continue
                 self._pe_set.symbol(name).write(column.reshape(-1, 1) if column.ndim else column)
         report = self._pe_set.launch()
         self._add(KERNEL, Cost(modelled=report.modelled_seconds, launches=1, calls=1))

@@ -28,7 +28,7 @@ LOOKS = {
 } | {HOST: ("#8c8c8c", "")}
 SOURCES = (
     "collectives measured on this host, kernels and PE reordering modelled: totals and gains are mixed; launches and "
-    "reloads of programs are in none"
+    "reloads of programs only count in gains over the CPUs"
 )
 
 
