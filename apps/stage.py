@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pidcomm
@@ -25,6 +25,7 @@ from pidcomm.programs import compiler_options
 from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
+T = TypeVar("T")
 KERNEL, HOST = "kernel", "host"  # phases that are no collectives
 ALIGNMENT_BYTES = 64  # of windows: whatever an element or a DMA transfer needs
 SHARED_HEADERS = Path(__file__).parent / "pe"
@@ -223,18 +224,22 @@ class Stage:
 
     # ---- work of the host
 
-    @contextmanager
-    def host_work(self) -> Iterator[None]:
-        """Time a block of code that the host runs for every input, such as laying out rows."""
-        self._on_phase(f"{self.technique}: {HOST}")
-        with self._host_clock(calls=1):
-            yield
+    def host_work(self, act: Callable[[], T]) -> T:
+        """Return what an act of the host returns that every input needs, such as laying out rows; put it on the clock.
 
-    @contextmanager
-    def _host_clock(self, calls: int) -> Iterator[None]:
-        begin = perf_counter()
-        yield
-        self._add(HOST, Cost(measured=perf_counter() - begin, calls=calls))
+        It runs as often as collectives do, and the median counts, so it must do the same each time.
+        """
+        self._on_phase(f"{self.technique}: {HOST}")
+        return self._timed(act, calls=1)
+
+    def _timed(self, act: Callable[[], T], calls: int) -> T:
+        seconds = []
+        for _ in range(self._repeats):
+            begin = perf_counter()
+            done = act()
+            seconds.append(perf_counter() - begin)
+        self._add(HOST, Cost(measured=_median(seconds), calls=calls))
+        return done
 
     # ---- launches
 
@@ -247,11 +252,17 @@ class Stage:
         self._on_phase(f"{self.technique}: {KERNEL}")
         before = {} if self._load() else self._variables
         self._variables = {**self._variables, **{name: np.asarray(it, np.uint32) for name, it in variables.items()}}
-        with self._host_clock(calls=0):
-            for name, column in self._variables.items():
-                if name in before and np.array_equal(column, before[name]):
-                    continue
-                self._pe_set.symbol(name).write(column.reshape(-1, 1) if column.ndim else column)
+        changed = {
+            name: column.reshape(-1, 1) if column.ndim else column
+            for name, column in self._variables.items()
+            if name not in before or not np.array_equal(column, before[name])
+        }
+
+        def write() -> None:
+            for name, values in changed.items():
+                self._pe_set.symbol(name).write(values)
+
+        self._timed(write, calls=0)
         report = self._pe_set.launch()
         self._add(KERNEL, Cost(modelled=report.modelled_seconds, launches=1, calls=1))
 
@@ -338,7 +349,8 @@ class Stage:
         self._on_phase(f"{self.technique}: {collective}")
         arguments |= {"bytes": size, "options": self._options}
         traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
-        trace = sorted(traces, key=lambda it: it.host_seconds)[(repeats - 1) // 2]
+        median = _median([trace.host_seconds for trace in traces])
+        trace = next(it for it in traces if it.host_seconds == median)
         loads = traces[0].pe_loads  # of the program that reorders blocks; it then stays for the repetitions
         if loads and self._is_loaded:
             self._is_loaded, self._replaced_by = False, collective
@@ -362,6 +374,11 @@ class Stage:
 
 def _needs_scratch(techniques: Sequence[str]) -> bool:
     return any(name in TECHNIQUES and TECHNIQUES[name].steps for name in techniques)
+
+
+def _median(seconds: Sequence[float]) -> float:
+    """Return the middle one, of an even number the lower."""
+    return sorted(seconds)[(len(seconds) - 1) // 2]
 
 
 def _aligned(size: int) -> int:

@@ -115,11 +115,7 @@ class BreadthFirstSearch(Application):
         edges = self._cutter.cut(stage.pes, **self._bits)
         edges.place(stage)
         bits = self._words * WORD_BYTES
-        with stage.host_work():
-            source = np.zeros((1, self._words), np.uint64)
-            if self.graph.vertices:
-                source[0, self.source // WORD_VERTICES] = 1 << (self.source % WORD_VERTICES)
-        stage.broadcast("1", source, dst="reached")
+        stage.broadcast("1", stage.host_work(self._first_bits), dst="reached")
         share_words = self._share(stage.pes) // WORD_VERTICES
         stage.launch(level=0, patches=edges.counts, first=np.arange(stage.pes) * share_words)
         level = 0
@@ -139,6 +135,12 @@ class BreadthFirstSearch(Application):
     @property
     def _words(self) -> int:
         return share(self.graph.vertices, 1, np.uint8, 8 * REDUCED_BYTES) // WORD_VERTICES
+
+    def _first_bits(self) -> NDArray[np.uint64]:
+        bits = np.zeros((1, self._words), np.uint64)
+        if self.graph.vertices:
+            bits[0, self.source // WORD_VERTICES] = 1 << (self.source % WORD_VERTICES)
+        return bits
 
     def _share(self, pes: int) -> int:
         return share(self.graph.vertices, pes, np.uint8, WORD_VERTICES)

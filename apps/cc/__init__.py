@@ -101,8 +101,7 @@ class ConnectedComponents(Application):
         """Make labels smaller in rounds until none changes."""
         edges = self._cut_for(stage.pes)
         edges.place(stage)
-        with stage.host_work():
-            labels = np.arange(self._vertices, dtype=np.uint32).reshape(1, -1)
+        labels = stage.host_work(lambda: np.arange(self._vertices, dtype=np.uint32).reshape(1, -1))
         stage.broadcast("1", labels, dst="labels")
         stage.launch(round_number=0, patches=edges.counts, first=np.arange(stage.pes) * self._share(stage.pes))
         rounds = 0

@@ -229,11 +229,13 @@ class Dlrm(Application):
         stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
         stage.place("weights", np.tile(self._layers(), (pes, 1)))
 
-        with stage.host_work():
+        def inputs_of_pes() -> tuple[Array, Array]:
             numbers = padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1)
             wanted = np.full((pes * samples, x * tables), NO_ROW)
             wanted[: len(self.rows), :all_tables] = self.rows
-            by_x = wanted.reshape(pes, samples, x, tables).swapaxes(1, 2).reshape(1, -1)
+            return numbers, wanted.reshape(pes, samples, x, tables).swapaxes(1, 2).reshape(1, -1)
+
+        numbers, by_x = stage.host_work(inputs_of_pes)
         stage.scatter("111", numbers, dst="dense")
         stage.scatter("111", by_x, dst="wanted")
 

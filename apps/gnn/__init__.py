@@ -149,13 +149,10 @@ class Gnn(Application):
             stage.place(name, rows)
         for layer, weights in zip(layout.layers, self.weights, strict=True):
             stage.place("weights", layout.weight_rows(layer, weights), at=layer.weights_at)
-        with stage.host_work():
-            strips = layout.strips(self.features)
-        stage.broadcast("01", strips, dst="features")
+        stage.broadcast("01", stage.host_work(lambda: layout.strips(self.features)), dst="features")
         solve = _run_rs_ar if self.strategy == "rs_ar" else _run_ar_ag
         rows = solve(stage, layout)
-        with stage.host_work():
-            return layout.result(rows, self.widths[-1])
+        return stage.host_work(lambda: layout.result(rows, self.widths[-1]))
 
     def reference(self) -> Array:
         """Return the same, layer by layer on the CPUs."""

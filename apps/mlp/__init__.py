@@ -240,8 +240,7 @@ class Mlp(Application):
         for layer, weights in enumerate(self.weights):
             stage.place("weights", cut.slabs(weights), at=layer * cut.slab_bytes)
         size, dtype = cut.columns * cut.dtype.itemsize, cut.dtype
-        with stage.host_work():
-            x = padded(self.x, (cut.columns,))[np.newaxis]
+        x = stage.host_work(lambda: padded(self.x, (cut.columns,))[np.newaxis])
         stage.scatter(ALL, x, dst="x")
         stage.launch(layer=0)
         for layer in range(1, len(self.weights)):

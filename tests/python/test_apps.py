@@ -220,13 +220,20 @@ def test_a_collective_in_place_is_carried_out_once() -> None:
 
 
 def test_work_of_the_host_is_on_the_clock() -> None:
+    seconds = iter([0.6, 0.2, 0.1])
+
     class Slow(Scaled):
         def run(self, stage: Stage) -> Array:
-            with stage.host_work():
-                sleep(0.2)
+            assert stage.host_work(self.act) == 7
             return super().run(stage)
 
-    assert 0.2 <= solved(Slow(), technique="tile").host.measured < 5
+        def act(self) -> int:
+            sleep(next(seconds))
+            return 7
+
+    it = solved(Slow(), technique="tile", iters=3).host
+    assert 0.2 <= it.measured < 0.6
+    assert it.calls == 1
 
 
 def test_the_reference_is_timed_with_all_cpus_or_one(monkeypatch: pytest.MonkeyPatch) -> None:
