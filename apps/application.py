@@ -25,7 +25,6 @@ from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # at least
-DEFAULT_OPTIONS: Options = {"coherence": "none"}
 TECHNIQUES_OF_APPLICATIONS = [
     *(name for name, it in TECHNIQUES.items() if all(map(it.is_for, COLLECTIVES.values()))),
     AUTO,
@@ -163,7 +162,7 @@ def compare(
     Raises ArgumentError, before anything is allocated, for what the problem, the machine or its memory forbid.
     """
     lengths = shape_for(type(problem), pes, shape)
-    chosen: Options = {**DEFAULT_OPTIONS, "threads": pidcomm.machine().threads, **(options or {})}
+    chosen = with_defaults(options or {})
     if own := chosen.keys() & {"technique", "scratch"}:
         raise ArgumentError(f"options have {min(own)!r}: techniques are given apart, and scratch is found here")
     for name in techniques:
@@ -225,6 +224,12 @@ def shape_for(application: type[Application], pes: int | None, shape: Sequence[i
     if prod(lengths) > most:
         raise ArgumentError(f"shape {format_shape(lengths)} has {prod(lengths)} PEs; this machine has {most}")
     return lengths
+
+
+def with_defaults(options: Options) -> Options:
+    """Return options with what they are where nothing is said: policy none, and the threads of the emulated SDK."""
+    threads = options.get("threads") or pidcomm.machine().threads
+    return {**options, "coherence": options.get("coherence") or "none", "threads": threads}
 
 
 def require_technique(name: str, shape: Sequence[int], options: Options) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeVar
@@ -87,8 +87,4 @@ def _defaults(generator: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _describe(name: str, defaults: Mapping[str, Any]) -> str:
-    return f"{name}:{_joined(f'{key}={value}' for key, value in defaults.items())}" if defaults else name
-
-
-def _joined(words: Iterable[str]) -> str:
-    return ",".join(words)
+    return f"{name}:{','.join(f'{key}={value}' for key, value in defaults.items())}" if defaults else name

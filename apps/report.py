@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pidcomm.apps.application import BASE, Run
+from pidcomm.apps.application import BASE, Run, with_defaults
 from pidcomm.apps.stage import ASSUMED
 from pidcomm.arguments import Options
-from pidcomm.machine import machine
 from pidcomm.measure import SdkCondition
 from pidcomm.sizes import format_shape
 
@@ -37,9 +36,9 @@ class Row:
     """A problem solved with one technique. Times in us.
 
     phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: programs of the
-    application, modelled. host_us: rows that the host lays out and variables that
-    it writes, measured. collectives_us: the host in collectives,
-    measured: of each call the median of `iters`. reorder_us: PEs that reorder blocks in collectives, modelled.
+    application, modelled. host_us: rows that the host lays out and variables that it writes, measured. collectives_us:
+    the host in collectives, measured: of each call the median of `iters`. reorder_us: PEs that reorder blocks in
+    collectives, modelled.
     total_us: the sum of these four. communication_us: collectives_us and reorder_us. In no total: assumed_us, launches,
     and loads of programs that were replaced, at what they are assumed to take on DIMMs (launch_us, load_us each);
     setup_us, placing what stays, measured.
@@ -123,6 +122,7 @@ def rows_of(runs: Iterable[Run], conditions: Conditions) -> list[Row]:
 def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
     facts = dict(run.facts)
     communication, total = run.communication, run.total
+    options = with_defaults(conditions.options)
     return Row(
         application=run.application,
         input=str(facts.pop("input")),
@@ -151,8 +151,8 @@ def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
         wrong=run.wrong,
         source=SOURCE,
         iters=conditions.iters,
-        coherence=conditions.options.get("coherence") or "none",
-        threads=conditions.options.get("threads") or machine().threads,
+        coherence=options["coherence"] or "",
+        threads=options["threads"] or 0,
         facts=facts,
         phases=tuple(
             Phase(name, cost.calls, 1e6 * cost.measured, 1e6 * cost.modelled, 1e6 * cost.assumed)

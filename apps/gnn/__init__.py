@@ -18,7 +18,6 @@ from pidcomm.apps import graphs
 from pidcomm.apps.application import Application
 from pidcomm.apps.gnn.layout import Layer, Layout
 from pidcomm.apps.graphs import Graph
-from pidcomm.apps.inputs import describe
 from pidcomm.apps.stage import Placement, Stage, require_memory
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
@@ -46,7 +45,7 @@ class Gnn(Application):
     about = "Graph neural network: aggregation over edges and combination by weights, layer by layer."
     axes = 2
     data_help = graphs.DATA_HELP
-    generate_help = f"{describe(graphs.GENERATORS)} (default: {DEFAULT_GRAPH})"
+    generate_help = graphs.generate_help(DEFAULT_GRAPH)
 
     def __init__(
         self,

@@ -10,17 +10,16 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-import pidcomm
 from pidcomm import apps, report
 from pidcomm.apps import Application
 from pidcomm.apps.application import (
     BASE,
-    DEFAULT_OPTIONS,
     TECHNIQUES_OF_APPLICATIONS,
     heaviest_bytes,
     require_technique,
     shape_for,
     transfer_condition,
+    with_defaults,
 )
 from pidcomm.apps.report import FAIR_ITERS, Conditions, Row, rows_of
 from pidcomm.apps.stage import ASSUMED
@@ -116,11 +115,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
         text = DEFAULT_PES if common["pes"] is None else common["pes"]
         counts = dict.fromkeys(map(parse_count, text.split(",")))
         shapes = [shape_for(application, pes, None) for pes in counts]
-    options: Options = {
-        **DEFAULT_OPTIONS,
-        "coherence": common["coherence"].value,
-        "threads": common["threads"] or pidcomm.machine().threads,
-    }
+    options = with_defaults({"coherence": common["coherence"].value, "threads": common["threads"]})
     plot: Path | None = common["plot"]
     if plot is not None:
         from pidcomm.pictures import style
