@@ -70,7 +70,7 @@ class Pricing {
     for (const Reorder &reorder : work_.reorders) {
       seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
       seconds.launch += machine_.pe_launch_us * kMicro;
-      seconds.call += 2 * (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
+      seconds.call += (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
     }
     if (!work_.reorders.empty()) seconds.load = 2 * machine_.pe_load_us * kMicro;
 #define PIDCOMM_ROW(name, ...) prediction.seconds_total += seconds.name;
@@ -165,16 +165,16 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  /// Cycles of a PE. The engine that moves data between MRAM and WRAM does one transfer after another, while tasklets permute in WRAM what
-  /// others have read, if a part fits into one transfer; larger ones are permuted by where they are read and written (pe/reorder.c).
+  /// Cycles of the slowest PE, whose blocks all move. The engine that moves data between MRAM and WRAM does one transfer after another,
+  /// while tasklets permute in WRAM what others have read, if a part fits into one transfer; larger ones are permuted by where they are
+  /// read and written (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
-    constexpr double kTransferBytes = 2048, kTasklets = PIDCOMM_REORDER_TASKLETS;
+    constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES, kTasklets = PIDCOMM_REORDER_TASKLETS;
     constexpr double kIssueCycles = 11;  // between two instructions of a tasklet
     const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k), bytes = static_cast<double>(reorder.bytes());
     const bool is_small = part_bytes <= kTransferBytes;
     const double piece = is_small ? std::floor(kTransferBytes / part_bytes) * part_bytes
-                                  : std::min({kTransferBytes, 2 * kTransferBytes / static_cast<double>(1u << reorder.k),
-                                              static_cast<double>(reorder.block_bytes)});
+                                  : std::min(kTransferBytes, static_cast<double>(reorder.block_bytes));
     const double pieces = std::ceil(bytes / piece);
     const double engine = 2 * pieces * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
     const double tasklets = std::min(kTasklets, pieces), words = std::min(bytes, std::ceil(pieces / tasklets) * piece) / kWordBytes;

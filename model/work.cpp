@@ -10,19 +10,6 @@ namespace pidcomm {
 namespace {
 
 constexpr double kLine = 64, kPesOfARank = 64;
-constexpr double kPieceBytes = 16384;  // conventional: of a vector, combined at once
-
-double steps_of(const std::vector<Loop> &loops) {
-  double steps = 1;
-  for (const Loop &loop : loops) steps *= loop.count;
-  return steps;
-}
-
-double streams_of(const Side &side) {
-  double streams = 1;
-  for (const StreamLoop &loop : side.streams) streams *= loop.count;
-  return streams;
-}
 
 /// What one word of one item takes: the lines or rows of its sides apart.
 struct Item {
@@ -56,7 +43,7 @@ Item item_of(const Sweep &sweep, double in, double out) {
     case Pass::fold_rotated:
       return {in * from + to, ways, in - 1, 0, 0};
     case Pass::fold_rotated_spread:
-      return {in * from + ways * to, 2 * ways, in - 1, 0, 0};
+      return {in * from + to, 2 * ways, in - 1, 0, 0};
     case Pass::fold_rotated_to_host:
       return {host_rows, ways, in - 1, 0, 8};
     case Pass::hop:
@@ -69,8 +56,8 @@ Item item_of(const Sweep &sweep, double in, double out) {
 
 Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   Part part;
-  const double items = steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep);
-  const double in = streams_of(sweep.in), out = streams_of(sweep.out), words = static_cast<double>(sweep.words), each = items * words;
+  const double items = static_cast<double>(items_of(sweep)), words = static_cast<double>(sweep.words), each = items * words;
+  const double in = streams_of(sweep.in), out = streams_of(sweep.out);
   const Item item = item_of(sweep, in, out);
   part.count(LineWork::transpose) = each * item.transposes;
   part.count(LineWork::shuffle) = each * item.shuffles;
@@ -86,7 +73,7 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
   const double pieces = static_cast<double>(pieces_of(sweep, plan.options.threads));
   part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
-  part.units = steps_of(sweep.outer) * pieces;
+  part.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
   return part;
 }
 
@@ -154,7 +141,7 @@ void add_conventional(const Plan &plan, bool is_slow, Work &work) {
     part.host_written = result;
     part.combines = plan.reduces;
     part.is_slow = is_slow;
-    part.pieces = plan.reduces ? pes * std::ceil(static_cast<double>(plan.in_pe_bytes) / kPieceBytes) : in / block;
+    part.pieces = plan.reduces ? pes * std::ceil(static_cast<double>(plan.in_pe_bytes) / static_cast<double>(kPieceBytes)) : in / block;
     part.units = plan.reduces ? part.pieces / plan.grouping.group_pes : pes;
     work.parts.push_back(part);
   }

@@ -3,7 +3,8 @@
  * One program for all: the host says what to do in pidcomm_reorder_job. It defines no MRAM variable and does not print, so MRAM stays as it
  * is but for the output. A launch without a job, by a caller that has not loaded its own program again, ends with a fault.
  *
- * A piece of work is read as a whole before it is written and no two share a byte, so in place needs no more than that. */
+ * A piece of work is read as a whole before it is written and no two share a byte. In place, large blocks need a job that undoes itself,
+ * so that a piece of work is two pieces that change places. */
 #include "reorder.h"
 
 #include <alloc.h>
@@ -12,9 +13,9 @@
 #include <mram.h>
 #include <perfcounter.h>
 
-/* The largest DMA transfer. A tasklet has room for one that comes and one that goes. */
-#define DMA_BYTES 2048u
+#define DMA_BYTES PIDCOMM_REORDER_DMA_BYTES
 #define BUFFER_BYTES (2 * DMA_BYTES)
+#define MAX_WAYS 8 /* as many as an entangled group has PEs */
 
 __host struct pidcomm_reorder_job pidcomm_reorder_job;
 
@@ -35,6 +36,8 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   const uint32_t part_bytes = job->block_bytes * job->ways;
   const uint32_t parts_at_once = DMA_BYTES / part_bytes;
   const uint32_t words = job->block_bytes / 8;
+  uint32_t sources[MAX_WAYS];
+  for (uint32_t j = 0; j < job->ways; ++j) sources[j] = source_of(job, j) * job->block_bytes;
   for (uint32_t part = me() * parts_at_once; part < job->parts; part += NR_TASKLETS * parts_at_once) {
     const uint32_t parts = job->parts - part < parts_at_once ? job->parts - part : parts_at_once;
     const uint32_t offset = part * part_bytes, bytes = parts * part_bytes;
@@ -42,30 +45,36 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
     uint64_t *out = (uint64_t *)(buffer + DMA_BYTES);
     for (const uint8_t *in = buffer; in < buffer + bytes; in += part_bytes)
       for (uint32_t j = 0; j < job->ways; ++j) {
-        const uint64_t *block = (const uint64_t *)(in + source_of(job, j) * job->block_bytes);
+        const uint64_t *block = (const uint64_t *)(in + sources[j]);
         for (uint32_t w = 0; w < words; ++w) *out++ = block[w];
       }
     write_mram(buffer + DMA_BYTES, job->to + offset, bytes);
   }
 }
 
-/* The same piece of every block of a part: permuted by where it is written. */
+/* A piece of a block at a time, permuted by where it is written. In place a job undoes itself: two pieces change places, or one stays. */
 static void reorder_large_blocks(const job_t *job, uint8_t *buffer) {
-  const uint32_t room = BUFFER_BYTES / job->ways;
-  const uint32_t piece_bytes = room < DMA_BYTES ? room : DMA_BYTES;
+  const uint32_t pieces = (job->block_bytes + DMA_BYTES - 1) / DMA_BYTES;
   const uint32_t part_bytes = job->block_bytes * job->ways;
-  const uint32_t pieces = (job->block_bytes + piece_bytes - 1) / piece_bytes;
-  uint32_t part = 0;
-  for (uint32_t piece = me(); part < job->parts; piece += NR_TASKLETS) {
+  const int is_in_place = job->from == job->to;
+  uint32_t part = 0, j = 0;
+  for (uint32_t piece = me();; piece += NR_TASKLETS) {
     while (piece >= pieces) {
       piece -= pieces;
+      if (++j < job->ways) continue;
+      j = 0;
       if (++part == job->parts) return;
     }
-    const uint32_t offset = piece * piece_bytes;
-    const uint32_t left = job->block_bytes - offset, bytes = left < piece_bytes ? left : piece_bytes;
-    const uint32_t from = job->from + part * part_bytes + offset, to = job->to + part * part_bytes + offset;
-    for (uint32_t j = 0; j < job->ways; ++j) read_mram(from + source_of(job, j) * job->block_bytes, buffer + j * piece_bytes, bytes);
-    for (uint32_t j = 0; j < job->ways; ++j) write_mram(buffer + j * piece_bytes, to + j * job->block_bytes, bytes);
+    const uint32_t source = source_of(job, j);
+    if (is_in_place && source <= j) continue;
+    const uint32_t done = piece * DMA_BYTES, offset = part * part_bytes + done;
+    const uint32_t left = job->block_bytes - done, bytes = left < DMA_BYTES ? left : DMA_BYTES;
+    read_mram(job->from + offset + source * job->block_bytes, buffer, bytes);
+    if (is_in_place) {
+      read_mram(job->from + offset + j * job->block_bytes, buffer + DMA_BYTES, bytes);
+      write_mram(buffer + DMA_BYTES, job->to + offset + source * job->block_bytes, bytes);
+    }
+    write_mram(buffer, job->to + offset + j * job->block_bytes, bytes);
   }
 }
 

@@ -6,6 +6,9 @@
 
 #define PIDCOMM_REORDER_TASKLETS 12
 
+/* The largest DMA transfer, in bytes. A tasklet has room for one that comes and one that goes. */
+#define PIDCOMM_REORDER_DMA_BYTES 2048u
+
 /* The name of the job below, by which the program is known. */
 #define PIDCOMM_REORDER_JOB "pidcomm_reorder_job"
 
@@ -13,7 +16,7 @@
  * where MRAM starts at 0x08000000, and do not depend on where the heap of this program or another one starts. */
 /* [job] */
 struct pidcomm_reorder_job {
-  uint32_t from, to;    /* may be the same: in place */
+  uint32_t from, to;    /* may be the same: in place; step is ways - 1 then, so that the job undoes itself */
   uint32_t block_bytes; /* at least 8 */
   uint32_t parts;       /* 0: this PE has nothing to do */
   uint32_t ways;        /* blocks of a part: 1, 2, 4 or 8 */

@@ -49,7 +49,7 @@ extern "C" {
   X(pe, dma_cycles_per_byte, "cycles per byte", "the same, for its bytes")                                            \
   X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                               \
   X(pe, run_cycles, "cycles", "a run of the reorder program, whatever it does")                                       \
-  X(pe, jobs_us, "us", "telling all PEs what to reorder, or asking how long it took")                                 \
+  X(pe, jobs_us, "us", "telling all PEs what to reorder")                                                             \
   X(pe, job_us, "us per PE", "the same, for each of them")                                                            \
   X(pe, launch_us, "us", "starting all PEs of a set and noticing their end")                                          \
   X(pe, load_us, "us", "loading a program into all PEs of a set")                                                     \

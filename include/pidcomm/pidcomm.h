@@ -135,10 +135,10 @@ typedef struct pidcomm_trace {
                                                             the one back, which does the host's work on its way (to) */
   double seconds_load;                                   /* pr techniques and ring: loading the reorder program */
   double seconds_reorder;                                /* pr techniques and ring: telling the PEs what to reorder, and their runs */
-  double seconds_launch;                                 /* of that, the runs; on emulated DIMMs what it took to emulate them */
+  double seconds_launch;                                 /* of that, the runs, or emulating them, and reading their cycles */
   uint64_t pe_loads, pe_launches;                        /* pr techniques and ring: of the reorder program */
   uint64_t pe_cycles;                                    /* of the slowest PE, summed over launches; modelled on emulated DIMMs */
-  uint64_t pe_bytes;                                     /* MRAM bytes that the PEs read and wrote */
+  uint64_t pe_bytes;                                     /* of the windows that PEs reordered, read and written */
   uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
   uint64_t host_bytes_read, host_bytes_written;          /* host rows; conventional: also its staging buffers */
   uint64_t staging_bytes;                                /* host memory used for staging, all threads */
@@ -174,7 +174,8 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
  * Entangled groups with a disabled PE are not used, except as the last, partial one of a shape whose PE count is no multiple of 8, which
  * needs lanes 0 to pes % 8 - 1.
  * On DIMMs this also finds the memory of every rank of the set, unless another hypercube on it lives: it waits for running PEs and earlier
- * asynchronous work, writes a few words of each PE's MRAM and restores them. ERR_DEVICE says why a rank cannot be used. docs/hardware.md
+ * asynchronous work, writes a few words of each PE's MRAM and restores them; launch no PE of the set meanwhile. ERR_DEVICE says why a rank
+ * cannot be used, names PEs in fault, and names words that could not be restored. docs/hardware.md
  * Errors: ERR_SHAPE (no axis, more than 16 axes, a length of 0, more PEs than the whole entangled groups of the set hold), ERR_SET,
  * ERR_ARGUMENT (manager or axis_len null), ERR_DEVICE, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager);

@@ -12,9 +12,6 @@ namespace pidcomm {
 
 namespace {
 
-/// Host work is cut into pieces that stay in a core's cache.
-constexpr uint64_t kPieceBytes = 16384;
-
 /// Buffers of a call. Input rows: one per PE. Output rows: one per PE for alltoall, else one per group, shared by its members.
 struct Rows {
   std::byte *in;

@@ -40,16 +40,23 @@ void check_device(dpu_error_t status, const std::string &doing) {
   fail(PIDCOMM_ERR_DEVICE, doing, ": ", sdk_error_text(status));
 }
 
-void wait_for_set(struct dpu_set_t set, const Placement &placement) {
-  const dpu_error_t status = dpu_sync(set);
-  if (status == DPU_OK) return;
-  std::string doing = "waiting for earlier work of the set";
+void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_ERR_INVALID_DPU_SET) {
     if (has_reorder_program(placement.dpus.front()))
       doing += "; these PEs have the program with which a collective reordered blocks: load yours again before a launch";
     doing += faults_of(set, placement);
   }
   check_device(status, doing);
+}
+
+void wait_for_set(struct dpu_set_t set, const Placement &placement) {
+  dpu_error_t status = dpu_sync(set);
+  if (status == DPU_OK) {  // also when a launch or an earlier dpu_sync has returned the fault: the SDK returns it once
+    bool is_done = false, is_faulted = false;
+    status = dpu_status(set, &is_done, &is_faulted);
+    if (status == DPU_OK && is_faulted) status = DPU_ERR_DPU_FAULT;
+  }
+  if (status != DPU_OK) check_pes(status, "waiting for earlier work of the set", set, placement);
 }
 
 uint64_t heap_base_of(const Placement &placement) {

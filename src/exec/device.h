@@ -16,7 +16,10 @@ inline constexpr uint32_t kMramAddress = 0x08000000;
 /// Throws ERR_SET or ERR_DEVICE with the SDK's sentence and what was being done, unless status is DPU_OK.
 void check_device(dpu_error_t status, const std::string &doing);
 
-/// Waits for earlier asynchronous work of the set. Errors: ERR_SET; ERR_DEVICE naming rank and PE of every fault.
+/// The same for a status that is an error; the sentence also names rank and PE of every fault, and says if the library's program is loaded.
+void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement);
+
+/// Waits for earlier asynchronous work of the set. Errors: ERR_SET; ERR_DEVICE as check_pes, also if a PE was in fault before.
 void wait_for_set(struct dpu_set_t set, const Placement &placement);
 
 /// MRAM byte of the heap base: __sys_used_mram_end of the loaded program, 0 if none. Errors: ERR_DEVICE if PEs disagree.

@@ -170,7 +170,7 @@ void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
 }  // namespace
 
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
-    : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(placement_.ranks) {}
+    : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(set_, placement_) {}
 Executor::~Executor() = default;
 
 const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {

@@ -1,23 +1,27 @@
 #include "exec/opened_ranks.h"
 
 #include <string>
+#include <utility>
 
 #include "door/rank_window.h"
 #include "error.h"
 #include "exec/device.h"
+#include "exec/placement.h"
 
 namespace pidcomm {
 
-OpenedRanks::OpenedRanks(const std::vector<struct dpu_rank_t *> &ranks) {
-  opened_.reserve(ranks.size());  // an opened rank is always recorded
+OpenedRanks::OpenedRanks(struct dpu_set_t set, const Placement &placement) {
+  opened_.reserve(placement.ranks.size());
   try {
-    for (struct dpu_rank_t *rank : ranks) {
-      std::string why;
+    for (struct dpu_rank_t *rank : placement.ranks) {
+      std::string doing = "finding the memory of rank " + std::to_string(opened_.size()) + " of the set", why;
       const dpu_error_t status = rank_window_open(rank, &why);
-      const std::string doing = "finding the memory of rank " + std::to_string(opened_.size()) + " of the set";
-      if (status != DPU_OK && !why.empty()) fail(PIDCOMM_ERR_DEVICE, doing, ": ", why);
-      check_device(status, doing);
-      opened_.push_back(rank);
+      if (status == DPU_OK) {
+        opened_.push_back(rank);  // nothing has thrown since it was opened
+        continue;
+      }
+      if (!why.empty()) fail(PIDCOMM_ERR_DEVICE, doing, ": ", why);
+      check_pes(status, std::move(doing), set, placement);
     }
   } catch (...) {
     close();

@@ -7,10 +7,13 @@
 
 namespace pidcomm {
 
+struct Placement;
+
 class OpenedRanks {
  public:
-  /// Errors: ERR_SET, ERR_DEVICE naming the rank and, if its region cannot be found, why and what to do.
-  explicit OpenedRanks(const std::vector<struct dpu_rank_t *> &ranks);
+  /// placement: of PEs of the set. Errors: ERR_SET, ERR_DEVICE naming the rank and the PEs in fault or, if its region cannot be found, why
+  /// and what to do.
+  OpenedRanks(struct dpu_set_t set, const Placement &placement);
   ~OpenedRanks();
   OpenedRanks(const OpenedRanks &) = delete;
   OpenedRanks &operator=(const OpenedRanks &) = delete;

@@ -10,7 +10,7 @@ namespace pidcomm {
 
 namespace {
 
-constexpr uint32_t kBanks = 8;
+constexpr uint32_t kBanks = 8, kAllLanes = (1u << kLanes) - 1;
 
 struct RankDpus {
   struct dpu_rank_t *rank;
@@ -42,7 +42,7 @@ std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   for (const RankDpus &rank : ranks) {
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
       const uint32_t lanes = lanes_present(rank.dpu[bank]);
-      if (lanes == 0xFF) continue;
+      if (lanes == kAllLanes) continue;
       text << "; rank " << dpu_get_rank_id(rank.rank) << " bank " << bank << " lacks";
       if (lanes == 0) text << " every lane";
       for (uint32_t lane = 0, listed = 0; lane < kLanes && lanes != 0; ++lane)
@@ -54,29 +54,32 @@ std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
 
 }  // namespace
 
+EgUse use_of_eg(uint32_t lanes, uint32_t pes) {
+  if (lanes == kAllLanes) return EgUse::whole;
+  const uint32_t last_lanes = (1u << pes % kLanes) - 1;
+  return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
+}
+
 Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
   const std::vector<RankDpus> ranks = dpus_by_rank(set);
   const std::size_t egs_needed = (cube.pes + kLanes - 1) / kLanes;
-  const uint32_t tail_lanes = cube.pes % kLanes == 0 ? 0xFF : (1u << cube.pes % kLanes) - 1;
   Placement placement;
   for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
-  // Whole entangled groups first; the last one may be any that is left with the lanes it needs.
-  const auto place = [&](uint32_t needed_lanes, bool may_be_whole) {
+  const auto place = [&](EgUse use) {
     for (uint32_t r = 0; r < ranks.size(); ++r) {
       for (uint32_t bank = 0; bank < kBanks && placement.egs.size() < egs_needed; ++bank) {
-        const uint32_t lanes = lanes_present(ranks[r].dpu[bank]);
-        if ((lanes & needed_lanes) != needed_lanes || (lanes == 0xFF && !may_be_whole)) continue;
+        if (use_of_eg(lanes_present(ranks[r].dpu[bank]), cube.pes) != use) continue;
         placement.egs.push_back({r, bank});
         for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
           placement.dpus.push_back(ranks[r].dpu[bank][lane]);
       }
     }
   };
-  place(0xFF, true);
+  place(EgUse::whole);
   const std::size_t whole_egs = placement.egs.size();
-  if (whole_egs + 1 == egs_needed) place(tail_lanes, false);
+  if (whole_egs + 1 == egs_needed) place(EgUse::last);
   if (placement.egs.size() < egs_needed)
     fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs in whole entangled groups",
          cube.pes % kLanes == 0 ? std::string() : " but for the last, which needs lanes 0 to " + std::to_string(cube.pes % kLanes - 1),

@@ -9,6 +9,17 @@
 
 namespace pidcomm {
 
+/// What a hypercube of some number of PEs does with an entangled group.
+enum class EgUse : uint32_t {
+  whole,  // in the order of the set's ranks, then banks
+  last,   // the first such one is the partial last group, if the whole ones do not suffice
+  unused,
+  count,
+};
+
+/// lanes: bit l is set if the set has lane l of the group. A partial last group needs lanes 0 .. pes % 8 - 1.
+EgUse use_of_eg(uint32_t lanes, uint32_t pes);
+
 /// An entangled group of the set: a bank of one of its ranks.
 struct PlacedEg {
   uint32_t rank, bank;  // index into Placement::ranks; 0..7

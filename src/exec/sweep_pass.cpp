@@ -35,12 +35,6 @@ struct Item {
   uint64_t in_offset, out_offset;
 };
 
-uint64_t steps_of(const std::vector<Loop> &loops) {
-  uint64_t steps = 1;
-  for (const Loop &loop : loops) steps *= loop.count;
-  return steps;
-}
-
 /// `item` moved to step `index` of a nest (slowest loop first).
 Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {

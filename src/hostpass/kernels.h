@@ -14,6 +14,7 @@ namespace pidcomm {
 
 /// Words after which a pass goes from one stream to the next, unless it says otherwise: both lines of a pair of banks are to be used while
 /// memory has them at hand. With 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
+/// (Lines of one row for many entangled groups are made in longer steps, as many as an item has scratch for, and stored pair by pair.)
 inline constexpr uint32_t kStepWords = 8;
 
 /// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.

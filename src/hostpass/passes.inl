@@ -547,8 +547,10 @@ class Rotation {
 
   /// What the lane of rank c has goes to the lane of rank c + slot.
   Line rotated(Line line, uint32_t slot) const {
-    return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : Isa::shuffle_lanes(line, lanes_[slot]);
+    return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
   }
+  /// The same for lines in PIM order, whatever order the call works in.
+  Line rotated_lanes(Line line, uint32_t slot) const { return Isa::shuffle_lanes(line, lanes_[slot]); }
 
  private:
   uint32_t slots_;
@@ -621,11 +623,11 @@ void pass_fold_rotated_spread(const SweepCall &call) {
   each_step(call, [&](Step step) {
     fold_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
     for (uint32_t i = 0; i < call.item_count; ++i) {
-      const Line *const sums = lines_of(call, i);
-      Line *const waiting = lines_of(call, i) + kSumLines;
+      Line *const sums = lines_of(call, i);
+      Line *const waiting = sums + kSumLines;
+      if (call.store_transposes) transpose_lines(sums, step.count);  // once: PIM order from here on
       for (uint32_t slot = 0; slot < rotation.slots(); ++slot)
-        for (uint32_t w = 0; w < step.count; ++w)
-          waiting[slot * step.count + w] = reordered(rotation.rotated(sums[w], slot), call.store_transposes);
+        for (uint32_t w = 0; w < step.count; ++w) waiting[slot * step.count + w] = rotation.rotated_lanes(sums[w], slot);
     }
     store = {bytes_of(lines_of(call, 0) + kSumLines), step, rotation.slots()};
   });
@@ -824,20 +826,26 @@ void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line 
 void pass_from_host(const SweepCall &call) {
   RowLanes lanes[kMaxItems];
   for (uint32_t i = 0; i < call.item_count; ++i) lanes[i] = row_lanes(call.items[i].in);
-  const bool is_direct = call.out_count == 1 && call.keep_lanes == 0;
-  each_step(call, [&](Step step) {
+  if (call.out_count == 1 && call.keep_lanes == 0) {
+    each_step(call, [&](Step step) {
+      for (uint32_t i = 0; i < call.item_count; ++i) {
+        std::byte *const to = line_at(call.items[i].out[0], step.word);
+        from_host(call.items[i], step, lanes[i], [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+      }
+    });
+    return;
+  }
+  each_step<kItemScratchLines>(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
-      if (is_direct) {
-        std::byte *const to = line_at(item.out[0], step.word);
-        from_host(item, step, lanes[i], [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
-      } else {
-        Line *const lines = lines_of(call, i);
-        from_host(item, step, lanes[i], [lines](uint32_t w, Line line) { lines[w] = line; });
-        if (call.keep_lanes != 0) keep_bytes(call, step, item.out[0], lines);
+      Line *lines = lines_of(call, i);
+      for (uint32_t done = 0; done < step.count; done += kStepWords, lines += kStepWords) {
+        const Step part = {step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords};
+        from_host(item, part, lanes[i], [lines](uint32_t w, Line line) { lines[w] = line; });
+        if (call.keep_lanes != 0) keep_bytes(call, part, item.out[0], lines);
       }
     }
-    if (!is_direct) put_everywhere(call, step);
+    put_everywhere(call, step);
   });
 }
 

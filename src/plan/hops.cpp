@@ -168,18 +168,7 @@ class HopSweeps {
   uint32_t round_ = 0;
 };
 
-uint64_t items_of(const Sweep &sweep) {
-  uint64_t items = 1;
-  for (const std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep})
-    for (const Loop &loop : *loops) items *= loop.count;
-  return items;
-}
-
-uint64_t lines_of(const Sweep &sweep, const Side &side) {
-  uint64_t lines = items_of(sweep) * sweep.words;
-  for (const StreamLoop &loop : side.streams) lines *= loop.count;
-  return lines;
-}
+uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep) * sweep.words * streams_of(side); }
 
 }  // namespace
 

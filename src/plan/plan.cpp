@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "plan/window.h"
+
 namespace pidcomm {
 
 namespace {
@@ -59,13 +61,6 @@ void check_sizes(const Plan &plan, const CollectiveRule &rule) {
   }
 }
 
-void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes, uint64_t heap_base) {
-  if (offset % kWordBytes != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWordBytes);
-  if (offset > kMramBytes || heap_base + offset + size_bytes > kMramBytes)
-    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ", offset, " from heap base ", heap_base,
-         " ends past the ", kMramBytes, " bytes of MRAM");
-}
-
 void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
   const bool is_disjoint = src + plan.in_pe_bytes <= dst || dst + plan.out_pe_bytes <= src;
   if (src != dst && !is_disjoint)
@@ -113,12 +108,6 @@ PairStep pair_step(uint32_t count, uint32_t egs) {
   const uint32_t below = egs != 0 && kPairEgs % egs == 0 ? kPairEgs / egs : 0;
   if (below == 0 || count % (2 * below) != 0) return {0, 0};
   return {below, count / (2 * below)};
-}
-
-uint32_t streams_of(const Side &side) {
-  uint32_t streams = 1;
-  for (const StreamLoop &loop : side.streams) streams *= loop.count;
-  return streams;
 }
 
 /// Moves the pair steps of the outer loops into lockstep; those of the output are the fastest, so that neighbouring lines are stored one
@@ -284,6 +273,27 @@ StagedPlan make_staged(const Plan &plan) {
 
 }  // namespace
 
+void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes, uint64_t heap_base) {
+  if (offset % kWordBytes != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWordBytes);
+  if (offset > kMramBytes || size_bytes > kMramBytes || heap_base + offset + size_bytes > kMramBytes)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ", offset, " from heap base ", heap_base,
+         " ends past the ", kMramBytes, " bytes of MRAM");
+}
+
+uint64_t steps_of(const std::vector<Loop> &loops) {
+  uint64_t steps = 1;
+  for (const Loop &loop : loops) steps *= loop.count;
+  return steps;
+}
+
+uint64_t items_of(const Sweep &sweep) { return steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep); }
+
+uint32_t streams_of(const Side &side) {
+  uint32_t streams = 1;
+  for (const StreamLoop &loop : side.streams) streams *= loop.count;
+  return streams;
+}
+
 void arrange(Sweep &sweep) {
   pair_loops(sweep);
   pair_streams(sweep.out);
@@ -292,8 +302,7 @@ void arrange(Sweep &sweep) {
 
 uint64_t pieces_of(const Sweep &sweep, int threads) {
   constexpr uint64_t kUnitsPerThread = 16;
-  uint64_t outer = 1;
-  for (const Loop &loop : sweep.outer) outer *= loop.count;
+  const uint64_t outer = steps_of(sweep.outer);
   const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(threads);
   const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
   return outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);

@@ -110,8 +110,13 @@ struct Sweep {
   bool is_in_place() const { return in.space == Space::mram && out.space == Space::mram && in.offset == out.offset; }
 };
 
+/// Steps of a nest of loops, items of a sweep, and streams that an item has on one side.
+uint64_t steps_of(const std::vector<Loop> &loops);
+uint64_t items_of(const Sweep &sweep);
+uint32_t streams_of(const Side &side);
+
 /// PE-assisted reordering: in every part of 2^k blocks of a PE whose lane has rank c, block j of the output is block (c + j) mod 2^k of the
-/// input, or (c - j) mod 2^k if `backwards`. from == to: in place.
+/// input, or (c - j) mod 2^k if `backwards`. from == to: in place, always backwards, so that blocks change places in pairs.
 struct Reorder {
   uint64_t from = 0, to = 0;  // absolute MRAM bytes
   uint64_t block_bytes = 0, parts = 0;
@@ -220,6 +225,9 @@ void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visi
 /// Pieces that threads cut the words of a sweep into, where its outer loops alone do not share evenly; of kShareWords words or more.
 inline constexpr uint64_t kShareWords = 64;
 uint64_t pieces_of(const Sweep &sweep, int threads);
+
+/// What `conventional` reduces is cut into pieces that stay in a core's cache.
+inline constexpr uint64_t kPieceBytes = 16384;
 
 /// The hops of a plan whose sides, steps and reorders are known. bytes may be 0: then there are no rounds.
 Hops make_hops(const Plan &plan, const LaneSplit &split);
