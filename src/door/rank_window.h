@@ -23,8 +23,10 @@ bool rank_windows_are_coherent();
 bool rank_queues_hold_back();
 
 /// Finds the region of an allocated rank, for windows until the matching close; open calls of a rank nest. No window may be held by the
-/// calling thread. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a moment.
-/// why: a sentence without a full stop if there is more to say than the status. Errors: any dpu_error_t; throws std::bad_alloc.
+/// calling thread. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a moment: launch no PE
+/// meanwhile.
+/// why: a sentence without a full stop if there is more to say than the status, as which words of MRAM are undefined now.
+/// Errors: any dpu_error_t; throws std::bad_alloc.
 dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why);
 /// After an open that succeeded, also when the rank has been freed since.
 void rank_window_close(struct dpu_rank_t *rank);

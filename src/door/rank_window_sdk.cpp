@@ -23,6 +23,7 @@
 #include "door/rank_window.h"
 #include "door/region_mappings.h"
 #include "hostpass/address_map.h"
+#include "pidcomm/sdk_error.hpp"
 #include "plan/request.h"
 #include "topology/hypercube.h"
 
@@ -130,8 +131,40 @@ constexpr const char *kAdvice =
     "allocate the ranks in the region mode perf (profile \"regionMode=perf\", or UPMEM_PROFILE_BASE=regionMode=perf), on a machine whose "
     "address map the SDK calls xeon_sp";
 
-/// Finds the region among `all` mappings, of which those `held` by other ranks are tried last. MRAM changes and changes back. Errors: of
-/// the SDK; DPU_ERR_DRIVER with a sentence.
+/// Waits for queued work and running PEs. Errors: of the SDK; DPU_ERR_DPU_FAULT.
+dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
+  const struct dpu_set_t set = dpu_set_from_rank(&rank);
+  const dpu_error_t status = dpu_sync(set);
+  if (status != DPU_OK) return status;
+  bool is_done = false, is_faulted = false;
+  const dpu_error_t asking = dpu_status(set, &is_done, &is_faulted);
+  if (asking != DPU_OK) return asking;
+  if (is_faulted) return DPU_ERR_DPU_FAULT;
+  return is_done ? DPU_OK : DPU_ERR_MRAM_BUSY;
+}
+
+/// By probe: whether its words are not known to be what they were.
+using LostProbes = std::array<bool, kProbes.size()>;
+
+/// Writes the words back, after an error once more, and reads what is there then. Throws nothing. Returns the first error that was not made
+/// good.
+dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
+  dpu_error_t first = copy_probes<dpu_copy_to_mrams>(pes, saved);
+  if (first != DPU_OK) {  // somebody may have launched PEs
+    wait_until_idle(pes.rank);
+    first = copy_probes<dpu_copy_to_mrams>(pes, saved);
+  }
+  for (std::size_t p = 0; p < kProbes.size(); ++p) {
+    Words now{};  // as `saved` is where a PE is disabled
+    const dpu_error_t status = copy_words<dpu_copy_from_mrams>(pes, kProbes[p], now);
+    lost[p] = status != DPU_OK || now != saved[p];
+    if (first == DPU_OK) first = status;
+  }
+  return first;
+}
+
+/// Finds the region among `all` mappings, of which those `held` by other ranks are tried last. MRAM changes and changes back; if it could
+/// not, the sentence says which words. Errors: of the SDK; DPU_ERR_DRIVER with a sentence.
 dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, const std::vector<RegionMapping> &held, RegionMapping *found,
                   std::string *why) {
   std::vector<RegionMapping> candidates, matches;
@@ -152,7 +185,7 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
     return DPU_ERR_DRIVER;
   }
 
-  ProbeWords saved{}, restored{}, tags = unique_tags();
+  ProbeWords saved{}, tags = unique_tags();
   matches.reserve(candidates.size());  // nothing below throws while MRAM holds tags
   dpu_error_t status = copy_probes<dpu_copy_from_mrams>(pes, saved);
   if (status != DPU_OK) return status;
@@ -163,15 +196,22 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
   };
   if (status == DPU_OK) try_each(candidates.begin(), first_held);
   if (status == DPU_OK && matches.empty()) try_each(first_held, candidates.end());
-  const dpu_error_t restoring = copy_probes<dpu_copy_to_mrams>(pes, saved);
+  LostProbes lost;
+  const dpu_error_t restoring = restore(pes, saved, lost);
   if (status == DPU_OK) status = restoring;
-  if (status == DPU_OK) status = copy_probes<dpu_copy_from_mrams>(pes, restored);
-  if (status != DPU_OK) return status;
+  const bool is_restored = std::find(lost.begin(), lost.end(), true) == lost.end();
+  if (is_restored && status != DPU_OK) return status;
 
-  if (restored != saved) {
-    sentence << "words of MRAM that the SDK wrote read back as others; the words at MRAM bytes";
-    for (const uint32_t offset : kProbes) sentence << " " << offset;
-    sentence << " of its PEs are undefined now";
+  if (!is_restored) {
+    sentence << "the words at MRAM bytes";
+    for (std::size_t p = 0; p < kProbes.size(); ++p)
+      if (lost[p]) sentence << " " << kProbes[p];
+    sentence << " of its PEs could not be restored and are undefined now: ";
+    if (status != DPU_OK) {
+      *why = sentence.str() + sdk_error_text(status);
+      return status;
+    }
+    sentence << "what the SDK wrote there reads back as something else";
   } else if (matches.empty()) {
     sentence << "of " << candidates.size() << " mappings that may be its region none shows what the SDK wrote to the PEs: " << describe(all)
              << "; " << kAdvice;
@@ -184,18 +224,6 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
   }
   *why = sentence.str();
   return DPU_ERR_DRIVER;
-}
-
-/// Waits for queued work and running PEs. Errors: of the SDK; DPU_ERR_DPU_FAULT.
-dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
-  const struct dpu_set_t set = dpu_set_from_rank(&rank);
-  const dpu_error_t status = dpu_sync(set);
-  if (status != DPU_OK) return status;
-  bool is_done = false, is_faulted = false;
-  const dpu_error_t asking = dpu_status(set, &is_done, &is_faulted);
-  if (asking != DPU_OK) return asking;
-  if (is_faulted) return DPU_ERR_DPU_FAULT;
-  return is_done ? DPU_OK : DPU_ERR_MRAM_BUSY;
 }
 
 struct OpenRank {
