@@ -1,9 +1,9 @@
 /* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's own.
  *
  * Programs written for the artifact include <pidcomm.h>, which maps the artifact's names to these; this header alone is for programs
- * that want to see a status. PEs are numbered as in <pidcomm/pidcomm.h>, in the order of PIDCOMM_ARTIFACT_FOREACH: entangled group by
- * entangled group (the 8 PEs of equal bank number in one rank), ranks in the set's order. `comm` is pidcomm's axis mask: one '0' or '1'
- * per axis, x first. N is the number of PEs in a group. Offsets count bytes from the MRAM heap base and are multiples of 8.
+ * that want to see a status. PEs are numbered as in <pidcomm/pidcomm.h>: whole entangled group by whole entangled group (the 8 PEs of
+ * equal bank number in one rank), ranks in the set's order; PIDCOMM_ARTIFACT_FOREACH goes in that order. `comm` is pidcomm's axis mask: one
+ * '0' or '1' per axis, x first. N is the number of PEs in a group. Offsets count bytes from the MRAM heap base and are multiples of 8.
  *
  *   call            total              input in MRAM                output
  *   alltoall        bytes of a PE      [start, start + total)       [target, target + total)
@@ -16,7 +16,8 @@
  *   reduce          bytes of a PE      [start, start + total)       host
  *
  * `buffer` counts from `start`: if input and output overlap, but do not start together, the result is first made at
- * [start + buffer, ...) and then copied to `target`; nothing of that may overlap. Otherwise `buffer` is not looked at. In contrast to the
+ * [start + buffer, ...) and then copied to `target`; nothing of that may overlap. start + buffer counts in 32 bits, as the artifact's
+ * offsets do, so a buffer may be below start. Otherwise `buffer` is not looked at. In contrast to the
  * artifact, no PE program is loaded or launched, and the input survives unless the output covers it.
  *
  * `size` is 1, 2, 4 or 8: signed integers of so many bytes. `reduce_type` is 0 for the sum, 1 for the maximum; calls without it add.
@@ -87,7 +88,10 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
  * means nothing. Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; then nothing is taken. */
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type);
 
-/* for each enabled DPU of the set in PE order: `dpu` (struct dpu_set_t) and its number `i`. `cube_size` is not looked at. */
+/* for each enabled DPU of the set: `dpu` (struct dpu_set_t) and its number `i`. The first `cube_size` of them are the PEs of a hypercube of
+ * so many PEs in PE order, as pidcomm_artifact_init arranges them; then come the others. If the set has no such hypercube (then
+ * pidcomm_artifact_init fails), DPUs of whole entangled groups come first. In sets of pidcomm_artifact_alloc all entangled groups are
+ * whole, and the order is the same for every `cube_size`. */
 #define PIDCOMM_ARTIFACT_FOREACH(set, dpu, i, cube_size)                                                   \
   for (pidcomm_artifact_iterator pidcomm_artifact_it_ = pidcomm_artifact_first((set), (cube_size));        \
        (i) = pidcomm_artifact_it_.count, (dpu) = pidcomm_artifact_it_.next, pidcomm_artifact_it_.has_next; \
@@ -95,8 +99,10 @@ dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct
 
 typedef struct pidcomm_artifact_iterator {
   struct dpu_set_t set, next;
+  uint32_t cube_size;
   uint32_t count; /* DPUs before `next` */
-  uint32_t place; /* of `next`: rank * 64 + bank * 8 + chip */
+  uint32_t eg;    /* entangled groups that have been looked at; all of the set pass several times */
+  uint32_t lanes; /* those behind `next` in the last of them, as bits */
   bool has_next;
 } pidcomm_artifact_iterator;
 

@@ -1,30 +1,44 @@
-// The published artifact's allocation of whole ranks, and its loop over PEs in the order of entangled groups; on dpu.h alone.
+// The published artifact's allocation of whole ranks, and its loop over PEs in the order of a hypercube.
 #include <pidcomm_artifact.h>
 
+#include <bit>
 #include <new>
 #include <vector>
 
 #include "door/sdk.h"
+#include "exec/placement.h"
 
 namespace {
 
-constexpr uint32_t kChips = 8, kBanks = 8, kRankDpus = kChips * kBanks;
+using pidcomm::EgUse, pidcomm::kLanes;
+
+constexpr uint32_t kBanks = 8, kRankDpus = kLanes * kBanks;
 
 uint32_t dpus_of(struct dpu_set_t set) {
   uint32_t dpus = 0;
   return dpu_get_nr_dpus(set, &dpus) == DPU_OK ? dpus : 0;
 }
 
+struct dpu_t *dpu_at(struct dpu_rank_t *rank, uint32_t bank, uint32_t lane) {
+  return dpu_get(rank, static_cast<dpu_slice_id_t>(lane), static_cast<dpu_member_id_t>(bank));
+}
+
+/// Bit l: lane l of the entangled group is enabled.
+uint32_t enabled_lanes(struct dpu_rank_t *rank, uint32_t bank) {
+  uint32_t lanes = 0;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    struct dpu_t *const dpu = dpu_at(rank, bank, lane);
+    lanes |= static_cast<uint32_t>(dpu != nullptr && dpu_is_enabled(dpu)) << lane;
+  }
+  return lanes;
+}
+
 /// Whether every entangled group of the set is wholly enabled or wholly disabled.
 bool has_whole_egs(struct dpu_set_t set) {
   for (uint32_t rank = 0; rank < set.list.nr_ranks; ++rank) {
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
-      uint32_t enabled = 0;
-      for (uint32_t chip = 0; chip < kChips; ++chip) {
-        struct dpu_t *const dpu = dpu_get(set.list.ranks[rank], static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank));
-        enabled += dpu != nullptr && dpu_is_enabled(dpu);
-      }
-      if (enabled % kChips != 0) return false;
+      const uint32_t lanes = enabled_lanes(set.list.ranks[rank], bank);
+      if (lanes != 0 && lanes != (1u << kLanes) - 1) return false;
     }
   }
   return true;
@@ -78,25 +92,22 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
   return alloc_whole(nr_dpus, profile, set);
 }
 
-/// Puts the iterator on the first enabled DPU at or behind `place`.
-void find(pidcomm_artifact_iterator &it, uint32_t place) {
+/// Puts the iterator on the lowest lane left of its entangled group, or of the next one that has any. The entangled groups of the set pass
+/// once for each use that a hypercube of cube_size PEs has for them, so its PEs come first.
+void find(pidcomm_artifact_iterator &it) {
   it.has_next = false;
   uint32_t ranks = 0;
-  if (dpu_get_nr_ranks(it.set, &ranks) != DPU_OK) return;
-  if (it.set.kind == DPU_SET_DPU) {
-    it.has_next = place == 0;
-    it.next = it.set;
-    it.place = place;
-    return;
+  if (it.set.kind != DPU_SET_RANKS || dpu_get_nr_ranks(it.set, &ranks) != DPU_OK) return;
+  const uint32_t egs = ranks * kBanks, end = egs * static_cast<uint32_t>(EgUse::count);
+  for (; it.lanes == 0 && it.eg < end; ++it.eg) {
+    const uint32_t lanes = enabled_lanes(it.set.list.ranks[it.eg % egs / kBanks], it.eg % kBanks);
+    if (pidcomm::use_of_eg(lanes, it.cube_size) == static_cast<EgUse>(it.eg / egs)) it.lanes = lanes;
   }
-  for (; place < ranks * kRankDpus && !it.has_next; ++place) {
-    struct dpu_t *dpu = dpu_get(it.set.list.ranks[place / kRankDpus], static_cast<dpu_slice_id_t>(place % kChips),
-                                static_cast<dpu_member_id_t>(place / kChips % kBanks));
-    if (dpu == nullptr || !dpu_is_enabled(dpu)) continue;
-    it.has_next = true;
-    it.next = dpu_set_from_dpu(dpu);
-    it.place = place;
-  }
+  if (it.lanes == 0) return;
+  const uint32_t eg = (it.eg - 1) % egs, lane = static_cast<uint32_t>(std::countr_zero(it.lanes));
+  it.lanes &= it.lanes - 1;
+  it.has_next = true;
+  it.next = dpu_set_from_dpu(dpu_at(it.set.list.ranks[eg / kBanks], eg % kBanks, lane));
 }
 
 }  // namespace
@@ -106,7 +117,7 @@ extern "C" {
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type) {
   constexpr int kWithoutEgs = 1;  // what is left out are entangled groups
   const bool is_whole = nr_dpus == DPU_ALLOCATE_ALL || nr_dpus % kRankDpus == 0;
-  if (dpu_set == nullptr || nr_dpus == 0 || (!is_whole && (nr_dpus % kChips != 0 || type != kWithoutEgs))) return DPU_ERR_ALLOCATION;
+  if (dpu_set == nullptr || nr_dpus == 0 || (!is_whole && (nr_dpus % kLanes != 0 || type != kWithoutEgs))) return DPU_ERR_ALLOCATION;
   try {
     return alloc(nr_dpus, profile, dpu_set);
   } catch (const std::bad_alloc &) {
@@ -114,16 +125,18 @@ dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct
   }
 }
 
-pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t) {
+pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t cube_size) {
   pidcomm_artifact_iterator it{};
   it.set = it.next = set;
-  find(it, 0);
+  it.cube_size = cube_size;
+  find(it);
+  it.has_next |= set.kind == DPU_SET_DPU && dpus_of(set) == 1;
   return it;
 }
 
 void pidcomm_artifact_next(pidcomm_artifact_iterator *iterator) {
   ++iterator->count;
-  find(*iterator, iterator->place + 1);
+  find(*iterator);
 }
 
 }  // extern "C"

@@ -13,20 +13,31 @@
 
 #include "capi/guarded.h"
 #include "door/sdk.h"
+#include "exec/device.h"
+#include "exec/placement.h"
 #include "pidcomm/pidcomm.h"
 #include "pidcomm/sdk_error.hpp"
+#include "plan/request.h"
+#include "plan/window.h"
 
 namespace {
 
 using namespace pidcomm;
 
-constexpr std::size_t kWord = 8, kLanes = 8, kLine = kWord * kLanes;
-constexpr std::size_t kMramBytes = std::size_t{64} << 20;
+constexpr std::size_t kWord = kWordBytes;
 constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
 
 /// Passes on what a function of the C API returned. `place` is put before its sentence.
 void check(int status, const std::string &place = "") {
   if (status != PIDCOMM_OK) throw Error(static_cast<pidcomm_status>(status), place + pidcomm_last_error());
+}
+
+/// The MRAM byte that offset 0 stands for, the same at every PE of the set. Errors: ERR_DEVICE if they disagree.
+uint64_t heap_base_in(struct dpu_set_t set) {
+  Placement all;
+  struct dpu_set_t dpu;
+  DPU_FOREACH(set, dpu) all.dpus.push_back(dpu_from_set(dpu));
+  return heap_base_of(all);
 }
 
 /// The hypercube of one call, and its groups under the call's axis mask.
@@ -44,6 +55,7 @@ class Cube {
 
   hypercube_manager *get() const { return cube_.get(); }
   std::size_t pes() const { return pidcomm_pes(cube_.get()); }
+  uint64_t heap_base() const { return heap_base_in(pidcomm_pe_set(get(), 0)); }
   uint32_t groups() const { return groups_; }
   uint32_t group_pes() const { return group_pes_; }
   bool selects_x() const { return mask_[0] == '1'; }
@@ -112,13 +124,11 @@ std::ostream &operator<<(std::ostream &out, const Window &window) {
   return out << '[' << window.offset << ", " << window.offset + window.bytes << ')';
 }
 
-/// The check of a window that is moved in pieces; the library knows the heap base, and checks the end again.
-void require_window(const Window &window) {
-  if (window.bytes % kWord != 0 || window.offset % kWord != 0)
-    fail(window.bytes % kWord != 0 ? PIDCOMM_ERR_SIZE : PIDCOMM_ERR_WINDOW, "bytes (", window.bytes, ") and offset (", window.offset,
-         ") must be multiples of 8");
-  if (window.bytes > kMramBytes || window.offset > kMramBytes - window.bytes)
-    fail(PIDCOMM_ERR_WINDOW, window.bytes, " bytes at offset ", window.offset, " pass the end of MRAM");
+/// The check of a window that the library does not see as a whole.
+void require_window(int collective, const char *side, const Window &window, uint64_t heap_base) {
+  const char *name = name_of_collective(collective);
+  if (window.bytes % kWord != 0) fail(PIDCOMM_ERR_SIZE, name, ": bytes (", window.bytes, ") must be a multiple of ", kWord);
+  check_window(name, side, window.offset, window.bytes, heap_base);
 }
 
 /// A collective from MRAM to MRAM. `buffer`: see pidcomm_artifact.h.
@@ -133,12 +143,17 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
     return;
   }
   if (!buffer) fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, and there is no buffer");
-  const Window middle{in.offset + *buffer, out.bytes};
-  if (*buffer > kMramBytes || middle.overlaps(in) || middle.overlaps(out))
-    fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, ", middle.bytes, " bytes at start + ", *buffer,
+  // In 32 bits, as the artifact's offsets: a buffer below start is there for start + buffer beyond 2^32, or a negative number.
+  if (const auto high = *buffer >> 32; high != 0 && high != UINT32_MAX)
+    fail(PIDCOMM_ERR_WINDOW, "buffer (", *buffer, ") must be a number of 32 bits");
+  const Window middle{static_cast<uint32_t>(in.offset + *buffer), out.bytes};
+  if (middle.overlaps(in) || middle.overlaps(out))
+    fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, start + ", *buffer, " = ", middle,
          ", must overlap neither");
-  // The buffer is behind both windows: the check of its end, before anything moves, is one of the output's end too.
-  if (out.offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, "target (", out.offset, ") must be a multiple of 8");
+  const char *name = name_of_collective(request.collective);
+  const uint64_t heap_base = cube.heap_base();
+  check_window(name, "buffer", middle.offset, middle.bytes, heap_base);
+  check_window(name, "destination", out.offset, out.bytes, heap_base);
   request.dst = middle.offset;
   cube.run(request);
   const std::string none = cube.mask_of_none();
@@ -202,14 +217,14 @@ int pidcomm_artifact_broadcast(const pidcomm_artifact_manager *manager, size_t t
   return guarded([&] {
     require(manager, "manager");
     require(data, "data");
-    require_window({target, total});
+    struct dpu_set_t set = manager->dpu_set;
+    require_window(PIDCOMM_BROADCAST, "destination", {target, total}, heap_base_in(set));
     if (total == 0) return;
     const dpu_error_t error =
-        dpu_broadcast_to(manager->dpu_set, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(target), data, total, DPU_XFER_DEFAULT);
-    if (error == DPU_OK) return;
-    const bool is_outside = error == DPU_ERR_INVALID_MRAM_ACCESS || error == DPU_ERR_INVALID_SYMBOL_ACCESS;
-    const pidcomm_status status = error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : is_outside ? PIDCOMM_ERR_WINDOW : PIDCOMM_ERR_DEVICE;
-    fail(status, "broadcasting ", total, " bytes to offset ", target, " of every PE: ", sdk_error_text(error));
+        dpu_broadcast_to(set, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(target), data, total, DPU_XFER_DEFAULT);
+    if (error != DPU_OK)
+      fail(error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : PIDCOMM_ERR_DEVICE, "broadcasting ", total, " bytes to offset ", target,
+           " of every PE: ", sdk_error_text(error));
   });
 }
 
@@ -246,7 +261,7 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
   return guarded([&] {
     const Cube cube(manager, comm);
     cube.require_whole_egs();
-    require_window({start, total});
+    require_window(PIDCOMM_GATHER, "source", {start, total}, cube.heap_base());
     require_buffers(host, cube.pes() / kLanes);
     const std::string none = cube.mask_of_none();
     in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
@@ -260,7 +275,7 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
   return guarded([&] {
     const Cube cube(manager, comm);
     cube.require_egs_along_x();
-    require_window({start, total});
+    require_window(PIDCOMM_SCATTER, "destination", {start, total}, cube.heap_base());
     require_buffers(host, cube.pes() / kLanes);
     // host index of each entangled group, whose PEs share all coordinates but x
     std::vector<std::size_t> index(cube.pes() / kLanes);
@@ -282,7 +297,7 @@ int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char 
     const Cube cube(manager, comm);
     const int type = type_of(size);
     cube.require_egs_along_x();
-    require_window({start, total});
+    require_window(PIDCOMM_REDUCE, "source", {start, total}, cube.heap_base());
     if (cube.selects_x() && total % (cube.group_pes() * kWord) != 0)
       fail(PIDCOMM_ERR_SIZE, "bytes (", total, ") must be a multiple of 8 for each of the ", cube.group_pes(), " PEs of a group");
     require_buffers(host, cube.selects_x() ? cube.groups() : cube.groups() / kLanes);

@@ -122,6 +122,37 @@ def test_dpu_pkg_config_adds_to_the_next_one_in_path(tmp_path: Path) -> None:
     assert f"no libpidcomm.so in {tmp_path}" in missing.stderr
 
 
+def test_copies_of_dpu_pkg_config_are_passed_over(tmp_path: Path) -> None:
+    own = sdk.artifact_root() / "bin"
+    copy, links = tmp_path / "copy" / "bin", tmp_path / "links"
+    for folder in (copy, links):
+        folder.mkdir(parents=True)
+    shutil.copy(own / "dpu-pkg-config", copy)  # no library near it: it must not be asked for one
+    (links / "dpu-pkg-config").symlink_to(own / "dpu-pkg-config")
+    environment = upmem_env("--artifact").strip().replace("\n", " && ")
+    ask = "timeout 20 dpu-pkg-config --cflags --libs dpu"
+    alone = shell(tmp_path, environment, ask)
+    assert alone.returncode == 0
+    for before in ([own, copy], [own, copy, own, copy], [own, links], [links, own, copy, links]):
+        path = shlex.quote(os.pathsep.join(str(folder) for folder in before))
+        done = shell(tmp_path, environment, f"PATH={path}:$PATH {ask}")
+        assert (done.returncode, done.stdout, done.stderr) == (0, alone.stdout, "")
+    without_sdk = shell(
+        tmp_path, f"PATH={shlex.quote(f'{own}:{copy}')}:/usr/bin:/bin timeout 20 dpu-pkg-config --cflags dpu"
+    )
+    assert without_sdk.returncode == 1
+    assert "there is no dpu-pkg-config of an SDK in PATH" in without_sdk.stderr
+
+
+def test_a_dpu_pkg_config_that_calls_this_one_is_named(tmp_path: Path) -> None:
+    own = sdk.artifact_root() / "bin" / "dpu-pkg-config"
+    (tmp_path / "dpu-pkg-config").write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} "$@"\n')
+    (tmp_path / "dpu-pkg-config").chmod(0o755)
+    done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:$PATH timeout 20 dpu-pkg-config --cflags dpu")
+    assert done.returncode == 1
+    assert f"the dpu-pkg-config of an SDK that was found in PATH calls {own} again" in done.stderr
+
+
 def test_a_missing_next_one_is_named(tmp_path: Path) -> None:
     shutil.copy(sdk.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
     done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu")
