@@ -10,7 +10,6 @@ namespace doctor {
 
 namespace {
 
-constexpr std::size_t kMramBytes = std::size_t{64} << 20;
 constexpr std::size_t kRunBytes = 8192;  // of MRAM, whose lines follow each other in the region
 
 constexpr int kCollectives[] = {
@@ -57,8 +56,9 @@ Bytes payload(const Cube &cube, uint64_t seed, std::size_t row_bytes) {
   return rows;
 }
 
-void require_whole_eg(const Ranks &ranks) {
-  if (ranks.whole_egs() == 0) throw Skipped("no entangled group has all its 8 PEs");
+/// `bytes` of a call times its PEs, beyond which checks leave a size out, so that they end on a machine of any number of ranks.
+std::size_t most_bytes(const Settings &settings) {
+  return std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 20;
 }
 
 }  // namespace
@@ -70,7 +70,16 @@ std::string check_mappings(const Ranks &ranks) {
     if (egs == 0) continue;
     const std::string name = joined("rank ", rank, ": ");
     try {
-      const Cube cube(dpu_set_from_rank(ranks.rank(rank)), {8 * egs});
+      const struct dpu_set_t set = dpu_set_from_rank(ranks.rank(rank));
+      const Dpus dpus(set);
+      std::vector<std::size_t> addresses = {0};
+      for (std::size_t bit = 8; bit < kMramBytes; bit *= 2) addresses.push_back(bit);
+      addresses.push_back(kMramBytes - 8);
+      std::vector<Bytes> words;
+      for (const std::size_t address : addresses) words.push_back(dpus.read(address, 8));
+      const Cube cube(set, {8 * egs});
+      for (std::size_t i = 0; i < addresses.size(); ++i)
+        if (dpus.read(addresses[i], 8) != words[i]) throw Failed(joined("making a hypercube changed the word at MRAM byte ", addresses[i]));
       Bytes rows = payload(cube, rank, 64);
       cube.write_by_sdk(0, rows);
       check_rows(cube.read_by_library(0, 64), rows, 64, 0, "read by the library: ");
@@ -79,7 +88,7 @@ std::string check_mappings(const Ranks &ranks) {
       throw Failed(name + error.what());
     }
   }
-  if (checked == 0) throw Skipped("no entangled group has all its 8 PEs");
+  if (checked == 0) throw Failed("no entangled group has all its 8 PEs: there is nothing that collectives can use");
   return joined(checked, " of ", ranks.count(), " ranks", checked == ranks.count() ? "" : "; the others have no whole entangled group");
 }
 
@@ -147,16 +156,19 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
   const std::string mask(cube.axis_len().size(), '1');
   const auto pes = static_cast<uint32_t>(cube.pes());
   for (int round = 0; round < rounds; ++round) {
+    // In every other round nobody but the library waits for the PEs.
+    const dpu_launch_policy_t policy = round % 2 == 0 ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS;
+    const auto launch_once = [&] { check_sdk(dpu_launch(ranks.set(), policy), "launching the PE program"); };
     const std::string name = joined("round ", round, ", after a launch, ");
     Bytes rows = payload(cube, settings.seed + static_cast<uint64_t>(round), kBytes);
     cube.write_by_library(0, rows);
     for (int launch = 0; launch < 2; ++launch) {
-      check_sdk(dpu_launch(ranks.set(), DPU_SYNCHRONOUS), "launching the PE program");
+      launch_once();
       increment(rows);
       check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "read by the library: ");
     }
     // A collective right after a launch, and one whose result the PEs read next.
-    check_sdk(dpu_launch(ranks.set(), DPU_SYNCHRONOUS), "launching the PE program");
+    launch_once();
     increment(rows);
     const verify::Problem problem{PIDCOMM_ALLGATHER, cube.axis_len(), mask, std::size_t{8} * pes, PIDCOMM_INT64, PIDCOMM_SUM};
     Bytes contributions(8 * cube.pes());
@@ -166,39 +178,38 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
     check_rows(cube.read_by_library(kMramBytes / 2, problem.bytes), gathered, problem.bytes, kMramBytes / 2, name + "allgather: ");
     check_library(pidcomm_allreduce(cube.get(), mask.c_str(), kBytes, 0, 0, PIDCOMM_INT64, PIDCOMM_SUM), "allreduce");
     rows = verify::expected({PIDCOMM_ALLREDUCE, cube.axis_len(), mask, kBytes, PIDCOMM_INT64, PIDCOMM_SUM}, rows);
-    check_sdk(dpu_launch(ranks.set(), DPU_SYNCHRONOUS), "launching the PE program");
+    launch_once();
     increment(rows);
     check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "of what allreduce wrote: ");
   }
-  return joined(rounds, " rounds of 4 launches");
+  return joined(rounds, " rounds of 4 launches, every other round without waiting for them");
 }
 
-std::string check_reordering(const Ranks &ranks, const Settings &settings) {
-  require_whole_eg(ranks);
+std::string check_technique(const Ranks &ranks, int technique, uint32_t collectives, const Settings &settings) {
   const Cube cube(ranks.set(), {2, 4, ranks.whole_egs()});
   unsigned trials = 0;
   uint64_t launches = 0;
-  for (const int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM})
-    for (const int collective : kCollectives)
-      for (const std::string &mask : masks(cube.axis_len().size())) {
-        const uint32_t group_pes = verify::groups_of(cube.axis_len(), mask).group_pes;
-        // Small blocks, which PEs reorder in WRAM, and large ones. (allreduce and reduce cut a vector into up to 8.)
-        for (const std::size_t block_words : {std::size_t{8}, std::size_t{2400}}) {
-          if (block_words * group_pes > (settings.is_quick ? 20000 : 400000)) continue;
-          const std::size_t bytes = bytes_of_call(collective, group_pes, block_words);
-          const Arithmetic &arithmetic = kArithmetic[trials % std::size(kArithmetic)];
-          Trial trial{{collective, cube.axis_len(), mask, bytes, arithmetic.type, arithmetic.op}, 8, bytes + 16, settings.seed + trials};
-          trial.options.technique = technique;
-          trial.options.scratch_offset = 2 * bytes + 24;
-          launches += run_trial(cube, trial).pe_launches;
-          ++trials;
-        }
+  for (const int collective : kCollectives) {
+    if ((collectives >> collective & 1) == 0) continue;
+    for (const std::string &mask : masks(cube.axis_len().size())) {
+      const uint32_t group_pes = verify::groups_of(cube.axis_len(), mask).group_pes;
+      // Small blocks, which PEs reorder in WRAM, and large ones. (allreduce and reduce cut a vector into up to 8.)
+      for (const std::size_t block_words : {std::size_t{8}, std::size_t{2400}}) {
+        const std::size_t bytes = bytes_of_call(collective, group_pes, block_words);
+        if (bytes * cube.pes() > most_bytes(settings)) continue;
+        const Arithmetic &arithmetic = kArithmetic[trials % std::size(kArithmetic)];
+        Trial trial{{collective, cube.axis_len(), mask, bytes, arithmetic.type, arithmetic.op}, 8, bytes + 16, settings.seed + trials};
+        trial.options.technique = technique;
+        trial.options.scratch_offset = 2 * bytes + 24;
+        launches += run_trial(cube, trial).pe_launches;
+        ++trials;
       }
+    }
+  }
   return joined(trials, " calls, ", launches, " launches");
 }
 
 std::string check_collective(const Ranks &ranks, int collective, const Settings &settings) {
-  require_whole_eg(ranks);
   unsigned trials = 0;
   for (const Axes &shape : shapes(ranks.whole_egs())) {
     const Cube cube(ranks.set(), shape);
@@ -207,6 +218,7 @@ std::string check_collective(const Ranks &ranks, int collective, const Settings 
       for (const std::size_t block_words : {std::size_t{1}, std::size_t{9}}) {
         const Arithmetic &arithmetic = kArithmetic[trials % std::size(kArithmetic)];
         const std::size_t bytes = bytes_of_call(collective, group_pes, block_words);
+        if (bytes * cube.pes() > most_bytes(settings)) continue;
         const std::size_t src = trials * 8, dst = src + bytes + 8 * (trials % 5);
         run_trial(cube, {{collective, shape, mask, bytes, arithmetic.type, arithmetic.op}, src, dst, settings.seed + trials});
         ++trials;
@@ -219,16 +231,17 @@ std::string check_collective(const Ranks &ranks, int collective, const Settings 
 
 namespace {
 
-/// Bytes per PE of the measurements: more than the caches hold on DIMMs.
-std::size_t measured_bytes(const Settings &settings) {
-  return std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 10;
+/// Bytes per PE of the measurements: in all, more than the caches hold.
+std::size_t measured_bytes(const Cube &cube, const Settings &settings) {
+  const std::size_t bytes = std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 10;
+  return std::min(bytes, std::max(kRunBytes, most_bytes(settings) / cube.pes() / kRunBytes * kRunBytes));
 }
 int repetitions(const Settings &settings) { return settings.is_quick ? 3 : 10; }
 
 }  // namespace
 
 double copy_gb_s(const Cube &cube, const Settings &settings) {
-  const std::size_t bytes = measured_bytes(settings);
+  const std::size_t bytes = measured_bytes(cube, settings);
   double best = 0;
   for (const int stream : kStreams)
     for (int i = 0; i < repetitions(settings); ++i) {
@@ -244,7 +257,7 @@ std::string measure_collective(const Cube &cube, int collective, double limit_gb
   std::string mask(cube.axis_len().size(), '0');
   mask[0] = '1';
   const uint32_t group_pes = cube.axis_len()[0];
-  const std::size_t block_words = measured_bytes(settings) / bytes_of_call(collective, group_pes, 1);
+  const std::size_t block_words = measured_bytes(cube, settings) / bytes_of_call(collective, group_pes, 1);
   Trial trial{{collective, cube.axis_len(), mask, bytes_of_call(collective, group_pes, block_words), PIDCOMM_INT32, PIDCOMM_SUM}, 0, 0, 1};
   trial.dst = trial.problem.bytes;
   double best = 0;
@@ -261,7 +274,6 @@ std::string measure_collective(const Cube &cube, int collective, double limit_gb
 }
 
 std::string soak(const Ranks &ranks, double seconds, const Settings &settings) {
-  require_whole_eg(ranks);
   const Stopwatch stopwatch;
   std::mt19937_64 random(settings.seed);
   const auto pick = [&](const auto &choices) { return std::data(choices)[random() % std::size(choices)]; };

@@ -29,8 +29,9 @@ std::string check_stale_lines(const Cube &cube, const Settings &settings);
 /// The same by PEs: launch, collective, launch.
 std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram &program, const Settings &settings);
 
-/// The techniques for which PEs reorder blocks: every collective, several masks. The library replaces the PEs' program.
-std::string check_reordering(const Ranks &ranks, const Settings &settings);
+/// A technique (code, and collectives that it is for: a row of PIDCOMM_TECHNIQUES): all masks of a shape. Where PEs reorder blocks, the
+/// library replaces their program.
+std::string check_technique(const Ranks &ranks, int technique, uint32_t collectives, const Settings &settings);
 
 /// A collective on several shapes, all masks, several types and operators.
 std::string check_collective(const Ranks &ranks, int collective, const Settings &settings);

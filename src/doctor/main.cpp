@@ -97,7 +97,7 @@ int examine(const Options &options, std::FILE *json) {
     ranks = std::make_unique<Ranks>(options.ranks, options.profile);
     return ranks->describe();
   });
-  if (!has_ranks || !report.item("mapping of each rank", [&] { return check_mappings(*ranks); }) || ranks->whole_egs() == 0)
+  if (!has_ranks || !report.item("mapping of each rank", [&] { return check_mappings(*ranks); }))
     return report.finish();  // nothing else can work
 
   const uint32_t egs = ranks->whole_egs();
@@ -123,9 +123,12 @@ int examine(const Options &options, std::FILE *json) {
   report.item("speed of " #name, with_cube([&] { return measure_collective(*cube, code, limit_gb_s, settings); }));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  report.item("launches", with_cube([&] { return check_launches(*ranks, *cube, PeProgram(), settings); }));
+  report.item("launches", with_cube([&] { return check_launches(*ranks, *cube, PeProgram(settings.is_emulated), settings); }));
   cube.reset();
-  report.item("PEs reorder blocks", [&] { return check_reordering(*ranks, settings); });
+#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) \
+  if (code != PIDCOMM_TECHNIQUE_TILE) report.item("technique " name, [&] { return check_technique(*ranks, code, collectives, settings); });
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // `tile` is what the collectives above took
+#undef PIDCOMM_ROW
   const double left = settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
   report.item("random calls", [&] { return soak(*ranks, left, settings); });
   return report.finish();

@@ -29,9 +29,12 @@ int main(void) {
 
 }  // namespace
 
-PeProgram::PeProgram() {
-  if (std::system(joined("command -v ", kCompiler, " >/dev/null 2>&1").c_str()) != 0)
-    throw Skipped(joined("there is no ", kCompiler, " in PATH to compile a PE program"));
+PeProgram::PeProgram(bool is_emulated) {
+  if (std::system(joined("command -v ", kCompiler, " >/dev/null 2>&1").c_str()) != 0) {
+    const std::string missing = joined("there is no ", kCompiler, " in PATH to compile a PE program");
+    if (is_emulated) throw Skipped(missing);
+    throw Failed(missing + ": source the SDK's upmem_env.sh");
+  }
   std::string folder = (std::filesystem::temp_directory_path() / "pidcomm-doctor-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) throw Failed(joined("no folder can be made in ", std::filesystem::temp_directory_path().string()));
   folder_ = folder;

@@ -11,8 +11,8 @@ class PeProgram {
  public:
   static constexpr unsigned kWords = 256;
 
-  /// Throws Skipped if there is no such compiler, Failed if it refuses the program.
-  PeProgram();
+  /// Throws Failed if there is no such compiler (on emulated DIMMs, Skipped), or if it refuses the program.
+  explicit PeProgram(bool is_emulated);
   ~PeProgram();
   PeProgram(const PeProgram &) = delete;
   PeProgram &operator=(const PeProgram &) = delete;

@@ -40,7 +40,7 @@ void Report::header(const std::vector<std::pair<std::string, std::string>> &fact
 
 bool Report::item(const std::string &name, const std::function<std::string()> &body) {
   if (has_text_) {
-    std::printf("%-22s ", name.c_str());
+    std::printf("%-23s ", name.c_str());
     std::fflush(stdout);
   }
   const Stopwatch stopwatch;

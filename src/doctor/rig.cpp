@@ -1,6 +1,8 @@
 #include "doctor/rig.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "doctor/report.h"
 #include "pidcomm/sdk_error.hpp"
@@ -12,20 +14,11 @@ namespace {
 
 constexpr uint32_t kChips = 8, kBanks = 8;
 constexpr uint32_t kMramAddress = 0x08000000;
-constexpr uint32_t kMramBytes = 64u << 20;
+constexpr std::size_t kWord = 8;  // bytes
 
 bool is_enabled(struct dpu_rank_t *rank, uint32_t chip, uint32_t bank) {
   struct dpu_t *const dpu = dpu_get(rank, static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank));
   return dpu != nullptr && dpu_is_enabled(dpu);
-}
-
-/// MRAM byte that the library's offsets count from.
-uint32_t heap_base(struct dpu_set_t dpu) {
-  struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
-  if (program == nullptr) return 0;
-  struct dpu_symbol_t symbol;
-  check_sdk(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &symbol), "reading the MRAM heap base");
-  return symbol.address - kMramAddress;
 }
 
 struct Traits {
@@ -55,9 +48,40 @@ void check_library(int status, const std::string &doing) {
   if (status != PIDCOMM_OK) throw Failed(joined(doing, ": ", pidcomm_last_error()));
 }
 
+Dpus::Dpus(struct dpu_set_t set) : set_(set) {
+  struct dpu_set_t dpu;
+  DPU_FOREACH(set, dpu) dpus_.push_back(dpu);
+}
+
+Dpus Dpus::others() const {
+  std::set<struct dpu_t *> mine;
+  for (const struct dpu_set_t &dpu : dpus_) mine.insert(dpu_from_set(dpu));
+  std::vector<struct dpu_set_t> others = Dpus(set_).dpus_;
+  std::erase_if(others, [&](const struct dpu_set_t &dpu) { return mine.contains(dpu_from_set(dpu)); });
+  return {set_, std::move(others)};
+}
+
+void Dpus::transfer(dpu_xfer_t direction, std::size_t address, Bytes &rows) const {
+  if (rows.empty()) return;
+  const std::size_t row_bytes = rows.size() / count();
+  const struct dpu_symbol_t mram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
+  check_sdk(dpu_prepare_xfer(set_, nullptr), "preparing a transfer");
+  for (std::size_t i = 0; i < count(); ++i) check_sdk(dpu_prepare_xfer(dpus_[i], rows.data() + i * row_bytes), "preparing a transfer");
+  check_sdk(dpu_push_xfer_symbol(set_, direction, mram, static_cast<uint32_t>(address), row_bytes, DPU_XFER_DEFAULT),
+            direction == DPU_XFER_FROM_DPU ? "reading by the SDK" : "writing by the SDK");
+}
+
+Bytes Dpus::read(std::size_t address, std::size_t row_bytes) const {
+  Bytes rows(count() * row_bytes);
+  transfer(DPU_XFER_FROM_DPU, address, rows);
+  return rows;
+}
+
 Ranks::Ranks(uint32_t count, const std::string &profile) {
   struct dpu_set_t set;
-  check_sdk(dpu_alloc_ranks(count, profile.c_str(), &set), "no rank could be allocated");
+  check_sdk(dpu_alloc_ranks(count, profile.c_str(), &set),
+            joined("no allocation of ", count == DPU_ALLOCATE_ALL ? "all free" : std::to_string(count), " ranks with the profile \"",
+                   profile, "\" (DIMMs need their driver, and ranks that no other process has)"));
   set_ = set;
 }
 
@@ -93,28 +117,22 @@ std::string Ranks::describe() const {
                 disabled);
 }
 
-Cube::Cube(struct dpu_set_t set, Axes axis_len) : set_(set), axis_len_(std::move(axis_len)) {
+Cube::Cube(struct dpu_set_t set, Axes axis_len) : axis_len_(std::move(axis_len)) {
   check_library(pidcomm_hypercube_create(set, static_cast<uint32_t>(axis_len_.size()), axis_len_.data(), &manager_), "making a hypercube");
+  std::vector<struct dpu_set_t> pes;
   struct dpu_set_t dpu;
   uint32_t pe;
-  PIDCOMM_FOREACH_PE(manager_, dpu, pe) dpus_.push_back(dpu);
+  PIDCOMM_FOREACH_PE(manager_, dpu, pe) pes.push_back(dpu);
+  dpus_.emplace(set, std::move(pes));
+  others_ = dpus_->others();
 }
 
-void Cube::transfer(dpu_xfer_t direction, std::size_t offset, Bytes &rows) const {
-  const std::size_t row_bytes = rows.size() / pes();
-  if (row_bytes == 0) return;
-  const struct dpu_symbol_t mram = {kMramAddress, kMramBytes};
-  check_sdk(dpu_prepare_xfer(set_, nullptr), "preparing a transfer");
-  for (std::size_t pe = 0; pe < pes(); ++pe) check_sdk(dpu_prepare_xfer(dpus_[pe], rows.data() + pe * row_bytes), "preparing a transfer");
-  const uint32_t begin = heap_base(dpus_.front()) + static_cast<uint32_t>(offset);
-  check_sdk(dpu_push_xfer_symbol(set_, direction, mram, begin, row_bytes, DPU_XFER_DEFAULT),
-            direction == DPU_XFER_FROM_DPU ? "reading by the SDK" : "writing by the SDK");
-}
-
-Bytes Cube::read_by_sdk(std::size_t offset, std::size_t row_bytes) const {
-  Bytes rows(pes() * row_bytes);
-  transfer(DPU_XFER_FROM_DPU, offset, rows);
-  return rows;
+std::size_t Cube::heap_base() const {
+  struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpus_->front()));
+  if (program == nullptr) return 0;
+  struct dpu_symbol_t symbol;
+  check_sdk(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &symbol), "reading the MRAM heap base");
+  return symbol.address - kMramAddress;
 }
 
 void Cube::write_by_library(std::size_t offset, const Bytes &rows) const {
@@ -135,6 +153,13 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
                in.row_bytes, before);
   if (out.at_pes) cube.write_by_sdk(trial.dst, result);
   if (in.at_pes) cube.write_by_sdk(trial.src, before);
+  const auto bystanders = [&]() -> std::array<Bytes, 3> {
+    if (!out.at_pes) return {};
+    const std::size_t end = trial.dst + out.row_bytes;
+    return {trial.dst < kWord ? Bytes() : cube.read_by_sdk(trial.dst - kWord, kWord),
+            end + kWord > cube.room() ? Bytes() : cube.read_by_sdk(end, kWord), cube.read_others(trial.dst, out.row_bytes)};
+  };
+  const std::array<Bytes, 3> left_alone = bystanders();
   Bytes &host = in.at_pes ? result : before;
   const bool has_host = !in.at_pes || !out.at_pes;
   pidcomm_request request{};
@@ -149,6 +174,13 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
   request.op = problem.op;
   pidcomm_trace trace{};
   check_library(pidcomm_run(cube.get(), &request, &trial.options, &trace), describe(trial));
+  const std::array<Bytes, 3> after = bystanders();
+  constexpr const char *kBystanders[] = {"the word before the destination", "the word behind the destination", "a DPU that is no PE"};
+  for (std::size_t i = 0; i < after.size(); ++i)
+    if (after[i] != left_alone[i]) throw Failed(joined(describe(trial), ": ", kBystanders[i], " has changed"));
+  const bool is_in_place = out.at_pes && trial.src == trial.dst;
+  if (in.at_pes && !is_in_place && cube.read_by_sdk(trial.src, in.row_bytes) != before)
+    throw Failed(joined(describe(trial), ": the source has changed"));
   if (out.at_pes) result = cube.read_by_sdk(trial.dst, out.row_bytes);
   const verify::Verdict verdict = verify::check(problem, before, result);
   if (verdict.wrong != 0) throw Failed(joined(describe(trial), ": ", verdict.wrong, " elements are wrong, the first: ", verdict.first));

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "door/sdk.h"
@@ -15,14 +17,38 @@ namespace doctor {
 using Axes = std::vector<uint32_t>;
 using Bytes = std::vector<uint8_t>;
 
+inline constexpr std::size_t kMramBytes = std::size_t{64} << 20;  // of a DPU
+
 /// Throws Failed with the SDK's, the library's sentence.
 void check_sdk(dpu_error_t status, const std::string &doing);
 void check_library(int status, const std::string &doing);
 
+/// Some DPUs of a set. Rows are in their order, at MRAM byte `address` of each, and come and go by dpu_push_xfer.
+class Dpus {
+ public:
+  Dpus(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
+  /// All that are enabled.
+  explicit Dpus(struct dpu_set_t set);
+
+  std::size_t count() const { return dpus_.size(); }
+  struct dpu_set_t front() const { return dpus_.front(); }
+  void write(std::size_t address, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, address, rows); }
+  Bytes read(std::size_t address, std::size_t row_bytes) const;
+
+  /// Those of the same set that are not among them.
+  Dpus others() const;
+
+ private:
+  void transfer(dpu_xfer_t direction, std::size_t address, Bytes &rows) const;
+
+  struct dpu_set_t set_;
+  std::vector<struct dpu_set_t> dpus_;
+};
+
 /// Ranks of this process.
 class Ranks {
  public:
-  /// As many as there are up to `count`. Throws Failed.
+  /// So many; DPU_ALLOCATE_ALL: all that are free. Throws Failed.
   Ranks(uint32_t count, const std::string &profile);
   ~Ranks();
   Ranks(const Ranks &) = delete;
@@ -51,21 +77,25 @@ class Cube {
 
   hypercube_manager *get() const { return manager_; }
   const Axes &axis_len() const { return axis_len_; }
-  std::size_t pes() const { return dpus_.size(); }
+  std::size_t pes() const { return dpus_->count(); }
+  /// Bytes of MRAM from offset 0 on.
+  std::size_t room() const { return kMramBytes - heap_base(); }
 
   /// Rows in PE order, by dpu_push_xfer (the SDK's way) or pidcomm_write and pidcomm_read (the library's).
-  void write_by_sdk(std::size_t offset, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, offset, rows); }
-  Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const;
+  void write_by_sdk(std::size_t offset, Bytes &rows) const { dpus_->write(heap_base() + offset, rows); }
+  Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const { return dpus_->read(heap_base() + offset, row_bytes); }
   void write_by_library(std::size_t offset, const Bytes &rows) const;
   Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
+  /// What the DPUs of the set that are no PEs have at the same offset.
+  Bytes read_others(std::size_t offset, std::size_t row_bytes) const { return others_->read(heap_base() + offset, row_bytes); }
 
  private:
-  void transfer(dpu_xfer_t direction, std::size_t offset, Bytes &rows) const;
+  /// MRAM byte that the library's offsets count from: where the heap of the loaded program starts.
+  std::size_t heap_base() const;
 
-  struct dpu_set_t set_;
   Axes axis_len_;
   hypercube_manager *manager_ = nullptr;
-  std::vector<struct dpu_set_t> dpus_;
+  std::optional<Dpus> dpus_, others_;
 };
 
 /// A collective on fresh payload that the SDK brings and fetches.
@@ -76,7 +106,8 @@ struct Trial {
   pidcomm_options options = {};
 };
 
-/// Throws Failed unless the result is the expected one.
+/// Throws Failed unless the result is the expected one, and nothing else has changed: the source, the words before and behind the
+/// destination, and what the other DPUs of the set have there.
 pidcomm_trace run_trial(const Cube &cube, const Trial &trial);
 
 /// `block_words` words per block as the `bytes` of a collective on groups of `group_pes`.
