@@ -125,10 +125,38 @@ class DpuSet {
   bool is_allocated_ = false;
 };
 
-/// A hypercube on a set that outlives it.
-class Hypercube {
+/// The MRAM of some DPUs of a set that outlives this, one row each.
+class Rows {
  public:
-  Hypercube(const DpuSet &set, Axes axis_len) : set_(set.get()), axis_len_(std::move(axis_len)) {
+  Rows(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
+
+  std::size_t rows() const { return dpus_.size(); }
+  struct dpu_set_t dpu(std::size_t row) const { return dpus_[row]; }
+
+  void write(std::size_t offset, std::size_t row_bytes, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, offset, row_bytes, rows); }
+  Bytes read(std::size_t offset, std::size_t row_bytes) const {
+    Bytes rows(row_bytes * this->rows());
+    transfer(DPU_XFER_FROM_DPU, offset, row_bytes, rows);
+    return rows;
+  }
+
+ protected:
+  struct dpu_set_t set_;
+  std::vector<struct dpu_set_t> dpus_;
+
+ private:
+  void transfer(dpu_xfer_t direction, std::size_t offset, std::size_t row_bytes, Bytes &rows) const {
+    if (row_bytes == 0) return;
+    for (std::size_t row = 0; row < dpus_.size(); ++row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpus_[row], rows.data() + row * row_bytes));
+    DPU_OK_OR_FAIL(
+        dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, static_cast<std::uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT));
+  }
+};
+
+/// A hypercube on a set that outlives it. Rows: the PEs in PE order, then the set's other enabled DPUs.
+class Hypercube : public Rows {
+ public:
+  Hypercube(const DpuSet &set, Axes axis_len) : Rows(set.get(), {}), axis_len_(std::move(axis_len)) {
     const int status = pidcomm_hypercube_create(set_, static_cast<std::uint32_t>(axis_len_.size()), axis_len_.data(), &manager_);
     if (status != PIDCOMM_OK) fail(std::string("pidcomm_hypercube_create: ") + pidcomm_last_error());
     struct dpu_set_t dpu;
@@ -147,29 +175,10 @@ class Hypercube {
   hypercube_manager *get() const { return manager_; }
   const Axes &axis_len() const { return axis_len_; }
   std::size_t pes() const { return pes_; }
-  /// Rows of `write` and `read`: the PEs in PE order, then the set's other enabled DPUs.
-  std::size_t rows() const { return dpus_.size(); }
-  struct dpu_set_t dpu(std::size_t row) const { return dpus_[row]; }
-
-  void write(std::size_t offset, std::size_t row_bytes, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, offset, row_bytes, rows); }
-  Bytes read(std::size_t offset, std::size_t row_bytes) const {
-    Bytes rows(row_bytes * this->rows());
-    transfer(DPU_XFER_FROM_DPU, offset, row_bytes, rows);
-    return rows;
-  }
 
  private:
-  void transfer(dpu_xfer_t direction, std::size_t offset, std::size_t row_bytes, Bytes &rows) const {
-    if (row_bytes == 0) return;
-    for (std::size_t row = 0; row < dpus_.size(); ++row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpus_[row], rows.data() + row * row_bytes));
-    DPU_OK_OR_FAIL(
-        dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, static_cast<std::uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT));
-  }
-
-  struct dpu_set_t set_;
   Axes axis_len_;
   hypercube_manager *manager_ = nullptr;
-  std::vector<struct dpu_set_t> dpus_;
   std::size_t pes_ = 0;
 };
 

@@ -7,8 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "machine.h"
@@ -32,6 +34,64 @@ const std::vector<Axes> kGeneralShapes = {{3, 5}, {5, 7}, {12, 4}, {3, 8}, {6, 4
 
 const int kCollectives[] = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER,
                             PIDCOMM_SCATTER,  PIDCOMM_GATHER,         PIDCOMM_REDUCE,    PIDCOMM_BROADCAST};
+
+/// A row of PIDCOMM_TECHNIQUES.
+struct Technique {
+  int code, steps;
+  unsigned collectives;
+
+  bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
+};
+const std::vector<Technique> kTechniques = {
+#define TECHNIQUE_ROW(ENUM, code, name, steps, collectives) {code, steps, collectives},
+    PIDCOMM_TECHNIQUES(TECHNIQUE_ROW)
+#undef TECHNIQUE_ROW
+};
+
+const Technique &technique_of(int code) {
+  return *std::find_if(kTechniques.begin(), kTechniques.end(), [code](const Technique &technique) { return technique.code == code; });
+}
+
+/// All techniques but some.
+std::vector<int> techniques_without(const std::set<int> &left_out) {
+  std::vector<int> codes;
+  for (const Technique &technique : kTechniques)
+    if (!left_out.contains(technique.code)) codes.push_back(technique.code);
+  return codes;
+}
+
+/// The techniques that run the collective on the shape: on general shapes, tile and conventional.
+std::vector<int> techniques_for(int collective, const Axes &axis_len) {
+  std::vector<int> codes = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL};
+  if (!machine::is_fast(axis_len)) return codes;
+  std::erase_if(codes = techniques_without({}), [&](int code) { return !technique_of(code).is_for(collective); });
+  return codes;
+}
+
+/// The steps of the paper that a technique takes in a collective.
+int steps_taken(int technique, int collective) {
+  int steps = 0;
+#define COLLECTIVE_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, applicable) \
+  if (code == collective) steps = applicable;
+  PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)
+#undef COLLECTIVE_ROW
+  return steps & technique_of(technique).steps;
+}
+
+/// Is there a host pass of the library's own? Else the SDK transfers everything.
+bool has_host_pass(int technique, int collective) {
+  if (technique == PIDCOMM_TECHNIQUE_CONVENTIONAL) return false;
+  return technique_of(technique).steps == 0 || steps_taken(technique, collective) != 0;
+}
+
+/// Do the PEs reorder blocks? A group must have several PEs in an entangled group.
+bool reorders(int technique, int collective, const Axes &axis_len, const std::string &mask) {
+  if ((steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
+  std::uint32_t stride = 1;
+  for (std::size_t axis = 0; axis < axis_len.size(); stride *= axis_len[axis++])
+    if (mask[axis] == '1' && axis_len[axis] > 1 && stride < 8) return true;
+  return false;
+}
 
 struct Element {
   int type, op;
@@ -79,6 +139,16 @@ Case make_case(int collective, const Axes &axis_len, const std::string &mask, st
   return c;
 }
 
+bool is_cut_by_lanes(int collective) { return collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE; }
+
+/// Sets the technique. If PEs reorder blocks there is scratch, and a vector that they cut into blocks grows to whole ones.
+void use_technique(Case &c, int technique, std::size_t scratch_offset) {
+  c.options.technique = technique;
+  if (c.problem.bytes == 0 || !reorders(technique, c.problem.collective, c.problem.axis_len, c.problem.mask)) return;
+  if (is_cut_by_lanes(c.problem.collective)) c.problem.bytes = (c.problem.bytes + 63) / 64 * 64;
+  c.options.scratch_offset = scratch_offset;
+}
+
 /// A destination window behind the source window, at a distance that is no multiple of a line, or the source window itself.
 void place(Case &c, std::size_t src, bool is_in_place) {
   c.src = src;
@@ -117,125 +187,236 @@ void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
   check_number(c, "host_bytes_written", trace.host_bytes_written, out.at_pes ? 0 : out.bytes());
 }
 
-// ---- exhaustive grids: collective x mask x lane split x in place x ISA ---------------------------------------------------------------
-
-/// visit(cube, mask, collective, is_in_place, block_bytes) for every collective under every mask on every shape.
-template <class Visit>
-void each_window(const std::vector<Axes> &shapes, const std::vector<std::size_t> &blocks_bytes, const Visit &visit) {
-  for (const Axes &axis_len : shapes) {
-    machine::power_up(ranks_for(axis_len));
-    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
-    const Hypercube cube(set, axis_len);
-    for (const std::string &mask : machine::masks_of(axis_len.size()))
-      for (int collective : kCollectives)
-        for (bool is_in_place : {false, true})
-          for (std::size_t block_bytes : blocks_bytes)
-            if (!is_in_place || can_be_in_place(collective)) visit(cube, mask, collective, is_in_place, block_bytes);
-  }
+/// What the audit ISA must have counted for ring and tree, which load and store a line many times.
+void check_hop_lines(const Case &c, const pidcomm_trace &trace) {
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
+  check_number(c, "lines_outside", trace.lines_outside, 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
 }
 
-/// Runs every collective under every mask on every shape, with several block sizes; types and operators take turns.
-void run_grid(const char *name, const std::vector<Axes> &shapes, const std::vector<int> &isas, const std::vector<int> &techniques,
-              const std::vector<int> &coherences) {
-  Grid grid(name);
-  const std::vector<Element> kinds = elements();
-  std::size_t turn = 0;
-  each_window(shapes, {8, 24, 104},
-              [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
-                const Axes &axis_len = cube.axis_len();
-                for (int isa : isas)
-                  for (int technique : techniques) {
-                    ++turn;
-                    const std::size_t bytes = bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, block_bytes);
-                    Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
-                    place(c, 64 + 8 * (turn % 9), is_in_place);
-                    c.options = {.technique = technique,
-                                 .isa = isa,
-                                 .threads = static_cast<int>(1 + turn % 3),
-                                 .coherence = coherences[turn % coherences.size()],
-                                 .scratch_offset = 0};
-                    grid.run([&] {
-                      const pidcomm_trace trace = machine::run_case(cube, c);
-                      if (technique != PIDCOMM_TECHNIQUE_TILE || !machine::is_fast(axis_len)) return;
-                      check_bytes_moved(c, trace);
-                      if (isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
-                    });
-                  }
-              });
-  grid.finish();
+/// What the audit ISA must have counted on the general path: lines are composed and stored whole.
+void check_general_lines(const Case &c, const pidcomm_trace &trace) {
+  const verify::Rows out = verify::rows_after(c.problem);
+  const std::uint64_t lines_out = out.at_pes ? (pes_of(c.problem.axis_len) + 7) / 8 * (out.row_bytes / 8) : 0;
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
+  check_number(c, "lines_outside", trace.lines_outside, 0);
+  check_number(c, "lines_stored", trace.lines_stored, lines_out);
+  check_number(c, "max_stores_of_a_line", trace.max_stores_of_a_line, lines_out != 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
 }
+
+/// What the technique of a case claims about its trace.
+void check_claims(const Case &c, const pidcomm_trace &trace) {
+  const int technique = c.options.technique, collective = c.problem.collective;
+  const bool has_launches = c.problem.bytes != 0 && reorders(technique, collective, c.problem.axis_len, c.problem.mask);
+  const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
+  check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
+  check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
+  if (!has_host_pass(technique, collective)) return;
+  const bool hops = technique == PIDCOMM_TECHNIQUE_RING || technique == PIDCOMM_TECHNIQUE_TREE;
+  const bool is_general = !hops && !machine::is_fast(c.problem.axis_len);
+  const bool stages = technique == PIDCOMM_TECHNIQUE_PR;
+  if (!hops && !is_general && !stages) check_bytes_moved(c, trace);
+  if (c.options.isa == PIDCOMM_ISA_AUDIT) (hops ? check_hop_lines : is_general ? check_general_lines : check_lines)(c, trace);
+}
+
+// ---- exhaustive grids: technique x collective x mask x lane split x in place x size --------------------------------------------------
 
 const std::vector<int> kBothPolicies = {machine::kDefaultCoherence, PIDCOMM_COHERENCE_HARDWARE};
 
-TEST(Tile_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsa) {
-  std::vector<int> isas = machine::available_isas();
-  std::erase(isas, PIDCOMM_ISA_AUDIT);
-  run_grid("tile, fast shapes", kFastShapes, isas, {PIDCOMM_TECHNIQUE_TILE}, kBothPolicies);
+/// Which ISAs run a case: each but audit; audit; one, which is audit for one of the sizes.
+enum class Isas { kEach, kAudit, kOne };
+
+/// Every collective that the techniques are for, under every mask on every shape, in place or not. What is not listed takes turns.
+struct Cases {
+  const char *name;
+  std::vector<Axes> shapes;
+  std::vector<std::size_t> blocks_bytes;
+  std::vector<int> techniques;
+  Isas isas;
+  std::vector<int> coherences;
+};
+
+const Cases kTile = {"tile, fast shapes", kFastShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach, kBothPolicies};
+const Cases kTileAudited = {"tile, audit", kFastShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kAudit, {PIDCOMM_COHERENCE_HARDWARE}};
+const Cases kTileUnflushed = {
+    "tile, audit, no flushes",   {{8, 4}, {4, 6}, {2, 4, 4}}, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kAudit,
+    {machine::kDefaultCoherence}};
+const Cases kTileGeneral = {"tile, general shapes", kGeneralShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach, kBothPolicies};
+const Cases kTileGeneralAudited = {"tile, general shapes, audit", kGeneralShapes, {24},
+                                   {PIDCOMM_TECHNIQUE_TILE},      Isas::kAudit,   {PIDCOMM_COHERENCE_HARDWARE}};
+const Cases kOthers = {"the other techniques", kFastShapes, {8, 104, 1160, 4104}, techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,
+                       kBothPolicies};
+const Cases kConventionalGeneral = {
+    "conventional, general shapes", {{3, 5}, {12, 4}, {10, 10}}, {8, 24, 104}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, Isas::kOne, kBothPolicies};
+// Entangled groups that are members in two loops, numbers of them that are no powers of two, and those that are neighbours.
+const Cases kHops = {"ring and tree",
+                     {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}},
+                     {0, 8, 24, 104, 1160},
+                     {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE},
+                     Isas::kOne,
+                     kBothPolicies};
+const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
+                                  &kOthers, &kConventionalGeneral, &kHops};
+
+/// What takes turns: for each technique, collective and list of ISAs by itself, so that none of them decides another.
+class Turns {
+ public:
+  static constexpr std::size_t kThreads = 3;
+  struct Choice {
+    Element kind;
+    int isa, threads, coherence;
+  };
+  /// Every lap through the kinds begins one further on and goes one further on in all else, so a kind meets another ISA, number of threads
+  /// and policy in each. Within a lap each of these changes at a pace of its own, so they meet each other.
+  Choice next(int technique, int collective, const std::vector<int> &isas, const std::vector<int> &coherences) {
+    const Key key = {technique, collective, isas.front()};
+    const std::size_t turn = turns_.try_emplace(key, turns_.size() * kinds_.size()).first->second++;
+    const std::size_t lap = turn / kinds_.size(), kind = (turn + lap) % kinds_.size();
+    return {kinds_[kind], isas[(kind + lap) % isas.size()], static_cast<int>(1 + (kind / 3 + lap) % kThreads),
+            coherences[(kind / 9 + lap) % coherences.size()]};
+  }
+  std::uint64_t next_number() { return ++number_; }
+
+ private:
+  using Key = std::tuple<int, int, int>;
+  std::vector<Element> kinds_ = elements();
+  std::map<Key, std::size_t> turns_;
+  std::uint64_t number_ = 0;
+};
+
+/// visit(case) for every case on a shape, on a machine that has these ISAs.
+template <class Visit>
+void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> &isas, Turns &turns, const Visit &visit) {
+  std::vector<int> not_audit = isas;
+  std::erase(not_audit, PIDCOMM_ISA_AUDIT);
+  std::vector<std::vector<int>> each;
+  for (int isa : not_audit) each.push_back({isa});
+  const std::vector<std::vector<int>> audit = {{PIDCOMM_ISA_AUDIT}}, one = {not_audit};
+
+  const auto visit_one = [&](int collective, const std::string &mask, bool is_in_place, std::size_t block_bytes, int technique,
+                             const std::vector<int> &list) {
+    const Turns::Choice choice = turns.next(technique, collective, list, cases.coherences);
+    const std::uint64_t seed = turns.next_number(), place_of = verify::mix(seed) % 18;
+    // Blocks that PEs cut into 8 are as large as others.
+    const bool is_cut = is_cut_by_lanes(collective) && reorders(technique, collective, axis_len, mask);
+    const std::size_t bytes =
+        bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, is_cut ? 8 * block_bytes : block_bytes);
+    Case c = make_case(collective, axis_len, mask, bytes, choice.kind, seed);
+    c.options = {technique, choice.isa, choice.threads, choice.coherence, 0};
+    use_technique(c, technique, (1u << 20) - 8 * (seed % 50));
+    place(c, place_of < 9 ? 64 + 8 * place_of : 8192 - 8 * (place_of - 9), is_in_place);
+    visit(c);
+  };
+  for (const std::string &mask : machine::masks_of(axis_len.size()))
+    for (int collective : kCollectives)
+      for (bool is_in_place : {false, true}) {
+        if (is_in_place && !can_be_in_place(collective)) continue;
+        for (int technique : cases.techniques) {
+          if (!technique_of(technique).is_for(collective)) continue;
+          const std::size_t audited_size = verify::mix(turns.next_number()) % cases.blocks_bytes.size();
+          for (std::size_t size = 0; size < cases.blocks_bytes.size(); ++size) {
+            const bool is_audited = cases.isas == Isas::kAudit || (cases.isas == Isas::kOne && size == audited_size);
+            for (const std::vector<int> &list : is_audited ? audit : cases.isas == Isas::kEach ? each : one)
+              visit_one(collective, mask, is_in_place, cases.blocks_bytes[size], technique, list);
+          }
+        }
+      }
 }
 
-TEST(Tile_LoadsEverySourceLineOnceAndStoresEveryDestinationLineOnce) {
-  run_grid("tile, audit", kFastShapes, {PIDCOMM_ISA_AUDIT}, {PIDCOMM_TECHNIQUE_TILE}, {PIDCOMM_COHERENCE_HARDWARE});
+void run_grid(const Cases &cases) {
+  Grid grid(cases.name);
+  const std::vector<int> isas = machine::available_isas();
+  Turns turns;
+  for (const Axes &axis_len : cases.shapes) {
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    const Hypercube cube(set, axis_len);
+    each_case(cases, axis_len, isas, turns, [&](const Case &c) { grid.run([&] { check_claims(c, machine::run_case(cube, c)); }); });
+  }
+  grid.finish();
 }
 
-TEST(Tile_TouchesNoLineOutsideTheWindowsWithoutFlushesEither) {
-  run_grid("tile, audit, no flushes", {{8, 4}, {4, 6}, {2, 4, 4}}, {PIDCOMM_ISA_AUDIT}, {PIDCOMM_TECHNIQUE_TILE},
-           {machine::kDefaultCoherence});
-}
+TEST(Tile_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsa) { run_grid(kTile); }
+TEST(Tile_LoadsEverySourceLineOnceAndStoresEveryDestinationLineOnce) { run_grid(kTileAudited); }
+TEST(Tile_TouchesNoLineOutsideTheWindowsWithoutFlushesEither) { run_grid(kTileUnflushed); }
+TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(kTileGeneral); }
+TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
+TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceAndAuditedOnTheirHostPasses) { run_grid(kOthers); }
+TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kConventionalGeneral); }
+TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kHops); }
 
-TEST(Conventional_IsRightForEveryCollectiveMaskLaneSplitAndInPlace) {
-  run_grid("conventional", {{8, 4}, {2, 2, 2, 4}, {16, 3}, {4, 6}, {2, 1, 12}, {3, 5}, {12, 4}, {10, 10}},
-           {PIDCOMM_ISA_SCALAR, PIDCOMM_ISA_DEFAULT}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, {machine::kDefaultCoherence});
+// The cases that the grids above run, counted, on machines with two ISAs (scalar and audit) to all.
+TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHostPass) {
+  const std::vector<Element> kinds = elements();
+  const std::size_t policies = std::set<int>(kBothPolicies.begin(), kBothPolicies.end()).size();
+  std::vector<int> all_isas;
+#define ISA_ROW(ENUM, code, ...) all_isas.push_back(code);
+  PIDCOMM_ISAS(ISA_ROW)
+#undef ISA_ROW
+  const auto reduces = [](int collective) {
+    return collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE;
+  };
+  using Row = std::vector<int>;
+  for (std::size_t count = 2; count <= all_isas.size(); ++count) {
+    const std::vector<int> isas(all_isas.begin(), all_isas.begin() + static_cast<std::ptrdiff_t>(count));
+    std::map<std::pair<std::string, Row>, std::set<Row>> met;  // what (and with which technique, which collective) -> levels met
+    std::set<std::tuple<Axes, std::string, int, int>> ran, audited;
+    for (const Cases *cases : kAllCases) {
+      Turns turns;
+      for (const Axes &axis_len : cases->shapes)
+        each_case(*cases, axis_len, isas, turns, [&](const Case &c) {
+          const verify::Problem &p = c.problem;
+          const pidcomm_options &o = c.options;
+          ran.insert({p.axis_len, p.mask, p.collective, o.technique});
+          if (o.isa == PIDCOMM_ISA_AUDIT) audited.insert({p.axis_len, p.mask, p.collective, o.technique});
+          met[{"ISA x threads", {o.technique}}].insert({o.isa, o.threads});
+          met[{"ISA x policy", {o.technique}}].insert({o.isa, o.coherence});
+          met[{"type x threads", {o.technique, p.collective}}].insert({p.type, o.threads});
+          if (!c.takes_op()) return;
+          met[{"type x op", {o.technique, p.collective}}].insert({p.type, p.op});
+          met[{"type x op x ISA", {o.technique}}].insert({p.type, p.op, o.isa == PIDCOMM_ISA_AUDIT ? isas[0] : o.isa});
+        });
+    }
+    const auto check_met = [&](const std::string &what, const Row &with, std::size_t want) {
+      const std::size_t got = met[{what, with}].size();
+      if (got == want) return;
+      machine::fail(std::string("with ") + pidcomm_technique_name(with[0]) +
+                    (with.size() > 1 ? std::string(" ") + pidcomm_collective_name(with[1]) : "") + ", " + std::to_string(count) +
+                    " ISAs: the grids meet " + std::to_string(got) + " of " + std::to_string(want) + " " + what);
+    };
+    std::set<int> types;
+    for (const Element &kind : kinds) types.insert(kind.type);
+    for (const Technique &technique : kTechniques) {
+      for (int collective : kCollectives) {
+        if (!technique.is_for(collective)) continue;
+        check_met("type x threads", {technique.code, collective}, Turns::kThreads * types.size());
+        if (reduces(collective)) check_met("type x op", {technique.code, collective}, kinds.size());
+      }
+      check_met("ISA x threads", {technique.code}, Turns::kThreads * count);
+      check_met("ISA x policy", {technique.code}, policies * count);
+      check_met("type x op x ISA", {technique.code}, (count - 1) * kinds.size());
+    }
+    const auto check_whole = [&](const Axes &axis_len, int technique) {
+      for (const std::string &mask : machine::masks_of(axis_len.size()))
+        for (int collective : kCollectives) {
+          if (!technique_of(technique).is_for(collective)) continue;
+          Case c = make_case(collective, axis_len, mask, 0, kinds[0], 0);
+          c.options.technique = technique;
+          if (!ran.contains({axis_len, mask, collective, technique})) machine::fail("the grids have no case of " + machine::describe(c));
+          if (has_host_pass(technique, collective) && !audited.contains({axis_len, mask, collective, technique}))
+            machine::fail("the grids audit no case of " + machine::describe(c));
+        }
+    };
+    for (const Axes &axis_len : kFastShapes)
+      for (const Technique &technique : kTechniques) check_whole(axis_len, technique.code);
+    for (const Axes &axis_len : kGeneralShapes) check_whole(axis_len, PIDCOMM_TECHNIQUE_TILE);
+  }
 }
 
 // ---- the paper's techniques ----------------------------------------------------------------------------------------------------------
-
-/// Do the PEs reorder blocks? (Table II of the paper; and a group must have several PEs in an entangled group.)
-bool reorders(int collective, const Axes &axis_len, const std::string &mask) {
-  if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER || collective == PIDCOMM_BROADCAST) return false;
-  std::uint32_t stride = 1;
-  for (std::size_t axis = 0; axis < axis_len.size(); stride *= axis_len[axis++])
-    if (mask[axis] == '1' && axis_len[axis] > 1 && stride < 8) return true;
-  return false;
-}
-
-TEST(Paper_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsaAndAuditedOnItsHostParts) {
-  Grid grid("the paper's techniques");
-  const std::vector<Element> kinds = elements();
-  const std::vector<int> isas = machine::available_isas();
-  std::size_t turn = 0;
-  each_window(kFastShapes, {8, 104, 1160, 4104},
-              [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
-                const Axes &axis_len = cube.axis_len();
-                for (int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM, PIDCOMM_TECHNIQUE_PR_IM_CM}) {
-                  ++turn;
-                  const bool cuts_vector = collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE;
-                  const std::size_t bytes = bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes,
-                                                             cuts_vector ? 8 * block_bytes : block_bytes);
-                  Case c = make_case(collective, axis_len, mask, bytes, kinds[turn % kinds.size()], turn);
-                  place(c, 8192 - 8 * (turn % 9), is_in_place);
-                  c.options = {.technique = technique,
-                               .isa = isas[turn % isas.size()],
-                               .threads = static_cast<int>(1 + turn % 3),
-                               .coherence = kBothPolicies[turn / 2 % 2],
-                               .scratch_offset = (1u << 20) - 8 * (turn % 50)};
-                  grid.run([&] {
-                    const pidcomm_trace trace = machine::run_case(cube, c);
-                    const bool has_launches = reorders(collective, axis_len, mask);
-                    const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
-                    check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
-                    check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
-                    const bool is_sdk =
-                        collective == PIDCOMM_BROADCAST ||
-                        (technique == PIDCOMM_TECHNIQUE_PR && (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER));
-                    if (is_sdk) return;
-                    const bool stages = technique == PIDCOMM_TECHNIQUE_PR;
-                    if (!stages) check_bytes_moved(c, trace);
-                    if (c.options.isa == PIDCOMM_ISA_AUDIT) check_lines(c, trace);
-                  });
-                }
-              });
-  grid.finish();
-}
 
 TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
   machine::power_up(1);
@@ -299,48 +480,6 @@ TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
 
 // ---- from member to member -----------------------------------------------------------------------------------------------------------
 
-/// What the audit ISA must have counted for ring and tree, which load and store a line many times.
-void check_hop_lines(const Case &c, const pidcomm_trace &trace) {
-  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
-  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
-  check_number(c, "lines_outside", trace.lines_outside, 0);
-  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
-}
-
-TEST(RingAndTree_AreRightForEveryMaskLaneSplitInPlaceAndIsaAndStayInTheirWindows) {
-  Grid grid("ring and tree");
-  const std::vector<Element> kinds = elements();
-  const std::vector<int> isas = machine::available_isas();
-  std::vector<Axes> shapes = kFastShapes;
-  // Entangled groups that are members in two loops, numbers of them that are no powers of two, and those that are neighbours.
-  shapes.insert(shapes.end(), {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}});
-  std::size_t turn = 0;
-  each_window(shapes, {0, 8, 24, 104, 1160, 4104},
-              [&](const Hypercube &cube, const std::string &mask, int collective, bool is_in_place, std::size_t block_bytes) {
-                if (collective != PIDCOMM_ALLREDUCE) return;
-                const Axes &axis_len = cube.axis_len();
-                for (int technique : {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE}) {
-                  ++turn;
-                  const bool is_ring = technique == PIDCOMM_TECHNIQUE_RING;
-                  const bool has_launches = is_ring && block_bytes != 0 && reorders(collective, axis_len, mask);
-                  Case c =
-                      make_case(collective, axis_len, mask, has_launches ? 8 * block_bytes : block_bytes, kinds[turn % kinds.size()], turn);
-                  place(c, 8192 - 8 * (turn % 9), is_in_place);
-                  c.options = {.technique = technique,
-                               .isa = isas[turn / 2 % isas.size()],
-                               .threads = static_cast<int>(1 + turn % 3),
-                               .coherence = kBothPolicies[turn / 4 % 2],
-                               .scratch_offset = is_ring ? (1u << 20) - 8 * (turn % 50) : 0};
-                  grid.run([&] {
-                    const pidcomm_trace trace = machine::run_case(cube, c);
-                    check_number(c, "pe_launches", trace.pe_launches, has_launches ? 2 : 0);
-                    if (c.options.isa == PIDCOMM_ISA_AUDIT) check_hop_lines(c, trace);
-                  });
-                }
-              });
-  grid.finish();
-}
-
 TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -374,37 +513,6 @@ TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   }
 }
 
-TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) {
-  run_grid("tile, general shapes", kGeneralShapes, machine::available_isas(), {PIDCOMM_TECHNIQUE_TILE}, kBothPolicies);
-}
-
-TEST(Tile_OnGeneralShapesStaysInsideTheWindows) {
-  Grid grid("general shapes, audit");
-  for (const Axes &axis_len : kGeneralShapes) {
-    machine::power_up(ranks_for(axis_len));
-    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
-    const Hypercube cube(set, axis_len);
-    for (const std::string &mask : machine::masks_of(axis_len.size()))
-      for (int collective : kCollectives)
-        grid.run([&] {
-          const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
-          Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 24), {PIDCOMM_INT16, PIDCOMM_SUM}, 3);
-          place(c, 8192 - 24, false);
-          c.options = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_AUDIT, 2, PIDCOMM_COHERENCE_HARDWARE, 0};
-          const pidcomm_trace trace = machine::run_case(cube, c);
-          const verify::Rows out = verify::rows_after(c.problem);
-          const std::uint64_t lines_out = out.at_pes ? (cube.pes() + 7) / 8 * (out.row_bytes / 8) : 0;
-          check_number(c, "lines_outside", trace.lines_outside, 0);
-          check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
-          check_number(c, "lines_stored", trace.lines_stored, lines_out);
-          check_number(c, "max_stores_of_a_line", trace.max_stores_of_a_line, lines_out != 0);  // lines are composed and stored whole
-          check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
-          check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
-        });
-  }
-  grid.finish();
-}
-
 // ---- pairwise cover: everything that might interact ----------------------------------------------------------------------------------
 
 TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
@@ -425,9 +533,17 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
   const std::vector<int> isas = machine::available_isas();
   const std::vector<Element> kinds = elements();
   enum Factor { kCollective, kElement, kShape, kSize, kSrc, kDst, kThreads, kIsa, kCoherence, kTechnique, kInPlace, kFill };
+  const auto is_possible = [&](std::size_t f, std::size_t i, std::size_t g, std::size_t j) {
+    if (f == kCollective && g == kTechnique) return kTechniques[j].is_for(kCollectives[i]);
+    if (f == kCollective && g == kInPlace) return j == 0 || can_be_in_place(kCollectives[i]);
+    if (f != kShape || g != kTechnique) return true;
+    const int code = kTechniques[j].code;
+    return code == PIDCOMM_TECHNIQUE_TILE || code == PIDCOMM_TECHNIQUE_CONVENTIONAL || machine::is_fast(shapes[i].axis_len);
+  };
   const std::vector<std::vector<std::size_t>> rows =
       pairwise::table({std::size(kCollectives), kinds.size(), shapes.size(), sizes.size(), places.size(), places.size(), threads.size(),
-                       isas.size(), 2, 2, 2, 2});
+                       isas.size(), 2, kTechniques.size(), 2, 2},
+                      is_possible);
 
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
@@ -447,12 +563,13 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
       Case c = make_case(collective, axis_len, shapes[shape].mask, bytes, kinds[row[kElement]], row[kSrc] * 8 + row[kDst]);
       if (c.takes_op() && row[kFill] == 1) c.fill = Fill::kSpecial;
       c.src = places[row[kSrc]];
-      c.dst = row[kInPlace] && can_be_in_place(collective) ? c.src : (1u << 24) + places[row[kDst]];
-      c.options = {.technique = row[kTechnique] ? PIDCOMM_TECHNIQUE_CONVENTIONAL : PIDCOMM_TECHNIQUE_TILE,
+      c.dst = row[kInPlace] ? c.src : (1u << 24) + places[row[kDst]];
+      c.options = {.technique = 0,
                    .isa = isas[row[kIsa]],
                    .threads = threads[row[kThreads]],
                    .coherence = kBothPolicies[row[kCoherence]],
                    .scratch_offset = 0};
+      use_technique(c, kTechniques[row[kTechnique]].code, (1u << 23) - 8 * (1 + row[kDst]));
       grid.run([&] { machine::run_case(cube, c); });
     }
   }
@@ -490,11 +607,14 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
       for (bool is_in_place : {false, true}) {
         if (is_in_place && !can_be_in_place(collective)) continue;
         const std::uint32_t group_pes = verify::groups_of(cube.axis_len(), mask).group_pes;
-        Case c = make_case(collective, cube.axis_len(), mask, group_pes * (8192 + 8 * 7), {PIDCOMM_INT32, PIDCOMM_SUM}, 17);
-        c.src = 16384 - 8;
-        c.dst = is_in_place ? c.src : (1u << 22) - 8 * 1000;
-        c.options.threads = 2;
-        grid.run([&] { machine::run_case(cube, c); });
+        for (int technique : techniques_for(collective, cube.axis_len())) {
+          Case c = make_case(collective, cube.axis_len(), mask, group_pes * (8192 + 8 * 7), {PIDCOMM_INT32, PIDCOMM_SUM}, 17);
+          c.src = 16384 - 8;
+          c.dst = is_in_place ? c.src : (1u << 22) - 8 * 1000;
+          c.options.threads = 2;
+          use_technique(c, technique, (1u << 23) + 8);
+          grid.run([&] { machine::run_case(cube, c); });
+        }
       }
   grid.finish();
 }
@@ -504,13 +624,14 @@ TEST(NoBytes_AreANoOp) {
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 4});
   for (int collective : kCollectives)
-    for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL})
+    for (int technique : techniques_for(collective, cube.axis_len()))
       for (const char *mask : {"00", "10", "01", "11"}) {
         Case c = make_case(collective, cube.axis_len(), mask, 0, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
         c.src = c.dst = 4096;
         c.options.technique = technique;
         const pidcomm_trace trace = machine::run_case(cube, c);
         CHECK_EQ(trace.mram_bytes_read + trace.mram_bytes_written + trace.host_bytes_read + trace.host_bytes_written, 0u);
+        CHECK_EQ(trace.pe_launches, 0u);
       }
 }
 
@@ -540,8 +661,9 @@ TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
   grid.finish();
 }
 
-TEST(SpecialFloats_AreRightForEveryOperatorCollectiveAndIsa) {
+TEST(SpecialFloats_AreRightForEveryOperatorCollectiveTechniqueAndIsa) {
   Grid grid("special floats");
+  const std::vector<int> isas = machine::available_isas();
   for (const Axes &axis_len : {Axes{8, 4}, Axes{2, 4, 4}, Axes{3, 5}}) {
     machine::power_up(1);
     const DpuSet set = DpuSet::of_ranks(1);
@@ -551,16 +673,18 @@ TEST(SpecialFloats_AreRightForEveryOperatorCollectiveAndIsa) {
       for (int collective : {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE})
         for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
           for (int op : {PIDCOMM_SUM, PIDCOMM_PROD, PIDCOMM_MIN, PIDCOMM_MAX})
-            for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL})
-              for (int isa : machine::available_isas()) {
-                if (technique == PIDCOMM_TECHNIQUE_CONVENTIONAL && isa != PIDCOMM_ISA_SCALAR) continue;
+            for (int technique : techniques_for(collective, axis_len)) {
+              const std::vector<int> drawn = {isas[verify::mix(++seed) % isas.size()]};
+              for (int isa : technique == PIDCOMM_TECHNIQUE_TILE ? isas : drawn) {
                 const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
                 Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 104), {type, op}, ++seed);
                 c.fill = Fill::kSpecial;
-                place(c, 128, false);
                 c.options = {technique, isa, 2, PIDCOMM_COHERENCE_DEFAULT, 0};
+                use_technique(c, technique, 1u << 20);
+                place(c, 128, false);
                 grid.run([&] { machine::run_case(cube, c); });
               }
+            }
   }
   grid.finish();
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "interposed_sdk.h"
 #include "machine.h"
 
 namespace {
@@ -621,6 +622,42 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
       }
   pidcomm_request request = rig.good(PIDCOMM_ALLTOALL);
   CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+}
+
+TEST(FaultThatTheSdkHasReturnedBefore_IsReportedAllTheSame) {
+  Rig rig;
+  const interposed::FaultsHaveBeenReturned to_somebody_else;
+  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "lane 3", "bank 2", "(pe 19) is"};
+  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), true, 3 * 8 + 2));
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR})
+    for (int collective = kFirst; collective <= kLast; ++collective) {
+      const pidcomm_request request = rig.good(collective);
+      pidcomm_options options{};
+      options.technique = technique;
+      if (technique == PIDCOMM_TECHNIQUE_PR) options.scratch_offset = 2 * kMiB;
+      check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
+    }
+  check_error(pidcomm_read(rig.cube.get(), kSrc, 8, rig.host.data()), {PIDCOMM_ERR_DEVICE}, words, "read, a fault returned before");
+  CHECK(to_somebody_else.count() > 0);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), false, 0));
+  rig.unchanged.check();
+}
+
+TEST(ReorderProgramThatCannotBeLoaded_IsReportedAndNothingMoves) {
+  Rig rig;
+  pidcomm_request request = rig.good(PIDCOMM_ALLREDUCE);
+  pidcomm_options options{};
+  options.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  options.scratch_offset = 2 * kMiB;
+  {
+    const interposed::LoadsFail fail;
+    check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
+                {"loading the reorder program", "no window has changed", "time"}, "a load that fails");
+  }
+  rig.unchanged.check();
+  CHECK_EQ(pidcomm_run(rig.cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
 }
 
 TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {

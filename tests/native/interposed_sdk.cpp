@@ -1,0 +1,71 @@
+#include "interposed_sdk.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <utility>
+
+namespace interposed {
+
+namespace {
+
+std::atomic<bool> g_faults_have_been_returned{false};
+std::atomic<int> g_faults{0};
+std::atomic<bool> g_loads_fail{false};
+std::function<dpu_error_t(const Copy &)> g_copy;
+
+/// The function that this program's own one of the same name hides.
+template <class Function>
+Function *hidden(const char *name) {
+  return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
+}
+
+dpu_error_t copy(const Copy &call) { return g_copy ? g_copy(call) : call.carry_out(); }
+
+}  // namespace
+
+FaultsHaveBeenReturned::FaultsHaveBeenReturned() {
+  g_faults = 0;
+  g_faults_have_been_returned = true;
+}
+FaultsHaveBeenReturned::~FaultsHaveBeenReturned() { g_faults_have_been_returned = false; }
+int FaultsHaveBeenReturned::count() const { return g_faults; }
+
+LoadsFail::LoadsFail() { g_loads_fail = true; }
+LoadsFail::~LoadsFail() { g_loads_fail = false; }
+
+dpu_error_t Copy::carry_out() const {
+  static auto *const to = hidden<decltype(dpu_copy_to_mrams)>("dpu_copy_to_mrams");
+  static auto *const from = hidden<decltype(dpu_copy_from_mrams)>("dpu_copy_from_mrams");
+  return (is_write ? to : from)(rank, matrix);
+}
+
+CopiesAre::CopiesAre(std::function<dpu_error_t(const Copy &)> copy) { g_copy = std::move(copy); }
+CopiesAre::~CopiesAre() { g_copy = nullptr; }
+
+}  // namespace interposed
+
+extern "C" {
+
+dpu_error_t dpu_sync(struct dpu_set_t set) {
+  static auto *const real = interposed::hidden<decltype(dpu_sync)>("dpu_sync");
+  const dpu_error_t status = real(set);
+  if (status != DPU_ERR_DPU_FAULT || !interposed::g_faults_have_been_returned) return status;
+  ++interposed::g_faults;
+  return DPU_OK;
+}
+
+dpu_error_t dpu_load_from_memory(struct dpu_set_t set, uint8_t *buffer, size_t bytes, struct dpu_program_t **program) {
+  static auto *const real = interposed::hidden<decltype(dpu_load_from_memory)>("dpu_load_from_memory");
+  return interposed::g_loads_fail ? DPU_ERR_TIMEOUT : real(set, buffer, bytes, program);
+}
+
+dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *matrix) {
+  return interposed::copy({true, rank, matrix});
+}
+
+dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *matrix) {
+  return interposed::copy({false, rank, matrix});
+}
+
+}  // extern "C"
