@@ -6,13 +6,16 @@ a program is assumed (`Assumed`). A row that has parts of both kinds is `mixed`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pidcomm.arguments import Options
-from pidcomm.bench import BASE, Measured, Row, Schedule, measure_rows
+from pidcomm.bench import BASE, Measured, Row, Schedule, Timed, measure_rows
 from pidcomm.machine import PeSet
 from pidcomm.measure import Scratch, SdkCondition
 from pidcomm.oracle import Problem
@@ -24,6 +27,8 @@ from pidcomm.tables import TECHNIQUES
 PAPER = [name for name, it in TECHNIQUES.items() if it.steps and all(map(it.is_for, COLLECTIVE_ROWS.values()))]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
 COLLECTIVES = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # those of the paper's ablation, figure 16
+MIN_ROUNDS = 3  # of fewer, quartiles tell nothing
+LABELS = ("technique", "path", "steps", "scratch_bytes")  # of a plan: what it is called and given, not what it does
 
 
 @dataclass(frozen=True)
@@ -41,20 +46,24 @@ class Assumed:
 class Step(Measured):
     """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
 
-    host_us: measured, the median. step_gain: how much quicker on the host than the technique before; None for the
-    first, and for the second if the emulated SDK is too slow to compare with. from_us, work_us, to_us: the phases that
-    are measured where there are any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as
-    exchanging jobs with the PEs through the SDK (measured). bus_us: what the streaming limit takes for the same bytes
-    of MRAM. host_memory_us: what an ordinary copy takes for the bytes of host rows and staging. dt_us: the domain
-    transfers of pr+im, as it takes longer than pr+im+cm; None where nothing tells them apart. modulation_us: all the
-    rest, and the domain transfers where they are not known. As memory and arithmetic overlap, the last two may be
-    below 0: then the pass is quicker than the estimates of its parts, or the difference is noise.
+    host_us: measured, the median. step_gain: how much quicker on the host than the technique before, which ran just
+    before it in every round: the median of the rounds' gains; None for the first, and for the second if the emulated
+    SDK is too slow to compare with. step_low, step_high: quartiles of these gains, between which 1 means no difference
+    was seen; None also of fewer than 3 rounds. from_us, work_us, to_us: the phases that are measured where there are
+    any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as exchanging jobs with the PEs
+    through the SDK (measured). bus_us: what the streaming limit takes for the same bytes of MRAM. host_memory_us: what
+    an ordinary copy takes for the bytes of host rows and staging. dt_us: the domain transfers of pr+im, as it takes
+    longer than pr+im+cm, and below 0 by noise; None where nothing tells them apart. modulation_us: all the rest, with
+    such domain transfers as there are where dt_us is None. As memory and arithmetic overlap, it is below 0 where the
+    pass is quicker than the estimates of its parts.
     pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of the two loads that they
     need (the reorder program, and afterwards the caller's own again). total_us: everything.
     """
 
     host_us: float
     step_gain: float | None
+    step_low: float | None
+    step_high: float | None
     from_us: float
     work_us: float
     to_us: float
@@ -84,19 +93,21 @@ class Step(Measured):
 
 
 def steps_for(problem: Problem, options: Options) -> list[str]:
-    """Return the techniques of STEPS that differ for a problem, in order."""
+    """Return the techniques of STEPS that do different things for a problem, in order.
 
-    def steps(technique: str) -> object:
+    Of several that do the same, the first has the row, or `tile` if it is one of them.
+    """
+
+    def work(technique: str) -> str:
         variant: Options = {**options, "technique": technique, "scratch": 2 * problem.bytes}
         sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype, "op": problem.op}
         it = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
-        return it["path"], it.get("steps")
+        return json.dumps([it["path"] == "sdk", *(item for item in it.items() if item[0] not in LABELS)])
 
-    found = list(STEPS[:1])
-    for before, name in pairwise(STEPS):
-        if steps(name) != steps(before):
-            found.append(name)
-    return found
+    found: dict[str, str] = {}
+    for name in (STEPS[-1], *STEPS):
+        found.setdefault(work(name), name)
+    return [name for name in STEPS if name in found.values()]
 
 
 def ablate(
@@ -111,14 +122,20 @@ def ablate(
 ) -> list[Step]:
     """Time a problem with every technique that differs for it, in turn; check each."""
     techniques = steps_for(problem, options)
-    rows = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
-    return list(_steps(rows, condition, assumed))
+    timed = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
+    return list(_steps(timed, condition, assumed))
 
 
-def _steps(rows: Sequence[Row], condition: SdkCondition, assumed: Assumed) -> Iterator[Step]:
+def _gain(before_us: NDArray[np.float64], us: NDArray[np.float64]) -> tuple[float, float | None, float | None]:
+    """Return the median and the quartiles of the gains of rounds: what slows a whole round is in both times."""
+    low, median, high = map(float, np.percentile(before_us / us, (25, 50, 75)))
+    return (median, low, high) if len(us) >= MIN_ROUNDS else (median, None, None)
+
+
+def _steps(timed: Timed, condition: SdkCondition, assumed: Assumed) -> Iterator[Step]:
+    rows = timed.rows
     host_us = {row.technique: row.t_p50_us for row in rows}
-    before: Row | None = None
-    for row in rows:
+    for index, row in enumerate(rows):
         if row.limit_gb_s is None:
             raise ValueError("an ablation needs the streaming limit")
         dt_us = None
@@ -126,9 +143,9 @@ def _steps(rows: Sequence[Row], condition: SdkCondition, assumed: Assumed) -> It
             dt_us = row.t_p50_us - host_us["pr+im+cm"]
         bus_us = row.mram_bytes / row.limit_gb_s / 1e3
         host_memory_us = row.host_bytes / condition.contiguous_gb_s / 1e3
-        step_gain = None
-        if before is not None and (before.technique != BASE or condition.holds):
-            step_gain = before.t_p50_us / row.t_p50_us
+        step_gain = step_low = step_high = None
+        if index > 0 and (rows[index - 1].technique != BASE or condition.holds):
+            step_gain, step_low, step_high = _gain(timed.host_us[:, index - 1], timed.host_us[:, index])
         launch_us = assumed.launch_us * row.launches
         loads = 2 if row.launches else 0
         load_us = assumed.load_us * loads
@@ -136,6 +153,8 @@ def _steps(rows: Sequence[Row], condition: SdkCondition, assumed: Assumed) -> It
             **{name: getattr(row, name) for name in _SHARED},
             host_us=row.t_p50_us,
             step_gain=step_gain,
+            step_low=step_low,
+            step_high=step_high,
             bus_us=bus_us,
             host_memory_us=host_memory_us,
             dt_us=dt_us,
@@ -145,7 +164,6 @@ def _steps(rows: Sequence[Row], condition: SdkCondition, assumed: Assumed) -> It
             load_us=load_us,
             total_us=row.t_p50_us + row.pe_us + launch_us + load_us,
         )
-        before = row
 
 
 _SHARED = {field.name for field in fields(Step)} & {field.name for field in fields(Row)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +41,14 @@ class Row(Measured):
     program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. from_us,
     work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
     in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
-    mram_bytes: lines that the host read and wrote; host_bytes: host rows and staging, read and written; pe_bytes: MRAM
-    that PEs read and wrote, in so many launches. algbw: the larger side summed over PEs, per t_p50_us + pe_us. bus:
+    mram_bytes: lines that the host read and wrote; host_bytes: host rows and staging, read and written; pe_bytes: the
+    windows that PEs reordered, read and written, in so many launches. algbw: the larger side summed over PEs, per
+    t_p50_us + pe_us, which has neither launches nor loads of programs: rows of an ablation assume what they take. bus:
     mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
     collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of
     STREAMS that is best at the median (limit_stream); None if not measured. limit_pct: bus against that limit.
-    speed_up: how much quicker t_p50_us + pe_us are than `conventional`; None where that was not measured, or comparing
-    would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
+    speed_up: how much quicker t_p50_us + pe_us, the same as in algbw, are than `conventional`; None where that was not
+    measured, or comparing would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
     carried_out: the technique, which differs from `technique` if that is auto.
     """
 
@@ -86,6 +88,13 @@ class Schedule:
     with_limit: bool = True
 
 
+class Timed(NamedTuple):
+    """The rows of a problem, and what the host took in every timed round: us, of shape (rounds, rows)."""
+
+    rows: list[Row]
+    host_us: NDArray[np.float64]
+
+
 def measure_rows(
     pe_set: PeSet,
     problem: Problem,
@@ -95,7 +104,7 @@ def measure_rows(
     scratch: Scratch,
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
-) -> list[Row]:
+) -> Timed:
     """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
     trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # of its own: no plan is known yet
     trial.load()
@@ -162,7 +171,7 @@ def measure_rows(
             )
         )
         on_step()
-    return rows
+    return Timed(rows, times_us)
 
 
 def _microseconds(rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]) -> NDArray[np.float64]:

@@ -34,4 +34,4 @@ class Demo:
     def rows(self, problem: Problem, condition: SdkCondition) -> list[Row]:
         """Return the rows of a problem, one per technique."""
         options: Options = {"coherence": "none"}
-        return measure_rows(self._pe_set, problem, COMPARED, options, SCHEDULE, self._scratch, condition)
+        return measure_rows(self._pe_set, problem, COMPARED, options, SCHEDULE, self._scratch, condition).rows

@@ -11,7 +11,7 @@ import typer
 
 import pidcomm
 from pidcomm import info
-from pidcomm.ablation import Assumed, Step
+from pidcomm.ablation import MIN_ROUNDS, Assumed, Step
 from pidcomm.arguments import Options
 from pidcomm.bench import BASE, Row
 from pidcomm.errors import Error
@@ -119,7 +119,7 @@ _ROW = (
 _STEP = (
     *_PROBLEM,
     ("host_us", "{0.host_us:>8.0f}"),
-    ("step", "{step_gain:>6}"),
+    ("step", "{step_gain:<20}"),
     ("from", "{0.from_us:>7.0f}"),
     ("work", "{0.work_us:>7.0f}"),
     ("to", "{0.to_us:>7.0f}"),
@@ -168,6 +168,13 @@ def _gain(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}x"
 
 
+def _step_gain(step: Step) -> str:
+    gain, low, high = step.step_gain, step.step_low, step.step_high
+    if low is None or high is None:
+        return "-" if gain is None else f"{_gain(gain)}?"
+    return f"{_gain(gain)}{'?' if low <= 1 <= high else ''} ({low:.2f}-{high:.2f})"
+
+
 def _row_fields(row: Row) -> dict[str, str]:
     return {
         "technique": technique_label(row.technique, row.carried_out),
@@ -180,7 +187,7 @@ def _row_fields(row: Row) -> dict[str, str]:
 def _step_fields(step: Step) -> dict[str, str]:
     return {
         "technique": step.technique,
-        "step_gain": _gain(step.step_gain),
+        "step_gain": _step_gain(step),
         "dt": _number(step.dt_us, ".0f"),
         "pe_pct": f"{step.share_pct(step.pe_us):.1f}",
         "launch_pct": f"{step.share_pct(step.launch_us):.1f}",
@@ -193,12 +200,17 @@ def _step_fields(step: Step) -> dict[str, str]:
 
 def ablation_header(assumed: Assumed) -> Iterator[str]:
     """Yield the lines that go before an ablation."""
-    yield "ablation: host_us is measured (median), and step is how much quicker that is than the line before"
+    yield (
+        "ablation: host_us is measured (median); step = how much quicker than the line before, the median of the "
+        f"rounds and their quartiles (?: 1 is between these, or there are fewer than {MIN_ROUNDS} rounds); "
+        "techniques that do the same as another have no line"
+    )
     yield (
         "measured phases of what goes through host memory: from the PEs, work on the host, to the PEs. What host_us is "
         "made of: outside = all but the pass over memory, measured; bus = the streaming limit for the same bytes of "
-        "MRAM; host mem = an ordinary copy of the bytes of staging; DT = pr+im less pr+im+cm (- if nothing tells); "
-        "modul. = the rest. They overlap: a rest below 0 is a pass that is quicker than the sum of the others"
+        "MRAM; host mem = an ordinary copy of the bytes of staging; DT = domain transfers, pr+im less pr+im+cm (below "
+        "0: noise; -: nothing tells); modul. = the rest, with such domain transfers as there are where DT is -. They "
+        "overlap: a rest below 0 is a pass that is quicker than the sum of the others"
     )
     launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
     yield (

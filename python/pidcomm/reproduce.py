@@ -69,7 +69,7 @@ class Measurements:
             condition = measure_sdk(pes.hypercube(*section.shape), section.size_bytes, options, scratch)
             for problem in section.problems:
                 names = techniques[problem]
-                rows = measure_rows(pes, problem, names, options, schedule, scratch, condition, on_step)
+                rows, _ = measure_rows(pes, problem, names, options, schedule, scratch, condition, on_step)
                 self.rows.update(((problem, name), row) for name, row in zip(names, rows, strict=True))
         if not condition.holds:
             self.unfair.update(section.problems)

@@ -340,7 +340,7 @@ def measure_points(
     with pidcomm.allocate(pes=section.pes) as pe_set:
         condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
         for problem in section.problems:
-            rows = measure_rows(pe_set, problem, COMPARED, options, schedule, scratch, condition, on_step)
+            rows, _ = measure_rows(pe_set, problem, COMPARED, options, schedule, scratch, condition, on_step)
             yield from (_measured(study, row, section.pes, study.group_pes(section.shape)) for row in rows)
 
 

@@ -41,7 +41,7 @@ class Trace:
     seconds_reorder: float
     """pr techniques and ring: telling the PEs what to reorder, and their runs."""
     seconds_launch: float
-    """Of that the runs; on emulated DIMMs what it took to emulate them."""
+    """Of that the runs, on emulated DIMMs their emulation, and reading their cycles."""
     pe_loads: int
     """pr techniques and ring: how often the program that reorders blocks was loaded."""
     pe_launches: int
@@ -49,7 +49,7 @@ class Trace:
     pe_cycles: int
     """Cycles of the slowest PE, summed over launches; modelled on emulated DIMMs."""
     pe_bytes: int
-    """Bytes of MRAM that PEs read and wrote."""
+    """Bytes of the windows that PEs reordered, read and written."""
     mram_bytes_read: int
     """Bytes of lines that the host loaded from MRAM."""
     mram_bytes_written: int

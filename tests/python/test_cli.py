@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +18,15 @@ import numpy as np
 import pidcomm
 import pytest
 from command_line import PIDCOMM, commands
+from pidcomm import ablation, sdk
 from pidcomm import bench as benchmark
 from pidcomm import check as checking
 from pidcomm import info as information
 from pidcomm import report as reporting
-from pidcomm import sdk
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
+from pidcomm.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
+from pidcomm.oracle import Problem
 from pidcomm.sweep import even_shape
 from typer.testing import CliRunner
 
@@ -280,9 +283,9 @@ def test_bench_says_how_the_emulated_sdk_flushes(choice: list[str], words: str) 
 
 
 def test_bench_and_demo_fail_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong_row(*_: Any, **__: Any) -> list[benchmark.Row]:
-        fields = dict.fromkeys(KEYS, 1)
-        return [benchmark.Row(**{**fields, "technique": "tile", "collective": "alltoall"})]  # type: ignore[arg-type]
+    def wrong_row(*_: Any, **__: Any) -> benchmark.Timed:
+        fields = {**dict.fromkeys(KEYS, 1), "technique": "tile", "collective": "alltoall"}
+        return benchmark.Timed([benchmark.Row(**fields)], np.ones((1, 1)))  # type: ignore[arg-type]
 
     def invoke(*arguments: str) -> Any:
         return CliRunner().invoke(app, list(arguments))
@@ -320,6 +323,8 @@ STEP_KEYS = [
     *(
         "host_us",
         "step_gain",
+        "step_low",
+        "step_high",
         "from_us",
         "work_us",
         "to_us",
@@ -346,7 +351,7 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
     assert techniques == {
         "alltoall": ["conventional", "pr", "pr+im", "pr+im+cm", "tile"],
         "reduce_scatter": ["conventional", "pr", "pr+im", "tile"],  # int32: no cross-domain modulation
-        "scatter": ["conventional", "pr+im", "tile"],
+        "scatter": ["conventional", "tile"],  # pr as conventional, in-register modulation as tile
     }
     launches = {"alltoall": 2, "reduce_scatter": 1, "scatter": 0}
     total_bytes = 64 * 65536
@@ -377,6 +382,81 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
     words = run("bench", "--ablation", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--iters", "1").stdout
     assert "a launch is assumed to take 100 us" in words
     assert [line.split()[1] for line in words.splitlines() if line.startswith("alltoall")] == techniques["alltoall"]
+
+
+@pytest.mark.parametrize(
+    ("collective", "dtype", "wanted"),
+    [
+        ("alltoall", "int32", ["conventional", "pr", "pr+im", "pr+im+cm", "tile"]),
+        ("allgather", "int32", ["conventional", "pr", "pr+im", "pr+im+cm", "tile"]),
+        ("allreduce", "int8", ["conventional", "pr", "pr+im", "pr+im+cm", "tile"]),
+        ("allreduce", "int32", ["conventional", "pr", "pr+im", "tile"]),
+        *((name, "int32", ["conventional", "tile"]) for name in ("scatter", "gather", "broadcast")),
+    ],
+)
+@pytest.mark.parametrize("mask", ["10", "01", "11"])
+def test_techniques_that_do_the_same_have_one_row(collective: str, dtype: str, wanted: list[str], mask: str) -> None:
+    assert ablation.steps_for(Problem(collective, (8, 8), mask, 4096, dtype), {}) == wanted
+
+
+FAIR = SdkCondition(1.0, 1.0, {"plain": 1.0}, 1.0, has_flushes=False)
+SLOW_SDK = SdkCondition(0.1, 0.1, {"plain": 1.0}, 1.0, has_flushes=False)
+
+
+def ablated(
+    monkeypatch: pytest.MonkeyPatch,
+    pes: pidcomm.PeSet,
+    seconds: dict[str, list[float]],
+    condition: SdkCondition = FAIR,
+) -> dict[str, ablation.Step]:
+    """Ablate an alltoall whose runs are timed as told: by technique, round by round; every other takes a second."""
+    run_trial = Trial.run
+    left = {technique: iter(times) for technique, times in seconds.items()}
+
+    def timed(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        trace = run_trial(self, options)
+        took = next(left.get(str(options["technique"]), iter(())), 1.0)
+        return replace(trace, seconds_total=took, seconds_load=0.0, seconds_launch=0.0)
+
+    monkeypatch.setattr(Trial, "run", timed)
+    problem = Problem("alltoall", (8, 8), "10", 4096, "int32")
+    schedule = benchmark.Schedule(iters=len(next(iter(seconds.values()))), warmup=0)
+    steps = ablation.ablate(pes, problem, ablation.Assumed(), {}, schedule, Scratch([problem]), condition)
+    assert not any(step.wrong for step in steps)
+    return {step.technique: step for step in steps}
+
+
+def test_a_step_gains_what_it_gains_in_each_round(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    drift = [1.0, 2.0, 4.0, 8.0, 16.0]  # the machine gets slower; the round in the middle has a gain of its own
+    gains = [1.02, 1.05, 1.50, 1.04, 1.08]
+    seconds = {"pr+im+cm": [slow * gain for slow, gain in zip(drift, gains, strict=True)], "tile": drift}
+    tile = ablated(monkeypatch, pes, seconds)["tile"]
+    assert np.median(seconds["pr+im+cm"]) / np.median(seconds["tile"]) == 1.5  # what a ratio of medians would tell
+    assert (tile.step_gain, tile.step_low, tile.step_high) == pytest.approx((1.05, 1.04, 1.08))
+    assert "1.05x (1.04-1.08)" in reporting.row_line(tile)
+
+
+def test_a_step_of_no_clear_gain_is_in_question(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {"pr+im": [0.97, 0.9, 1.02, 1.04, 1.3], "pr+im+cm": [1.0] * 5}
+    step = ablated(monkeypatch, pes, seconds)["pr+im+cm"]
+    assert (step.step_gain, step.step_low, step.step_high) == pytest.approx((1.02, 0.97, 1.04))
+    assert "1.02x? (0.97-1.04)" in reporting.row_line(step)
+
+
+def test_few_rounds_have_no_quartiles(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = ablated(monkeypatch, pes, {"pr+im": [1.5, 1.5], "pr+im+cm": [1.0, 1.0]})["pr+im+cm"]
+    assert (step.step_gain, step.step_low, step.step_high) == (1.5, None, None)
+    assert "1.50x? " in reporting.row_line(step)
+
+
+def test_no_gain_over_a_slow_sdk_is_claimed(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for condition, claims in ((FAIR, True), (SLOW_SDK, False)):
+        with monkeypatch.context() as patch:
+            steps = ablated(patch, pes, {"conventional": [3.0] * 3}, condition)
+        gains = {name: (step.step_gain, step.step_low, step.step_high) for name, step in steps.items()}
+        assert gains["conventional"] == (None, None, None)
+        assert gains["pr"] == ((3.0, 3.0, 3.0) if claims else (None, None, None))
+        assert gains["pr+im"] == (1.0, 1.0, 1.0)
 
 
 def test_reference_commands_are_commands() -> None:
@@ -489,11 +569,7 @@ def test_the_summary_has_least_median_and_most() -> None:
 def test_every_problem_is_measured_on_a_hypercube_of_its_own(
     pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pidcomm.measure import Scratch, SdkCondition, Trial
-    from pidcomm.oracle import Problem
-
     problem = Problem("allreduce", (8, 8), "10", 64, "int32")
-    condition = SdkCondition(1.0, 1.0, {"plain": 1.0}, 1.0, has_flushes=False)
     cubes = []
     run_trial = Trial.run
 
@@ -504,16 +580,13 @@ def test_every_problem_is_measured_on_a_hypercube_of_its_own(
     monkeypatch.setattr(Trial, "run", remember)
     schedule = benchmark.Schedule(iters=1, warmup=0, with_limit=False)
     for _ in range(2):
-        benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), condition)
+        benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR)
     runs = len(cubes) // 2
     assert [cube is cubes[0] for cube in cubes] == [True] * runs + [False] * runs
     assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
 
 
 def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pidcomm.measure import Scratch, Trial
-    from pidcomm.oracle import Problem
-
     problem = Problem("allreduce", (8, 8), "10", 64, "int32")
     trial = Trial(pes.hypercube(8, 8), problem, Scratch([problem]))
     assert trial.check({"technique": "tile"}).wrong == 0
@@ -522,8 +595,6 @@ def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.Mon
 
 
 def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
-    from pidcomm.measure import SdkCondition, best_limit, limit_rates
-
     seconds = np.full((3, len(pidcomm.STREAMS)), 9.0)
     seconds[:, 2] = 2.0
     seconds[0, -1] = 1.0  # once the best, but not at the median
@@ -623,14 +694,21 @@ def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> 
     assert header["dimms"].startswith("EMULATED")
     assert {item["result"] for item in items} == {"ok"}
     assert "127 PEs, 120 of them in whole entangled groups; disabled: rank 0 chip 2 bank 5" in items[0]["detail"]
-    assert {"stale lines", "launches", "alltoall", "speed of broadcast"} <= {item["item"] for item in items}
+    assert {
+        "stale lines",
+        "launches",
+        "alltoall",
+        "speed of broadcast",
+        "technique conventional",
+        "technique tree",
+    } <= {item["item"] for item in items}
     assert (sums["passed"], sums["failed"], sums["skipped"]) == (len(items), 0, 0)
 
 
 def test_doctor_fails_with_a_sentence_and_refuses_wrong_options() -> None:
     result = run("doctor", "--quick", "--ranks", "41")
     assert result.returncode == 1
-    assert "FAILED: no rank could be allocated: " in result.stdout
+    assert "FAILED: no allocation of 41 ranks" in result.stdout
     assert run("doctor", "--quick", "--bogus").returncode == 2
 
 

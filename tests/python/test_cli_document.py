@@ -58,6 +58,6 @@ def test_the_fields_are_those_that_are_written(section: str, tmp_path: Path) -> 
 
 
 ABLATION_FIELDS = {
-    *("host_us", "step_gain", "bus_us", "host_memory_us", "dt_us", "modulation_us"),
+    *("host_us", "step_gain", "step_low", "step_high", "bus_us", "host_memory_us", "dt_us", "modulation_us"),
     *("launch_us", "loads", "load_us", "total_us"),
 }

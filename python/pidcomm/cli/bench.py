@@ -153,8 +153,10 @@ def bench(
 
     Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call; PEs, if
     they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
-    over PEs / (t_p50 + pe_us). bus: bytes read and written / t_p50. limit%: bus in percent of a streaming
-    pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB = 1e9 bytes.
+    over PEs / (t_p50 + pe_us). speed-up: over conventional, of t_p50 + pe_us. Neither has launches and loads of
+    programs, which total_us of --ablation has. bus: bytes read and written / t_p50. limit%: bus in percent of a
+    streaming pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB is 1e9
+    bytes.
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
@@ -211,7 +213,7 @@ def bench(
                     if ablation:
                         of_problem = ablate(pes, problem, assumed, *common)
                     else:
-                        of_problem = measure_rows(pes, problem, techniques[problem.collective], *common)
+                        of_problem = measure_rows(pes, problem, techniques[problem.collective], *common).rows
                         rows += of_problem
                     wrong += sum(row.wrong for row in of_problem)
                     report.rows(of_problem)
