@@ -78,8 +78,12 @@ void translate(const std::exception_ptr &pointer, void *) {
   try {
     std::rethrow_exception(pointer);
   } catch (const StatusError &error) {
-    const nb::object exception = nb::module_::import_("pidcomm.errors").attr("make_error")(status_name(error.status()), error.what());
-    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    try {
+      const nb::object exception = nb::module_::import_("pidcomm.errors").attr("make_error")(status_name(error.status()), error.what());
+      PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    } catch (nb::python_error &raised) {  // Ctrl-C while Python makes the exception
+      raised.restore();
+    }
   }
 }
 

@@ -224,6 +224,22 @@ def test_ctrl_c_gives_the_pes_back(
     pidcomm.allocate(ranks=pidcomm.machine().ranks - pes.ranks).free()
 
 
+def test_ctrl_c_is_told_also_if_something_fails_on_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Checker:
+        def __enter__(self) -> Checker:
+            return self
+
+        def failure(self, _: Any) -> None:
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            raise pidcomm.Error("some rank is allocated")
+
+    monkeypatch.setattr("pidcomm.cli.check.Checker", Checker)
+    result = CliRunner().invoke(app, ["check"])
+    assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+
+
 def test_launches_of_a_program_that_was_ended_while_it_wrote() -> None:
     assert parse_launches('{"pes": 6') == []
 

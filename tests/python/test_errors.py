@@ -165,3 +165,12 @@ def test_none_is_no_size_and_no_dtype(cube: pidcomm.Hypercube) -> None:
         cube.allreduce("10", bytes=64, dtype=nothing)
     with pytest.raises(pidcomm.ArgumentError, match="the shape is empty"):
         cube.pe_set.hypercube()
+
+
+def test_ctrl_c_while_an_error_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pidcomm.errors.make_error", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        pidcomm.plan("alltoall", (8, 8), "10", bytes=3)

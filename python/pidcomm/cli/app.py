@@ -78,7 +78,8 @@ class Group(_HasExamples, TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command."""
         try:
-            return super().invoke(ctx)
+            with _interrupt_first():
+                return super().invoke(ctx)
         except (Error, MemoryError) as error:
             fail(str(error) or "out of memory")
             raise typer.Exit(ExitCode.USAGE) from None
@@ -92,6 +93,20 @@ class Group(_HasExamples, TyperGroup):
             _give_up_stdout()
             fail(str(error))
             raise typer.Exit(ExitCode.USAGE) from None
+
+
+@contextmanager
+def _interrupt_first() -> Iterator[None]:
+    """Let Ctrl-C be what a block ends with, also if something fails on the way out: blocks that were left anywhere."""
+    try:
+        yield
+    except Exception as error:
+        context: BaseException | None = error
+        while context is not None and not isinstance(context, KeyboardInterrupt):
+            context = context.__context__
+        if context is None:
+            raise
+        raise context from None
 
 
 def _give_up_stdout() -> None:
