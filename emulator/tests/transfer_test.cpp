@@ -107,14 +107,17 @@ TEST(PushTo_LeavesDpusWithoutABufferAndDisabledOnesAlone) {
     // Bank 7 takes no part at all, and every third DPU does not.
     const auto dpus = set.dpus();
     const auto skip = [&](size_t i) { return i % 3 == 0 || dpu_get_member_id(dpus[i].dpu) == 7; };
+    int sender[8][8];  // by chip and bank: the DPU's place in `dpus` if it takes part, or -1
+    for (auto &chip : sender) std::fill(std::begin(chip), std::end(chip), -1);
+    for (size_t i = 0; i < dpus.size(); ++i)
+      if (!skip(i)) sender[dpu_get_slice_id(dpus[i].dpu)][dpu_get_member_id(dpus[i].dpu)] = static_cast<int>(i);
     for (const Range &range : kRanges) {
       auto payload = payloads(62, range.length, 7);
       fill(set.rank(0), range);
       send(set, payload, range, skip);
       check_region(set.rank(0), range, [&](uint32_t chip, uint32_t bank, uint64_t byte) {
-        for (size_t i = 0; i < dpus.size(); ++i)
-          if (dpu_get_slice_id(dpus[i].dpu) == chip && dpu_get_member_id(dpus[i].dpu) == bank) return skip(i) ? -1 : int{payload[i][byte]};
-        return -1;  // disabled
+        const int i = sender[chip][bank];
+        return i < 0 ? -1 : int{payload[static_cast<size_t>(i)][byte]};
       });
     }
   });

@@ -715,21 +715,24 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
 TEST(Tile_StagesNoMoreMemoryForMoreBytes) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
+  Grid grid("staging memory");
   for (const Axes &axis_len : {Axes{8, 8}, Axes{4, 6}, Axes{3, 5}, Axes{12, 4}}) {
     const Hypercube cube(set, axis_len);
-    for (int collective : kCollectives) {
-      std::set<std::uint64_t> staging_bytes;
-      for (std::size_t blocks : {512, 1024, 2048}) {  // enough for both threads to have work
-        const std::uint32_t group_pes = verify::groups_of(axis_len, "11").group_pes;
-        Case c =
-            make_case(collective, axis_len, "11", bytes_for_blocks(collective, group_pes, 8 * blocks), {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
-        place(c, 0, false);
-        c.options.threads = 2;
-        staging_bytes.insert(machine::run_case(cube, c).staging_bytes);
-      }
-      CHECK_EQ(staging_bytes.size(), 1u);
-    }
+    const std::uint32_t group_pes = verify::groups_of(axis_len, "11").group_pes;
+    for (int collective : kCollectives)
+      grid.run([&] {
+        std::set<std::uint64_t> staging_bytes;
+        for (std::size_t blocks : {512, 1024, 2048}) {  // enough for both threads to have work
+          Case c =
+              make_case(collective, axis_len, "11", bytes_for_blocks(collective, group_pes, 8 * blocks), {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+          place(c, 0, false);
+          c.options.threads = 2;
+          staging_bytes.insert(machine::run_case(cube, c).staging_bytes);
+        }
+        CHECK_EQ(staging_bytes.size(), 1u);
+      });
   }
+  grid.finish();
 }
 
 // ---- sets of every kind --------------------------------------------------------------------------------------------------------------
@@ -1005,7 +1008,7 @@ TEST(ManagersOfDifferentSets_RunInParallel) {
   const Hypercube cubes[] = {{sets[0], {8, 8}}, {sets[1], {5, 7}}};
   in_threads(2, [&](int i) {
     std::uint64_t seed = 100u * static_cast<unsigned>(i);
-    for (int round = 0; round < (machine::is_small_effort() ? 1 : 8); ++round)
+    for (int round = 0; round < (effort::is_small() ? 1 : 8); ++round)
       for (int collective : kCollectives)
         for (const char *mask : {"10", "01", "11"}) {
           const std::uint32_t group_pes = verify::groups_of(cubes[i].axis_len(), mask).group_pes;
@@ -1074,7 +1077,7 @@ TEST(Collective_WaitsForEarlierAsynchronousTransfersOfItsRanks) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (machine::is_small_effort() ? 1024 : 16384),
+  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (effort::is_small() ? 1024 : 16384),
                                 PIDCOMM_INT32,    0};
   Bytes before(verify::rows_before(problem).bytes());
   verify::fill_distinct(2, problem.bytes, before);
