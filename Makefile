@@ -48,8 +48,9 @@ test-sanitizers: $(VENV)/tools
 	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
 
+# At most four at once: each has an emulated machine.
 test-python: install
-	$(BIN)/python -m pytest tests/python
+	$(BIN)/python -m pytest tests/python -n auto --maxprocesses 4 --dist loadfile
 
 # Runs the commands that bench/README.md lists.
 bench-reference: install

@@ -43,7 +43,6 @@ inline void dpu_ok(dpu_error_t error, const char *call) {
 }
 #define DPU_OK_OR_FAIL(call) ::machine::dpu_ok((call), #call)
 
-
 /// Runs all cases of a grid, or a scattered tenth of them, and fails at the end with the first few failures: one wrong case does not
 /// hide the pattern of the others.
 class Grid {

@@ -1077,8 +1077,7 @@ TEST(Collective_WaitsForEarlierAsynchronousTransfersOfItsRanks) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (effort::is_small() ? 1024 : 16384),
-                                PIDCOMM_INT32,    0};
+  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (effort::is_small() ? 1024 : 16384), PIDCOMM_INT32, 0};
   Bytes before(verify::rows_before(problem).bytes());
   verify::fill_distinct(2, problem.bytes, before);
   for (std::size_t pe = 0; pe < 64; ++pe) DPU_OK_OR_FAIL(dpu_prepare_xfer(cube.dpu(pe), &before[pe * problem.bytes]));
