@@ -52,10 +52,8 @@ class HostWork {
 
   template <class Body>
   void share(uint64_t units, const Body &body) const {
-    run_threads(plan_.options.threads, [&](int thread) {
-      const Range range = share_of(units, thread, plan_.options.threads);
-      for (uint64_t unit = range.first; unit < range.last; ++unit) body(unit);
-    });
+    Shares shares(units, plan_.options.threads);
+    run_threads(plan_.options.threads, [&](int thread) { shares.each(thread, body); });
   }
 
   void reduce(uint64_t unit) const {

@@ -16,14 +16,14 @@ void flush_window(const Kernels &kernels, const std::vector<Column> &columns, ui
   if (bytes == 0) return;
   const uint64_t first = offset / kWordBytes, last = (offset + bytes) / kWordBytes;
   const uint64_t first_run = first / kRunWords, runs = (last - 1) / kRunWords + 1 - first_run;
+  Shares shares(columns.size() * runs, threads);
   run_threads(threads, [&](int thread) {
-    const Range range = share_of(columns.size() * runs, thread, threads);
-    for (uint64_t unit = range.first; unit < range.last; ++unit) {
+    shares.each(thread, [&](uint64_t unit) {
       const Column &column = columns[unit / runs];
       const uint64_t run = first_run + unit % runs;
       const uint64_t word = std::max(first, run * kRunWords), end = std::min(last, (run + 1) * kRunWords);
       kernels.flush(position_of(column.base, word).line, static_cast<uint32_t>(end - word), column.banks);
-    }
+    });
     kernels.fence();
   });
 }

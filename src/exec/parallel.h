@@ -3,10 +3,13 @@
 // Not OpenMP: its runtime ends the process when it cannot start a thread, and hangs in a child after fork.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace pidcomm {
 
@@ -36,14 +39,33 @@ void run_threads(int threads, const Body &body) {
   if (error) std::rethrow_exception(error);
 }
 
-/// The part of [0, count) that is thread's, for an even static split.
-struct Range {
-  uint64_t first, last;
+/// Numbers 0 .. count-1 for a few threads, each once. A thread takes those of its own even share in order (it stays with its ranks, and all
+/// channels are busy), then what is left of the others': one that is held up holds up nobody.
+class Shares {
+ public:
+  /// Throws std::bad_alloc.
+  Shares(uint64_t count, int threads) : shares_(static_cast<std::size_t>(threads)) {
+    const uint64_t parts = shares_.size(), whole = count / parts, rest = count % parts;
+    for (uint64_t t = 0; t < parts; ++t) {
+      shares_[t].next = whole * t + rest * t / parts;
+      shares_[t].end = whole * (t + 1) + rest * (t + 1) / parts;
+    }
+  }
+
+  template <class Visit>
+  void each(int thread, const Visit &visit) {
+    for (std::size_t turn = 0; turn < shares_.size(); ++turn) {
+      Share &share = shares_[(static_cast<std::size_t>(thread) + turn) % shares_.size()];
+      for (uint64_t number = share.next.fetch_add(1); number < share.end; number = share.next.fetch_add(1)) visit(number);
+    }
+  }
+
+ private:
+  struct alignas(64) Share {
+    std::atomic<uint64_t> next{0};
+    uint64_t end = 0;
+  };
+  std::vector<Share> shares_;
 };
-inline Range share_of(uint64_t count, int thread, int threads) {
-  const uint64_t parts = static_cast<uint64_t>(threads);
-  const auto at = [&](int t) { return count / parts * static_cast<uint64_t>(t) + count % parts * static_cast<uint64_t>(t) / parts; };
-  return {at(thread), at(thread + 1)};
-}
 
 }  // namespace pidcomm

@@ -242,13 +242,13 @@ uint64_t run_staged(const HostPass &pass) {
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
   std::vector<std::unique_ptr<StagedWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<StagedWorker>(pass, places));
+  Shares shares(units, threads);
   run_threads(threads, [&](int thread) {
     StagedWorker &worker = *workers[static_cast<std::size_t>(thread)];
-    const Range range = share_of(units, thread, threads);
-    for (uint64_t unit = range.first; unit < range.last; ++unit) {
+    shares.each(thread, [&](uint64_t unit) {
       const uint64_t word = unit % chunks * staged.chunk_words;
       worker.run(places.clusters[unit / chunks], word, std::min(staged.chunk_words, block_words - word));
-    }
+    });
     pass.kernels.fence();
   });
   return workers.front()->staging_bytes() * workers.size();

@@ -119,13 +119,13 @@ void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vec
   const uint64_t pieces = std::max<uint64_t>(1, (longest + kPieceWords - 1) / kPieceWords);
   const PiecedWindow in = {src / kWordBytes, words_read, pieces, words_read == longest};
   const PiecedWindow out = {dst / kWordBytes, words_written, pieces, words_written == longest};
+  Shares shares(columns.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
     StreamWorker worker(kernels, order);
-    const Range range = share_of(columns.size() * pieces, thread, threads);
-    for (uint64_t unit = range.first; unit < range.last; ++unit) {  // banks first: side by side they keep memory busier than runs do
+    shares.each(thread, [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
       const uint64_t piece = unit / columns.size();
       worker.add(columns[unit % columns.size()], in.piece(piece), out.piece(piece));
-    }
+    });
     worker.run();
     kernels.fence();
   });

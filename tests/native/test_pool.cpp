@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -54,6 +55,34 @@ constexpr int kRounds = 2000;
 
 TEST(Pool_CallsEachNumberOnceForEveryCount) {
   for (int count : {0, 1, 2, 3, 7, 64, 200}) CHECK(runs_each_once(count));
+}
+
+TEST(Shares_HaveEachNumberOnceForEveryCountAndNumberOfThreads) {
+  for (int threads : {1, 2, 3, 7})
+    for (uint64_t count : {0, 1, 2, 6, 7, 100, 1000}) {
+      std::vector<int> visits(count, 0);
+      Shares shares(count, threads);
+      run_threads(threads, [&](int thread) { shares.each(thread, [&](uint64_t number) { ++visits[number]; }); });
+      CHECK(std::all_of(visits.begin(), visits.end(), [](int times) { return times == 1; }));
+    }
+}
+
+TEST(Shares_OfAThreadThatIsHeldUpAreTakenByTheOthers) {
+  constexpr int kThreads = 3;
+  constexpr uint64_t kCount = 30;
+  Shares shares(kCount, kThreads);
+  std::vector<uint64_t> taken[kThreads];
+  shares.each(0, [&](uint64_t first) {
+    taken[0].push_back(first);
+    if (taken[0].size() > 1) return;
+    for (int thread : {1, 2}) shares.each(thread, [&](uint64_t number) { taken[thread].push_back(number); });
+  });
+  CHECK_EQ(taken[0].size(), 1u);
+  CHECK_EQ(taken[1].size(), kCount - 1);
+  CHECK_EQ(taken[1].front(), kCount / kThreads);  // its own come first, then those of the next
+  CHECK_EQ(taken[1].at(kCount / kThreads), 2 * kCount / kThreads);
+  CHECK_EQ(taken[1].back(), kCount / kThreads - 1);
+  CHECK(taken[2].empty());
 }
 
 TEST(Pool_RunsManyQuickJobsInARow) {
