@@ -1,17 +1,25 @@
 #!/bin/sh
-# Runs every native test executable of a build folder, as many at once as there are CPUs; prints the closing line of each that passes, and
-# all that one says that fails. Fails if one fails or none is there. Usage: tests/run_native.sh BUILD_FOLDER
+# Runs every native test executable of a build folder, as many at once as there are CPUs, at most four: each has an emulated machine. Prints
+# the closing line of each that passes, and all that one says that fails. Fails if one fails or is missing. Usage:
+# tests/run_native.sh BUILD_FOLDER
 set -u
 cd "$1" || exit 1
+doctors='pidcomm-doctor tests/native/doctor_sdk_door'
+for needed in $doctors emulator/dpuemu_tests tests/native/test_collectives; do
+  [ -x "$needed" ] || { echo "no $needed in $1"; exit 1; }
+done
 # Those that take longest come first.
-tests=$(find tests/native/test_collectives* pidcomm-doctor tests/native/doctor_sdk_door tests/native/test_* emulator/dpuemu_tests \
-  examples/example_* -maxdepth 0 -type f -perm -u+x 2>/dev/null | awk '!seen[$0]++')
-[ -n "$tests" ] || { echo "no tests in $1"; exit 1; }
-printf '%s\n' $tests | xargs -P "$(nproc)" -n 1 sh -c '
+tests=$(find tests/native/test_collectives* $doctors tests/native/test_* emulator/dpuemu_tests examples/example_* \
+  -maxdepth 0 -type f -perm -u+x 2>/dev/null | awk '!seen[$0]++')
+jobs=$(nproc)
+[ "$jobs" -le 4 ] || jobs=4
+printf '%s\n' $tests | xargs -P "$jobs" -n 1 sh -c '
   case $0 in *doctor*) set -- --quick --ranks 2 ;; esac
-  if said=$("./$0" "$@" 2>&1); then
+  said=$("./$0" "$@" 2>&1)
+  code=$?
+  if [ "$code" -eq 0 ]; then
     printf "%s: %s\n" "$0" "$(printf "%s\n" "$said" | tail -n 1)"
   else
-    printf "%s: FAILED\n%s\n" "$0" "$said"
+    printf "%s: FAILED with %s\n%s\n" "$0" "$code" "$said"
     exit 1
   fi'

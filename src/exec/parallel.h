@@ -3,6 +3,7 @@
 // Not OpenMP: its runtime ends the process when it cannot start a thread, and hangs in a child after fork.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -43,8 +44,8 @@ void run_threads(int threads, const Body &body) {
 /// channels are busy), then what is left of the others': one that is held up holds up nobody.
 class Shares {
  public:
-  /// Throws std::bad_alloc.
-  Shares(uint64_t count, int threads) : shares_(static_cast<std::size_t>(threads)) {
+  /// threads: at least 1 is assumed. Throws std::bad_alloc.
+  Shares(uint64_t count, int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
     const uint64_t parts = shares_.size(), whole = count / parts, rest = count % parts;
     for (uint64_t t = 0; t < parts; ++t) {
       shares_[t].next = whole * t + rest * t / parts;
@@ -54,9 +55,16 @@ class Shares {
 
   template <class Visit>
   void each(int thread, const Visit &visit) {
+    each(thread, visit, [] {});
+  }
+  /// own_done(): before the first number of another thread, for who collects several numbers and then does them at once.
+  template <class Visit, class OwnDone>
+  void each(int thread, const Visit &visit, const OwnDone &own_done) {
     for (std::size_t turn = 0; turn < shares_.size(); ++turn) {
       Share &share = shares_[(static_cast<std::size_t>(thread) + turn) % shares_.size()];
-      for (uint64_t number = share.next.fetch_add(1); number < share.end; number = share.next.fetch_add(1)) visit(number);
+      while (share.next.load() < share.end)  // so that a share without numbers is not written any more
+        if (const uint64_t number = share.next.fetch_add(1); number < share.end) visit(number);
+      if (turn == 0) own_done();
     }
   }
 

@@ -122,10 +122,11 @@ void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vec
   Shares shares(columns.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
     StreamWorker worker(kernels, order);
-    shares.each(thread, [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
+    const auto add = [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
       const uint64_t piece = unit / columns.size();
       worker.add(columns[unit % columns.size()], in.piece(piece), out.piece(piece));
-    });
+    };
+    shares.each(thread, add, [&] { worker.run(); });
     worker.run();
     kernels.fence();
   });

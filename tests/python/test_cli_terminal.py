@@ -240,6 +240,15 @@ def test_ctrl_c_is_told_also_if_something_fails_on_the_way_out(monkeypatch: pyte
     assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
 
 
+def test_ctrl_c_in_a_command_of_a_group_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pidcomm.cli.apps.report.run_facts", interrupt)
+    result = CliRunner().invoke(app, ["app", "gnn", "--quick"])
+    assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+
+
 def test_launches_of_a_program_that_was_ended_while_it_wrote() -> None:
     assert parse_launches('{"pes": 6') == []
 

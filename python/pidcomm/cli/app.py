@@ -100,6 +100,8 @@ def _interrupt_first() -> Iterator[None]:
     """Let Ctrl-C be what a block ends with, also if something fails on the way out: blocks that were left anywhere."""
     try:
         yield
+    except typer.Exit:  # decided, as by a group inside this one
+        raise
     except Exception as error:
         context: BaseException | None = error
         while context is not None and not isinstance(context, KeyboardInterrupt):
