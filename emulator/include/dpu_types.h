@@ -51,15 +51,18 @@ typedef enum dpu_set_kind_t {
   DPU_SET_DPU,
 } dpu_set_kind_t;
 
+/// The ranks of a set.
+struct dpu_rank_list_t {
+  uint32_t nr_ranks;
+  struct dpu_rank_t **ranks;
+};
+
 /// A set of DPUs: whole ranks (of which only the enabled DPUs take part), or one DPU. Copied by value; the ranks array belongs to the
 /// allocation it came from.
 struct dpu_set_t {
   dpu_set_kind_t kind;
   union {
-    struct {
-      uint32_t nr_ranks;
-      struct dpu_rank_t **ranks;
-    } list;
+    struct dpu_rank_list_t list;
     struct dpu_t *dpu;
   };
 };
