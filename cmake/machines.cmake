@@ -1,5 +1,5 @@
 # Turns the machine descriptions into rows of C++: machines.inc. One constant per line, `key = { value = 1.5, ... }`, in [sections].
-file(GLOB PIDCOMM_MACHINES CONFIGURE_DEPENDS model/machines/*.toml)
+file(GLOB PIDCOMM_MACHINES CONFIGURE_DEPENDS machines/*.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PIDCOMM_MACHINES})
 set(rows "")
 foreach(file ${PIDCOMM_MACHINES})

@@ -13,8 +13,8 @@ from pidcomm.apps import compare
 from pidcomm.apps.bfs import BreadthFirstSearch
 from pidcomm.apps.graphs import Graph
 from pidcomm.apps.report import Conditions, rows_of
-from pidcomm.pictures import apps as pictures
-from pidcomm.pictures import style
+from pidcomm.evaluation.pictures import apps as pictures
+from pidcomm.evaluation.pictures import style
 
 random = np.random.default_rng(1)
 people, friendships = 4096, 12000

@@ -1,6 +1,6 @@
 /* model.h: what a collective would take on a machine, predicted from its plan.
  *
- * A machine is a set of numbers: rates, costs and counts, one row of the tables below each. Built-in machines come from model/machines/
+ * A machine is a set of numbers: rates, costs and counts, one row of the tables below each. Built-in machines come from machines/
  * of the sources, where every number has its source. A prediction is a function of the plan and of these numbers, and of nothing else: it
  * needs no device. All times are modelled, never measured. docs/model.md explains the model. */
 #ifndef PIDCOMM_MODEL_H

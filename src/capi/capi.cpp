@@ -12,11 +12,32 @@
 
 #include "capi/guarded.h"
 #include "exec/executor.h"
-#include "hostpass/kernels.h"
+#include "line_kernels/kernels.h"
 #include "model/machine.h"
 #include "model/price.h"
 #include "pidcomm/request.hpp"
-#include "plan/plan.h"
+#include "plan/planner.h"
+#include "rank_access/rank_access.h"
+
+namespace pidcomm {
+namespace {
+
+/// The machine whose prices count: the one of pidcomm_use_machine, else the built-in one for the DIMMs of this SDK.
+pidcomm_machine current_machine() { return machine_in_use(rank_windows_are_coherent() ? "emulated-host" : "isca24"); }
+
+/// Lets PIDCOMM_TECHNIQUE_AUTO be the technique of the lowest price.
+class CheapestPlanner : public Planner {
+ public:
+  uint64_t version() const override { return machine_version(); }
+  Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) const override {
+    if (options.technique != PIDCOMM_TECHNIQUE_AUTO) return make_plan(cube, request, options, heap_base, true);
+    return cheapest_plan(cube, request, options, heap_base, true, current_machine());
+  }
+};
+const CheapestPlanner kPlanner;
+
+}  // namespace
+}  // namespace pidcomm
 
 struct pidcomm_hypercube {
   pidcomm::Executor executor;
@@ -101,7 +122,7 @@ int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t
   return guarded([&] {
     require(manager, "manager");
     *manager = nullptr;
-    *manager = new pidcomm_hypercube{Executor(set, lengths_of(axes, axis_len))};
+    *manager = new pidcomm_hypercube{Executor(set, lengths_of(axes, axis_len), kPlanner)};
   });
 }
 
@@ -321,7 +342,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
     require(length, "length");
     if (capacity != 0) require(json, "json");
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    const std::string text = to_json(plan_on(machine_in_use().machine, cube, *request, resolve(options), 0, false), expand != 0);
+    const std::string text = to_json(plan_on(current_machine(), cube, *request, resolve(options), 0, false), expand != 0);
     *length = text.size();
     if (capacity == 0) return;
     const std::size_t copied = std::min(text.size(), capacity - 1);
@@ -343,7 +364,7 @@ int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_reque
   return guarded([&] {
     require(request, "request");
     require(prediction, "prediction");
-    const pidcomm_machine on = machine == nullptr ? machine_in_use().machine : *machine;
+    const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     if (machine != nullptr) check_machine(on);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
     *prediction = price(plan_on(on, cube, *request, resolve_for(on, options), 0, false), on);

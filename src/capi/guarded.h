@@ -4,7 +4,7 @@
 #include <new>
 #include <string>
 
-#include "error.h"
+#include "base/error.h"
 
 namespace pidcomm {
 

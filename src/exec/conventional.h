@@ -1,10 +1,10 @@
 // The conventional technique: what a program does that has only the SDK.
 #pragma once
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
-#include "hostpass/kernels.h"
+#include "line_kernels/kernels.h"
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "error.h"
+#include "base/error.h"
 #include "exec/pe_reorder.h"
 #include "exec/placement.h"
 #include "pidcomm/sdk_error.hpp"

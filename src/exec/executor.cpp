@@ -7,17 +7,15 @@
 #include <unordered_set>
 #include <utility>
 
-#include "door/rank_window.h"
+#include "rank_access/rank_access.h"
 #include "exec/clock.h"
 #include "exec/conventional.h"
 #include "exec/device.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/pe_reorder.h"
-#include "hostpass/address_map.h"
-#include "hostpass/audit.h"
-#include "model/machine.h"
-#include "model/price.h"
+#include "base/geometry.h"
+#include "line_kernels/audit.h"
 
 namespace pidcomm {
 
@@ -116,11 +114,11 @@ struct Executor::CachedPlan {
   std::string dims;
   Options options;
   uint64_t heap_base;
-  uint64_t machine;  // the generation of the machine that chose the technique; 0 if none did
+  uint64_t version;  // of the planner
   Plan plan;
 
-  bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base) const {
-    if (options.technique == PIDCOMM_TECHNIQUE_AUTO && machine != machine_generation()) return false;
+  bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
+    if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
     return request.collective == other.collective && dims == other.dims && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
            (request.host == nullptr) == (other.host == nullptr) && options == other_options && heap_base == other_base;
@@ -169,26 +167,25 @@ void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
 
 }  // namespace
 
-Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths)
-    : set_(set), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(set_, placement_) {}
+Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, const Planner &planner)
+    : set_(set), planner_(planner), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(set_, placement_) {}
 Executor::~Executor() = default;
 
 const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
   if (request.dims != nullptr) {
-    const auto found =
-        std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) { return cached->is_for(request, options, heap_base); });
+    const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                    [&](const auto &cached) { return cached->is_for(request, options, heap_base, planner_); });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
       return plans_.front()->plan;
     }
   }
-  const bool chooses = options.technique == PIDCOMM_TECHNIQUE_AUTO;
-  const MachineInUse on = chooses ? machine_in_use() : MachineInUse{};
-  Plan plan = plan_on(on.machine, cube_, request, options, heap_base, true);
+  const uint64_t version = planner_.version();  // first: a plan that is newer than its version is only made once more
+  Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(),
-                std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, on.generation, std::move(plan)}));
+                std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, version, std::move(plan)}));
   return plans_.front()->plan;
 }
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
 #include "exec/turns.h"
-#include "plan/plan.h"
+#include "plan/planner.h"
 
 namespace pidcomm {
 
@@ -23,7 +23,8 @@ Options resolve(const pidcomm_options *options);
 /// A hypercube on a set. Calls are serialised.
 class Executor {
  public:
-  Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths);
+  /// planner: must outlive the executor.
+  Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, const Planner &planner);
   ~Executor();
 
   const Hypercube &cube() const { return cube_; }
@@ -59,6 +60,7 @@ class Executor {
   void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
+  const Planner &planner_;
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;

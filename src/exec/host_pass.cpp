@@ -3,9 +3,13 @@
 
 #include <algorithm>
 
-#include "hostpass/address_map.h"
+#include "base/geometry.h"
 
 namespace pidcomm {
+
+const Reducer *reducer_of(const Kernels &kernels, const Plan &plan) {
+  return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
+}
 
 LinePosition position_of(std::byte *eg_base, uint64_t word) {
   return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};

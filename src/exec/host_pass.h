@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hostpass/kernels.h"
+#include "line_kernels/kernels.h"
 #include "plan/plan.h"
 
 namespace pidcomm {
@@ -29,6 +29,9 @@ struct HostPass {
   Staging staging;  // if the plan stages
   int threads;
 };
+
+/// The functions for a plan's element type and operator; null if it does not reduce.
+const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
 /// Carries out one of plan.sweeps. Returns the bytes of host memory used for scratch, all threads.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "door/rank_window.h"
-#include "error.h"
+#include "rank_access/rank_access.h"
+#include "base/error.h"
 #include "exec/device.h"
 #include "exec/placement.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 
 namespace pidcomm {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "error.h"
+#include "base/bits.h"
+#include "base/error.h"
 #include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/prepared_transfer.h"
-#include "hostpass/line.h"
 #include "pe/reorder.h"
 
 // The PE program as its compiler made it, inside the library.

@@ -3,14 +3,14 @@
 #include <array>
 #include <map>
 
-#include "error.h"
+#include "base/error.h"
 #include "exec/device.h"
 
 namespace pidcomm {
 
 namespace {
 
-constexpr uint32_t kBanks = 8, kAllLanes = (1u << kLanes) - 1;
+constexpr uint32_t kAllLanes = (1u << kLanes) - 1;
 
 struct RankDpus {
   struct dpu_rank_t *rank;

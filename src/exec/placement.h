@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 #include "topology/hypercube.h"
 
 namespace pidcomm {

@@ -4,7 +4,7 @@
 
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "hostpass/address_map.h"
+#include "base/geometry.h"
 
 namespace pidcomm {
 

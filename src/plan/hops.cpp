@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "hostpass/line.h"
+#include "base/bits.h"
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#include "error.h"
+#include "base/error.h"
+#include "base/geometry.h"
 #include "pidcomm/pidcomm.h"
 
 namespace pidcomm {
-
-inline constexpr uint64_t kMramBytes = uint64_t{64} << 20;
-inline constexpr uint64_t kWordBytes = 8;
 
 /// An element type. `signedness` is unknown for the bare sizes 1, 2, 4, 8.
 struct ElementType {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "error.h"
+#include "base/error.h"
 
 namespace pidcomm {
 

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/geometry.h"
+
 namespace pidcomm {
 
-inline constexpr uint32_t kLanes = 8;
 inline constexpr uint32_t kMaxAxes = 16;
 inline constexpr uint64_t kMaxPes = uint64_t{1} << 20;  // 400 times the largest machine; keeps all PE arithmetic far from overflow
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "door/region_mappings.h"
+#include "rank_access/region_mappings.h"
 
 /// What pidcomm::region_mappings() returns. By default every place in the process's anonymous memory where a region may begin: those of the
 /// ranks, and many wrong ones.

@@ -13,7 +13,7 @@
 #include "harness.h"
 
 #ifdef PIDCOMM_TEST_SDK_DOOR
-#include "door/rank_window.h"
+#include "rank_access/rank_access.h"
 #endif
 
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "harness.h"
-#include "hostpass/address_map.h"
-#include "hostpass/kernels.h"
+#include "base/geometry.h"
+#include "line_kernels/kernels.h"
 #include "model/work.h"
 #include "plan/plan.h"
 #include "topology/hypercube.h"

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "door/rank_window.h"
+#include "rank_access/rank_access.h"
 #include "emulated_regions.h"
 #include "interposed_sdk.h"
 #include "machine.h"

@@ -35,27 +35,5 @@ constexpr uint64_t lanes_with(uint32_t bit) {
   return bit == 0 ? 0xFF00FF00FF00FF00u : bit == 1 ? 0xFFFF0000FFFF0000u : 0xFFFFFFFF00000000u;
 }
 
-/// The bits of `index`, spread over the bits that are set in `mask`, lowest first.
-static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
-  uint32_t result = 0;
-  for (uint32_t bit = 1; mask != 0; bit <<= 1) {
-    const uint32_t lowest = mask & -mask;
-    if (index & bit) result |= lowest;
-    mask ^= lowest;
-  }
-  return result;
-}
-
-/// The inverse: the bits of `value` that are set in `mask`, next to each other, lowest first.
-static inline uint32_t extract_bits(uint32_t value, uint32_t mask) {
-  uint32_t result = 0;
-  for (uint32_t bit = 1; mask != 0; bit <<= 1) {
-    const uint32_t lowest = mask & -mask;
-    if (value & lowest) result |= bit;
-    mask ^= lowest;
-  }
-  return result;
-}
-
 }  // namespace
 }  // namespace pidcomm

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "error.h"
+#include "base/error.h"
 #include "pe/reorder.h"
 
 namespace pidcomm {

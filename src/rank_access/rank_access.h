@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 
 namespace pidcomm {
 

@@ -1,14 +1,15 @@
 // avx512vbmi: avx512bw, and a domain transfer in one instruction.
 #include <immintrin.h>
 
-#include "hostpass/address_map.h"
-#include "hostpass/kernels.h"
-#include "hostpass/line.h"
+#include "base/bits.h"
+#include "base/geometry.h"
+#include "line_kernels/kernels.h"
+#include "line_kernels/line.h"
 
 namespace pidcomm {
 namespace {
 
-#include "hostpass/isa/avx512_ops.inl"
+#include "line_kernels/isa/avx512_ops.inl"
 
 /// Byte 8 * i + j of a transposed line is byte 8 * j + i of the line.
 constexpr Table<uint8_t, 64> kTransposed = [] {
@@ -22,7 +23,7 @@ struct Isa : Avx512Ops {
   static Line transpose(Line x) { return line(_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(x))); }
 };
 
-#include "hostpass/passes.inl"
+#include "line_kernels/passes.inl"
 
 }  // namespace
 

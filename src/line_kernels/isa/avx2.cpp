@@ -1,9 +1,10 @@
 // avx2: a line is two registers.
 #include <immintrin.h>
 
-#include "hostpass/address_map.h"
-#include "hostpass/kernels.h"
-#include "hostpass/line.h"
+#include "base/bits.h"
+#include "base/geometry.h"
+#include "line_kernels/kernels.h"
+#include "line_kernels/line.h"
 
 namespace pidcomm {
 namespace {
@@ -130,7 +131,7 @@ struct Isa {
   }
 };
 
-#include "hostpass/passes.inl"
+#include "line_kernels/passes.inl"
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The passes, written once over an instruction set's line primitives. Included by each src/hostpass/isa/*.cpp inside an anonymous
+// The passes, written once over an instruction set's line primitives. Included by each src/line_kernels/isa/*.cpp inside an anonymous
 // namespace, after its type `Line` (a LineOf) and its `struct Isa`, which provides (all static, inline):
 //   Line load_line(const std::byte *)            one line of the region
 //   void store_line(std::byte *, Line)           one line of the region, whole, non-temporal

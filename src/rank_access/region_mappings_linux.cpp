@@ -1,6 +1,6 @@
 #include <fstream>
 
-#include "door/region_mappings.h"
+#include "rank_access/region_mappings.h"
 
 namespace pidcomm {
 

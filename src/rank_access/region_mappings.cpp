@@ -1,4 +1,4 @@
-#include "door/region_mappings.h"
+#include "rank_access/region_mappings.h"
 
 #include <sstream>
 

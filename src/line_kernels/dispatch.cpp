@@ -1,7 +1,8 @@
 // Run-time choice of the instruction set.
 #include <string_view>
 
-#include "hostpass/kernels.h"
+#include "base/error.h"
+#include "line_kernels/kernels.h"
 
 namespace pidcomm {
 
@@ -40,10 +41,6 @@ bool isa_available(int isa) {
     default:
       return false;
   }
-}
-
-const Reducer *reducer_of(const Kernels &kernels, const Plan &plan) {
-  return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
 }
 
 const Kernels &kernels_of(int isa) {

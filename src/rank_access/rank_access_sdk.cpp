@@ -20,18 +20,15 @@
 #include <sstream>
 #include <vector>
 
-#include "door/rank_window.h"
-#include "door/region_mappings.h"
-#include "hostpass/address_map.h"
+#include "rank_access/rank_access.h"
+#include "rank_access/region_mappings.h"
+#include "base/geometry.h"
 #include "pidcomm/sdk_error.hpp"
-#include "plan/request.h"
-#include "topology/hypercube.h"
 
 namespace pidcomm {
 
 namespace {
 
-constexpr uint32_t kBanks = 8;
 
 /// By 8 * bank + lane of the PEs of a rank.
 template <class Value>

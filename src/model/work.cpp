@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hostpass/address_map.h"
+#include "base/geometry.h"
 
 namespace pidcomm {
 

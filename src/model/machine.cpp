@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "door/rank_window.h"
-#include "error.h"
+#include "base/error.h"
 #include "model/price.h"
 
 namespace pidcomm {
@@ -70,7 +69,7 @@ pidcomm_machine machine_of(const Builtin &builtin) {
 
 std::mutex in_use_mutex;
 std::optional<pidcomm_machine> in_use;
-std::atomic<uint64_t> generation = 1;
+std::atomic<uint64_t> version = 1;
 
 }  // namespace
 
@@ -83,18 +82,17 @@ std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index) {
   return {builtins()[index].name, machine_of(builtins()[index])};
 }
 
-MachineInUse machine_in_use() {
-  const std::lock_guard<std::mutex> lock(in_use_mutex);
-  if (!in_use) {
-    const char *const wanted = rank_windows_are_coherent() ? "emulated-host" : "isca24";
-    for (const Builtin &builtin : builtins())
-      if (std::strcmp(builtin.name, wanted) == 0) in_use = machine_of(builtin);
-    if (!in_use) fail(PIDCOMM_ERR_INTERNAL, "there is no machine ", wanted);
+pidcomm_machine machine_in_use(const char *builtin) {
+  {
+    const std::lock_guard<std::mutex> lock(in_use_mutex);
+    if (in_use) return *in_use;
   }
-  return {*in_use, generation};
+  for (const Builtin &row : builtins())
+    if (std::strcmp(row.name, builtin) == 0) return machine_of(row);
+  fail(PIDCOMM_ERR_INTERNAL, "there is no machine ", builtin);
 }
 
-uint64_t machine_generation() { return generation; }
+uint64_t machine_version() { return version; }
 
 void use_machine(const pidcomm_machine *machine) {
   if (machine != nullptr) check_machine(*machine);
@@ -103,7 +101,7 @@ void use_machine(const pidcomm_machine *machine) {
     in_use.reset();
   else
     in_use = *machine;
-  ++generation;
+  ++version;
 }
 
 }  // namespace pidcomm

@@ -1,4 +1,4 @@
-// Where a word of MRAM lies in the mapped region of its rank.
+// The geometry of a rank: how many PEs of how much MRAM it has, and where a word of MRAM lies in its mapped region.
 //
 // The region interleaves banks and lines; the library needs only where a run starts, for within a run (8 KiB of MRAM of one bank) the
 // lines follow each other at a stride of 128 bytes. MRAM byte m of bank d, m a multiple of 8, with R = m >> 13 the number of its run:
@@ -13,10 +13,18 @@
 
 namespace pidcomm {
 
-inline constexpr uint64_t kLineBytes = 64;
-inline constexpr uint64_t kLineStride = 128;
+inline constexpr uint32_t kLanes = 8;  // chips of a rank: PEs of an entangled group
+inline constexpr uint32_t kBanks = 8;  // entangled groups of a rank
+inline constexpr uint64_t kWordBytes = 8;
+inline constexpr uint64_t kMramBytes = uint64_t{64} << 20;
+
+inline constexpr uint64_t kLineBytes = kLanes * kWordBytes;
+inline constexpr uint64_t kLineStride = 2 * kLineBytes;
 inline constexpr uint64_t kRunBytes = 8192;
-inline constexpr uint64_t kRunWords = kRunBytes / 8;
+inline constexpr uint64_t kRunWords = kRunBytes / kWordBytes;
+
+/// Entangled groups from one to the other of its bank pair, whose lines are neighbours: bank d to bank d + 4.
+inline constexpr uint32_t kPairEgs = 4;
 
 /// Offset of bank d (0..7) in the region of its rank.
 constexpr uint64_t bank_offset(uint32_t bank) { return uint64_t{bank % 4} << 18 | uint64_t{bank / 4} << 6; }

@@ -1,14 +1,15 @@
 // avx512bw: AVX-512 F, BW, DQ and VL, as servers with UPMEM DIMMs have it.
 #include <immintrin.h>
 
-#include "hostpass/address_map.h"
-#include "hostpass/kernels.h"
-#include "hostpass/line.h"
+#include "base/bits.h"
+#include "base/geometry.h"
+#include "line_kernels/kernels.h"
+#include "line_kernels/line.h"
 
 namespace pidcomm {
 namespace {
 
-#include "hostpass/isa/avx512_ops.inl"
+#include "line_kernels/isa/avx512_ops.inl"
 
 struct Isa : Avx512Ops {
   /// Gathers the even and odd halves of the beats, transposes 4 x 4 bytes, and puts the halves back together.
@@ -21,7 +22,7 @@ struct Isa : Avx512Ops {
   }
 };
 
-#include "hostpass/passes.inl"
+#include "line_kernels/passes.inl"
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "capi/guarded.h"
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 #include "exec/device.h"
 #include "exec/placement.h"
 #include "pidcomm/pidcomm.h"

@@ -1,4 +1,4 @@
-#include "hostpass/audit.h"
+#include "line_kernels/audit.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,14 +1,15 @@
 // audit: scalar, and every access to a line of the region goes on record.
-#include "hostpass/audit.h"
+#include "line_kernels/audit.h"
 
-#include "hostpass/address_map.h"
-#include "hostpass/kernels.h"
-#include "hostpass/line.h"
+#include "base/bits.h"
+#include "base/geometry.h"
+#include "line_kernels/kernels.h"
+#include "line_kernels/line.h"
 
 namespace pidcomm {
 namespace {
 
-#include "hostpass/isa/scalar_ops.inl"
+#include "line_kernels/isa/scalar_ops.inl"
 
 struct Isa : ScalarOps {
   static void note(LineEvent event, const std::byte *line) {
@@ -28,7 +29,7 @@ struct Isa : ScalarOps {
   static void prefetch_far(const std::byte *line) { prefetch_line(line); }
 };
 
-#include "hostpass/passes.inl"
+#include "line_kernels/passes.inl"
 
 }  // namespace
 

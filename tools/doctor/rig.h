@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 #include "pidcomm/pidcomm.h"
 #include "verify/oracle.h"
 

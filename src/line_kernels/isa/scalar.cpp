@@ -1,14 +1,15 @@
 // scalar: what every x86-64 runs, and the yardstick of the other instruction sets.
 #include <emmintrin.h>
 
-#include "hostpass/address_map.h"
-#include "hostpass/kernels.h"
-#include "hostpass/line.h"
+#include "base/bits.h"
+#include "base/geometry.h"
+#include "line_kernels/kernels.h"
+#include "line_kernels/line.h"
 
 namespace pidcomm {
 namespace {
 
-#include "hostpass/isa/scalar_ops.inl"
+#include "line_kernels/isa/scalar_ops.inl"
 
 struct Isa : ScalarOps {
   static Line load_line(const std::byte *from) { return *reinterpret_cast<const Line *>(from); }
@@ -21,7 +22,7 @@ struct Isa : ScalarOps {
   static void prefetch_far(const std::byte *line) { prefetch_line(line); }
 };
 
-#include "hostpass/passes.inl"
+#include "line_kernels/passes.inl"
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // The rank window on emulated DIMMs.
 #include <dpuemu.h>
 
-#include "door/rank_window.h"
+#include "rank_access/rank_access.h"
 
 namespace pidcomm {
 

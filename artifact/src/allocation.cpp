@@ -5,14 +5,14 @@
 #include <new>
 #include <vector>
 
-#include "door/sdk.h"
+#include "rank_access/sdk.h"
 #include "exec/placement.h"
 
 namespace {
 
-using pidcomm::EgUse, pidcomm::kLanes;
+using pidcomm::EgUse, pidcomm::kBanks, pidcomm::kLanes;
 
-constexpr uint32_t kBanks = 8, kRankDpus = kLanes * kBanks;
+constexpr uint32_t kRankDpus = kLanes * kBanks;
 
 uint32_t dpus_of(struct dpu_set_t set) {
   uint32_t dpus = 0;

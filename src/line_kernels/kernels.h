@@ -1,4 +1,4 @@
-// The door between the executor and the per-ISA code: one table of functions per instruction set.
+// What the executor calls of the per-ISA code: one table of functions per instruction set.
 //
 // Pointers to lines are pointers into a rank's region; consecutive words of a stream are kLineStride apart and a call never crosses the
 // end of a run. Nothing here allocates, throws or calls the standard library, so that no code compiled for a wider instruction set can
@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plan/plan.h"
+#include "plan/passes.h"
+#include "plan/request.h"
 
 namespace pidcomm {
 
@@ -108,9 +109,6 @@ struct Kernels {
   /// The streaming limit.
   void (*stream)(const StreamCall &call);
 };
-
-/// The functions for a plan's element type and operator; null if it does not reduce.
-const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
 /// The table of an ISA code. Requires: isa_available(isa).
 const Kernels &kernels_of(int isa);

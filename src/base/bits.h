@@ -1,0 +1,33 @@
+// Gathering and spreading bits under a mask. The functions are local to each file that includes them: the linker must not share code
+// between instruction sets.
+#pragma once
+
+#include <cstdint>
+
+namespace pidcomm {
+namespace {
+
+/// The bits of `index`, spread over the bits that are set in `mask`, lowest first.
+static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
+  uint32_t result = 0;
+  for (uint32_t bit = 1; mask != 0; bit <<= 1) {
+    const uint32_t lowest = mask & -mask;
+    if (index & bit) result |= lowest;
+    mask ^= lowest;
+  }
+  return result;
+}
+
+/// The inverse: the bits of `value` that are set in `mask`, next to each other, lowest first.
+static inline uint32_t extract_bits(uint32_t value, uint32_t mask) {
+  uint32_t result = 0;
+  for (uint32_t bit = 1; mask != 0; bit <<= 1) {
+    const uint32_t lowest = mask & -mask;
+    if (value & lowest) result |= bit;
+    mask ^= lowest;
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace pidcomm

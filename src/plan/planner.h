@@ -1,0 +1,19 @@
+// Who makes the plans of an executor. The executor knows no prices: a planner that chooses a technique by price does so before execution.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+
+  /// Changes whenever PIDCOMM_TECHNIQUE_AUTO may choose otherwise for the same request: plans made before are then stale.
+  virtual uint64_t version() const = 0;
+
+  /// make_plan, with PIDCOMM_TECHNIQUE_AUTO replaced by a technique. Errors: those of make_plan. Any thread may call it.
+  virtual Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) const = 0;
+};
+
+}  // namespace pidcomm
