@@ -11,17 +11,17 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-import pidcomm
 from pidcomm.apps.stage import HOST, KERNEL, Cost, Placement, Stage, require_room
 from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, with_scratch
-from pidcomm.bench import BASE as BASE
 from pidcomm.errors import ArgumentError
-from pidcomm.machine import allocate
-from pidcomm.measure import WORD_BYTES, Scratch, SdkCondition, make_transfers_alike, measure_sdk
-from pidcomm.oracle import Problem
-from pidcomm.plan import plan
+from pidcomm.evaluation import platform
+from pidcomm.evaluation.bench import BASE as BASE
+from pidcomm.evaluation.measure import Scratch, SdkCondition, make_transfers_alike, measure_sdk
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.pe_set import allocate
+from pidcomm.plans import plan
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
+from pidcomm.tables import COLLECTIVES, TECHNIQUES, WORD_BYTES
 
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # at least
@@ -213,7 +213,7 @@ def shape_for(application: type[Application], pes: int | None, shape: Sequence[i
     """
     if (pes is None) == (shape is None):
         raise ArgumentError(f"give pes ({pes}) or shape ({shape}), one of them")
-    most = pidcomm.machine().ranks * pidcomm.PES_PER_RANK
+    most = platform.max_pes() or MAX_COUNT
     if shape is None:
         return application.shape_of(as_integer("pes", pes, 1, most))
     lengths = tuple(as_integer("axis length", length, 1, most) for length in shape)
@@ -227,9 +227,9 @@ def shape_for(application: type[Application], pes: int | None, shape: Sequence[i
 
 
 def with_defaults(options: Options) -> Options:
-    """Return options with what they are where nothing is said: policy none, and the threads of the emulated SDK."""
-    threads = options.get("threads") or pidcomm.machine().threads
-    return {**options, "coherence": options.get("coherence") or "none", "threads": threads}
+    """Return options with what they are where nothing is said: the policy that the DIMMs need, and the threads of the SDK."""
+    threads = options.get("threads") or platform.threads()
+    return {**options, "coherence": options.get("coherence") or platform.COHERENCE, "threads": threads}
 
 
 def require_technique(name: str, shape: Sequence[int], options: Options) -> None:
@@ -276,7 +276,7 @@ def reference_seconds(problem: Application) -> float:
 
     Threads that wait for a CPU which another process has cost far more than they help where the work is small.
     """
-    from pidcomm import _apps
+    from pidcomm.apps import _apps
 
     best = inf
     everything = _apps.set_threads(1)

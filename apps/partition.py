@@ -8,7 +8,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import DTypeLike
 from pidcomm.arguments import Array
-from pidcomm.measure import WORD_BYTES as WORD_BYTES  # of which blocks and DMA transfers are multiples
+from pidcomm.tables import WORD_BYTES as WORD_BYTES  # of which blocks and DMA transfers are multiples
 
 
 def round_up(value: int, multiple: int) -> int:

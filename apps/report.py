@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pidcomm.apps.application import BASE, Run, with_defaults
 from pidcomm.apps.stage import ASSUMED
 from pidcomm.arguments import Options
-from pidcomm.measure import SdkCondition
+from pidcomm.evaluation.measure import SdkCondition
 from pidcomm.sizes import format_shape
 
 SOURCE = "mixed"

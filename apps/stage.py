@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 import pidcomm
 from numpy.typing import DTypeLike
-from pidcomm import sdk
-from pidcomm.ablation import Assumed
 from pidcomm.apps.partition import round_up
 from pidcomm.arguments import Array, Options, with_scratch
+from pidcomm.compiling import compiled, compiler_options
 from pidcomm.errors import ArgumentError
-from pidcomm.machine import PeSet, machine
-from pidcomm.measure import POISON, available_bytes
-from pidcomm.programs import compiler_options
+from pidcomm.evaluation import platform
+from pidcomm.evaluation.ablation import Assumed
+from pidcomm.evaluation.measure import POISON, available_bytes
+from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
@@ -37,7 +37,7 @@ class Cost:
     """What a phase takes, in seconds, by where the figure comes from.
 
     measured: the host, here. modelled: the PEs, from the cycles of the slowest. assumed: launching and loading
-    programs (`pidcomm.ablation.Assumed`), so many of each. calls: how often there was such a phase. bus_bytes: bytes
+    programs (`pidcomm.evaluation.ablation.Assumed`), so many of each. calls: how often there was such a phase. bus_bytes: bytes
     that crossed the memory bus, read and written. bytes_per_pe: ``bytes`` of the largest collective.
     """
 
@@ -131,9 +131,8 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
             + (", scratch of the pr techniques" if needs_scratch else "")
             + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller problem"
         )
-    mram = pes * per_pe * (2 if machine().hugepages else 1)  # huge pages back as much again between its pieces
     require_memory(
-        mram + placement.host_bytes,
+        platform.host_bytes(pes * per_pe) + placement.host_bytes,
         f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows",
     )
 
@@ -181,7 +180,7 @@ class Stage:
         self._is_loaded = False
         self._replaced_by: str | None = None
         self._close = ExitStack()
-        self._program, _ = self._close.enter_context(sdk.compiled([placement.source], placement.options()))
+        self._program, _ = self._close.enter_context(compiled([placement.source], placement.options()))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -263,8 +262,7 @@ class Stage:
                 self._pe_set.symbol(name).write(values)
 
         self._timed(write, calls=0)
-        report = self._pe_set.launch()
-        self._add(KERNEL, Cost(modelled=report.modelled_seconds, launches=1, calls=1))
+        self._add(KERNEL, Cost(modelled=platform.launch_seconds(self._pe_set), launches=1, calls=1))
 
     def _load(self) -> bool:
         """Load the program if it is not there; return whether it was not. The first load is set-up."""

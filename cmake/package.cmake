@@ -1,11 +1,12 @@
-# What is installed, and where. In a prefix: libraries in lib, headers in include, the stand-in SDK in lib/dpuemu. In the wheel everything is
-# in the package's folder. In both the stand-in SDK lies beside the libraries, since its tools look for libdpuemu above their folder.
+# What is installed, and where. In a prefix: libraries in lib, headers in include, the stand-in SDK in lib/dpuemu. In the wheel pidcomm and
+# dpuemu are packages, each with its library. The stand-in SDK lies beside libdpuemu, since its tools look for it above their folder.
 include(CMakePackageConfigHelpers)
 if(PIDCOMM_BUILD_PYTHON)
   set(libdir pidcomm)
   set(bindir pidcomm)
   set(includedir pidcomm/include)
-  set(sdkdir pidcomm/sdk)
+  set(emulatordir dpuemu)
+  set(sdkdir dpuemu/sdk)
   set(cmakedir pidcomm/cmake)
   set(pkgconfigdir pidcomm/pkgconfig)
   set(runtime python)
@@ -16,6 +17,7 @@ else()
   set(libdir ${CMAKE_INSTALL_LIBDIR})
   set(bindir ${CMAKE_INSTALL_BINDIR})
   set(includedir ${CMAKE_INSTALL_INCLUDEDIR})
+  set(emulatordir ${CMAKE_INSTALL_LIBDIR})
   set(sdkdir ${CMAKE_INSTALL_LIBDIR}/dpuemu)
   set(cmakedir ${CMAKE_INSTALL_LIBDIR}/cmake/pidcomm)
   set(pkgconfigdir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -36,14 +38,13 @@ set(PIDCOMM_PE_COMPILER ${pe_compiler})")
   install(FILES cmake/upmem_sdk.cmake DESTINATION ${cmakedir} COMPONENT ${development})
 else()
   set(libraries pidcomm dpuemu)
-  set(sdk_rpath "")
   set(sdk_cflags "-I\"\${prefix}/${sdkdir}/include\"")
   set(sdk_libs -ldpuemu)
   set(pe_compiler "\${prefix}/${sdkdir}/bin/dpu-upmem-dpurte-clang")
   set(sdk_config "set_and_check(PIDCOMM_PE_COMPILER \"\${PACKAGE_PREFIX_DIR}/${sdkdir}/bin/dpu-upmem-dpurte-clang\")")
   install(DIRECTORY emulator/bin emulator/pe emulator/include artifact DESTINATION ${sdkdir} COMPONENT ${development} USE_SOURCE_PERMISSIONS
           PATTERN __pycache__ EXCLUDE)
-  install(TARGETS dpuemu EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink}
+  install(TARGETS dpuemu EXPORT pidcomm LIBRARY DESTINATION ${emulatordir} COMPONENT ${runtime} ${namelink}
           INCLUDES DESTINATION ${sdkdir}/include)
 endif()
 install(TARGETS pidcomm EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink} INCLUDES DESTINATION ${includedir})
@@ -52,6 +53,10 @@ install(DIRECTORY include/pidcomm DESTINATION ${includedir} COMPONENT ${developm
 
 # Each library finds the other beside itself. A wheel cannot hold symbolic links, so there the file itself has the name that the loader asks
 # for, and the linker needs that name too.
+if(NOT PIDCOMM_UPMEM_HOME)
+  file(RELATIVE_PATH emulatordir_from_libdir /${libdir} /${emulatordir})
+  set(sdk_rpath "$ORIGIN/${emulatordir_from_libdir}")
+endif()
 file(RELATIVE_PATH libdir_from_bindir /${bindir} /${libdir})
 set_target_properties(pidcomm-doctor PROPERTIES INSTALL_RPATH "$ORIGIN/${libdir_from_bindir};${sdk_rpath}")
 set(own_libs -lpidcomm)
@@ -59,7 +64,9 @@ if(PIDCOMM_BUILD_PYTHON)
   get_target_property(soversion pidcomm SOVERSION)
   set_target_properties(${libraries} PROPERTIES VERSION ${soversion})
   set(own_libs -l:libpidcomm.so.${soversion})
-  set(sdk_libs -l:libdpuemu.so.${soversion})
+  if(NOT PIDCOMM_UPMEM_HOME)
+    set(sdk_libs "-L\"\${prefix}/${emulatordir}\" -Wl,-rpath,\"\${prefix}/${emulatordir}\" -l:libdpuemu.so.${soversion}")
+  endif()
 endif()
 set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN;${sdk_rpath}")
 

@@ -13,7 +13,7 @@ from pidcomm.apps import compare
 from pidcomm.apps.bfs import BreadthFirstSearch
 from pidcomm.apps.graphs import Graph
 from pidcomm.apps.report import Conditions, rows_of
-from pidcomm.evaluation.pictures import apps as pictures
+from pidcomm.apps import picture
 from pidcomm.evaluation.pictures import style
 
 random = np.random.default_rng(1)
@@ -40,7 +40,7 @@ wrong = np.count_nonzero(np.where(np.isinf(expected), -1, expected) != levels) +
 rows = rows_of(runs, Conditions(iters=3, options={}))  # `pidcomm app` also finds out whether speed-ups are fair
 shares = {row.technique: f"{100 - row.kernel_pct:.0f}%" for row in rows}
 with tempfile.TemporaryDirectory() as folder:
-    style.save(pictures.draw(rows), Path(folder) / "bfs.svg")
+    style.save(picture.draw(rows), Path(folder) / "bfs.svg")
 
 # %%
 most = int(histogram.argmax())

@@ -128,7 +128,7 @@ class BreadthFirstSearch(Application):
 
     def reference(self) -> NDArray[np.int32]:
         """Return the levels; what is directed goes top down, what is not by whichever way is quicker in each level."""
-        from pidcomm import _apps
+        from pidcomm.apps import _apps
 
         return _apps.bfs(self._starts, self.graph.targets, self.source, self.direction == "undirected")
 

@@ -115,7 +115,7 @@ class ConnectedComponents(Application):
 
     def reference(self) -> NDArray[np.uint32]:
         """Return the labels, by Afforest."""
-        from pidcomm import _apps
+        from pidcomm.apps import _apps
 
         return _apps.cc(self._starts, self.graph.targets)
 

@@ -253,7 +253,7 @@ class Dlrm(Application):
 
     def reference(self) -> Array:
         """Compute the forward pass on all CPUs."""
-        from pidcomm import _apps
+        from pidcomm.apps import _apps
 
         layers = [np.concatenate([it.ravel() for it in layers]) for layers in (self.bottom, self.top)]
         widths = [np.array(it, np.int32) for it in (self.bottom_widths, self.top_widths)]

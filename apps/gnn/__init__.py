@@ -155,7 +155,7 @@ class Gnn(Application):
 
     def reference(self) -> Array:
         """Return the same, layer by layer on the CPUs."""
-        from pidcomm import _apps
+        from pidcomm.apps import _apps
 
         rows = self.features
         for layer, weights in enumerate(self.weights):

@@ -250,7 +250,7 @@ class Mlp(Application):
 
     def reference(self) -> Array:
         """Return the same, computed layer by layer on all CPUs."""
-        from pidcomm import _apps
+        from pidcomm.apps import _apps
 
         y = self.x
         for layer, weights in enumerate(self.weights):

@@ -6,6 +6,10 @@
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
+/* PEs of a rank without disabled ones, and bytes of MRAM that every PE has. */
+#define PIDCOMM_PES_PER_RANK 64
+#define PIDCOMM_MRAM_BYTES (64ull << 20)
+
 /* The three steps by which the PID-Comm paper (ISCA 2024, section V) leaves the conventional way, as bits of a set: PE-assisted reordering,
  * in-register modulation, cross-domain modulation. */
 #define PIDCOMM_STEP_PR 1

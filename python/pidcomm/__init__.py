@@ -18,9 +18,9 @@ from pidcomm.arguments import Options
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Groups, Hypercube
-from pidcomm.machine import Machine, PeSet, allocate, machine, resident_bytes, set_transfer
-from pidcomm.plan import plan
-from pidcomm.programs import LaunchReport, Symbol
+from pidcomm.pe_set import PeSet, allocate
+from pidcomm.plans import plan
+from pidcomm.programs import Symbol
 from pidcomm.requests import Request
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, STREAMS, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
@@ -45,8 +45,6 @@ __all__ = [
     "Error",
     "Groups",
     "Hypercube",
-    "LaunchReport",
-    "Machine",
     "Options",
     "OutOfMemoryError",
     "PeSet",
@@ -55,8 +53,5 @@ __all__ = [
     "Trace",
     "__version__",
     "allocate",
-    "machine",
     "plan",
-    "resident_bytes",
-    "set_transfer",
 ]

@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import DTypeLike
 
 from pidcomm.arguments import Array, ArrayInput, ArrayOutput, as_integer, input_rows, output_rows
 from pidcomm.errors import ArgumentError
-from pidcomm.plan import plan
+from pidcomm.plans import plan
 from pidcomm.tables import COLLECTIVES
+from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm.arguments import Options
-    from pidcomm.hypercube import Hypercube
+
+
+class Cube(Protocol):
+    """What array collectives use of a `Hypercube`."""
+
+    last_trace: Trace | None
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axis lengths, x first."""
+
+    def groups(self, mask: str) -> Any:
+        """Return the number of groups and of PEs per group."""
+
+    def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
+        """Write rows to the PEs."""
+
+    def read(
+        self,
+        count: int,
+        dtype: DTypeLike,
+        offset: int = 0,
+        *,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """Read rows of the PEs."""
+
+    @property
+    def carry_out(self) -> Callable[..., tuple[Trace, Array | None]]:
+        """Carry out a collective by name."""
 
 
 class ArrayCollectives:
@@ -28,7 +66,7 @@ class ArrayCollectives:
     `ArgumentError` before anything moves. Source of the collectives: PID-Comm (ISCA 2024).
     """
 
-    def __init__(self, cube: Hypercube) -> None:
+    def __init__(self, cube: Cube) -> None:
         self._cube = cube
 
     def __repr__(self) -> str:

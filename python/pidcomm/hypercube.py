@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, cast, overload
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,7 +26,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError
-from pidcomm.plan import make_request, plan
+from pidcomm.plans import make_request, plan
 from pidcomm.requests import Request
 from pidcomm.tables import COLLECTIVES, STREAMS
 from pidcomm.trace import Trace
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from typing_extensions import Required, Unpack
 
     from pidcomm.arguments import Options
-    from pidcomm.machine import PeSet
 
     # What any collective may take.
     class _Arguments(TypedDict, total=False):
@@ -80,6 +80,24 @@ if TYPE_CHECKING:
         out: ArrayOutput | None
 
 
+class Owner(Protocol):
+    """The set that owns the PEs of a hypercube: a `PeSet`."""
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+
+    @property
+    def is_freed(self) -> bool:
+        """Whether `free` has been called."""
+
+    def free(self) -> None:
+        """Give the PEs back."""
+
+    def hypercube(self, *lengths: int) -> Hypercube:
+        """Arrange the PEs otherwise."""
+
+
 class Groups(NamedTuple):
     """How an axis mask divides the PEs: `groups` groups of `group_pes` PEs (N)."""
 
@@ -108,9 +126,12 @@ class Hypercube:
     Source of the hypercube and its collectives: PID-Comm (ISCA 2024), section IV.
     """
 
-    def __init__(self, pe_set: PeSet, core_set: _core.Set, lengths: tuple[int, ...]) -> None:
+    def __init__(
+        self, pe_set: Owner, core_set: _core.Set, requests: WeakSet[Request[Any]], lengths: tuple[int, ...]
+    ) -> None:
         """Arrange PEs of a set; see `PeSet.hypercube`."""
         self._pe_set = pe_set
+        self._requests = requests  # non-blocking calls on the set
         self._shape = tuple(as_shape(lengths))
         self._core = core_set.hypercube(list(self._shape))
         self._pes = int(np.prod(self._shape, dtype=np.uint64))
@@ -133,7 +154,7 @@ class Hypercube:
         return ArrayCollectives(self)
 
     @property
-    def pe_set(self) -> PeSet:
+    def pe_set(self) -> Owner:
         """The set that owns the PEs."""
         return self._pe_set
 
@@ -434,7 +455,7 @@ class Hypercube:
         if wait:
             return finish(Trace(**self._core.run(*call.arguments)))
         request = Request(name, self._core.start(*call.arguments), finish)
-        self._pe_set._requests.add(request)
+        self._requests.add(request)
         return request
 
     def _moved(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Trace | Request[Trace]:

@@ -1,12 +1,11 @@
-"""PE programs: what a launch did, and the variables of a program as arrays."""
+"""PE programs: their files, and their variables as arrays."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -15,47 +14,7 @@ from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer
 from pidcomm.errors import ArgumentError, Error
 
-if TYPE_CHECKING:
-    from pidcomm.machine import PeSet
-
 PathText: TypeAlias = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class LaunchReport:
-    """Tell what the PEs of a set did in their last launch.
-
-    Exact: ``pes`` that ran and ``faulted_pes`` of them; DMA between MRAM (64 MiB) and WRAM, ``dma_reads`` to WRAM and
-    ``dma_writes`` to MRAM with their ``dma_read_bytes`` and ``dma_write_bytes``; what the hardware does without a word,
-    ``masked_addresses`` (the low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and
-    ``wrapped_addresses`` (on from the end of MRAM at its start); ``direct_pages`` of 4 KiB that were reached by
-    dereferencing pointers to MRAM.
-
-    Modelled, from the x86-64 code that runs in place of the DPU's: ``instructions`` of all tasklets, ``cycles_max`` of
-    the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
-
-    Measured: ``host_seconds`` that the launch took here. They say nothing about DIMMs.
-    """
-
-    pes: int
-    faulted_pes: int
-    dma_reads: int
-    dma_read_bytes: int
-    dma_writes: int
-    dma_write_bytes: int
-    masked_addresses: int
-    masked_sizes: int
-    wrapped_addresses: int
-    direct_pages: int
-    instructions: int
-    cycles_max: float
-    cycles_sum: float
-    host_seconds: float
-
-    @property
-    def modelled_seconds(self) -> float:
-        """Return the modelled time of the slowest PE, at 350 MHz. The start of the launch by the host is not in it."""
-        return self.cycles_max / _core.CYCLES_PER_SECOND
 
 
 class Symbol:
@@ -66,14 +25,13 @@ class Symbol:
     not inside the symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
     """
 
-    def __init__(self, pe_set: PeSet, core_set: _core.Set, name: str) -> None:
+    def __init__(self, core_set: _core.Set, name: str) -> None:
         """Find a symbol; see `PeSet.symbol`."""
         if not isinstance(name, str) or "\0" in name:
             raise ArgumentError(f"the name of a symbol ({name!r}) must be a str")
-        self._pe_set = pe_set
         self._core = core_set
         self._name = name
-        self._loads = pe_set.loads
+        self._loads = core_set.loads
         self._place = core_set.symbol(name)
 
     @property
@@ -100,9 +58,9 @@ class Symbol:
         bytes). Moves n * itemsize bytes per PE.
         """
         array = self._elements(values, offset, dtype)
-        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._pe_set.pes):
+        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._core.pes):
             raise ArgumentError(
-                f"values for {self!r} have shape {array.shape}; it needs ({self._pe_set.pes}, n), one row per PE, or "
+                f"values for {self!r} have shape {array.shape}; it needs ({self._core.pes}, n), one row per PE, or "
                 "(n,) for all PEs",
                 "ERR_HOST_BUFFER",
             )
@@ -131,7 +89,7 @@ class Symbol:
             count = left // element.itemsize
         count = as_integer("count", count)
         offset = self._require_inside(offset, count * element.itemsize)
-        rows = np.empty((self._pe_set.pes, count), element)
+        rows = np.empty((self._core.pes, count), element)
         if count:
             self._core.read_rows(self._place, offset, as_bytes(rows))
         return rows
@@ -157,7 +115,7 @@ class Symbol:
 
     def _require_inside(self, offset: int, row_bytes: int) -> int:
         """Return the offset. Raises ArgumentError if so many bytes from there are not all in the symbol."""
-        if self._pe_set.loads != self._loads:
+        if self._core.loads != self._loads:
             raise Error(f"{self!r} is of a program that has been replaced; ask for the symbol again")
         offset = as_integer("offset", offset, high=MAX_COUNT)
         if offset + row_bytes > self.size_bytes:
@@ -207,17 +165,3 @@ def as_files(program: object) -> list[Path]:
 def is_source(file: Path) -> bool:
     """Whether a file is to be compiled."""
     return file.suffix == ".c"
-
-
-def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
-    """Return what the compiler is told. Raises ArgumentError for numbers below 1 and options that are no texts."""
-    words = [] if isinstance(options, str) else list(options)
-    if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
-        raise ArgumentError(
-            f"options ({options!r}) must be a sequence of str, one per word of the compiler's command line"
-        )
-    if tasklets is not None:
-        words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
-    if stack_bytes is not None:
-        words.append(f"-DSTACK_SIZE_DEFAULT={as_integer('stack_bytes', stack_bytes, 1, MAX_COUNT)}")
-    return words

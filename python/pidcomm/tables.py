@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from pidcomm import _core
 
+WORD_BYTES = 8  # blocks are multiples of it
+
 
 @dataclass(frozen=True)
 class Choice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pidcomm import _core
+PE_CLOCK_HZ = 350e6  # of UPMEM DIMMs
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Trace:
     @property
     def pe_seconds(self) -> float:
         """Return what the PEs would take for the cycles that are modelled."""
-        return self.pe_cycles / _core.CYCLES_PER_SECOND
+        return self.pe_cycles / PE_CLOCK_HZ
 
     @property
     def bus_bytes(self) -> int:

@@ -11,12 +11,16 @@
 
 #include <cstdint>
 
+#include "pidcomm/tables.h"
+
 namespace pidcomm {
 
 inline constexpr uint32_t kLanes = 8;  // chips of a rank: PEs of an entangled group
 inline constexpr uint32_t kBanks = 8;  // entangled groups of a rank
 inline constexpr uint64_t kWordBytes = 8;
-inline constexpr uint64_t kMramBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMramBytes = PIDCOMM_MRAM_BYTES;
+
+static_assert(kLanes * kBanks == PIDCOMM_PES_PER_RANK);
 
 inline constexpr uint64_t kLineBytes = kLanes * kWordBytes;
 inline constexpr uint64_t kLineStride = 2 * kLineBytes;

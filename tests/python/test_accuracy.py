@@ -12,12 +12,11 @@ import pytest
 from command_line import PIDCOMM
 from pidcomm.arguments import Options
 from pidcomm.errors import ArgumentError
-from pidcomm.model import Machine, load_machine
-from pidcomm.model.calibrate import fit, fit_to_points
-from pidcomm.model.experiments import modelled_points
-from pidcomm.model.published import PUBLISHED
-from pidcomm.model.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
-from pidcomm.model.validate import (
+from pidcomm.evaluation.calibrate import fit, fit_to_points
+from pidcomm.evaluation.experiments import modelled_points
+from pidcomm.evaluation.published import PUBLISHED
+from pidcomm.evaluation.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
+from pidcomm.evaluation.validate import (
     DEPENDENT,
     FITTED,
     USES,
@@ -27,7 +26,8 @@ from pidcomm.model.validate import (
     compare,
     distributions,
 )
-from pidcomm.plan import plan
+from pidcomm.model import Machine, load_machine
+from pidcomm.plans import plan
 from pidcomm.tables import COLLECTIVES
 
 SMALL = 1 << 20

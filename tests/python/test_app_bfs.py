@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dpuemu
 import numpy as np
-import pidcomm
 import pytest
 from graph_cases import GRAPHS, graph_of, star
 from numpy.typing import NDArray
-from pidcomm import _apps
-from pidcomm.apps import compare, run
+from pidcomm.apps import _apps, compare, run
 from pidcomm.apps.bfs import BreadthFirstSearch
 from pidcomm.apps.graphs import Graph
 from pidcomm.errors import ArgumentError
@@ -67,11 +66,11 @@ def test_every_technique_finds_the_same_levels_one_after_the_other() -> None:
 
 
 def test_a_strict_machine_finds_no_fault() -> None:
-    pidcomm.machine(strict=True)
+    dpuemu.machine(strict=True)
     try:
         check(BreadthFirstSearch(GRAPHS["rmat"], **SMALL_PATCHES), GRAPHS["rmat"], pes=8)
     finally:
-        pidcomm.machine(strict=False)
+        dpuemu.machine(strict=False)
 
 
 def test_the_vertex_with_the_most_edges_is_the_default_source() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import dpuemu
 import numpy as np
-import pidcomm
 import pytest
 from graph_cases import GRAPHS, renumbered
 from numpy.typing import NDArray
-from pidcomm import _apps
-from pidcomm.apps import compare, run
+from pidcomm.apps import _apps, compare, run
 from pidcomm.apps.cc import ConnectedComponents
 from pidcomm.apps.graphs import Graph, grid
 from pidcomm.errors import ArgumentError
@@ -66,12 +65,12 @@ def test_rounds_grow_as_the_logarithm_of_the_length_of_a_path() -> None:
 
 
 def test_a_strict_machine_finds_no_fault() -> None:
-    pidcomm.machine(strict=True)
+    dpuemu.machine(strict=True)
     try:
         for patches in SMALL_PATCHES:
             check(ConnectedComponents(GRAPHS["rmat"], **patches), GRAPHS["rmat"], pes=8)
     finally:
-        pidcomm.machine(strict=False)
+        dpuemu.machine(strict=False)
 
 
 @pytest.mark.parametrize(

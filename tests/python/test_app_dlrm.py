@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -137,9 +138,9 @@ def test_groups_of_samples_that_do_not_divide_a_pes_samples_are_right() -> None:
 
 @pytest.fixture
 def _strict() -> Iterator[None]:
-    pidcomm.machine(strict=True)
+    dpuemu.machine(strict=True)
     yield
-    pidcomm.machine(strict=False)
+    dpuemu.machine(strict=False)
 
 
 @pytest.mark.usefixtures("_strict")
@@ -293,7 +294,7 @@ def test_what_memory_has_no_room_for_is_refused_before_it_is_made(
     ],
 )
 def test_the_reference_takes_only_arrays_that_agree(monkeypatch: pytest.MonkeyPatch, place: int, change: Array) -> None:
-    from pidcomm import _apps
+    from pidcomm.apps import _apps
 
     told: list[Any] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -130,12 +131,12 @@ def test_products_are_right_for_any_width_of_slabs_and_room(in_width: int, out_w
 
 
 def test_a_strict_machine_finds_no_fault() -> None:
-    pidcomm.machine(strict=True)
+    dpuemu.machine(strict=True)
     try:
         for strategy in ("rs_ar", "ar_ag"):
             check(network(random_graph(203, 900), [12, 9, 5], "int8", strategy), (5, 3))
     finally:
-        pidcomm.machine(strict=False)
+        dpuemu.machine(strict=False)
 
 
 def test_undirected_graphs_are_those_of_the_file(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_strips_are_laid_out_on_the_clock_and_then_broadcast() -> None:
 
 def one_layer(**changed: Array) -> Array:
     """The reference on a path of three vertices, called as it must be but for what is changed."""
-    from pidcomm import _apps
+    from pidcomm.apps import _apps
 
     arrays = {
         "starts": np.array([0, 1, 2, 2]),

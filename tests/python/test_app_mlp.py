@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -100,9 +101,9 @@ def test_x_of_the_largest_problem_that_one_pe_has_room_for_fits_its_wram() -> No
 @pytest.fixture
 def strict_machine() -> Iterator[None]:
     """A machine on which what hardware masks is a fault."""
-    pidcomm.machine(strict=True)
+    dpuemu.machine(strict=True)
     yield
-    pidcomm.machine(strict=False)
+    dpuemu.machine(strict=False)
 
 
 @pytest.mark.usefixtures("strict_machine")

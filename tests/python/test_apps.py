@@ -16,7 +16,7 @@ import pidcomm
 import pytest
 from matplotlib.patches import Rectangle
 from pidcomm import apps
-from pidcomm.apps import Application, stage
+from pidcomm.apps import Application, picture, stage
 from pidcomm.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong, heaviest_bytes
 from pidcomm.apps.inputs import describe, generated, numbered_lines
 from pidcomm.apps.partition import bounds, padded, ragged_rows, share
@@ -25,8 +25,7 @@ from pidcomm.apps.stage import Cost, Placement, Stage
 from pidcomm.arguments import Array
 from pidcomm.cli import app
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.measure import SdkCondition
-from pidcomm.pictures import apps as picture
+from pidcomm.evaluation.measure import SdkCondition
 from test_pictures import assert_legible
 from typer.testing import CliRunner
 
@@ -237,7 +236,7 @@ def test_work_of_the_host_is_on_the_clock() -> None:
 
 
 def test_the_reference_is_timed_with_all_cpus_or_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pidcomm import _apps
+    from pidcomm.apps import _apps
 
     threads = [2]
 

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pidcomm import sdk
+from dpuemu import tools
+from pidcomm import installation
 from pidcomm.cli import app
 from typer.testing import CliRunner
 
@@ -44,18 +45,19 @@ BUILD = "dpu-upmem-dpurte-clang -o pe pe.c && cc -std=c11 -Wall -Wextra -Werror 
 FLAGS = "`dpu-pkg-config --cflags --libs dpu`"
 
 
-def upmem_env(*options: str) -> str:
-    """Return the shell commands that the command line prints."""
-    return CliRunner().invoke(app, ["upmem-env", *options], catch_exceptions=False).output
+def environment(*, artifact: bool = True) -> str:
+    """Return shell commands with which builds find the emulated SDK, and the artifact's header."""
+    found = [(name, value) for name, value in tools.environment().items()]
+    found += installation.artifact_environment().items() if artifact else []
+    rest = {"PATH": '"${PATH:+:$PATH}"'}
+    return " && ".join(f"export {name}={shlex.quote(value)}{rest.get(name, '')}" for name, value in found)
 
 
 def shell(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]:
     """Run commands in a shell, without an LD_LIBRARY_PATH."""
-    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     script = " && ".join(commands)
-    return subprocess.run(
-        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, env=environment, check=False
-    )
+    return subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True, env=clean, check=False)
 
 
 @pytest.fixture
@@ -66,8 +68,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_program_builds_and_runs_after_upmem_env_artifact(folder: Path) -> None:
-    done = shell(folder, upmem_env("--artifact").strip().replace("\n", " && "), f"{BUILD} {FLAGS}", "./host")
+def test_a_program_builds_and_runs_with_these_variables(folder: Path) -> None:
+    done = shell(folder, environment(), f"{BUILD} {FLAGS}", "./host")
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
     failed = shell(folder, "./host fail")
     assert (failed.returncode, failed.stdout) == (1, "")
@@ -75,15 +77,16 @@ def test_a_program_builds_and_runs_after_upmem_env_artifact(folder: Path) -> Non
     assert "2x" in failed.stderr
 
 
-def test_run_artifact_builds_and_runs_it_too(folder: Path) -> None:
-    build = f"{BUILD} {FLAGS} && ./host"
-    for options, code in ((["--artifact"], 0), ([], 1)):
-        command = ["run", *options, "--", "sh", "-c", f"cd {shlex.quote(str(folder))} && {build}"]
-        assert CliRunner().invoke(app, command).exit_code == code
+def test_config_prints_these_variables() -> None:
+    said = CliRunner().invoke(app, ["config", "--artifact-env"], catch_exceptions=False).output
+    assert [line.partition("=")[0] for line in said.splitlines()] == [
+        f"export {name}" for name in installation.artifact_environment()
+    ]
+    assert str(installation.artifact_root() / "bin") in said
 
 
 def test_without_artifact_there_is_no_such_header(folder: Path) -> None:
-    done = shell(folder, upmem_env().strip().replace("\n", " && "), f"{BUILD} {FLAGS}")
+    done = shell(folder, environment(artifact=False), f"{BUILD} {FLAGS}")
     assert done.returncode != 0
     assert "pidcomm.h" in done.stderr
     assert not (folder / "host").exists()
@@ -92,50 +95,50 @@ def test_without_artifact_there_is_no_such_header(folder: Path) -> None:
 @pytest.mark.parametrize("first", ["pidcomm.h", "pidcomm/pidcomm.h"])
 def test_the_two_headers_exclude_each_other(folder: Path, first: str) -> None:
     (folder / "host.c").write_text(f"#include <{first}>\n#include <pidcomm.h>\n#include <pidcomm/pidcomm.h>\n")
-    environment = upmem_env("--artifact").strip().replace("\n", " && ")
-    done = shell(folder, environment, f"cc -c host.c -I{shlex.quote(str(HEADERS))} {FLAGS}")
+    variables = environment()
+    done = shell(folder, variables, f"cc -c host.c -I{shlex.quote(str(HEADERS))} {FLAGS}")
     assert done.returncode != 0
     assert "include one of the two" in done.stderr
 
 
 def test_dpu_pkg_config_adds_to_the_next_one_in_path(tmp_path: Path) -> None:
-    environment = upmem_env("--artifact").strip().replace("\n", " && ")
-    plain = upmem_env().strip().replace("\n", " && ")
-    root = sdk.artifact_root()
-    library = f"-L{sdk.library_folder()} -Wl,-rpath,{sdk.library_folder()}"
+    variables = environment()
+    plain = environment(artifact=False)
+    root = installation.artifact_root()
+    library = f"-L{installation.library_folder()} -Wl,-rpath,{installation.library_folder()}"
     for words, ours in (
         ("--cflags dpu", f"-I{root / 'include'} "),
-        ("--libs-only-L dpu", f"-L{sdk.library_folder()} "),
+        ("--libs-only-L dpu", f"-L{installation.library_folder()} "),
         ("--variable=includedir dpu", ""),
         ("--modversion dpu", ""),
     ):
-        with_ours = shell(tmp_path, environment, f"dpu-pkg-config {words}")
+        with_ours = shell(tmp_path, variables, f"dpu-pkg-config {words}")
         without = shell(tmp_path, plain, f"dpu-pkg-config {words}")
         assert with_ours.stdout == ours + without.stdout
-    both = shell(tmp_path, environment, "dpu-pkg-config --cflags --libs dpu").stdout
+    both = shell(tmp_path, variables, "dpu-pkg-config --cflags --libs dpu").stdout
     assert both.startswith(f"-I{root / 'include'} {library} -l")
-    wrong = shell(tmp_path, environment, "dpu-pkg-config --cflags nothing")
+    wrong = shell(tmp_path, variables, "dpu-pkg-config --cflags nothing")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "there is no package nothing" in wrong.stderr
-    missing = shell(tmp_path, environment, f"PIDCOMM_LIBDIR={shlex.quote(str(tmp_path))} dpu-pkg-config --libs dpu")
+    missing = shell(tmp_path, variables, f"PIDCOMM_LIBDIR={shlex.quote(str(tmp_path))} dpu-pkg-config --libs dpu")
     assert missing.returncode == 1
     assert f"no libpidcomm.so in {tmp_path}" in missing.stderr
 
 
 def test_copies_of_dpu_pkg_config_are_passed_over(tmp_path: Path) -> None:
-    own = sdk.artifact_root() / "bin"
+    own = installation.artifact_root() / "bin"
     copy, links = tmp_path / "copy" / "bin", tmp_path / "links"
     for folder in (copy, links):
         folder.mkdir(parents=True)
     shutil.copy(own / "dpu-pkg-config", copy)  # no library near it: it must not be asked for one
     (links / "dpu-pkg-config").symlink_to(own / "dpu-pkg-config")
-    environment = upmem_env("--artifact").strip().replace("\n", " && ")
+    variables = environment()
     ask = "timeout 20 dpu-pkg-config --cflags --libs dpu"
-    alone = shell(tmp_path, environment, ask)
+    alone = shell(tmp_path, variables, ask)
     assert alone.returncode == 0
     for before in ([own, copy], [own, copy, own, copy], [own, links], [links, own, copy, links]):
         path = shlex.quote(os.pathsep.join(str(folder) for folder in before))
-        done = shell(tmp_path, environment, f"PATH={path}:$PATH {ask}")
+        done = shell(tmp_path, variables, f"PATH={path}:$PATH {ask}")
         assert (done.returncode, done.stdout, done.stderr) == (0, alone.stdout, "")
     without_sdk = shell(
         tmp_path, f"PATH={shlex.quote(f'{own}:{copy}')}:/usr/bin:/bin timeout 20 dpu-pkg-config --cflags dpu"
@@ -145,7 +148,7 @@ def test_copies_of_dpu_pkg_config_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_dpu_pkg_config_that_calls_this_one_is_named(tmp_path: Path) -> None:
-    own = sdk.artifact_root() / "bin" / "dpu-pkg-config"
+    own = installation.artifact_root() / "bin" / "dpu-pkg-config"
     (tmp_path / "dpu-pkg-config").write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} "$@"\n')
     (tmp_path / "dpu-pkg-config").chmod(0o755)
     done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:$PATH timeout 20 dpu-pkg-config --cflags dpu")
@@ -154,7 +157,7 @@ def test_a_dpu_pkg_config_that_calls_this_one_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_next_one_is_named(tmp_path: Path) -> None:
-    shutil.copy(sdk.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
+    shutil.copy(installation.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
     done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu")
     assert done.returncode == 1
     assert "there is no dpu-pkg-config of an SDK in PATH" in done.stderr

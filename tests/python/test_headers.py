@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pidcomm import building, sdk
+from pidcomm import installation
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 C, CXX = "-std=c11", "-std=c++20"
@@ -18,9 +18,9 @@ COMPILERS = [  # command, standard
 ]
 CXX_SUFFIX = ".hpp"
 
-PACKAGE = building.package()
+PACKAGE = installation.package()
 FOLDERS = [Path(word.removeprefix("-I")) for word in shlex.split(PACKAGE.cflags)]
-ARTIFACT = sdk.artifact_root() / "include"
+ARTIFACT = installation.artifact_root() / "include"
 
 
 def headers(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -53,17 +54,17 @@ def test_a_hypercube_keeps_its_set() -> None:
 
 
 def test_garbage_collection_gives_the_ranks_back() -> None:
-    ranks = pidcomm.machine().ranks
+    ranks = dpuemu.machine().ranks
     for _ in range(3 * ranks):
         pidcomm.allocate(ranks=1).hypercube(64).write(np.zeros((64, 1)))
 
 
 def test_memory_is_given_back() -> None:
-    before = pidcomm.resident_bytes()
+    before = dpuemu.resident_bytes()
     with pidcomm.allocate(pes=64) as pes:
         pes.hypercube(64).write(np.ones((64, 4096)))
-        assert pidcomm.resident_bytes() > before
-    assert pidcomm.resident_bytes() <= before
+        assert dpuemu.resident_bytes() > before
+    assert dpuemu.resident_bytes() <= before
 
 
 def test_sizes_of_a_set() -> None:
@@ -182,7 +183,7 @@ launch = threading.Thread(target=pes.launch)
 launch.start()
 del dropped
 launch.join()
-print(pes.report().pes)
+import dpuemu; print(dpuemu.report(pes).pes)
 """
 
 

@@ -6,22 +6,23 @@ import json
 import subprocess
 import sys
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
-from pidcomm.machine import Flush
+from dpuemu.settings import Flush
 
 PROGRAM = """
-import json, numpy as np, pidcomm
-default = pidcomm.machine()
-small = pidcomm.machine(ranks=3, channels=1, ranks_per_channel=3, threads=1, hugepages=False, flush=True,
+import dpuemu, json, numpy as np, pidcomm
+default = dpuemu.machine()
+small = dpuemu.machine(ranks=3, channels=1, ranks_per_channel=3, threads=1, hugepages=False, flush=True,
                         disabled=[(0, 3, 2), (1, 7, 7)])
 with pidcomm.allocate() as pes:
     count = pes.pes
     try:
-        pidcomm.machine(ranks=4)
-    except pidcomm.Error as error:
-        busy = (error.status, str(error))
+        dpuemu.machine(ranks=4)
+    except dpuemu.Error as error:
+        busy = str(error)
     try:
         pes.hypercube(pes.pes)
     except pidcomm.ArgumentError as error:
@@ -29,21 +30,21 @@ with pidcomm.allocate() as pes:
     cube = pes.hypercube(8, 22)
     cube.write(np.arange(176).reshape(176, 1))
     kept = bool((cube.read(1, np.int64)[:, 0] == np.arange(176)).all())
-pidcomm.set_transfer(threads=2, flush=False)
-changed = pidcomm.machine()
+dpuemu.set_transfer(threads=2, flush=False)
+changed = dpuemu.machine()
 flushes = []
 for flush in ("once", True, False):
-    pidcomm.set_transfer(flush=flush)
-    flushes.append([pidcomm.machine().flush, pidcomm.machine(ranks=2, flush=flush).flush])
+    dpuemu.set_transfer(flush=flush)
+    flushes.append([dpuemu.machine().flush, dpuemu.machine(ranks=2, flush=flush).flush])
 wrong = []
 for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32}, {"disabled": [(0, 8, 0)]},
                  {"disabled": [(99, 0, 0)]}, {"disabled": [7]}):
     try:
-        pidcomm.machine(**keywords)
+        dpuemu.machine(**keywords)
         wrong.append("accepted " + str(keywords))
-    except pidcomm.ArgumentError:
+    except dpuemu.ArgumentError:
         pass
-restored = pidcomm.machine(disabled=())
+restored = dpuemu.machine(disabled=())
 print(json.dumps([default == restored, vars(small), count, busy, shape, kept, changed.threads, changed.flush, flushes,
                   wrong]))
 """
@@ -65,8 +66,7 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
         "patience_seconds": 10,
     }
     assert count == 3 * 64 - 2
-    assert busy[0] == "ERR_DEVICE"
-    assert "free every PE set" in busy[1]
+    assert "free every PE set" in busy
     assert "190" in shape
     assert kept
     assert (threads, flush) == (2, False)
@@ -76,21 +76,21 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
 
 def test_transfer_settings_are_checked() -> None:
     with pytest.raises(pidcomm.ArgumentError, match=r"threads \(0\)"):
-        pidcomm.set_transfer(threads=0)
+        dpuemu.set_transfer(threads=0)
     with pytest.raises(pidcomm.ArgumentError, match="flush 'twice' is unknown; use True, False or 'once'"):
-        pidcomm.set_transfer(flush="twice")  # type: ignore[arg-type]
+        dpuemu.set_transfer(flush="twice")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("flush", ["once", True, False])
 def test_transfers_are_right_with_every_flush(cube: pidcomm.Hypercube, flush: Flush) -> None:
-    before = pidcomm.machine().flush
+    before = dpuemu.machine().flush
     rows = np.arange(64 * 100, dtype=np.int64).reshape(64, 100)
     try:
-        pidcomm.set_transfer(flush=flush)
+        dpuemu.set_transfer(flush=flush)
         cube.write(rows, technique="conventional")
         assert (cube.read(100, np.int64, technique="conventional") == rows).all()
     finally:
-        pidcomm.set_transfer(flush=before)
+        dpuemu.set_transfer(flush=before)
 
 
 def test_import_is_quick_and_quiet() -> None:

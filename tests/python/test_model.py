@@ -15,7 +15,8 @@ import pidcomm
 import pytest
 from pidcomm import ArgumentError, _core
 from pidcomm.arguments import Options
-from pidcomm.measure import Scratch, Trial
+from pidcomm.evaluation.measure import Scratch, Trial
+from pidcomm.evaluation.oracle import Problem
 from pidcomm.model import (
     CONSTANTS,
     KINDS,
@@ -31,7 +32,6 @@ from pidcomm.model import (
     predict,
     use_machine,
 )
-from pidcomm.oracle import Problem
 
 KIB = 1 << 10
 SHAPES = [((32, 32), "10"), ((32, 32), "01"), ((4, 8, 2), "010"), ((6, 4), "10"), ((1024,), "1"), ((64,), "0")]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pidcomm
 import pytest
-from pidcomm import building, sdk
+from pidcomm import installation
 from pidcomm.cli import app
 from typer.testing import CliRunner
 
@@ -105,9 +105,9 @@ def test_config_without_a_question_is_a_usage_error() -> None:
 
 
 def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sdk, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(installation, "library_folder", lambda: tmp_path)
     with pytest.raises(pidcomm.Error, match=r"pidcomm\.pc is missing"):
-        building.package()
+        installation.package()
 
 
 @pytest.fixture(scope="session")

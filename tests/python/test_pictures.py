@@ -14,6 +14,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -25,8 +26,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 from pidcomm.cli import app
-from pidcomm.pictures import drawing, figures, page, phases, places, style, words
-from pidcomm.pictures.rows import JsonRow, kind_of, pes_of, read_rows
+from pidcomm.evaluation.pictures import drawing, figures, page, phases, places, style, words
+from pidcomm.evaluation.pictures.rows import JsonRow, kind_of, pes_of, read_rows
 from pidcomm.sizes import parse_shape
 from pidcomm.tables import techniques_for
 from typer.testing import CliRunner
@@ -138,7 +139,7 @@ from typer.testing import CliRunner
 for arguments in (["info"], ["plan", "alltoall"], ["explain", "alltoall"], ["plot", "--help"]):
     assert CliRunner().invoke(pidcomm.cli.app, arguments).exit_code == 0
 assert "matplotlib" not in sys.modules
-from pidcomm.pictures import figures, rows, style
+from pidcomm.evaluation.pictures import figures, rows, style
 style.save(figures.draw(rows.read_rows([Path({str(REFERENCE / "collectives.jsonl")!r})])), Path("x.png"))
 assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
 """
@@ -365,7 +366,7 @@ def test_grey_is_enough() -> None:
 
 def figures_techniques() -> Sequence[str]:
     """Techniques from light to dark."""
-    from pidcomm.ablation import STEPS
+    from pidcomm.evaluation.ablation import STEPS
 
     return STEPS
 
@@ -488,7 +489,7 @@ def test_places_are_those_of_the_documents() -> None:
     it = places.locate((32, 80), "01")
     assert it.place(43) == (0, 5, 3)  # chip 3 bank 5 of the first rank: docs/collectives.md
     assert len({it.place(pe) for pe in range(it.pes)}) == it.pes == 2560
-    assert (it.ranks, it.channels) == (40, pidcomm.machine().channels)
+    assert (it.ranks, it.channels) == (40, dpuemu.machine().channels)
     assert [pe for rank in range(it.ranks) for pe in it.pes_of_rank(rank)] == list(range(it.pes))
 
 
@@ -514,10 +515,10 @@ def test_runs_of_numbers_are_short(numbers: list[int], text: str) -> None:
 @pytest.mark.parametrize("case", EXPLAINED)
 def test_an_explanation_has_places_groups_and_every_line_of_the_plan(case: tuple[str, str, str, int, str]) -> None:
     where, plan = explained(*case)
-    before = pidcomm.resident_bytes()
+    before = dpuemu.resident_bytes()
     text = "\n".join(words.explain_places(where, plan))
-    assert pidcomm.resident_bytes() == before
-    for line in pidcomm.explain.explain(plan):
+    assert dpuemu.resident_bytes() == before
+    for line in pidcomm.evaluation.explain.explain(plan):
         assert line.strip() in text
     assert f"{where.groups} group{'s' if where.groups > 1 else ''} of" in text
     for rank in range(where.ranks):
@@ -549,7 +550,7 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[str, str,
         assert (x - corner[0], y - corner[1]) == pytest.approx((place.lane * layout.cell, place.bank * layout.cell))
     text = all_text(figure)
     assert ("the others are white" in text) == (where.groups > drawing.MAX_HIGHLIGHTED)
-    for stage in pidcomm.explain.stages(plan):
+    for stage in pidcomm.evaluation.explain.stages(plan):
         assert " ".join(stage[0].split()) in " ".join(text.split())
 
 

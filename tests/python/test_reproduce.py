@@ -9,16 +9,14 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-import pidcomm.measure
+import pidcomm.evaluation.measure
 import pytest
 import typer
 from command_line import PIDCOMM, objects
 from matplotlib.text import Annotation
 from pidcomm import TECHNIQUES
 from pidcomm.cli.reproduce import reproduce
-from pidcomm.measure import Trial
-from pidcomm.model import load_machine
-from pidcomm.model.experiments import (
+from pidcomm.evaluation.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
     PAPER_PES,
@@ -28,10 +26,12 @@ from pidcomm.model.experiments import (
     modelled_points,
     throughput_gb_s,
 )
-from pidcomm.model.published import PUBLISHED
-from pidcomm.oracle import Problem, Verdict
-from pidcomm.pictures import reproduction
-from pidcomm.reproduce import Measurements, lines_of
+from pidcomm.evaluation.measure import Trial
+from pidcomm.evaluation.oracle import Problem, Verdict
+from pidcomm.evaluation.pictures import reproduction
+from pidcomm.evaluation.published import PUBLISHED
+from pidcomm.evaluation.reproduce import Measurements, lines_of
+from pidcomm.model import load_machine
 from test_pictures import all_text, assert_legible, bars_of, legend_texts, plots_of
 
 SMALL = ["--pes", "64", "--bytes", "8KiB", "--iters", "1"]
@@ -338,7 +338,7 @@ def test_a_wrong_result_ends_with_1_and_is_in_no_statistic(
 def test_sizes_without_room_are_left_out_and_said_to_be(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pidcomm.measure, "available_bytes", lambda: 10 * 64 * (300 << 10))
+    monkeypatch.setattr(pidcomm.evaluation.measure, "available_bytes", lambda: 10 * 64 * (300 << 10))
     rows = tmp_path / "rows.jsonl"
     reproduce("fig18", size="512KiB", pes=64, iters=1, json_target=str(rows))
     text = capfd.readouterr().out
@@ -348,7 +348,7 @@ def test_sizes_without_room_are_left_out_and_said_to_be(
     found = objects(rows.read_text())
     here = {row["bytes_per_pe"] for row in found if row.get("technique") and row["source"] != "modelled"}
     assert here == {128 << 10, 256 << 10}
-    monkeypatch.setattr(pidcomm.measure, "available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(pidcomm.evaluation.measure, "available_bytes", lambda: 1 << 20)
     with pytest.raises(pidcomm.Error, match="of memory"):
         reproduce("fig18", size="512KiB", pes=64, iters=1)
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pidcomm
 import pytest
-from pidcomm import scaling
 from pidcomm.cli import app
 from pidcomm.cli import scale as command
 from pidcomm.cli.app import ExitCode
+from pidcomm.evaluation import scaling
+from pidcomm.evaluation.pictures import scaling as picture
+from pidcomm.evaluation.scaling import STUDIES, Point, Stop, model_points, stops_of
 from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, predict
-from pidcomm.pictures import scaling as picture
-from pidcomm.scaling import STUDIES, Point, Stop, model_points, stops_of
 from test_pictures import all_text, assert_legible
 from typer.testing import CliRunner
 
@@ -303,7 +303,7 @@ def test_points_that_do_not_fit_are_named_and_left_out() -> None:
 
 
 def test_what_the_memory_has_no_room_for_is_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pidcomm.measure.available_bytes", lambda: 6 << 20)
+    monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 6 << 20)
     result = run("pes", "gather", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1", "--json", "-")
     rows = [json.loads(text) for text in result.stdout.splitlines() if text.startswith("{")]
     assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "measured"} == {64}

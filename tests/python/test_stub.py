@@ -71,7 +71,7 @@ def test_the_stub_declares_what_the_module_has() -> None:
 
 def test_the_stub_of_the_applications_has_every_function_with_its_arguments() -> None:
     # Their arrays have one type in the stub and several in the extension: only numbers of arguments are compared.
-    from pidcomm import _apps
+    from pidcomm.apps import _apps
 
     def arguments(signature: str) -> int:
         return len(re.findall(r"\w+: ", signature.partition(" -> ")[0]))

@@ -10,7 +10,7 @@ import numpy as np
 import pidcomm
 import pytest
 from definitions import AT_PES_AFTER, AT_PES_BEFORE, payload, result_of
-from pidcomm.oracle import Problem
+from pidcomm.evaluation.oracle import Problem
 
 HEADER = Path(__file__).parents[2] / "include" / "pidcomm" / "tables.h"
 

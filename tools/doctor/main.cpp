@@ -30,7 +30,7 @@ constexpr const char *kUsage =
 
 struct Options {
   Settings settings;
-  uint32_t ranks = PIDCOMM_DOCTOR_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
+  uint32_t ranks = PIDCOMM_SDK_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
   std::string profile = "backend=hw,regionMode=perf";
   double minutes = 10;
   std::string json_target;  // "": no JSON; "-": JSON alone, to stdout
@@ -39,7 +39,7 @@ struct Options {
 /// Nothing if the arguments are wrong.
 std::optional<Options> parse(int argc, char **argv) {
   Options options;
-  options.settings.is_emulated = PIDCOMM_DOCTOR_IS_EMULATED;
+  options.settings.is_emulated = PIDCOMM_SDK_IS_EMULATED;
   const auto number = [](const char *text, double least, double most, double &value) {
     char *end = nullptr;
     value = std::strtod(text, &end);
@@ -88,7 +88,7 @@ int examine(const Options &options, std::FILE *json) {
   const Settings &settings = options.settings;
   Report report(json != stdout, json);
   report.header({{"pidcomm", pidcomm_version()},
-                 {"sdk", PIDCOMM_DOCTOR_SDK},
+                 {"sdk", PIDCOMM_SDK_NAME},
                  {"dimms", settings.is_emulated ? "EMULATED: this says nothing about caches, ownership and speed of real DIMMs" : "real"},
                  {"isa", best_isa()}});
 

@@ -14,7 +14,6 @@ from pidcomm.cli import scale as scale  # isort: skip
 from pidcomm.cli import reproduce as reproduce  # isort: skip
 from pidcomm.cli import apps as apps  # isort: skip
 from pidcomm.cli import pictures as pictures  # isort: skip
-from pidcomm.cli import upmem as upmem  # isort: skip
 from pidcomm.cli import doctor as doctor  # isort: skip
 from pidcomm.cli import config as config  # isort: skip
 from pidcomm.cli.app import app, main

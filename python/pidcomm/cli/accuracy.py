@@ -12,17 +12,17 @@ import typer
 from rich.table import Table
 
 import pidcomm
-from pidcomm import info
-from pidcomm.bench import COMPARED
 from pidcomm.cli.app import command, json_option, working
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.model.experiments import PAPER_MACHINE
+from pidcomm.evaluation import info
+from pidcomm.evaluation.bench import COMPARED
+from pidcomm.evaluation.experiments import PAPER_MACHINE
+from pidcomm.evaluation.published import SOURCE as PUBLISHED
+from pidcomm.evaluation.results import Results
+from pidcomm.evaluation.samples import MAX_TOTAL
+from pidcomm.evaluation.validate import DEPENDENT, USES
 from pidcomm.model.machines import SUFFIX, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
-from pidcomm.model.published import SOURCE as PUBLISHED
-from pidcomm.model.samples import MAX_TOTAL
-from pidcomm.model.validate import DEPENDENT, USES
-from pidcomm.results import Results
 from pidcomm.sizes import format_shape, parse_positive_size
 
 TotalOption = Annotated[
@@ -44,7 +44,7 @@ def calibrate(
     Rates of memory are measured by themselves; the other constants are fitted to random collectives. The machine must
     be idle. How well it fits: pidcomm validate --machine FILE.
     """
-    from pidcomm.model import calibrate as calibration
+    from pidcomm.evaluation import calibrate as calibration
 
     if file.suffix != SUFFIX:
         raise ArgumentError(f"the file {file} must end in {SUFFIX}")
@@ -94,7 +94,7 @@ def validate(
 
     Errors are those of the modelled times, in percent of the measured or published ones.
     """
-    from pidcomm.model import validate as validation
+    from pidcomm.evaluation import validate as validation
 
     with Results(json_target) as results:
         if published:

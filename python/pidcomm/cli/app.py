@@ -17,7 +17,7 @@ import pidcomm
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import Error
-from pidcomm.results import console
+from pidcomm.evaluation.results import console
 from pidcomm.sizes import SIZE_EXAMPLES
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from pidcomm import apps, report
+from pidcomm import apps
 from pidcomm.apps import Application
 from pidcomm.apps.application import (
     BASE,
@@ -28,7 +28,8 @@ from pidcomm.cli.app import Command, Group, ThreadsOption, app, exit_if_wrong, j
 from pidcomm.cli.bench import Coherence
 from pidcomm.cli.completion import complete_list
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.results import Results
+from pidcomm.evaluation import report
+from pidcomm.evaluation.results import Results
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_count, parse_names, parse_shape
 
 DEFAULT_PES = "256"
@@ -118,7 +119,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
     options = with_defaults({"coherence": common["coherence"].value, "threads": common["threads"]})
     plot: Path | None = common["plot"]
     if plot is not None:
-        from pidcomm.pictures import style
+        from pidcomm.evaluation.pictures import style
 
         style.check_format(plot)
     rows: list[Row] = []
@@ -155,7 +156,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
             _write(results, of_shape)
             rows += of_shape
         if plot is not None:
-            from pidcomm.pictures import apps as picture
+            from pidcomm.apps import picture
 
             work.phase("drawing")
             style.save(picture.draw(rows), plot)

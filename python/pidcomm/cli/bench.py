@@ -8,17 +8,18 @@ from typing import Annotated
 import typer
 
 import pidcomm
-from pidcomm.ablation import COLLECTIVES as ABLATED
-from pidcomm.ablation import STEPS, Assumed, Step, ablate, steps_for
 from pidcomm.arguments import AUTO, Options
-from pidcomm.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_masks
-from pidcomm.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
-from pidcomm.report import Report, ablation_header, header, section_header, summary
-from pidcomm.results import Results
+from pidcomm.evaluation import platform
+from pidcomm.evaluation.ablation import COLLECTIVES as ABLATED
+from pidcomm.evaluation.ablation import STEPS, Assumed, Step, ablate, steps_for
+from pidcomm.evaluation.bench import COMPARED, Row, Schedule, measure_rows
+from pidcomm.evaluation.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
+from pidcomm.evaluation.report import Report, ablation_header, header, section_header, summary
+from pidcomm.evaluation.results import Results
+from pidcomm.evaluation.sweep import Wanted, affordable, parse_shapes, parse_sweeps
 from pidcomm.sizes import parse_names, parse_positive_size
-from pidcomm.sweep import Wanted, affordable, parse_shapes, parse_sweeps
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
 
@@ -178,8 +179,9 @@ def bench(
         techniques,
     )
     schedule = Schedule(iters, warmup, limit or ablation)
-    _use_hugepages(hugepages is Switch.on)
-    options: Options = {"coherence": coherence.value, "threads": threads or pidcomm.machine().threads}
+    if platform.IS_EMULATED:
+        platform.configure(hugepages=hugepages is Switch.on)
+    options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
     sections, refusals = wanted.sections(options)
     pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
     sections, unaffordable = affordable(sections, {name for names in techniques.values() for name in names})
@@ -222,7 +224,3 @@ def bench(
         if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
             report.comment(summary(rows))
     exit_if_wrong(wrong)
-
-
-def _use_hugepages(are_wanted: bool) -> None:
-    pidcomm.machine(hugepages=are_wanted)

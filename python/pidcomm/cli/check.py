@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pidcomm.check import Checker, make_case
 from pidcomm.cli.app import command, exit_if_wrong, json_option, working
-from pidcomm.results import Results
+from pidcomm.evaluation.check import Checker, make_case
+from pidcomm.evaluation.results import Results
 
 
 @command("pidcomm check", "pidcomm check --cases 2000 --seed 7", "pidcomm check --seed 7 --case 123")

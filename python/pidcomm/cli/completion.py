@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import typer
 
 from pidcomm.errors import Error
+from pidcomm.evaluation.sweep import ALL_MASKS, masks_of
 from pidcomm.sizes import parse_shape
-from pidcomm.sweep import ALL_MASKS, masks_of
 
 DEFAULT_SHAPE = "32x32"
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from pidcomm import building
+from pidcomm import installation
 from pidcomm.cli.app import command, json_option
 from pidcomm.errors import ArgumentError
-from pidcomm.results import Results
+from pidcomm.evaluation.results import Results
 
 
 @command(
     "cc host.c $(pidcomm config --cflags --libs)",
     "pidcomm config --cmake-dir",
+    'eval "$(pidcomm config --artifact-env)" && make',
     "pidcomm config --json -",
 )
 def config(
@@ -30,6 +32,9 @@ def config(
         bool, typer.Option("--pkgconfig-dir", help="Folder of pidcomm.pc, for PKG_CONFIG_PATH.")
     ] = False,
     pe_compiler: Annotated[bool, typer.Option("--pe-compiler", help="The command that compiles C for PEs.")] = False,
+    artifact_env: Annotated[
+        bool, typer.Option("--artifact-env", help="Shell commands with which builds find the published <pidcomm.h>.")
+    ] = False,
     json_target: Annotated[str | None, json_option("all of it, as one JSON object,")] = None,
 ) -> None:
     """Tell how C and C++ programs find the library of this installation.
@@ -37,16 +42,20 @@ def config(
     Flags come on one line, every other answer on a line of its own.
     """
     with Results(json_target) as results:
-        package = building.package()
-        flags = [text for is_wanted, text in ((cflags, package.cflags), (libs, package.libs)) if is_wanted]
+        found = installation.package()
+        flags = [text for is_wanted, text in ((cflags, found.cflags), (libs, found.libs)) if is_wanted]
         others = (
-            (cmake_dir, package.cmake_dir),
-            (pkgconfig_dir, package.pkgconfig_dir),
-            (pe_compiler, package.pe_compiler),
+            (cmake_dir, found.cmake_dir),
+            (pkgconfig_dir, found.pkgconfig_dir),
+            (pe_compiler, found.pe_compiler),
         )
         lines = [" ".join(flags)] if flags else []
         lines += [str(answer) for is_wanted, answer in others if is_wanted]
+        if artifact_env:
+            for name, value in installation.artifact_environment().items():
+                rest = '"${PATH:+:$PATH}"' if name == "PATH" else ""
+                lines.append(f"export {name}={shlex.quote(value)}{rest}")
         if not lines and not results.has_json:
             raise ArgumentError("nothing was asked for: pidcomm config --help lists the options")
         results.text(*lines)
-        results.json({name: str(value) for name, value in asdict(package).items()})
+        results.json({name: str(value) for name, value in asdict(found).items()})

@@ -8,13 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 import pidcomm
-from pidcomm.bench import COMPARED
 from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, exit_if_wrong, json_option, working
-from pidcomm.demo import Demo
 from pidcomm.errors import Error
-from pidcomm.measure import require_memory
-from pidcomm.report import json_row, run_facts
-from pidcomm.results import Results
+from pidcomm.evaluation.bench import COMPARED
+from pidcomm.evaluation.demo import Demo
+from pidcomm.evaluation.measure import require_memory
+from pidcomm.evaluation.report import json_row, run_facts
+from pidcomm.evaluation.results import Results
 from pidcomm.sizes import format_shape, format_size, parse_positive_size, parse_shape
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from pidcomm import run as running
-from pidcomm import sdk
 from pidcomm.cli.app import ExitCode, command, fail, json_option
+from pidcomm.evaluation import platform
+from pidcomm.installation import library_folder
 
 
 @command("pidcomm doctor --quick", "pidcomm doctor --ranks 8 --minutes 3 --json doctor.jsonl")
@@ -25,15 +25,15 @@ def doctor(
 ) -> None:
     """Check the library on this machine, item by item.
 
-    Takes about ten minutes, with --quick ten seconds. This is pidcomm-doctor built for the emulated machine;
-    docs/hardware.md says how to build it for DIMMs.
+    Takes about ten minutes, with --quick ten seconds. This is the program pidcomm-doctor; docs/hardware.md
+    says what it checks on DIMMs.
     """
     settings = {"--minutes": minutes, "--ranks": ranks, "--seed": seed, "--json": json_target}
-    words = [str(sdk.library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
+    words = [str(library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
     words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
         os.environ["TMPDIR"] = folder  # what Ctrl-C keeps it from removing goes with the folder
-        code, _ = running.run_program(words)
+        code = platform.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")
     raise typer.Exit(code)

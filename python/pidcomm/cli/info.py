@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pidcomm import info as information
 from pidcomm.cli.app import command, json_option
-from pidcomm.results import Results
+from pidcomm.evaluation import info as information
+from pidcomm.evaluation.results import Results
 
 
 @command("pidcomm info", "pidcomm info --json -")

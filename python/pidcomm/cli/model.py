@@ -23,6 +23,9 @@ from pidcomm.cli.app import (
 )
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.evaluation.report import technique_label
+from pidcomm.evaluation.results import Results
 from pidcomm.model import (
     CONSTANTS,
     KINDS,
@@ -38,9 +41,6 @@ from pidcomm.model import (
     machine_names,
 )
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
-from pidcomm.oracle import Problem
-from pidcomm.report import technique_label
-from pidcomm.results import Results
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
 from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, TECHNIQUES
 

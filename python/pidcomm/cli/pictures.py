@@ -25,8 +25,8 @@ from pidcomm.cli.app import (
     working,
 )
 from pidcomm.cli.bench import bench
-from pidcomm.pictures.rows import read_rows
-from pidcomm.results import Results
+from pidcomm.evaluation.pictures.rows import read_rows
+from pidcomm.evaluation.results import Results
 from pidcomm.sizes import parse_shape, parse_size
 
 KINDS = "bars, sweep or ablation"
@@ -51,7 +51,7 @@ def plot(
     so. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
     """
     with working("drawing"):
-        from pidcomm.pictures import figures, style
+        from pidcomm.evaluation.pictures import figures, style
 
         style.check_format(out)
         style.save(figures.draw(read_rows(rows), kind, metric), out)
@@ -79,7 +79,7 @@ def explain(
 
     Moves nothing. The input is taken to be at the start of MRAM, the output behind it, and scratch behind that.
     """
-    from pidcomm.pictures import places, words
+    from pidcomm.evaluation.pictures import places, words
 
     size_bytes, lengths = parse_size(size), parse_shape(shape)
     with Results(json_target) as results:
@@ -99,7 +99,7 @@ def explain(
             results.text(*words.explain_places(where, plan))
             return
         with working("drawing"):
-            from pidcomm.pictures import drawing, style
+            from pidcomm.evaluation.pictures import drawing, style
 
             style.check_format(out)
             style.save(drawing.draw(where, plan), out)
@@ -124,7 +124,7 @@ def report(
     It refers to nothing outside of itself. Without --from it first runs `pidcomm bench all` with the shape, mask and
     size given, which are for a quick look; time with `pidcomm bench` for figures to keep.
     """
-    from pidcomm.pictures import page
+    from pidcomm.evaluation.pictures import page
 
     sources = [page.Source(path.name, read_rows([path])) for path in rows or ()]
     page.check_name(out)

@@ -19,8 +19,8 @@ from pidcomm.cli.app import (
     command,
     json_option,
 )
-from pidcomm.explain import explain
-from pidcomm.results import Results
+from pidcomm.evaluation.explain import explain
+from pidcomm.evaluation.results import Results
 from pidcomm.sizes import parse_shape, parse_size
 
 

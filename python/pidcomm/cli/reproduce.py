@@ -10,15 +10,13 @@ import typer
 from rich.table import Table
 
 import pidcomm
-from pidcomm import info
 from pidcomm.arguments import Options
-from pidcomm.bench import Schedule
 from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, working
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
-from pidcomm.measure import Scratch, make_transfers_alike
-from pidcomm.model import PHASES
-from pidcomm.model.experiments import (
+from pidcomm.evaluation import info, platform
+from pidcomm.evaluation.bench import Schedule
+from pidcomm.evaluation.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
     PAPER_MACHINE,
@@ -28,10 +26,11 @@ from pidcomm.model.experiments import (
     modelled_costs,
     throughput_gb_s,
 )
-from pidcomm.model.published import PAPER
-from pidcomm.oracle import Problem
-from pidcomm.report import Report, run_facts
-from pidcomm.reproduce import (
+from pidcomm.evaluation.measure import Scratch, make_transfers_alike
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.evaluation.published import PAPER
+from pidcomm.evaluation.report import Report, run_facts
+from pidcomm.evaluation.reproduce import (
     HERE,
     Line,
     Measurements,
@@ -44,9 +43,10 @@ from pidcomm.reproduce import (
     sections_of,
     statistic_rows,
 )
-from pidcomm.results import Results
+from pidcomm.evaluation.results import Results
+from pidcomm.evaluation.sweep import affordable, even_shape
+from pidcomm.model import PHASES
 from pidcomm.sizes import SIZE_EXAMPLES, format_shape, format_size, parse_names, parse_positive_size
-from pidcomm.sweep import affordable, even_shape
 
 WARMUP = 1
 LEFT_OUT = "launches and loads of PE programs left out"
@@ -93,7 +93,7 @@ def reproduce(
     size_bytes = parse_positive_size(size)
     even_shape(pes, 1)  # is it a power of two?
     if plot is not None:
-        from pidcomm.pictures import style
+        from pidcomm.evaluation.pictures import style
 
         style.check_format(plot)
     if not experiments:
@@ -128,7 +128,7 @@ def reproduce(
             results.text(_statistic_table(lines, shown, is_comparable=pes == PAPER_PES), "")
             drawn.append((experiment, lines))
         if plot is not None:
-            from pidcomm.pictures import reproduction, style
+            from pidcomm.evaluation.pictures import reproduction, style
 
             work.phase("drawing")
             conditions = [] if study is None else [study.words()]
@@ -169,8 +169,8 @@ class _Study:
         """Check everything before anything is measured, and say what is left out for lack of memory."""
         self._pes, self._size_bytes = pes, size_bytes
         self._options: Options = {
-            "coherence": "none",
-            "threads": pidcomm.machine().threads,
+            "coherence": platform.COHERENCE,
+            "threads": platform.threads(),
             "isa": pidcomm.DEFAULT_ISA,
         }
         self._schedule = Schedule(iters, WARMUP, with_limit=False)

@@ -10,32 +10,32 @@ from typing import Annotated, Any
 import typer
 
 import pidcomm
-from pidcomm import report
-from pidcomm.ablation import COLLECTIVES as BETWEEN_PES
 from pidcomm.arguments import Options
-from pidcomm.bench import COMPARED, Schedule
 from pidcomm.cli.app import command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.cli.model import MachineOption
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.measure import Scratch, make_transfers_alike
-from pidcomm.model import Machine, load_machine
-from pidcomm.model.prediction import SOURCE as MODELLED
-from pidcomm.results import Results
-from pidcomm.scaling import (
+from pidcomm.evaluation import platform, report
+from pidcomm.evaluation.ablation import COLLECTIVES as BETWEEN_PES
+from pidcomm.evaluation.bench import COMPARED, Schedule
+from pidcomm.evaluation.measure import Scratch, make_transfers_alike
+from pidcomm.evaluation.results import Results
+from pidcomm.evaluation.scaling import (
     GAIN,
     STUDIES,
     Point,
     Stop,
     Study,
-    emulated_pes,
+    available_pes,
     measure_points,
     measured_sections,
     model_points,
     stops_of,
 )
+from pidcomm.evaluation.sweep import Section
+from pidcomm.model import Machine, load_machine
+from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import parse_names, parse_positive_size, parse_size
-from pidcomm.sweep import Section
 from pidcomm.tables import COLLECTIVES
 
 ALL = "all"
@@ -113,7 +113,7 @@ def scale(
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
     on = load_machine(machine)
     if plot is not None:
-        from pidcomm.pictures import scaling, style
+        from pidcomm.evaluation.pictures import scaling, style
 
         style.check_format(plot)
         scaling.check_room(names)
@@ -124,7 +124,7 @@ def scale(
     whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
     if len(whole) == len(studies):
         whole = []  # an error: it fits none
-    options: Options = {"coherence": "none", "threads": pidcomm.machine().threads}
+    options: Options = {"coherence": platform.COHERENCE, "threads": platform.threads()}
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
     refusals: list[Error] = []
@@ -133,7 +133,7 @@ def scale(
         modelled[it.name], refused = model_points(it, names, on, _values(it, on.pes, largest), size_bytes)
         refusals += refused
         if is_measured and (it.is_measured or study != ALL):
-            values = _values(it, emulated_pes(), largest)
+            values = _values(it, available_pes(), largest)
             sections[it.name], refused = measured_sections(it, names, values, size_bytes)
             refusals += refused
     if not any(modelled.values()) and not any(sections.values()):

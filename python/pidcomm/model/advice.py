@@ -15,7 +15,7 @@ from pidcomm.arguments import MAX_COUNT, as_integer, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, Prediction, predict
-from pidcomm.plan import plan
+from pidcomm.plans import plan
 from pidcomm.sizes import format_duration
 from pidcomm.tables import TECHNIQUES
 

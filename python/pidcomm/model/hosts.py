@@ -17,10 +17,9 @@ from numpy.typing import DTypeLike
 
 from pidcomm.arguments import as_integer, as_mask, as_shape, row_of
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.measure import WORD_BYTES
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, Prediction, predict
-from pidcomm.tables import COLLECTIVES
+from pidcomm.tables import COLLECTIVES, WORD_BYTES
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

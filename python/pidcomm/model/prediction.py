@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from pidcomm import _core
 from pidcomm.arguments import as_shape, option_codes, row_of
 from pidcomm.model.machines import PHASES, Machine, load_machine
-from pidcomm.plan import make_request
+from pidcomm.plans import make_request
 from pidcomm.tables import COLLECTIVES
 
 if TYPE_CHECKING:

@@ -1,0 +1,24 @@
+"""Types of the extension with the applications without PEs; see apps/*/cpu.cpp."""
+
+import numpy as np
+from numpy.typing import NDArray
+from pidcomm.arguments import Array
+
+def bfs(
+    starts: NDArray[np.int64], targets: NDArray[np.uint32], source: int, is_symmetric: bool
+) -> NDArray[np.int32]: ...
+def cc(starts: NDArray[np.int64], targets: NDArray[np.uint32]) -> NDArray[np.uint32]: ...
+def dlrm(
+    tables: Array,
+    table_rows: int,
+    rows: Array,
+    dense: Array,
+    bottom: Array,
+    bottom_widths: Array,
+    top: Array,
+    top_widths: Array,
+    /,
+) -> Array: ...
+def gnn_layer(starts: Array, targets: Array, features: Array, weights: Array, is_rectified: bool) -> Array: ...
+def mlp_layer(weights: Array, x: Array, relu: bool) -> Array: ...
+def set_threads(count: int) -> int: ...

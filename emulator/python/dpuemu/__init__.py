@@ -1,0 +1,27 @@
+"""dpuemu: the UPMEM SDK on machines without DIMMs. Settings of the emulated machine, its tools, and what PEs did.
+
+machine = dpuemu.machine(ranks=4)          # 256 PEs
+with pidcomm.allocate() as pes:
+    pes.load("kernel.c", tasklets=16)
+    pes.launch()
+    print(dpuemu.report(pes).modelled_seconds)
+"""
+
+from __future__ import annotations
+
+from dpuemu._dpuemu import VERSION as __version__
+from dpuemu.errors import ArgumentError, Error
+from dpuemu.reports import LaunchReport, report
+from dpuemu.settings import Machine, machine, resident_bytes, set_transfer
+
+__all__ = [
+    "ArgumentError",
+    "Error",
+    "LaunchReport",
+    "Machine",
+    "__version__",
+    "machine",
+    "report",
+    "resident_bytes",
+    "set_transfer",
+]

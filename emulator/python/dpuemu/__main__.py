@@ -1,0 +1,5 @@
+"""Run the command: python -m dpuemu."""
+
+from dpuemu.cli import main
+
+main()

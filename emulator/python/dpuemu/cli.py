@@ -1,0 +1,206 @@
+"""The command dpuemu: run programs for the UPMEM SDK without DIMMs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import dpuemu
+from dpuemu import _dpuemu, run, tools
+
+STDOUT = "-"
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes; 0: everything right
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        sys.exit(run_command(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing that is still to be flushed fails
+        sys.exit(BROKEN_PIPE)
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Run the command that the words name; return its exit code. Raises SystemExit for wrong usage."""
+    options = parser().parse_args(words)
+    try:
+        return int(options.act(options))
+    except (dpuemu.Error, OSError) as error:
+        return fail(str(error))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
+        "dpuemu",
+        description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
+        epilog="Exit codes: 0 everything right, 2 wrong usage or an error; `run` ends with the code of the program.",
+    )
+    top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(
+        name: str, act: Callable[[argparse.Namespace], int], text: str, example: str
+    ) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=text.partition("\n")[0],
+            description=text,
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        made.set_defaults(act=act)
+        return made
+
+    made = command(
+        "run",
+        run_host_program,
+        "Run a host program, or its build, on the emulated machine.\n\n"
+        "It finds the stand-in tools in PATH and the emulator's library. What no option sets is left to the\n"
+        "environment. The exit code is the program's, 128 + n if signal n ended it, 127 if there is no such\n"
+        "program.\n\n"
+        "The report has a line per launch; an asynchronous launch has one per rank. exact: counted; odd DMA is what\n"
+        "the hardware masks or wraps. modelled: of the DPU, PE us of the slowest PE. measured: on this machine.",
+        "dpuemu run --ranks 2 --report -- ./host -n 64",
+    )
+    most = _dpuemu.MAX_RANKS
+    made.add_argument("--ranks", type=_number(1, most), metavar="N", help=f"ranks of the machine, 1 to {most}")
+    made.add_argument("--threads", type=_number(1), metavar="N", help="host threads that run PEs")
+    _add_strict(made)
+    made.add_argument("--report", action="store_true", help="end with a table of the launches of PEs")
+    _add_json(made, "a JSON line per launch")
+    made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
+
+    made = command(
+        "env",
+        print_environment,
+        "Print shell commands that put the stand-in UPMEM tools in PATH.\n\n"
+        "Builds then find dpu-upmem-dpurte-clang and dpu-pkg-config, and programs find the emulator.",
+        'eval "$(dpuemu env)" && make',
+    )
+    _add_strict(made)
+    _add_json(made, "the variables, as one JSON object")
+
+    made = command(
+        "info", print_information, "Print the version, the emulated machine and where its tools are.", "dpuemu info"
+    )
+    _add_json(made, "the same as one JSON object")
+    return top
+
+
+def _add_strict(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--strict", action="store_true", help="what a PE's hardware masks silently is a fault")
+
+
+def _add_json(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument("--json", metavar="FILE|-", help=f"write {what}; -: to standard output, and nothing else")
+
+
+def _number(low: int, high: int | None = None) -> Callable[[str], int]:
+    rule = f"{low} or more" if high is None else f"{low} to {high}"
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {rule}")
+        return int(text)
+
+    return parse
+
+
+def run_host_program(options: argparse.Namespace) -> int:
+    """Run a host program; return its code."""
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        return fail("run needs a program: dpuemu run -- PROGRAM [ARGS]")
+    with _json_target(options.json) as write_json:
+        try:
+            code, launches = run.run_program(
+                words,
+                ranks=options.ranks,
+                threads=options.threads,
+                strict=options.strict,
+                wants_report=options.report or options.json is not None,
+                stdout=sys.stderr if options.json == STDOUT else None,
+            )
+        except OSError as error:
+            fail(f"cannot run {words[0]}: {os.strerror(error.errno or 0)}")
+            return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
+        for launch in launches:
+            write_json(json.dumps(run.launch_fields(launch)))
+    if options.report and options.json != STDOUT:
+        lines = run.launch_table(launches) if launches else ["no PE program was launched"]
+        print(*lines, sep="\n")
+    return code
+
+
+def print_environment(options: argparse.Namespace) -> int:
+    """Print the variables with which builds and programs find the emulator."""
+    variables = tools.environment(strict=options.strict)
+    _print_json(options.json, variables)
+    if options.json != STDOUT:
+        for name, value in variables.items():
+            print(f"export {name}={shlex.quote(value)}" + ('"${PATH:+:$PATH}"' if name == "PATH" else ""))
+    return 0
+
+
+def print_information(options: argparse.Namespace) -> int:
+    """Print what is installed and emulated."""
+    it = dpuemu.machine()
+    pes = it.ranks * _dpuemu.PES_PER_RANK
+    facts: dict[str, Any] = {
+        "version": dpuemu.__version__,
+        "machine": {**asdict(it), "pes": pes, "mram_bytes": _dpuemu.MRAM_BYTES},
+        "sdk": str(tools.sdk_root()),
+        "library": str(tools.library_folder()),
+        "gcc": os.environ.get("DPUEMU_CC") or shutil.which("gcc") or shutil.which("cc"),
+    }
+    _print_json(options.json, facts)
+    if options.json != STDOUT:
+        flush = it.flush if isinstance(it.flush, str) else "on" if it.flush else "off"
+        rows = {
+            "version": facts["version"],
+            "machine": f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {_dpuemu.MRAM_BYTES >> 20} MiB",
+            "transfers": f"{it.threads} threads, flush {flush}",
+            "strict": "on" if it.strict else "off",
+            "huge pages": "on" if it.hugepages else "off",
+            "tools": f"{facts['sdk']}/bin",
+            "library": facts["library"],
+            "C compiler": facts["gcc"] or "none in PATH: PE programs cannot be compiled",
+        }
+        for name, value in rows.items():
+            print(f"{name:<12}{value}")
+    return 0
+
+
+@contextmanager
+def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
+    """Yield what writes lines of JSON: to a file, to stdout, or nowhere. Opens the file before anything runs."""
+    if target is None:
+        yield lambda text: None
+    elif target == STDOUT:
+        yield lambda text: print(text, flush=True)
+    else:
+        with open(target, "w") as file:
+            yield lambda text: print(text, file=file, flush=True)
+
+
+def _print_json(target: str | None, value: object) -> None:
+    with _json_target(target) as write_json:
+        write_json(json.dumps(value, indent=2))
+
+
+def fail(sentence: str) -> int:
+    """Print what went wrong to standard error; return the exit code of it."""
+    print(f"dpuemu: {sentence}", file=sys.stderr)
+    return USAGE

@@ -1,0 +1,61 @@
+"""What PEs did in a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpuemu import _dpuemu
+
+
+class DpuSet(Protocol):
+    """A PE set of any package, such as `pidcomm.PeSet`."""
+
+    @property
+    def dpu_set(self) -> bytes:
+        """The bytes of its struct dpu_set_t."""
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """Tell what the PEs of a set did in their last launch.
+
+    Exact: ``pes`` that ran and ``faulted_pes`` of them; DMA between MRAM (64 MiB) and WRAM, ``dma_reads`` to WRAM and
+    ``dma_writes`` to MRAM with their ``dma_read_bytes`` and ``dma_write_bytes``; what the hardware does without a word,
+    ``masked_addresses`` (the low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and
+    ``wrapped_addresses`` (on from the end of MRAM at its start); ``direct_pages`` of 4 KiB that were reached by
+    dereferencing pointers to MRAM.
+
+    Modelled, from the x86-64 code that runs in place of the DPU's: ``instructions`` of all tasklets, ``cycles_max`` of
+    the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
+
+    Measured: ``host_seconds`` that the launch took here. They say nothing about DIMMs.
+    """
+
+    pes: int
+    faulted_pes: int
+    dma_reads: int
+    dma_read_bytes: int
+    dma_writes: int
+    dma_write_bytes: int
+    masked_addresses: int
+    masked_sizes: int
+    wrapped_addresses: int
+    direct_pages: int
+    instructions: int
+    cycles_max: float
+    cycles_sum: float
+    host_seconds: float
+
+    @property
+    def modelled_seconds(self) -> float:
+        """Return the modelled time of the slowest PE, at 350 MHz. The start of the launch by the host is not in it."""
+        return self.cycles_max / _dpuemu.CYCLES_PER_SECOND
+
+
+def report(pes: DpuSet) -> LaunchReport:
+    """Return what the PEs of a set did in their last launch, also if it ended in a fault.
+
+    Raises Error while PEs run, if nothing has been launched, and if the set is freed.
+    """
+    return LaunchReport(**_dpuemu.report(pes.dpu_set))

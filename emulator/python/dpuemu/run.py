@@ -1,0 +1,133 @@
+"""Host programs run on the emulated machine, and a table of the PE programs that they launched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+from dpuemu import tools
+from dpuemu.reports import LaunchReport
+
+NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # as shells have them
+
+EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
+
+
+def program_environment(
+    variables: Mapping[str, str],
+    *,
+    ranks: int | None = None,
+    threads: int | None = None,
+    strict: bool = False,
+    report: Path | None = None,
+) -> dict[str, str]:
+    """Return the environment of a host program: it finds the stand-in tools and the library, and the machine as wanted.
+
+    variables: the environment it is made from; what is None or False stays as it is there. report: the file that each
+    launch appends a line to.
+    """
+    own = tools.environment(strict=strict)
+    result = {**variables, **own}
+    if variables.get("DPUEMU_LIBDIR"):
+        result["DPUEMU_LIBDIR"] = variables["DPUEMU_LIBDIR"]
+    result["PATH"] = tools.put_first(own["PATH"], "PATH", variables)
+    result["LD_LIBRARY_PATH"] = tools.put_first(str(tools.library_folder()), "LD_LIBRARY_PATH", variables)
+    wanted = {"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_REPORT": report}
+    return result | {name: str(value) for name, value in wanted.items() if value is not None}
+
+
+def run_program(
+    command: Sequence[str],
+    *,
+    ranks: int | None = None,
+    threads: int | None = None,
+    strict: bool = False,
+    wants_report: bool = False,
+    stdout: TextIO | None = None,
+) -> tuple[int, list[LaunchReport]]:
+    """Run a host program to its end; return its exit code, 128 + n for signal n, and its launches if they are wanted.
+
+    stdout: where what the program prints goes, if not where this process prints. Launches are those of the program and
+    of all that it started, in the order in which they ended. SIGTERM is passed on; SIGINT reaches the program from the
+    terminal. Raises OSError if it cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:
+        file = Path(folder) / "launches.jsonl" if wants_report else None
+        variables = program_environment(os.environ, ranks=ranks, threads=threads, strict=strict, report=file)
+        with subprocess.Popen(list(command), env=variables, stdout=stdout) as process:
+            code = wait(process)
+        launches = parse_launches(file.read_text()) if file is not None and file.exists() else []
+    return code if code >= 0 else BY_SIGNAL - code, launches
+
+
+def wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a program and return its code. Passes SIGTERM on; leaves SIGINT, which the terminal sends to both."""
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        process.send_signal(number)
+
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, pass_on)
+    try:
+        return process.wait()
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def parse_launches(text: str) -> list[LaunchReport]:
+    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them.
+
+    A last line without its end is left out: a program that was ended while it wrote leaves one.
+    """
+    names = [field.name for field in fields(LaunchReport)]
+    lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
+    return [LaunchReport(**{name: line[name] for name in names}) for line in lines]
+
+
+def launch_fields(launch: LaunchReport) -> dict[str, Any]:
+    """Return a launch as JSON has it."""
+    return {**asdict(launch), "modelled_seconds": launch.modelled_seconds}
+
+
+def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
+    """Yield the lines of a table of launches, with a line of sums if there are several."""
+    columns = [
+        ("launch", "", [str(number) for number, _ in enumerate(launches, 1)], "sum"),
+        ("PEs", EXACT, [f"{launch.pes:,}" for launch in launches], ""),
+        ("in fault", EXACT, *_counts([launch.faulted_pes for launch in launches])),
+        ("DMA reads", EXACT, *_counts([launch.dma_reads for launch in launches])),
+        ("bytes", EXACT, *_counts([launch.dma_read_bytes for launch in launches])),
+        ("DMA writes", EXACT, *_counts([launch.dma_writes for launch in launches])),
+        ("bytes", EXACT, *_counts([launch.dma_write_bytes for launch in launches])),
+        ("odd DMA", EXACT, *_counts([odd_dma(launch) for launch in launches])),
+        ("instructions", MODELLED, *_counts([launch.instructions for launch in launches])),
+        ("PE us", MODELLED, *_microseconds([launch.modelled_seconds for launch in launches])),
+        ("host us", MEASURED, *_microseconds([launch.host_seconds for launch in launches])),
+    ]
+    table = [[name, source, *cells, *([total] if len(launches) > 1 else [])] for name, source, cells, total in columns]
+    widths = [max(map(len, column)) for column in table]
+    for row in zip(*table, strict=True):
+        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def odd_dma(launch: LaunchReport) -> int:
+    """Return how many DMA transfers the hardware would have changed: addresses and sizes masked, addresses wrapped."""
+    return launch.masked_addresses + launch.masked_sizes + launch.wrapped_addresses
+
+
+def _counts(values: Sequence[int]) -> tuple[list[str], str]:
+    return [f"{value:,}" for value in values], f"{sum(values):,}"
+
+
+def _microseconds(seconds: Sequence[float]) -> tuple[list[str], str]:
+    return [f"{value * 1e6:,.1f}" for value in seconds], f"{sum(seconds) * 1e6:,.1f}"

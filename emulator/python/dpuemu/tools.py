@@ -1,0 +1,52 @@
+"""The stand-in SDK that belongs to the package: where its tools are, and what finds them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from dpuemu import _dpuemu
+from dpuemu.errors import Error
+
+COMPILER = "dpu-upmem-dpurte-clang"
+LIBRARY = "libdpuemu.so*"
+
+
+@cache
+def sdk_root() -> Path:
+    """Return the folder that holds the stand-in tools, in bin/, and their headers.
+
+    Installed that is sdk/ in the package, in a source tree emulator/. Raises Error if neither is there.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "sdk", package.parent.parent):
+        if (folder / "bin" / COMPILER).is_file():
+            return folder
+    raise Error(f"the tools that compile PE programs are missing; {package / 'sdk'} should hold them")
+
+
+def library_folder() -> Path:
+    """Return the folder of the libdpuemu that this process uses."""
+    return Path(_dpuemu.__file__).resolve().parent
+
+
+def environment(*, strict: bool = False) -> dict[str, str]:
+    """Return the variables with which programs find the stand-in tools, whatever they are now. PATH is one folder.
+
+    strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is there only if the tools would not find the library without it.
+    """
+    root = sdk_root()
+    variables = {"PATH": str(root / "bin")}
+    if not any(any(folder.glob(LIBRARY)) for folder in (root / "lib", root.parent)):
+        variables["DPUEMU_LIBDIR"] = str(library_folder())
+    if strict:
+        variables["DPUEMU_STRICT"] = "1"
+    return variables
+
+
+def put_first(folder: str, variable: str, variables: Mapping[str, str]) -> str:
+    """Return a search path such as PATH with one folder put first, unless it is in there already."""
+    folders = [name for name in variables.get(variable, "").split(os.pathsep) if name]
+    return os.pathsep.join(folders if folder in folders else [folder, *folders])

@@ -1,0 +1,184 @@
+"""The command dpuemu, as a user has it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import dpuemu
+import pytest
+from dpuemu import cli, tools
+
+DPUEMU = [sys.executable, "-m", "dpuemu"]
+
+
+def run(*arguments: str) -> Any:
+    """Run the command."""
+    return subprocess.run([*DPUEMU, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_info_tells_machine_and_tools() -> None:
+    result = run("info", "--json", "-")
+    facts = json.loads(result.stdout)
+    assert (result.returncode, facts["version"]) == (0, dpuemu.__version__)
+    assert facts["machine"]["pes"] == 64 * facts["machine"]["ranks"]
+    assert Path(facts["sdk"], "bin", "dpu-upmem-dpurte-clang").is_file()
+    text = run("info").stdout
+    assert all(word in text for word in (facts["version"], "64 MiB", facts["sdk"]))
+
+
+def test_wrong_usage_ends_with_2_and_a_file_that_cannot_be_written_too(tmp_path: Path) -> None:
+    for arguments in ((), ("bogus",), ("run", "--bogus"), ("env", "--json", str(tmp_path))):
+        result = run(*arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr
+
+
+HOST = """
+#include <dpu.h>
+int main(int argc, char **argv) {
+  struct dpu_set_t set;
+  uint32_t pes;
+  DPU_ASSERT(dpu_alloc(DPU_ALLOCATE_ALL, NULL, &set));
+  DPU_ASSERT(dpu_get_nr_dpus(set, &pes));
+  DPU_ASSERT(dpu_load(set, argv[1], NULL));
+  for (int i = 0; i < argc - 1; i++) DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
+  printf("%u PEs\\n", pes);
+  return 7;
+}
+"""
+
+PE = """
+#include <mram.h>
+__mram_noinit uint8_t bytes[80];
+int main(void) {
+  __dma_aligned uint8_t buffer[80];
+  mram_read(bytes + 4, buffer, 64);  // the hardware reads from `bytes`
+  mram_write(buffer, bytes, 32);
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def host_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A host program and a PE program, compiled as a user compiles them."""
+    folder = tmp_path_factory.mktemp("host program")
+    (folder / "host.c").write_text(HOST)
+    (folder / "pe.c").write_text(PE)
+    build = "cc -o host host.c $(dpu-pkg-config --cflags --libs dpu) && dpu-upmem-dpurte-clang -O2 -o pe pe.c"
+    result = run("run", "--", "sh", "-c", f"cd '{folder}' && {build}")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    return folder
+
+
+def test_run_passes_on_output_and_exit_code(host_folder: Path) -> None:
+    result = run("run", "--ranks", "2", str(host_folder / "host"), str(host_folder / "pe"))
+    assert (result.returncode, result.stdout, result.stderr) == (7, "128 PEs\n", "")
+    result = run("run", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
+    assert (result.returncode, result.stdout, result.stderr) == (143, "", "")
+
+
+def test_run_of_what_is_no_program_is_one_line(tmp_path: Path) -> None:
+    result = run("run", "no-such-program", "--ranks")
+    assert (result.returncode, result.stdout) == (127, "")
+    assert result.stderr == "dpuemu: cannot run no-such-program: No such file or directory\n"
+    result = run("run", "--", str(tmp_path))
+    assert result.returncode == 126
+    assert result.stderr.count("\n") == 1
+    for arguments in (("run",), ("run", "--ranks", "41", "true"), ("run", "--threads", "0", "true")):
+        assert run(*arguments).returncode == 2
+
+
+def test_run_reports_launches(host_folder: Path) -> None:
+    command = ["--ranks", "1", "--threads", "1", "--", str(host_folder / "host"), str(host_folder / "pe"), "twice"]
+    result = run("run", "--json", "-", *command)
+    assert result.stderr == "64 PEs\n"
+    launches = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(launches) == 2
+    for launch in launches:
+        assert (launch["pes"], launch["dma_reads"], launch["dma_read_bytes"]) == (64, 64, 64 * 64)
+        assert (launch["dma_writes"], launch["dma_write_bytes"], launch["masked_addresses"]) == (64, 64 * 32, 64)
+        assert launch["modelled_seconds"] == launch["cycles_max"] / 350e6
+    result = run("run", "--report", *command)
+    assert result.returncode == 7
+    for word in ("DMA reads", "exact", "instructions", "modelled", "host us", "measured", "4,096", "sum", "8,192"):
+        assert word in result.stdout
+    assert run("run", "--report", "true").stdout == "no PE program was launched\n"
+
+
+def test_run_sets_what_is_asked_for_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("DPUEMU_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("DPUEMU_RANKS", "3")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
+    show = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
+    plain = json.loads(run("run", "--", *show).stdout)
+    assert {name: plain[name] for name in plain if name.startswith("DPUEMU_")} == {"DPUEMU_RANKS": "3"}
+    assert plain["LD_LIBRARY_PATH"].endswith(":/elsewhere")
+    assert list(Path(plain["LD_LIBRARY_PATH"].split(":")[0]).glob("libdpuemu.so*"))
+    assert plain["PATH"].endswith(os.environ["PATH"])
+    full = json.loads(
+        run("run", "--ranks", "2", "--threads", "1", "--strict", "--report", *show).stdout.splitlines()[0]
+    )
+    assert (full["DPUEMU_RANKS"], full["DPUEMU_THREADS"], full["DPUEMU_STRICT"]) == ("2", "1", "1")
+    assert not Path(full["DPUEMU_REPORT"]).exists()
+
+
+def test_strict_makes_a_fault_of_what_hardware_masks(host_folder: Path) -> None:
+    result = run("run", "--ranks", "1", "--strict", str(host_folder / "host"), str(host_folder / "pe"))
+    assert result.returncode == 1
+    assert "fault" in result.stderr
+
+
+def test_run_passes_signals_on(tmp_path: Path) -> None:
+    waiting = f"import pathlib, time; pathlib.Path({str(tmp_path / 'ready')!r}).touch(); time.sleep(60)"
+    with subprocess.Popen([*DPUEMU, "run", "--", sys.executable, "-c", waiting]) as process:
+        for _ in range(600):
+            if (tmp_path / "ready").exists():
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 143
+
+
+def test_env_is_for_a_shell(tmp_path: Path) -> None:
+    lines = run("env").stdout
+    script = 'eval "$1"; command -v dpu-pkg-config; echo "$PATH"; echo "${DPUEMU_STRICT-}"'
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DPUEMU_")}
+    answer = subprocess.run(
+        ["sh", "-euc", script, "sh", lines],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    ).stdout.splitlines()
+    assert answer[0] == str(tools.sdk_root() / "bin" / "dpu-pkg-config")
+    assert answer[1:] == [f"{tools.sdk_root() / 'bin'}:{os.environ['PATH']}", ""]
+    assert run("env", "--strict").stdout == lines + "export DPUEMU_STRICT=1\n"
+
+
+def test_the_tools_work_in_a_folder_with_spaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host_folder: Path
+) -> None:
+    root = tmp_path / 'it\'s a "folder" $HOME'
+    for part in ("bin", "pe", "include"):
+        shutil.copytree(tools.sdk_root() / part, root / part)
+    monkeypatch.setattr(tools, "sdk_root", lambda: root)
+    cli.run_command(["env"])
+    lines = capsys.readouterr().out
+    assert "DPUEMU_LIBDIR" in lines  # the library is no longer above the tools
+    (tmp_path / "pe.c").write_text(PE)
+    script = f'{lines}\ncd "$0"; dpu-upmem-dpurte-clang -o pe pe.c\n'
+    script += "dpu-pkg-config --variable=libdir dpu; command -v dpu-pkg-config"
+    answer = subprocess.run(["sh", "-euc", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines() == [str(tools.library_folder()), str(root / "bin" / "dpu-pkg-config")]
+    result = run("run", "--ranks", "1", "--json", "-", "--", str(host_folder / "host"), str(tmp_path / "pe"))
+    assert json.loads(result.stdout)["dma_reads"] == 64

@@ -1,0 +1,70 @@
+"""Compiling PE programs with the compiler of the SDK that the library was built for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pidcomm import _core
+from pidcomm.arguments import MAX_COUNT, as_integer
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.installation import package
+
+DEFAULT_OPTIMISATION = "-O2"
+NO_COMPILER = 127  # the compiler's exit code if there is no gcc
+
+
+def compiler_command() -> list[str]:
+    """Return the words that start the compiler of PE programs. The emulated SDK's is a Python program."""
+    words = shlex.split(package().pe_compiler)
+    return [sys.executable, *words] if _core.IS_EMULATED else words
+
+
+def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
+    """Return what the compiler is told. Raises ArgumentError for numbers below 1 and options that are no texts."""
+    words = [] if isinstance(options, str) else list(options)
+    if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
+        raise ArgumentError(
+            f"options ({options!r}) must be a sequence of str, one per word of the compiler's command line"
+        )
+    if tasklets is not None:
+        words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
+    if stack_bytes is not None:
+        words.append(f"-DSTACK_SIZE_DEFAULT={as_integer('stack_bytes', stack_bytes, 1, MAX_COUNT)}")
+    return words
+
+
+@contextmanager
+def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
+
+    Takes about as long as gcc does. Raises ArgumentError with the compiler's messages if it refuses the sources, Error
+    if it cannot be run or there is no gcc.
+    """
+    with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
+        program = Path(folder) / "program"
+        extra = [] if any(option.startswith("-O") for option in options) else [DEFAULT_OPTIMISATION]
+        if isinstance(sources, str):
+            text = program.with_suffix(".c")
+            text.write_text(sources if sources.endswith("\n") else sources + "\n")
+            sources = [text]
+            extra += ["-iquote", os.curdir]
+        command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise Error(f"the compiler of PE programs cannot be run: {error}") from None
+        messages = done.stderr.replace(f"{folder}{os.sep}", "").strip()
+        if done.returncode == NO_COMPILER:
+            raise Error(messages)
+        if done.returncode:
+            raise ArgumentError(messages or f"the compiler of PE programs ended with code {done.returncode}")
+        yield program, messages

@@ -1,0 +1,169 @@
+"""The way from the conventional technique to `tile` in the steps of the PID-Comm paper, and where each spends its time.
+
+Host times are measured; what PEs take for reordering is modelled from their cycles; what it takes to launch and to load
+a program is assumed (`Assumed`). A row that has parts of both kinds is `mixed`, and shows them apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pidcomm.arguments import Options
+from pidcomm.evaluation.bench import BASE, Measured, Row, Schedule, Timed, measure_rows
+from pidcomm.evaluation.measure import Scratch, SdkCondition
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.pe_set import PeSet
+from pidcomm.plans import plan
+from pidcomm.tables import COLLECTIVES as COLLECTIVE_ROWS
+from pidcomm.tables import TECHNIQUES
+
+# Techniques for one collective only take the steps as they are.
+PAPER = [name for name, it in TECHNIQUES.items() if it.steps and all(map(it.is_for, COLLECTIVE_ROWS.values()))]
+STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
+COLLECTIVES = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # those of the paper's ablation, figure 16
+MIN_ROUNDS = 3  # of fewer, quartiles tell nothing
+LABELS = ("technique", "path", "steps", "scratch_bytes")  # of a plan: what it is called and given, not what it does
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What programs cost on DIMMs: no source at hand says; these numbers are assumptions, for orders of magnitude.
+
+    launch_us: starting all PEs of a set and noticing their end. load_us: loading a program into all PEs of a set.
+    """
+
+    launch_us: float = 100.0
+    load_us: float = 1000.0
+
+
+@dataclass(frozen=True)
+class Step(Measured):
+    """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
+
+    host_us: measured, the median. step_gain: how much quicker on the host than the technique before, which ran just
+    before it in every round: the median of the rounds' gains; None for the first, and for the second if the emulated
+    SDK is too slow to compare with. step_low, step_high: quartiles of these gains, between which 1 means no difference
+    was seen; None also of fewer than 3 rounds. from_us, work_us, to_us: the phases that are measured where there are
+    any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as exchanging jobs with the PEs
+    through the SDK (measured). bus_us: what the streaming limit takes for the same bytes of MRAM. host_memory_us: what
+    an ordinary copy takes for the bytes of host rows and staging. dt_us: the domain transfers of pr+im, as it takes
+    longer than pr+im+cm, and below 0 by noise; None where nothing tells them apart. modulation_us: all the rest, with
+    such domain transfers as there are where dt_us is None. As memory and arithmetic overlap, it is below 0 where the
+    pass is quicker than the estimates of its parts.
+    pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of the two loads that they
+    need (the reorder program, and afterwards the caller's own again). total_us: everything.
+    """
+
+    host_us: float
+    step_gain: float | None
+    step_low: float | None
+    step_high: float | None
+    from_us: float
+    work_us: float
+    to_us: float
+    outside_us: float
+    bus_us: float
+    host_memory_us: float
+    dt_us: float | None
+    modulation_us: float
+    pe_us: float
+    launches: int
+    launch_us: float
+    loads: int
+    load_us: float
+    total_us: float
+    mram_bytes: int
+    host_bytes: int
+    pe_bytes: int
+    wrong: int
+    source: str
+    coherence: str
+    threads: int
+    isa: str
+
+    def share_pct(self, part_us: float) -> float:
+        """Return a part of total_us in percent."""
+        return 100 * part_us / self.total_us
+
+
+def steps_for(problem: Problem, options: Options) -> list[str]:
+    """Return the techniques of STEPS that do different things for a problem, in order.
+
+    Of several that do the same, the first has the row, or `tile` if it is one of them.
+    """
+
+    def work(technique: str) -> str:
+        variant: Options = {**options, "technique": technique, "scratch": 2 * problem.bytes}
+        sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype, "op": problem.op}
+        it = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
+        return json.dumps([it["path"] == "sdk", *(item for item in it.items() if item[0] not in LABELS)])
+
+    found: dict[str, str] = {}
+    for name in (STEPS[-1], *STEPS):
+        found.setdefault(work(name), name)
+    return [name for name in STEPS if name in found.values()]
+
+
+def ablate(
+    pe_set: PeSet,
+    problem: Problem,
+    assumed: Assumed,
+    options: Options,
+    schedule: Schedule,
+    scratch: Scratch,
+    condition: SdkCondition,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Step]:
+    """Time a problem with every technique that differs for it, in turn; check each."""
+    techniques = steps_for(problem, options)
+    timed = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
+    return list(_steps(timed, condition, assumed))
+
+
+def _gain(before_us: NDArray[np.float64], us: NDArray[np.float64]) -> tuple[float, float | None, float | None]:
+    """Return the median and the quartiles of the gains of rounds: what slows a whole round is in both times."""
+    low, median, high = map(float, np.percentile(before_us / us, (25, 50, 75)))
+    return (median, low, high) if len(us) >= MIN_ROUNDS else (median, None, None)
+
+
+def _steps(timed: Timed, condition: SdkCondition, assumed: Assumed) -> Iterator[Step]:
+    rows = timed.rows
+    host_us = {row.technique: row.t_p50_us for row in rows}
+    for index, row in enumerate(rows):
+        if row.limit_gb_s is None:
+            raise ValueError("an ablation needs the streaming limit")
+        dt_us = None
+        if row.technique == "pr+im" and "pr+im+cm" in host_us:
+            dt_us = row.t_p50_us - host_us["pr+im+cm"]
+        bus_us = row.mram_bytes / row.limit_gb_s / 1e3
+        host_memory_us = row.host_bytes / condition.contiguous_gb_s / 1e3
+        step_gain = step_low = step_high = None
+        if index > 0 and (rows[index - 1].technique != BASE or condition.holds):
+            step_gain, step_low, step_high = _gain(timed.host_us[:, index - 1], timed.host_us[:, index])
+        launch_us = assumed.launch_us * row.launches
+        loads = 2 if row.launches else 0
+        load_us = assumed.load_us * loads
+        yield Step(
+            **{name: getattr(row, name) for name in _SHARED},
+            host_us=row.t_p50_us,
+            step_gain=step_gain,
+            step_low=step_low,
+            step_high=step_high,
+            bus_us=bus_us,
+            host_memory_us=host_memory_us,
+            dt_us=dt_us,
+            modulation_us=row.t_p50_us - row.outside_us - bus_us - host_memory_us - (dt_us or 0),
+            launch_us=launch_us,
+            loads=loads,
+            load_us=load_us,
+            total_us=row.t_p50_us + row.pe_us + launch_us + load_us,
+        )
+
+
+_SHARED = {field.name for field in fields(Step)} & {field.name for field in fields(Row)}

@@ -1,0 +1,178 @@
+"""Benchmark rows: every one is timed beside its limit, and checked against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pidcomm.arguments import Options
+from pidcomm.evaluation.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.pe_set import PeSet
+from pidcomm.sizes import format_shape
+from pidcomm.trace import Trace
+
+BASE = "conventional"  # the technique that speed-ups are over
+COMPARED = ("tile", BASE)  # the techniques that are compared unless others are asked for
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured."""
+
+    collective: str
+    technique: str
+    dtype: str
+    op: str | None
+    shape: str
+    mask: str
+    bytes_per_pe: int
+
+
+@dataclass(frozen=True)
+class Row(Measured):
+    """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
+
+    Times are those of the host, which are measured; where PEs reorder blocks, they do not contain loading the PEs'
+    program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. from_us,
+    work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
+    in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
+    mram_bytes: lines that the host read and wrote; host_bytes: host rows and staging, read and written; pe_bytes: the
+    windows that PEs reordered, read and written, in so many launches. algbw: the larger side summed over PEs, per
+    t_p50_us + pe_us, which has neither launches nor loads of programs: rows of an ablation assume what they take. bus:
+    mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
+    collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of
+    STREAMS that is best at the median (limit_stream); None if not measured. limit_pct: bus against that limit.
+    speed_up: how much quicker t_p50_us + pe_us, the same as in algbw, are than `conventional`; None where that was not
+    measured, or comparing would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
+    carried_out: the technique, which differs from `technique` if that is auto.
+    """
+
+    t_min_us: float
+    t_p50_us: float
+    t_p99_us: float
+    outside_us: float
+    from_us: float
+    work_us: float
+    to_us: float
+    plan_us: float
+    pe_us: float
+    launches: int
+    mram_bytes: int
+    host_bytes: int
+    pe_bytes: int
+    algbw_gb_s: float
+    bus_gb_s: float
+    limit_gb_s: float | None
+    limit_pct: float | None
+    limit_stream: str | None
+    speed_up: float | None
+    wrong: int
+    source: str
+    coherence: str
+    threads: int
+    isa: str
+    carried_out: str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and limit in turn."""
+
+    iters: int = 10
+    warmup: int = 2
+    with_limit: bool = True
+
+
+class Timed(NamedTuple):
+    """The rows of a problem, and what the host took in every timed round: us, of shape (rounds, rows)."""
+
+    rows: list[Row]
+    host_us: NDArray[np.float64]
+
+
+def measure_rows(
+    pe_set: PeSet,
+    problem: Problem,
+    techniques: Sequence[str],
+    options: Options,
+    schedule: Schedule,
+    scratch: Scratch,
+    condition: SdkCondition,
+    on_step: Callable[[], None] = lambda: None,
+) -> Timed:
+    """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
+    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # of its own: no plan is known yet
+    trial.load()
+    variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
+    rounds: list[list[Trace]] = []
+    limit_seconds: list[list[float]] = []
+    for _ in range(schedule.warmup + schedule.iters):
+        rounds.append([trial.run(variant) for variant in variants])
+        if schedule.with_limit:
+            limit_seconds.append(trial.limit(options))
+        on_step()
+    first, timed = rounds[0], rounds[schedule.warmup :]
+    times_us = _microseconds(timed, lambda trace: trace.host_seconds)
+    outside_us = _microseconds(timed, lambda trace: trace.host_seconds - trace.seconds_pass)
+
+    def median_us(variant: int, field: str) -> float:
+        return float(1e6 * np.median([getattr(traces[variant], field) for traces in timed]))
+
+    medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
+    base_us = medians_us.get(BASE) if condition.holds else None
+    limit = None
+    if schedule.with_limit:
+        limit = best_limit(limit_rates(np.array(limit_seconds[schedule.warmup :]), trial.limit_bytes))
+    rows = []
+    for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
+        verdict = trial.check(variant)
+        p50_us = float(medians_us[techniques[index]])
+        pe_us = 1e6 * trace.pe_seconds
+        bus_gb_s = trace.bus_bytes / p50_us / 1e3
+        rows.append(
+            Row(
+                collective=problem.collective,
+                technique=techniques[index],
+                dtype=problem.dtype,
+                op=problem.op if problem.row.takes_op else None,
+                shape=format_shape(problem.shape),
+                mask=problem.mask,
+                bytes_per_pe=problem.bytes,
+                t_min_us=float(times_us[:, index].min()),
+                t_p50_us=p50_us,
+                t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
+                outside_us=float(np.median(outside_us[:, index])),
+                from_us=median_us(index, "seconds_from_pes"),
+                work_us=median_us(index, "seconds_host"),
+                to_us=median_us(index, "seconds_to_pes"),
+                plan_us=1e6 * first[index].seconds_plan,
+                pe_us=pe_us,
+                launches=trace.pe_launches,
+                mram_bytes=trace.mram_bytes_read + trace.mram_bytes_written,
+                host_bytes=trace.host_bytes_read + trace.host_bytes_written,
+                pe_bytes=trace.pe_bytes,
+                algbw_gb_s=problem.larger_side_bytes / (p50_us + pe_us) / 1e3,
+                bus_gb_s=bus_gb_s,
+                limit_gb_s=limit and limit.gb_s,
+                limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
+                limit_stream=limit and limit.stream,
+                speed_up=None if base_us is None else float(base_us / (p50_us + pe_us)),
+                wrong=verdict.wrong,
+                source="mixed" if pe_us else "measured",
+                coherence=trace.coherence,
+                threads=trace.threads,
+                isa=trace.isa,
+                carried_out=trace.technique,
+            )
+        )
+        on_step()
+    return Timed(rows, times_us)
+
+
+def _microseconds(rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]) -> NDArray[np.float64]:
+    return np.array([[1e6 * of(trace) for trace in traces] for traces in rounds])

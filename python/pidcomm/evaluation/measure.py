@@ -1,0 +1,280 @@
+"""What demo and bench share: problems placed on a hypercube, timed, and checked against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pidcomm.arguments import AUTO, Options, as_bytes, with_scratch
+from pidcomm.errors import ArgumentError
+from pidcomm.evaluation import _verify, platform
+from pidcomm.evaluation.oracle import ByteRows, Problem, Rows, Verdict
+from pidcomm.evaluation.platform import Flush
+from pidcomm.hypercube import Hypercube
+from pidcomm.pe_set import PeSet
+from pidcomm.sizes import format_about, format_size
+from pidcomm.tables import STREAMS, TECHNIQUES, WORD_BYTES
+from pidcomm.trace import Trace
+
+SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with what is checked
+POISON = 0xA5
+SEED = 1
+SDK_SHARE = 0.40  # of the streaming limit, which the emulated SDK must reach both ways for a speed-up to be fair
+SDK_FLUSHES: dict[str, Flush] = {"off": False, "once": "once", "stock": True}
+CONTIGUOUS_SHARE = 0.90  # of an ordinary contiguous copy, below which the streaming limit needs an explanation
+
+
+class Scratch:
+    """Hold the host memory of payloads and results, used again by every problem: fresh memory is slow."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Allocate, and touch, for the largest of the problems."""
+        size = max(rows.count * rows.row_bytes for problem in problems for rows in (problem.before, problem.after))
+        self._payload, self._result = (np.full(size, POISON, np.uint8) for _ in range(2))
+        self._holds: tuple[object, ...] | None = None
+
+    def payload(self, problem: Problem) -> ByteRows:
+        """Return the payload of a problem, in place of the one before."""
+        rows = _view(self._payload, problem.before)
+        if (key := problem.payload_key(SEED)) != self._holds:
+            self._holds = key
+            problem.payload(SEED, out=rows)
+        return rows
+
+    def result(self, problem: Problem) -> ByteRows:
+        """Return memory for the result of a problem."""
+        return _view(self._result, problem.after)
+
+    def buffers(self, rows: int, row_bytes: int) -> tuple[ByteRows, ByteRows]:
+        """Return all the memory as two arrays of rows."""
+        self._holds = None
+        shape = Rows(rows, row_bytes, at_pes=True)
+        return _view(self._payload, shape), _view(self._result, shape)
+
+
+def _view(memory: ByteRows, rows: Rows) -> ByteRows:
+    return memory[: rows.count * rows.row_bytes].reshape(rows.shape)
+
+
+def _share(rows: Rows, pes: int) -> int:
+    """Return the bytes of some rows for each PE, in whole words."""
+    return rows.count * rows.row_bytes // pes // WORD_BYTES * WORD_BYTES
+
+
+class Trial:
+    """A problem on a cube: its input window at offset 0, its output window and scratch behind it, or room for them."""
+
+    def __init__(self, cube: Hypercube, problem: Problem, scratch: Scratch) -> None:
+        self.cube = cube
+        self.problem = problem
+        self._payload = scratch.payload(problem)
+        self._result = scratch.result(problem)
+        self.dst = problem.bytes
+        self.scratch = 2 * problem.bytes
+
+    def load(self) -> None:
+        """Put the input where the collective finds it; if that is the host, touch the memory of the limit's input."""
+        if self.problem.before.at_pes:
+            self.cube.write(self._payload, **SDK)
+        else:
+            per_pe = _share(self.problem.before, self.cube.pes)
+            self.cube.write(self._payload.reshape(-1)[: per_pe * self.cube.pes].reshape(self.cube.pes, per_pe), **SDK)
+
+    def run(self, options: Options) -> Trace:
+        """Carry out the collective; seconds_total of the trace is its time."""
+        problem = self.problem
+        trace, _ = self.cube.carry_out(
+            problem.collective,
+            problem.mask,
+            bytes=problem.bytes,
+            src=0,
+            dst=self.dst if problem.after.at_pes else 0,
+            dtype=problem.dtype,
+            op=problem.op,
+            host=None if problem.before.at_pes else self._payload.view(problem.dtype),
+            out=None if problem.after.at_pes else self._result.view(problem.dtype),
+            options=with_scratch(options, self.scratch),
+        )
+        return trace
+
+    def check(self, options: Options) -> Verdict:
+        """Load, poison the output, run, read the output back and compare every element with the oracle."""
+        after, got = self.problem.after, self._result
+        self.load()
+        got.fill(POISON)
+        if after.at_pes:
+            self.cube.write(got, self.dst, **SDK)
+        self.run(options)
+        if after.at_pes:
+            self.cube.read(after.row_bytes, np.uint8, self.dst, out=got, **SDK)
+        return self.problem.check(self._payload, got)
+
+    def limit(self, options: Options) -> list[float]:
+        """Time the streaming pass that reads and writes `limit_bytes`, once in every order of STREAMS: seconds.
+
+        It flushes what a collective has to flush: its input, unless that is in host rows.
+        """
+        if not self.problem.before.at_pes:
+            options = {**options, "coherence": "none"}
+        read, written = (_share(rows, self.cube.pes) for rows in (self.problem.before, self.problem.after))
+        return _stream_seconds(self.cube, read, written, self.problem.bytes, options)
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes that the limit reads and writes: as many as both sides have, host rows counted as MRAM."""
+        return sum(_share(rows, self.cube.pes) * self.cube.pes for rows in (self.problem.before, self.problem.after))
+
+
+def _stream_seconds(cube: Hypercube, bytes_read: int, bytes_written: int, dst: int, options: Options) -> list[float]:
+    options = {key: value for key, value in options.items() if key != "technique"}  # type: ignore[assignment]
+    return [cube.stream_limit(bytes_read, bytes_written, dst=dst, stream=stream, **options)[0] for stream in STREAMS]
+
+
+class Limit(NamedTuple):
+    """The best order in which to stream so many bytes, and its rate."""
+
+    stream: str
+    gb_s: float
+
+
+def best_limit(gb_s: Mapping[str, float]) -> Limit:
+    """Return the order of the highest rate: which one it is depends on the machine and the footprint."""
+    stream = max(gb_s, key=lambda name: gb_s[name])
+    return Limit(stream, gb_s[stream])
+
+
+def limit_rates(rounds: NDArray[np.float64], size_bytes: int) -> dict[str, float]:
+    """Return the GB/s of every order of STREAMS at the median of rounds, seconds of shape (rounds, orders)."""
+    medians = np.median(rounds, axis=0)
+    return {stream: float(size_bytes / took / 1e9) for stream, took in zip(STREAMS, medians, strict=True)}
+
+
+@dataclass(frozen=True)
+class SdkCondition:
+    """Whether the emulated SDK is quick enough for a speed-up over `conventional` to mean something.
+
+    All rates count bytes read and written. limits_gb_s: of the streaming copy, for every order of STREAMS. has_flushes:
+    whether the streaming copy flushes its source, as policy `hardware` wants; the contiguous copy never does.
+    """
+
+    to_pes_gb_s: float
+    from_pes_gb_s: float
+    limits_gb_s: Mapping[str, float]
+    contiguous_gb_s: float
+    has_flushes: bool
+
+    @property
+    def limit_gb_s(self) -> float:
+        """The streaming limit: the best order."""
+        return best_limit(self.limits_gb_s).gb_s
+
+    @property
+    def holds(self) -> bool:
+        """Whether transfers reach the required share of the streaming limit both ways."""
+        return min(self.to_pes_gb_s, self.from_pes_gb_s) >= SDK_SHARE * self.limit_gb_s
+
+    def lines(self) -> list[str]:
+        """Return the sentences for a report."""
+        limit = best_limit(self.limits_gb_s)
+        of_contiguous = limit.gb_s / self.contiguous_gb_s
+        lines = [
+            f"limit: streaming copy {limit.gb_s:.2f} GB/s read + written in order {limit.stream} ("
+            + ", ".join(f"{name} {gb_s:.2f}" for name, gb_s in self.limits_gb_s.items() if name != limit.stream)
+            + f"), {100 * of_contiguous:.0f}% of an ordinary contiguous copy ({self.contiguous_gb_s:.2f} GB/s)"
+            + ("; the limit includes the flushes of policy hardware" if self.has_flushes else "")
+        ]
+        if of_contiguous < CONTIGUOUS_SHARE:
+            lines.append(
+                f"the limit is below {100 * CONTIGUOUS_SHARE:.0f}% of the contiguous copy, which "
+                + ("flushes nothing, " if self.has_flushes else "")
+                + "may leave in the caches what it stores, and has its memory in one piece; "
+                "lines of MRAM are stored past the caches and lie in pieces of 128 KiB"
+            )
+        shares = [100 * value / limit.gb_s for value in (self.to_pes_gb_s, self.from_pes_gb_s)]
+        verdict = "so" if self.holds else "so NOT"
+        lines.append(
+            f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to, {self.from_pes_gb_s:.2f} GB/s from the PEs, "
+            f"read + written ({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; "
+            f"at least {100 * SDK_SHARE:.0f}% wanted), {verdict} fair to compare with conventional"
+        )
+        return lines
+
+
+def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scratch, rounds: int = 5) -> SdkCondition:
+    """Time the emulated SDK's transfers, the streaming copy and an ordinary copy of `size_bytes` per PE, interleaved.
+
+    Overwrites the first 2 * size_bytes of MRAM, and the scratch.
+    """
+    threads = options.get("threads") or platform.threads()
+    rows, copy = scratch.buffers(cube.pes, size_bytes)
+    transfers: list[tuple[float, ...]] = []
+    streams: list[list[float]] = []
+    for _ in range(rounds + 1):
+        transfers.append(
+            (
+                cube.push_xfer(rows, to_pes=True),
+                cube.push_xfer(rows, to_pes=False),
+                _verify.host_copy(as_bytes(copy), as_bytes(rows), threads),
+            )
+        )
+        streams.append(_stream_seconds(cube, size_bytes, size_bytes, size_bytes, options))
+    to_pes, from_pes, contiguous = (2 * rows.nbytes / took / 1e9 for took in np.median(transfers[1:], axis=0))
+    limits = limit_rates(np.array(streams[1:]), 2 * rows.nbytes)
+    return SdkCondition(to_pes, from_pes, limits, contiguous, options.get("coherence") == "hardware")
+
+
+def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
+    """Return the median time of making a hypercube."""
+    seconds = []
+    for _ in range(times):
+        begin = perf_counter()
+        cube = pe_set.hypercube(*lengths)
+        seconds.append(perf_counter() - begin)
+        del cube
+    return float(1e6 * np.median(seconds))
+
+
+def make_transfers_alike(options: Options, sdk_flush: str = "once") -> None:
+    """Let the emulated SDK transfer with the same threads as the collectives are told to, and flush if they do.
+
+    sdk_flush: how often then, a name of SDK_FLUSHES: once as the collectives, or as the stock SDK.
+    """
+    flush = SDK_FLUSHES[sdk_flush if options.get("coherence") == "hardware" else "off"]
+    platform.set_transfers(options.get("threads") or None, flush)
+
+
+def sdk_flush() -> str:
+    """Return how the SDK's transfers flush now, a name of SDK_FLUSHES: on DIMMs as the stock SDK."""
+    now = platform.sdk_flush()
+    return "stock" if now is None else next(name for name, flush in SDK_FLUSHES.items() if flush == now)
+
+
+def available_bytes() -> int | None:
+    """Return the memory that this machine can still give, if it tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
+    """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
+    # MRAM: input and output, and scratch for the paper's techniques; huge pages back as much again between its pieces.
+    # Host: payload and result, and as much again for staging by `conventional`.
+    windows = 3 if any(name != AUTO and TECHNIQUES[name].steps for name in techniques) else 2
+    side = pes * size_bytes
+    needed, available = platform.host_bytes(windows * side) + (2 + 2) * side, available_bytes()
+    if available is not None and needed > available:
+        raise ArgumentError(
+            f"{format_size(size_bytes)} for each of {pes} PEs need about {format_about(needed)} of memory; "
+            f"{format_about(available)} are available"
+        )

@@ -1,0 +1,123 @@
+"""The oracle: what the collectives mean, from their definitions, and payloads that make every misroute visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pidcomm.arguments import as_bytes
+from pidcomm.evaluation import _verify
+from pidcomm.tables import COLLECTIVES, OPS, TYPES, Collective
+
+ByteRows = NDArray[np.uint8]
+FILLS = ("distinct", "exact", "special", "rounding")
+
+
+class Verdict(NamedTuple):
+    """Number of wrong elements, and a sentence about the first."""
+
+    wrong: int
+    first: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`count` rows of `row_bytes` bytes, of PEs or of groups."""
+
+    count: int
+    row_bytes: int
+    at_pes: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of an array of bytes with these rows."""
+        return self.count, self.row_bytes
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One collective on one hypercube; `bytes` per PE. `op` counts for reductions only."""
+
+    collective: str
+    shape: tuple[int, ...]
+    mask: str
+    bytes: int
+    dtype: str
+    op: str = "sum"
+
+    @property
+    def row(self) -> Collective:
+        """The collective's row of the table."""
+        return COLLECTIVES[self.collective]
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return int(np.prod(self.shape, dtype=np.uint64))
+
+    @cached_property
+    def _native(self) -> _verify.Problem:
+        op_code = OPS[self.op].code if self.row.takes_op else 0
+        return _verify.Problem(self.row.code, self.shape, self.mask, self.bytes, TYPES[self.dtype].code, op_code)
+
+    @cached_property
+    def before(self) -> Rows:
+        """Rows that go in."""
+        return Rows(*self._native.rows_before())
+
+    @cached_property
+    def after(self) -> Rows:
+        """Rows that come out."""
+        return Rows(*self._native.rows_after())
+
+    @property
+    def larger_side_bytes(self) -> int:
+        """Bytes of the larger side, summed over PEs (or host rows)."""
+        return max(rows.count * rows.row_bytes for rows in (self.before, self.after))
+
+    def _fill(self, kind: str | None) -> _verify.Fill:
+        if kind is not None:
+            fill: _verify.Fill = getattr(_verify.Fill, kind)
+            return fill
+        return _verify.fill_for(self.row.takes_op, TYPES[self.dtype].code, OPS[self.op].code)
+
+    def payload_key(self, seed: int, kind: str | None = None) -> tuple[object, ...]:
+        """Return a value that is equal for problems with equal payloads."""
+        fill = self._fill(kind)
+        depends_on_type = fill != _verify.Fill.distinct
+        return seed, fill, self.before.shape, (self.dtype, self.op) if depends_on_type else None
+
+    def payload(self, seed: int, kind: str | None = None, out: ByteRows | None = None) -> ByteRows:
+        """Return (or fill `out` with) the rows that go in; the kind of fill defaults to the one that shows most."""
+        rows = np.empty(self.before.shape, np.uint8) if out is None else out
+        if rows.size:
+            type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
+            _verify.fill(self._fill(kind), type_code, op_code, seed, rows.shape[1], as_bytes(rows))
+        return rows
+
+    def expected(self, before: ByteRows) -> ByteRows:
+        """Return the rows that must come out."""
+        after = np.empty(self.after.shape, np.uint8)
+        self._native.expected(as_bytes(before), as_bytes(after))
+        return after
+
+    def check(self, before: ByteRows, got: ByteRows) -> Verdict:
+        """Compare the rows that came out, every element, with those that must."""
+        return Verdict(*self._native.check(as_bytes(before), as_bytes(got)))
+
+
+def distinct_bytes(seed: int, rows: int, row_bytes: int) -> ByteRows:
+    """Return rows in which every 8-byte word is unique."""
+    filled = np.empty((rows, row_bytes), np.uint8)
+    if filled.size:
+        _verify.fill(_verify.Fill.distinct, TYPES["uint64"].code, 0, seed, row_bytes, as_bytes(filled))
+    return filled
+
+
+def is_defined(op: str, dtype: str) -> bool:
+    """Tell whether an operator exists for an element type."""
+    return _verify.is_defined(OPS[op].code, TYPES[dtype].code)

@@ -1,0 +1,142 @@
+"""An ablation as stacked bars: where each technique spends its time, and which parts are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.pictures import style
+from pidcomm.evaluation.pictures.rows import JsonRow, collectives_of, index_rows, split, techniques_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+PANEL_COLUMNS = 2
+WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 0.27, 0.75, 1.4
+ROOM_FOR_TOTALS = 1.42  # over the longest bar
+MAX_PANELS = 16
+SOURCES = (
+    "host phases measured, PE reorder modelled, launches and loads assumed; medians, of phases and of totals, "
+    "need not add up"
+)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of `total_us`; source as in rows, or `assumed`."""
+
+    name: str
+    us_of: Callable[[JsonRow], float]
+    colour: str
+    hatch: str
+    source: str = "measured"
+
+
+def _rest_us(row: JsonRow) -> float:
+    """Return what is left of the host's time: the pass over memory. Phases are medians each, so it may be a bit off."""
+    return max(0.0, float(row["host_us"] - sum(row[name] for name in ("outside_us", "from_us", "work_us", "to_us"))))
+
+
+PHASES = (
+    Phase("from the PEs", lambda row: float(row["from_us"]), style.PALETTE[0], ""),
+    Phase("work in host memory", lambda row: float(row["work_us"]), style.PALETTE[2], "---"),
+    Phase("to the PEs", lambda row: float(row["to_us"]), style.PALETTE[3], ""),
+    Phase("rest: pass over memory", _rest_us, style.PALETTE[5], ""),
+    Phase("outside the pass", lambda row: float(row["outside_us"]), style.PALETTE[4], "\\\\\\"),
+    Phase("PE reorder", lambda row: float(row["pe_us"]), "#f4f4f4", style.MODELLED_HATCH, "modelled"),
+    Phase(
+        "launches and loads",
+        lambda row: float(row["launch_us"] + row["load_us"]),
+        "#ffffff",
+        style.ASSUMED_HATCH,
+        "assumed",
+    ),
+)
+
+
+def draw(rows: Sequence[JsonRow]) -> Figure:
+    """Return stacked bars of time, a panel per collective and what else differs. Raises ArgumentError."""
+    parts = split(rows)
+    panels = [(words, name) for words, part in parts.parts.items() for name in collectives_of(part)]
+    if len(panels) > MAX_PANELS:
+        raise ArgumentError(f"the rows need {len(panels)} panels, and there is room for {MAX_PANELS}: plot fewer rows")
+    lines, columns = style.grid_of(len(panels), PANEL_COLUMNS)
+    most = max(len(techniques_of(part)) for part in parts.parts.values())
+    with style.settings():
+        figure, body = style.new_figure(
+            WIDTH_INCHES,
+            HEAD_AND_FOOT_INCHES + lines * (FRAME_INCHES + most * BAR_INCHES),
+            "Where each technique spends its time, end to end",
+            parts.title,
+            [SOURCES, *parts.small_print],
+        )
+        grid = body.subplots(lines, columns, squeeze=False)
+        for panel, (words, name) in zip(grid.flat, panels, strict=False):
+            of_panel = [row for row in parts.parts[words] if row["collective"] == name]
+            index_rows(of_panel, words or "the same shape, mask, type and so on")
+            _panel(panel, of_panel)
+            panel.set_title(f"{name}, {words}" if words else name)
+        for panel in grid.flat[len(panels) :]:
+            panel.remove()
+        _legend(body)
+    return figure
+
+
+def _panel(panel: Axes, rows: Sequence[JsonRow]) -> None:
+    techniques = techniques_of(rows)
+    by_technique = {row["technique"]: row for row in rows}
+    for at, technique in enumerate(techniques):
+        row = by_technique[technique]
+        left = 0.0
+        for phase in PHASES:
+            if (width := phase.us_of(row) / 1e3) > 0:
+                panel.barh(
+                    at,
+                    width,
+                    0.72,
+                    left=left,
+                    color=phase.colour,
+                    hatch=phase.hatch,
+                    edgecolor=style.INK,
+                    linewidth=0.5,
+                    gid=phase.source,
+                )
+                left += width
+        style.mark_limit(panel, [row["bus_us"] / 1e3] * 2, [at - 0.45, at + 0.45])
+        panel.annotate(
+            f"{row['total_us'] / 1e3:.4g} ms ({row['source']})",
+            (max(left, row["bus_us"] / 1e3), at),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=style.SMALL_POINTS,
+        )
+    panel.set_yticks(range(len(techniques)), techniques)
+    panel.invert_yaxis()
+    panel.set_xlim(0, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)
+    panel.set_xlabel("time (ms)")
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
+    style.clean(panel)
+
+
+def _legend(body: SubFigure) -> None:
+    from matplotlib.patches import Patch
+
+    handles: list[Patch | Line2D] = [
+        Patch(
+            facecolor=phase.colour,
+            hatch=phase.hatch,
+            edgecolor=style.INK,
+            linewidth=0.5,
+            label=phase.name if phase.source == "measured" else f"{phase.name} ({phase.source})",
+        )
+        for phase in PHASES
+    ]
+    handles.append(style.limit_handle("limit: streaming the same bytes"))
+    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)

@@ -1,0 +1,137 @@
+"""The paper's experiments: what is measured here and what is modelled, beside what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pidcomm.evaluation.experiments import PAPER_BYTES, PAPER_MACHINE, PAPER_PES, Experiment
+from pidcomm.evaluation.pictures import style
+from pidcomm.evaluation.published import PAPER, SOURCE
+from pidcomm.evaluation.reproduce import Line, Value, format_value
+from pidcomm.sizes import format_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 1.2
+BAR = 0.36  # of the distance between statistics
+ROOM_FOR_VALUES = 1.15  # over the longest bar
+LABEL_WIDTH = 0.1  # of a panel's width, that a value takes; behind its bar, or inside if a mark is there
+# By source: the legend's words, colour and hatch; what is modelled is hatched, all of it or in part.
+LOOKS = {
+    "measured": ("measured here, on emulated DIMMs", style.PALETTE[4], ""),
+    "mixed": ("mixed: measured here, but for PEs, which are modelled", style.PALETTE[2], "\\\\\\"),
+    "modelled": (f"modelled on {PAPER_MACHINE}", "#f4f4f4", style.MODELLED_HATCH),
+}
+
+MODELLED = (
+    f"modelled: {PAPER_MACHINE}, {PAPER_PES} PEs and {format_size(PAPER_BYTES)} per PE where these do not vary; "
+    "predictions, never measured"
+)
+
+
+def draw(experiments: Sequence[tuple[Experiment, Sequence[Line]]], conditions: Sequence[str] = ()) -> Figure:
+    """Return bars of statistics, a panel for each experiment and unit. conditions: of what was measured."""
+    panels = [panel for experiment, lines in experiments for panel in _panels(experiment, lines)]
+    counts = [len(lines) for _, lines in panels]
+    with style.settings():
+        figure, body = style.new_figure(
+            WIDTH_INCHES,
+            HEAD_AND_FOOT_INCHES + LINE_INCHES * sum(counts) + FRAME_INCHES * len(counts),
+            f"Experiments of {PAPER}",
+            [],
+            [*conditions, MODELLED],
+        )
+        heights = [FRAME_INCHES + LINE_INCHES * count for count in counts]
+        grid = body.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+        for axes, (title, lines) in zip(grid.flat, panels, strict=True):
+            _panel(axes, lines)
+            axes.set_title(title)
+        _legend(body, [line for _, lines in panels for line in lines])
+    return figure
+
+
+def _panels(experiment: Experiment, lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
+    for unit in dict.fromkeys(line.statistic.unit for line in lines):
+        found = [line for line in lines if line.statistic.unit == unit and (line.here or line.modelled)]
+        if found:
+            yield f"{experiment.name}: {experiment.title} ({'factor' if unit == 'x' else unit})", found
+
+
+def _bars(line: Line) -> list[Value]:
+    return [value for value in (line.here, line.modelled) if value is not None]
+
+
+def _panel(axes: Axes, lines: Sequence[Line]) -> None:
+    every = [value.value for line in lines for value in (*_bars(line), line.published) if value is not None]
+    right = ROOM_FOR_VALUES * max(every)
+    for at, line in enumerate(lines):
+        bars = _bars(line)
+        mark = line.published.value if line.published else 0.0
+        for slot, value in enumerate(bars):
+            _, colour, hatch = LOOKS[value.source]
+            y = at + (slot - (len(bars) - 1) / 2) * BAR
+            axes.barh(
+                y, value.value, BAR, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, gid=value.source
+            )
+            is_mark_behind = -0.2 * LABEL_WIDTH * right < mark - value.value < LABEL_WIDTH * right
+            is_inside = is_mark_behind and min(value.value, mark) > LABEL_WIDTH * right
+            axes.annotate(
+                format_value(value.value, line.statistic.unit),
+                (value.value, y),
+                **_label(is_mark_behind, is_inside),
+                textcoords="offset points",
+                va="center",
+                fontsize=style.SMALL_POINTS - 0.5,
+                gid=f"value {value.source}",
+            )
+        if line.published:
+            axes.plot([line.published.value], [at], **_MARK, gid=SOURCE)
+            axes.annotate(
+                f"published {format_value(line.published.value, line.statistic.unit)}",
+                (1, at),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=style.SMALL_POINTS - 0.5,
+                color=style.LIMIT_INK,
+                gid=f"value {SOURCE}",
+            )
+    axes.set_yticks(range(len(lines)), [line.statistic.what for line in lines], fontsize=style.SMALL_POINTS)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_xlim(0, right)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    style.clean(axes)
+
+
+def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
+    """Return where a value stands: behind its bar; inside if a mark is there; with a line to the bar if it is short."""
+    if is_inside:
+        return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
+    if is_mark_behind:
+        return {"xytext": (34, 0), "arrowprops": {"arrowstyle": "-", "linewidth": 0.4, "color": style.INK}}
+    return {"xytext": (4, 0)}
+
+
+_MARK: Any = {"color": style.LIMIT_INK, "marker": "D", "markersize": 4.5, "linestyle": "", "markeredgecolor": "white"}
+
+
+def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    used = {value.source for line in lines for value in _bars(line)}
+    handles: list[Patch | Line2D] = [
+        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=words)
+        for source, (words, colour, hatch) in LOOKS.items()
+        if source in used
+    ]
+    if any(line.published for line in lines):
+        handles.append(Line2D([], [], **_MARK, label=f"published, {PAPER}"))
+    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=2, handlelength=2.4)

@@ -1,0 +1,220 @@
+"""Rows of `pidcomm bench --json`, as read from files, and what they have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any
+
+from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.bench import Measured
+from pidcomm.sizes import format_size, parse_shape
+from pidcomm.tables import COLLECTIVES, TECHNIQUES
+
+JsonRow = Mapping[str, Any]
+
+WRITER = "`pidcomm bench --json`"
+_PROBLEM_KEYS = {field.name for field in fields(Measured)} | {"isa", "coherence", "source", "version", "wrong"}
+_BENCH_KEYS = {"t_p50_us", "algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "speed_up"}
+_ABLATION_KEYS = {"host_us", "outside_us", "from_us", "work_us", "to_us", "bus_us", "pe_us", "total_us"} | {
+    "launch_us",
+    "load_us",
+}
+_POSITIVE = _BENCH_KEYS | {"bytes_per_pe", "host_us", "total_us"}
+_OPTIONAL = {"threads": int, "sdk_flush": str, "hugepages": bool, "commit": str, "machine": dict}
+_MAY_BE_NONE = {"op", "limit_gb_s", "limit_pct", "speed_up"}
+_TEXTS = {"collective", "technique", "dtype", "shape", "mask", "isa", "coherence", "source", "version", "op"}
+
+
+def is_ablation(row: JsonRow) -> bool:
+    """Return whether a row is one of `pidcomm bench --ablation`."""
+    return "total_us" in row
+
+
+def pes_of(row: JsonRow) -> int:
+    """Return the number of PEs."""
+    return prod(parse_shape(row["shape"]))
+
+
+def read_rows(paths: Iterable[Path]) -> list[JsonRow]:
+    """Return the rows of files. Raises ArgumentError that names the file and the line that is none."""
+    rows = [row for path in paths for row in _read_file(path)]
+    if not rows:
+        raise ArgumentError("there are no rows to draw")
+    return rows
+
+
+def _read_file(path: Path) -> list[JsonRow]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ArgumentError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{path} is no text; {WRITER} writes JSON lines") from None
+    rows = [_parse(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not rows:
+        raise ArgumentError(f"{path} has no rows; {WRITER} writes a JSON object per line")
+    return rows
+
+
+def _parse(path: Path, number: int, line: str) -> JsonRow:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise ArgumentError(f"line {number} of {path} is no JSON object; {WRITER} writes one per line")
+    needed = _PROBLEM_KEYS | (_ABLATION_KEYS if is_ablation(row) else _BENCH_KEYS)
+    if missing := sorted(needed - set(row)):
+        raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}, so {WRITER} did not write it")
+    for key in sorted(needed | (set(_OPTIONAL) & set(row))):
+        if not _is_sound(key, row[key]):
+            raise ArgumentError(f"line {number} of {path} has {row[key]!r} for {key!r}, so {WRITER} did not write it")
+    if pes_of(row) == 0:
+        raise ArgumentError(f"line {number} of {path} has no PEs: its shape is {row['shape']}")
+    return row
+
+
+def _is_sound(key: str, value: object) -> bool:
+    if value is None:
+        return key in _MAY_BE_NONE or key in _OPTIONAL
+    if key in _OPTIONAL:
+        return isinstance(value, _OPTIONAL[key])
+    if key in _TEXTS:
+        return isinstance(value, str)
+    return isinstance(value, (int, float)) and isfinite(value) and (value > 0 or key not in _POSITIVE)
+
+
+# ---- what rows have in common
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A property of rows, and the words for it in titles."""
+
+    name: str
+    of: Callable[[JsonRow], object]
+    words: Callable[[Any], str]
+    is_small_print: bool = False
+
+
+def _field(name: str, form: str, *, is_small_print: bool = False) -> Condition:
+    return Condition(name, lambda row: row.get(name), form.format, is_small_print)
+
+
+CONDITIONS = (
+    _field("shape", "{}"),
+    Condition("pes", pes_of, "{} PEs".format),
+    _field("mask", "mask {}"),
+    _field("dtype", "{}"),
+    Condition("bytes_per_pe", lambda row: row["bytes_per_pe"], lambda size: f"{format_size(size)} per PE"),
+    _field("isa", "ISA {}"),
+    _field("coherence", "policy {}"),
+    _field("threads", "{} threads", is_small_print=True),
+    _field("sdk_flush", "flushes of the emulated SDK: {}", is_small_print=True),
+    Condition("hugepages", lambda row: row.get("hugepages"), lambda on: f"huge pages {'on' if on else 'off'}", True),
+    _field("version", "pidcomm {}", is_small_print=True),
+    _field("commit", "commit {}", is_small_print=True),
+    Condition("cpu", lambda row: (row.get("machine") or {}).get("cpu"), "{}".format, True),
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows by the conditions that differ: their words, and the words for what all have in common."""
+
+    title: list[str]
+    small_print: list[str]
+    parts: dict[str, list[JsonRow]]
+
+
+def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
+    """Split rows by conditions, but for those named in `without`."""
+    title: list[str] = []
+    small_print: list[str] = []
+    differing: list[Condition] = []
+    left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}  # the shape tells
+    for condition in CONDITIONS:
+        if condition.name in left_out:
+            continue
+        values = {condition.of(row) for row in rows}
+        if len(values) > 1:
+            differing.append(condition)
+        elif (value := values.pop()) is not None:
+            (small_print if condition.is_small_print else title).append(condition.words(value))
+    parts: dict[str, list[JsonRow]] = {}
+    for row in rows:
+        parts.setdefault(", ".join(it.words(it.of(row)) for it in differing), []).append(row)
+    return Split(title, small_print, parts)
+
+
+def in_order(names: Iterable[str], table: Mapping[str, object]) -> list[str]:
+    """Return the distinct names in the order of a table; those it does not have at the end."""
+    order = list(table)
+    return sorted(set(names), key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def collectives_of(rows: Iterable[JsonRow]) -> list[str]:
+    """Return the collectives of rows, in the library's order."""
+    return in_order((row["collective"] for row in rows), COLLECTIVES)
+
+
+def techniques_of(rows: Iterable[JsonRow]) -> list[str]:
+    """Return the techniques of rows in the order of the ablation, from conventional to tile."""
+    from pidcomm.evaluation.ablation import STEPS
+
+    return in_order((row["technique"] for row in rows), dict.fromkeys((*STEPS, *TECHNIQUES)))
+
+
+def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], JsonRow]:
+    """Return rows by (collective, technique). Raises ArgumentError if there are two of a kind."""
+    found: dict[tuple[str, str], JsonRow] = {}
+    for row in rows:
+        key = (row["collective"], row["technique"])
+        if key in found:
+            raise ArgumentError(
+                f"there are two rows of {row['collective']} with {row['technique']} for {where}; plot one run at a time"
+            )
+        found[key] = row
+    return found
+
+
+# ---- which kind of figure they are for
+
+
+def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
+    """Return the condition that rows are a sweep over, bytes_per_pe or pes: the one of more values; None if neither.
+
+    A sweep has one row at most for every value, collective, technique and what else differs.
+    """
+    found = []
+    for name in SWEPT:
+        value_of = next(condition.of for condition in CONDITIONS if condition.name == name)
+        values = {value_of(row) for row in rows}
+        keys = {(value_of(row), *_series_key(row, name)) for row in rows}
+        if len(values) > 1 and len(keys) == len(rows):
+            found.append((len(values), name))
+    return max(found)[1] if found else None
+
+
+SWEPT = {"bytes_per_pe": ("bytes_per_pe",), "pes": ("pes", "shape")}  # what goes with a sweep
+
+
+def _series_key(row: JsonRow, swept: str) -> tuple[object, ...]:
+    others = (condition.of(row) for condition in CONDITIONS if condition.name not in SWEPT[swept])
+    return row["collective"], row["technique"], *others
+
+
+def kind_of(rows: Sequence[JsonRow]) -> str:
+    """Return which figure rows are for: ablation, sweep or bars. Raises ArgumentError if they are of both sources."""
+    ablations = {is_ablation(row) for row in rows}
+    if len(ablations) > 1:
+        raise ArgumentError(
+            "the rows are mixed: some are of `pidcomm bench --ablation` and some are not; plot them in two figures"
+        )
+    if ablations.pop():
+        return "ablation"
+    return "bars" if sweep_axis(rows) is None else "sweep"

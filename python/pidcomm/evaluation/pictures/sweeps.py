@@ -1,0 +1,166 @@
+"""Lines over bytes or PEs, a panel per collective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, log10, sqrt
+from typing import TYPE_CHECKING, Any
+
+from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.pictures import style
+from pidcomm.evaluation.pictures.metrics import METRICS, Metric
+from pidcomm.evaluation.pictures.rows import (
+    CONDITIONS,
+    SWEPT,
+    JsonRow,
+    collectives_of,
+    split,
+    sweep_axis,
+    techniques_of,
+)
+from pidcomm.sizes import format_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+PANEL_COLUMNS = 4
+MIN_WIDTH_INCHES, PANEL_INCHES, HEAD_AND_FOOT_INCHES = 6.5, 2.4, 1.3
+MAX_SERIES = 8
+MAX_TICKS = 4
+LEAST_RANGE = 4.0  # of the logarithmic y axis: high over low
+MANTISSAS = ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))  # of its ticks, the fewest that are enough
+ENOUGH_TICKS = 3
+AXIS_LABELS = {"bytes_per_pe": "size per PE (bytes)", "pes": "size of the set (PEs)"}
+TITLES = {"bytes_per_pe": "over bytes per PE", "pes": "over the number of PEs"}
+
+
+def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
+    """Return lines over bytes or PEs, both axes logarithmic. Raises ArgumentError if rows are no sweep."""
+    metric = METRICS[metric_name]
+    axis = sweep_axis(rows)
+    if axis is None:
+        raise ArgumentError(
+            "the rows are no sweep: they must have several bytes per PE or numbers of PEs, and one row for each"
+        )
+    parts = split(rows, without=SWEPT[axis])
+    series = [(words, technique) for words, part in parts.parts.items() for technique in techniques_of(part)]
+    if len(series) > MAX_SERIES:
+        raise ArgumentError(f"the rows make {len(series)} lines per collective, and {MAX_SERIES} can be told apart")
+    collectives = collectives_of(rows)
+    lines, columns = style.grid_of(len(collectives), PANEL_COLUMNS)
+    with style.settings():
+        sources = "source: " + ", ".join(sorted({row["source"] for row in rows}))
+        figure, body = style.new_figure(
+            max(PANEL_INCHES * columns, MIN_WIDTH_INCHES),
+            HEAD_AND_FOOT_INCHES + lines * PANEL_INCHES,
+            f"{metric.title}, {TITLES[axis]}",
+            parts.title,
+            [sources, *parts.small_print],
+        )
+        grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        for panel, collective in zip(grid.flat, collectives, strict=False):
+            for number, (words, technique) in enumerate(series):
+                chosen = [r for r in parts.parts[words] if (r["collective"], r["technique"]) == (collective, technique)]
+                _lines(panel, chosen, axis, metric, number, technique)
+            panel.set_title(collective)
+            panel.grid(which="major")
+            style.clean(panel)
+        for panel in grid.flat[len(collectives) :]:
+            panel.remove()
+        _scales(grid[0, 0], rows, axis, metric)
+        for number in range(len(collectives)):
+            line, column = divmod(number, columns)
+            if column == 0:
+                grid[line, column].set_ylabel(metric.label)
+            if number + columns >= len(collectives):
+                grid[line, column].set_xlabel(AXIS_LABELS[axis])
+                grid[line, column].tick_params(labelbottom=True)
+        _legend(body, series, any(row["limit_gb_s"] is not None for row in rows))
+    return figure
+
+
+def _values(rows: Sequence[JsonRow], axis: str) -> list[int]:
+    value_of = next(condition.of for condition in CONDITIONS if condition.name == axis)
+    return [int(str(value_of(row))) for row in rows]
+
+
+def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, number: int, technique: str) -> None:
+    points = sorted(zip(_values(rows, axis), rows, strict=True), key=lambda point: point[0])
+    if not points:
+        return
+    limits = [(x, limit) for x, row in points if (limit := metric.limit_of(row)) is not None]
+    if limits:
+        panel.plot(
+            *zip(*limits, strict=True), color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), gid=style.LIMIT_GID
+        )
+    panel.plot(
+        [x for x, _ in points],
+        [metric.of(row) for _, row in points],
+        **look_of(number),
+        gid=technique,
+    )
+
+
+def look_of(number: int) -> dict[str, Any]:
+    """Return how a line looks: the first is darkest."""
+    inks = style.PALETTE[:0:-1]
+    return {
+        "color": inks[number % len(inks)],
+        "linestyle": style.DASHES[number % len(style.DASHES)],
+        "linewidth": 1.3,
+        "marker": style.MARKERS[number],
+        "markersize": 3.5,
+        "markeredgecolor": style.INK,
+        "markeredgewidth": 0.4,
+    }
+
+
+def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    values = sorted(set(_values(rows, axis)))
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    step = -(-len(values) // MAX_TICKS)
+    panel.xaxis.set_major_locator(FixedLocator(values[::step]))
+    panel.xaxis.set_minor_locator(NullLocator())
+    words = format_size if axis == "bytes_per_pe" else str
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(round(value))))
+    panel.set_xlim(values[0] / 1.25, values[-1] * 1.25)
+    heights = [metric.of(row) for row in rows] + [it for row in rows if (it := metric.limit_of(row)) is not None]
+    middle, reach = sqrt(min(heights) * max(heights)), max(sqrt(max(heights) / min(heights)) * 1.15, sqrt(LEAST_RANGE))
+    panel.set_ylim(middle / reach, middle * reach)
+    panel.yaxis.set_major_locator(FixedLocator(ticks_between(middle / reach, middle * reach)))
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_minor_formatter(NullFormatter())
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """Return enough round numbers between two for a logarithmic axis."""
+    for mantissas in MANTISSAS:
+        exponents = range(floor(log10(low)), ceil(log10(high)))
+        ticks = [it for exponent in exponents for it in (m * 10.0**exponent for m in mantissas) if low <= it <= high]
+        if len(ticks) >= ENOUGH_TICKS:
+            break
+    return ticks
+
+
+def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [],
+            [],
+            **look_of(number),
+            label=f"{technique}, {words}" if words else technique,
+        )
+        for number, (words, technique) in enumerate(series)
+    ]
+    if has_limit:
+        handles.append(
+            Line2D([], [], color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), label="limit (streaming copy)")
+        )
+    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4))

@@ -1,0 +1,89 @@
+"""A collective in words: where its PEs are, their groups, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from pidcomm.evaluation import explain, platform
+from pidcomm.evaluation.pictures.places import Places, runs
+from pidcomm.evaluation.platform import BANKS, CHIPS
+from pidcomm.sizes import format_shape
+
+MAX_GRIDS = 2  # ranks whose PEs are listed one by one
+MAX_GROUPS = 8
+MAX_RUNS = 12  # of a group's PEs
+
+
+def explain_places(places: Places, plan: dict[str, Any]) -> Iterator[str]:
+    """Yield lines: what the collective is, where PEs are, the groups, the steps."""
+    yield from explain.summary(plan)
+    yield ""
+    yield from _machine(places)
+    yield ""
+    yield from _groups(places)
+    yield ""
+    yield "the plan"
+    for number, stage in enumerate(explain.stages(plan), 1):
+        yield f"  {number}. {stage[0]}"
+        yield from (f"   {line}" for line in stage[1:])
+
+
+def count(number: int, name: str) -> str:
+    """Return a number of things."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+def used(places: Places) -> str:
+    """Return which part of the machine the PEs take up."""
+    it = platform.emulated()
+    if it is None:
+        return f"{count(places.pes, 'PE')} in {count(places.ranks, 'rank')}"
+    return (
+        f"{count(places.pes, 'PE')} in {places.ranks} of {count(it.ranks, 'rank')}, "
+        f"{places.channels} of {count(it.channels, 'channel')}"
+    )
+
+
+def _machine(places: Places) -> Iterator[str]:
+    yield f"where the {format_shape(places.shape)} PEs are: {used(places)} (emulated; all PEs are taken to work)"
+    yield (
+        f"  PE {CHIPS} * e + lane: lane = chip, e (entangled group, EG) counts {BANKS} banks per rank, then ranks; "
+        f"a cell is PE:group"
+    )
+    wide = len(str(places.pes - 1)) + len(str(places.groups - 1)) + 1
+    for rank in range(places.ranks):
+        pes = places.pes_of_rank(rank)
+        groups = sorted({places.group[pe] for pe in pes})
+        yield (
+            f"  channel {places.channel(rank)}, rank {rank}: PEs {pes.start}-{pes[-1]}, "
+            f"groups {', '.join(_cut(runs(groups)))}"
+        )
+        if rank >= MAX_GRIDS:
+            continue
+        yield "    " + " ".join(["       ", *(f"{f'lane {lane}':>{max(wide, 6)}}" for lane in range(CHIPS))])
+        for first in range(pes.start, pes.stop, CHIPS):
+            row = range(first, min(first + CHIPS, pes.stop))
+            cells = (f"{f'{pe}:{places.group[pe]}':>{max(wide, 6)}}" for pe in row)
+            yield "    " + " ".join([f"bank {places.place(first).bank}:", " ", *cells]).rstrip()
+
+
+def _groups(places: Places) -> Iterator[str]:
+    yield (
+        f"the groups: mask {places.mask} of {format_shape(places.shape)} makes "
+        f"{count(places.groups, 'group')} of {count(places.group_pes, 'PE')}, in the order of members"
+    )
+    for number in range(min(places.groups, MAX_GROUPS)):
+        egs, lanes = places.spread(number)
+        yield (
+            f"  group {number}: PEs {', '.join(_cut(runs(places.members[number])))} "
+            f"({count(lanes, 'lane')} of {count(egs, 'entangled group')})"
+        )
+    if places.groups > MAX_GROUPS:
+        yield f"  and {places.groups - MAX_GROUPS} more, to group {places.groups - 1}"
+
+
+def _cut(texts: Iterator[str]) -> list[str]:
+    found = list(islice(texts, MAX_RUNS + 1))
+    return found if len(found) <= MAX_RUNS else [*found[:MAX_RUNS], "..."]

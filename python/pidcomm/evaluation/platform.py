@@ -1,0 +1,109 @@
+"""The machine under test: emulated DIMMs, whose settings a measurement may read and change, or real ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pidcomm import _core
+from pidcomm.errors import ArgumentError
+from pidcomm.pe_set import PeSet
+
+if TYPE_CHECKING:
+    import dpuemu
+
+Flush: TypeAlias = bool | Literal["once"]
+SDK: str = _core.SDK
+"""The SDK that the library was built for, and its version."""
+IS_EMULATED: bool = _core.IS_EMULATED
+COHERENCE = "none" if IS_EMULATED else "hardware"
+"""The coherence policy that the library takes by default."""
+CHIPS, BANKS = 8, 8
+"""Of a rank: a PE is a chip's bank."""
+
+
+def emulated() -> dpuemu.Machine | None:
+    """Return the emulated machine, or None on DIMMs."""
+    if not IS_EMULATED:
+        return None
+    import dpuemu
+
+    return dpuemu.machine()
+
+
+def configure(**settings: Any) -> None:
+    """Replace the emulated machine; settings are those of `dpuemu.machine`. Raises ArgumentError on DIMMs."""
+    if not IS_EMULATED:
+        raise ArgumentError(f"{', '.join(settings)}: only emulated machines can be changed; this is {SDK}")
+    import dpuemu
+
+    try:
+        dpuemu.machine(**settings)
+    except dpuemu.ArgumentError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def threads() -> int:
+    """Return the host threads of the SDK's transfers: those of the emulated SDK, on DIMMs one per CPU."""
+    machine = emulated()
+    return len(os.sched_getaffinity(0)) if machine is None else machine.threads
+
+
+def max_pes() -> int | None:
+    """Return how many PEs the machine has at most; None on DIMMs, where `pidcomm.allocate` finds out."""
+    machine = emulated()
+    return None if machine is None else machine.ranks * _core.PES_PER_RANK
+
+
+def ranks_per_channel() -> int:
+    """Return how many ranks are on a memory channel: on DIMMs 4, as servers have them."""
+    machine = emulated()
+    return 4 if machine is None else machine.ranks_per_channel
+
+
+def host_bytes(mram_bytes: int) -> int:
+    """Return the host memory that backs MRAM: none on DIMMs. Huge pages back as much again between its pieces."""
+    machine = emulated()
+    return 0 if machine is None else mram_bytes * (2 if machine.hugepages else 1)
+
+
+def sdk_flush() -> Flush | None:
+    """Return whether the emulated SDK's transfers flush lines; None on DIMMs, where the SDK does as it must."""
+    machine = emulated()
+    return None if machine is None else machine.flush
+
+
+def set_transfers(threads: int | None, flush: Flush) -> None:
+    """Set threads (None: as they are) and flushes of the emulated SDK's transfers. Does nothing on DIMMs."""
+    if not IS_EMULATED:
+        return
+    import dpuemu
+
+    try:
+        dpuemu.set_transfer(threads=threads, flush=flush)
+    except dpuemu.ArgumentError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def launch_seconds(pes: PeSet) -> float:
+    """Launch the program of a set; return the seconds of the PEs: modelled on emulated DIMMs, measured on DIMMs."""
+    begin = perf_counter()
+    pes.launch()
+    measured = perf_counter() - begin
+    if not IS_EMULATED:
+        return measured
+    import dpuemu
+
+    return dpuemu.report(pes).modelled_seconds
+
+
+def run_program(words: Sequence[str]) -> int:
+    """Run a host program to its end and return its exit code; on emulated DIMMs it finds the emulated SDK."""
+    if not IS_EMULATED:
+        return subprocess.run(list(words), check=False).returncode
+    from dpuemu import run
+
+    return run.run_program(words)[0]

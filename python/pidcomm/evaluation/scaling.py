@@ -1,0 +1,490 @@
+"""How the cost of collectives grows with PEs, channels, bytes, group size and hosts; where it stops scaling, and why.
+
+A study is data: what varies, over which values, and what stays as it is. Its points are modelled, for a machine, or
+measured here, on emulated DIMMs, and say which. Where a study stops is computed from its points, and why from the
+phases of the two points around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from math import log2, prod
+
+import pidcomm
+from pidcomm.arguments import Options
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.evaluation import platform
+from pidcomm.evaluation.bench import BASE, COMPARED, Row, Schedule, measure_rows
+from pidcomm.evaluation.measure import Scratch, measure_sdk
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.evaluation.sweep import TOO_LARGE_OR_SMALL, Section, affordable, powers_of_two
+from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_hosts
+from pidcomm.model.prediction import SOURCE as MODELLED
+from pidcomm.sizes import format_shape, format_size
+from pidcomm.tables import DEFAULT_ISA
+
+DTYPE, OP = "int32", "sum"
+EMULATED = "emulated here"
+GAIN = 0.10  # what doubling must gain to be called scaling, or a step of at most that may cost
+GROUP_PES = 32
+RANK_PES = pidcomm.PES_PER_RANK
+MANY_PES = 1024  # of studies that do not vary them
+MOST_HOSTS = 64
+LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
+MEASURED_PHASES = {
+    "outside": "all but the pass over memory",
+    "from_pes": "conventional: transfers from PEs",
+    "host": "conventional: work in host memory",
+    "to_pes": "conventional: transfers to PEs",
+    "pass": "the pass over memory",
+}
+"""Parts of a measured point by name, and what they mean."""
+MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
+
+
+def _many(pes: int) -> int:
+    """Return how many of so many PEs the studies use that do not vary them."""
+    return powers_of_two(1, min(pes, MANY_PES))[-1]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What varies and what stays, on a machine of so many `pes`.
+
+    varies: a field of `Point`, over values(pes). shape(pes, value), mask, size(pes): of a point; size, in bytes per PE,
+    counts unless bytes vary. on(machine, value): the machine of a point. grows: whether
+    throughput should grow with what varies, or stay; of measured points it is limit% that should, unless PEs vary: the
+    memory of this machine does not grow. is_measured: whether emulated DIMMs can tell.
+    """
+
+    name: str
+    about: str
+    varies: str
+    values: Callable[[int], Sequence[int]]
+    shape: Callable[[int, int], tuple[int, ...]]
+    mask: str
+    size: Callable[[int], int]
+    on: Callable[[Machine, int], Machine] = lambda machine, _: machine
+    grows: bool = True
+    is_measured: bool = False
+
+    def group_pes(self, shape: Sequence[int]) -> int:
+        """Return the PEs of a group."""
+        return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
+
+    def can_be_on(self, machine: Machine) -> bool:
+        """Return whether the machine has what varies: emulated DIMMs have no channels of their own."""
+        return self.varies != "channels" or not machine["host.emulated"]
+
+    def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
+        """Return the bytes per PE of a point. size_bytes: those that are asked for, None for the study's own."""
+        return value if self.varies == "bytes_per_pe" else size_bytes or self.size(pes)
+
+
+def _spread(ranks: int, channels: int) -> int:
+    """Return how many channels have ranks if all but the last have as many."""
+    return -(-ranks // -(-ranks // channels))
+
+
+def _on_channels(machine: Machine, channels: int) -> Machine:
+    """Return a machine with its ranks spread over so many channels."""
+    ranks = machine.pes // RANK_PES
+    return machine.with_values(
+        {"ranks.channels": channels, "ranks.per_channel": -(-ranks // channels)}, "assumed: the study varies it"
+    )
+
+
+def _size_for_hosts(pes: int) -> int:
+    """Return the least size that makes blocks for all PEs of every number of hosts."""
+    unit = pes * MOST_HOSTS * 8
+    return -(-LEAST_OF_HOSTS // unit) * unit
+
+
+STUDIES = {
+    study.name: study
+    for study in (
+        Study(
+            "pes",
+            f"more PEs in groups of {GROUP_PES}, each with as many bytes",
+            "pes",
+            lambda pes: [value for value in [*powers_of_two(64, 2048), 2560] if value <= pes],
+            lambda _, value: (GROUP_PES, value // GROUP_PES),
+            "10",
+            lambda _: 256 << 10,
+            is_measured=True,
+        ),
+        Study(
+            "channels",
+            f"the PEs of the machine, in groups of {GROUP_PES}, spread over more channels",
+            "channels",
+            lambda pes: [value for value in [*powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
+            lambda pes, _: (GROUP_PES, pes // GROUP_PES),
+            "10",
+            lambda _: 256 << 10,
+            on=_on_channels,
+        ),
+        Study(
+            "bytes",
+            f"more bytes on each of at most {MANY_PES} PEs in groups of {GROUP_PES}",
+            "bytes_per_pe",
+            lambda _: powers_of_two(1 << 10, 8 << 20),
+            lambda pes, _: (GROUP_PES, _many(pes) // GROUP_PES),
+            "10",
+            lambda _: 0,
+            is_measured=True,
+        ),
+        Study(
+            "groups",
+            f"larger groups of at most {MANY_PES} PEs, each with as many bytes",
+            "group_pes",
+            lambda pes: powers_of_two(2, _many(pes)),
+            lambda pes, value: (value, _many(pes) // value),
+            "10",
+            lambda _: 256 << 10,
+            grows=False,
+            is_measured=True,
+        ),
+        Study(
+            "hosts",
+            "more hosts like the machine, all PEs of all hosts in one group",
+            "hosts",
+            lambda _: powers_of_two(1, MOST_HOSTS),
+            lambda pes, _: (pes,),
+            "1",
+            _size_for_hosts,
+        ),
+    )
+}
+"""The studies, by name."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One collective with one technique at one value of a study. 1 GB = 1e9 bytes.
+
+    where: the machine that it is modelled for, or `EMULATED`. hosts, channels: used, None where that says nothing. pes:
+    of all hosts; shape, mask: of one. seconds: of a call. algbw_gb_s: larger side summed over PEs, per second.
+    limit_pct: as in `bench.Row`; measured points only. speed_up: over `conventional`, at the same value. phases: what
+    seconds are made of, by name of MEANINGS. wrong: elements; None of modelled points. source: modelled or measured.
+    """
+
+    study: str
+    collective: str
+    technique: str
+    dtype: str
+    op: str | None
+    where: str
+    hosts: int
+    channels: int | None
+    pes: int
+    group_pes: int
+    shape: str
+    mask: str
+    bytes_per_pe: int
+    seconds: float
+    algbw_gb_s: float
+    limit_pct: float | None
+    speed_up: float | None
+    phases: dict[str, float]
+    wrong: int | None
+    source: str
+    coherence: str
+    threads: int
+    isa: str
+
+    @property
+    def value(self) -> int:
+        """Return the value of what varies."""
+        return int(getattr(self, STUDIES[self.study].varies))
+
+    @property
+    def rate(self) -> float:
+        """Return what should grow or stay: throughput if modelled, limit% if measured."""
+        return self.algbw_gb_s if self.limit_pct is None else self.limit_pct
+
+    @property
+    def longest(self) -> str:
+        """Return the phase that takes most of the time."""
+        return max(self.phases, key=lambda name: self.phases[name])
+
+    def share_pct(self, phase: str) -> float:
+        """Return a phase in percent of the time."""
+        return 100 * self.phases[phase] / self.seconds
+
+
+@contextmanager
+def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
+    """Note what the library refuses for its size, by sentence: it is left out."""
+    try:
+        yield
+    except Error as error:
+        if error.status not in TOO_LARGE_OR_SMALL:
+            raise
+        refusals.setdefault(str(error), error)
+
+
+def model_points(
+    study: Study, collectives: Sequence[str], machine: Machine, values: Sequence[int], size_bytes: int | None
+) -> tuple[list[Point], list[Error]]:
+    """Return the points of a study for a machine, and what the library says of those that it refuses for their size.
+
+    Raises ArgumentError for a machine that does not have what varies.
+    """
+    if not study.can_be_on(machine):
+        raise ArgumentError(
+            f"study {study.name} cannot be on {machine.name}: emulated DIMMs have no {study.name} of their own"
+        )
+    points: list[Point] = []
+    refusals: dict[str, Error] = {}
+    for collective in collectives:
+        of_collective: list[Point] = []
+        for value in values:
+            with _left_out(refusals):
+                size = study.size_at(machine.pes, value, size_bytes)
+                of_collective += _predicted(study, collective, machine, value, size)
+        points += sorted(of_collective, key=lambda point: COMPARED.index(point.technique))
+    return points, list(refusals.values())
+
+
+def _predicted(study: Study, collective: str, machine: Machine, value: int, size: int) -> list[Point]:
+    shape, machine = study.shape(machine.pes, value), study.on(machine, value)
+    hosts = value if study.varies == "hosts" else 1
+    pes, group_pes = prod(shape), study.group_pes(shape)
+    found = {
+        technique: predict_hosts(
+            collective,
+            hosts,
+            shape,
+            study.mask,
+            bytes=size,
+            dtype=DTYPE,
+            op=OP,
+            machine=machine,
+            technique=technique,
+        )
+        for technique in COMPARED
+    }
+    return [
+        Point(
+            study=study.name,
+            collective=collective,
+            technique=technique,
+            dtype=DTYPE,
+            op=OP if pidcomm.COLLECTIVES[collective].takes_op else None,
+            where=it.machine,
+            hosts=hosts,
+            channels=min(int(machine["ranks.channels"]), -(-pes // int(RANK_PES * machine["ranks.per_channel"]))),
+            pes=hosts * pes,
+            group_pes=hosts * group_pes,
+            shape=format_shape(shape),
+            mask=study.mask,
+            bytes_per_pe=size,
+            seconds=it.seconds,
+            algbw_gb_s=hosts * pes * size / it.seconds / 1e9,
+            limit_pct=None,
+            speed_up=found[BASE].seconds / it.seconds,
+            phases=it.phases,
+            wrong=None,
+            source=it.source,
+            coherence=it.coherence,
+            threads=it.threads,
+            isa=it.isa,
+        )
+        for technique, it in found.items()
+    ]
+
+
+def measured_sections(
+    study: Study, collectives: Sequence[str], values: Sequence[int], size_bytes: int | None
+) -> tuple[list[Section], list[Error]]:
+    """Return the points of a study that this machine can measure, and why it cannot measure the others.
+
+    Raises ArgumentError for a study that emulated DIMMs say nothing about.
+    """
+    if not study.is_measured:
+        raise ArgumentError(
+            f"study {study.name} cannot be measured: the emulated DIMMs share the memory of one machine"
+        )
+    sections: list[Section] = []
+    refusals: dict[str, Error] = {}
+    for value in values:
+        shape = study.shape(available_pes(), value)
+        size = study.size_at(available_pes(), value, size_bytes)
+        problems: list[Problem] = []
+        for collective in collectives:
+            with _left_out(refusals):
+                predict(collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP)  # checks, moves nothing
+                problems.append(Problem(collective, shape, study.mask, size, DTYPE, OP))
+        if problems:
+            sections.append(Section(shape, size, DEFAULT_ISA, problems))
+    sections, too_large = affordable(sections, COMPARED)
+    return sections, [*refusals.values(), *too_large]
+
+
+def available_pes() -> int:
+    """Return how many PEs the machine has: on DIMMs as many as can be allocated now."""
+    most = platform.max_pes()
+    if most is not None:
+        return most
+    with pidcomm.allocate() as pes:
+        return pes.pes
+
+
+def measure_points(
+    study: Study,
+    section: Section,
+    options: Options,
+    schedule: Schedule,
+    scratch: Scratch,
+    on_step: Callable[[], None] = lambda: None,
+) -> Iterator[Point]:
+    """Time and check the collectives of one value of a study, here, as `measure_rows` does."""
+    with pidcomm.allocate(pes=section.pes) as pe_set:
+        condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
+        for problem in section.problems:
+            rows, _ = measure_rows(pe_set, problem, COMPARED, options, schedule, scratch, condition, on_step)
+            yield from (_measured(study, row, section.pes, study.group_pes(section.shape)) for row in rows)
+
+
+def _measured(study: Study, row: Row, pes: int, group_pes: int) -> Point:
+    parts_us = {"outside": row.outside_us, "from_pes": row.from_us, "host": row.work_us, "to_pes": row.to_us}
+    parts_us["pass"] = max(0.0, row.t_p50_us - sum(parts_us.values()))
+    return Point(
+        study=study.name,
+        collective=row.collective,
+        technique=row.technique,
+        dtype=row.dtype,
+        op=row.op,
+        where=EMULATED,
+        hosts=1,
+        channels=None,
+        pes=pes,
+        group_pes=group_pes,
+        shape=row.shape,
+        mask=row.mask,
+        bytes_per_pe=row.bytes_per_pe,
+        seconds=1e-6 * row.t_p50_us,
+        algbw_gb_s=row.algbw_gb_s,
+        limit_pct=row.limit_pct,
+        speed_up=row.speed_up,
+        phases={name: 1e-6 * part_us for name, part_us in parts_us.items()},
+        wrong=row.wrong,
+        source=row.source,
+        coherence=row.coherence,
+        threads=row.threads,
+        isa=row.isa,
+    )
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a collective stops scaling in a study, and why.
+
+    stops_at: the first value from which the step to the next gains less than GAIN per doubling (or, where throughput
+    should stay, costs more than GAIN); None if there is none. next_at: the value after it, or the last one. gain_pct:
+    what the step to next_at gains. phase: the one that, in that step, takes most time in excess of what scaling allows,
+    phase_pct of the time at next_at; or the longest there if nothing stops. resumes_at: from where it scales again.
+    regained_at: if the rate falls, the first value at which it is again what it was at stops_at. ends_at: where it
+    stops for good if it has scaled again. None if there is none. source: of the points.
+    """
+
+    study: str
+    collective: str
+    technique: str
+    where: str
+    varies: str
+    stops_at: int | None
+    next_at: int
+    gain_pct: float
+    phase: str
+    phase_pct: float
+    resumes_at: int | None
+    regained_at: int | None
+    ends_at: int | None
+    source: str
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        head = f"{self.collective}, {self.technique} ({self.source}):"
+        show = format_size if self.varies == "bytes_per_pe" else str
+        what = self.varies.replace("_", " ")
+        meaning = MEANINGS[self.phase].partition(",")[0]
+        why = f"{self.phase} ({meaning}) takes {self.phase_pct:.0f}% of the time"
+        if self.stops_at is None:
+            return f"{head} scales to the end; there {why}"
+        step = "doubling" if self.next_at == 2 * self.stops_at else f"the step to {show(self.next_at)}"
+        change = f"{step} {'gains' if self.gain_pct >= 0 else 'costs'} {abs(self.gain_pct):.0f}%"
+        tail = "".join(
+            f"; {words} {show(value)}"
+            for words, value in (
+                ("scales again from", self.resumes_at),
+                ("as much again at", self.regained_at),
+                ("stops for good at", self.ends_at),
+            )
+            if value is not None
+        )
+        return f"{head} stops at {what} {show(self.stops_at)}: {change}, as {why} after it{tail}"
+
+
+def stops_of(points: Sequence[Point]) -> list[Stop]:
+    """Return where each series of points stops: those of a study, collective, technique and source, in any order."""
+    series: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        series.setdefault((point.study, point.collective, point.technique, point.source, point.where), []).append(point)
+    return [_stop(sorted(it, key=lambda point: point.value)) for it in series.values() if len(it) > 1]
+
+
+def _stop(points: Sequence[Point]) -> Stop:
+    study = STUDIES[points[0].study]
+    # Emulated PEs share one memory: more of them make nothing quicker, but each should get as near to the limit.
+    grows = study.grows and not (study.varies == "pes" and points[0].source != MODELLED)
+    steps = [(*pair, _is_enough(*pair, grows)) for pair in pairwise(points)]
+    before, after, scales = next((step for step in steps if not step[2]), steps[-1])
+    stops_at, resumes_at, regained_at, ends_at = None, None, None, None
+    phase = after.longest
+    if not scales:
+        stops_at = before.value
+        phase = _culprit(before, after, after.value / before.value if grows else 1.0)
+        later = [step for step in steps if step[0].value > stops_at]
+        resumes_at = next((start.value for start, _, again in later if grows and again), None)
+        if after.rate < before.rate:
+            regained_at = next((end.value for _, end, _ in later if end.rate >= before.rate), None)
+        if resumes_at is not None:
+            last = [start.value for start, _, _ in takewhile(lambda step: not step[2], reversed(later))]
+            ends_at = last[-1] if last else None
+    return Stop(
+        study=study.name,
+        collective=after.collective,
+        technique=after.technique,
+        where=after.where,
+        varies=study.varies,
+        stops_at=stops_at,
+        next_at=after.value,
+        gain_pct=100 * (after.rate / before.rate - 1),
+        phase=phase,
+        phase_pct=after.share_pct(phase),
+        resumes_at=resumes_at,
+        regained_at=regained_at,
+        ends_at=ends_at,
+        source=after.source,
+    )
+
+
+def _is_enough(before: Point, after: Point, grows: bool) -> bool:
+    """Return whether a step gains enough, in proportion to the doublings in it, or costs little where the rate stays.
+
+    A loss over less than a doubling is taken as it is: as a share of one it would be what nobody has seen.
+    """
+    doublings = log2(after.value / before.value)
+    least = (1 + GAIN) ** doublings if grows else (1 - GAIN) ** max(1.0, doublings)
+    return bool(after.rate / before.rate >= least)
+
+
+def _culprit(before: Point, after: Point, wanted: float) -> str:
+    """Return the phase with most time beyond what it might take if the rate had become `wanted` times as high."""
+    # rate * seconds is work, in bytes or in bytes of the limit.
+    allowed = after.seconds * after.rate / (before.seconds * before.rate) / wanted
+    return max(after.phases, key=lambda name: after.phases[name] - allowed * before.phases[name])

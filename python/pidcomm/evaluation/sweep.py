@@ -1,0 +1,168 @@
+"""What a benchmark covers: every combination of the shapes, sizes, masks, types and so on that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pidcomm
+from pidcomm.arguments import Options, with_scratch
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.evaluation.measure import require_memory
+from pidcomm.evaluation.oracle import Problem
+from pidcomm.sizes import format_shape, format_size, parse_count, parse_positive_size, parse_shape
+
+ALL_MASKS = "all"
+SWEEPS: dict[str, Callable[[str], int]] = {"bytes": parse_positive_size, "pes": parse_count}
+SWEEP_RULE = "write it as bytes=8KiB..8MiB or pes=64..1024, powers of two from first to last, or as bytes=8KiB,96KiB"
+TOO_LARGE_OR_SMALL = ("ERR_SIZE", "ERR_WINDOW")  # what one size of many may be, and is then left out
+
+
+def parse_sweeps(texts: Iterable[str]) -> dict[str, list[int]]:
+    """Return the values of every sweep by its name. Raises ArgumentError."""
+    sweeps: dict[str, list[int]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if name not in SWEEPS or not equals:
+            raise ArgumentError(f"sweep {text!r} is none; {SWEEP_RULE}")
+        if name in sweeps:
+            raise ArgumentError(f"sweep {text!r} is the second over {name}; give one, a list if need be")
+        first, dots, last = values.partition("..")
+        numbers = [SWEEPS[name](value) for value in ([first, last] if dots else values.split(","))]
+        sweeps[name] = _powers_of_two(text, *numbers) if dots else numbers
+    return sweeps
+
+
+def _powers_of_two(text: str, first: int, last: int) -> list[int]:
+    if not _is_power_of_two(first) or not _is_power_of_two(last) or first > last:
+        raise ArgumentError(f"sweep {text!r} does not run from a power of two up to another; {SWEEP_RULE}")
+    return powers_of_two(first, last)
+
+
+def powers_of_two(first: int, last: int) -> list[int]:
+    """Return the powers of two from one to another."""
+    return [1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length())]
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+def even_shape(pes: int, axes: int) -> tuple[int, ...]:
+    """Return `axes` powers of two as even as possible whose product is `pes`, the larger ones first.
+
+    64 in two axes is 8x8, 128 is 16x8. Raises ArgumentError unless `pes` is a power of two.
+    """
+    if not _is_power_of_two(pes):
+        raise ArgumentError(f"{pes} PEs are no power of two, so a sweep cannot make a shape of them", "ERR_SHAPE")
+    exponent, larger = divmod(pes.bit_length() - 1, axes)
+    return tuple(1 << (exponent + (axis < larger)) for axis in range(axes))
+
+
+def parse_shapes(text: str, pes: Sequence[int] | None) -> list[tuple[int, ...]]:
+    """Return the shapes of a comma-separated list; if `pes` are given, an even shape of each with as many axes."""
+    shapes = [parse_shape(part) for part in text.split(",")]
+    if pes is not None:
+        shapes = list(dict.fromkeys(even_shape(count, len(shape)) for shape in shapes for count in pes))
+    return shapes
+
+
+def masks_of(shape: tuple[int, ...], text: str) -> list[str]:
+    """Return the masks of a comma-separated list that have a character for every axis; for "all", every one but 0...0.
+
+    A single mask is returned as it is: the library says what is wrong with it.
+    """
+    axes = len(shape)
+    if text == ALL_MASKS:
+        return ["".join("01"[number >> axis & 1] for axis in range(axes)) for number in range(1, 1 << axes)]
+    masks = text.split(",")
+    return masks if len(masks) == 1 else [mask for mask in masks if len(mask) == axes]
+
+
+def _require_partners(shapes: Sequence[tuple[int, ...]], text: str) -> None:
+    """Raise ArgumentError if a shape has no mask or a mask no shape."""
+    used = {mask for shape in shapes for mask in masks_of(shape, text)}
+    for shape in shapes:
+        if not masks_of(shape, text):
+            raise ArgumentError(
+                f"no mask of {text} has one character for each of the {len(shape)} axes of {format_shape(shape)}",
+                "ERR_MASK",
+            )
+    for mask in text.split(","):
+        if text != ALL_MASKS and mask not in used:
+            raise ArgumentError(f"mask {mask!r} is for {len(mask)} axes, and no shape has so many", "ERR_MASK")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Problems that share their PEs, size and instruction set, and so their streaming limit."""
+
+    shape: tuple[int, ...]
+    size_bytes: int
+    isa: str
+    problems: list[Problem]
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return self.problems[0].pes
+
+    def __str__(self) -> str:
+        """Tell what the problems share."""
+        return f"{self.pes} PEs as {format_shape(self.shape)}, {format_size(self.size_bytes)} per PE, ISA {self.isa}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for; masks as in `masks_of`."""
+
+    collectives: Sequence[str]
+    shapes: Sequence[tuple[int, ...]]
+    sizes_bytes: Sequence[int]
+    masks: str
+    dtypes: Sequence[str]
+    op: str
+    isas: Sequence[str]
+    techniques: Mapping[str, Sequence[str]]  # by collective
+
+    def sections(self, options: Options) -> tuple[list[Section], list[Error]]:
+        """Return every combination in sections, and what the library says of those that it refuses for their size.
+
+        Raises what it says of the others. Moves nothing.
+        """
+        _require_partners(self.shapes, self.masks)
+        sections = []
+        refusals: dict[str, Error] = {}  # by sentence: types and instruction sets repeat it
+        for shape, size_bytes, isa in product(self.shapes, self.sizes_bytes, self.isas):
+            problems = []
+            for mask, dtype, name in product(masks_of(shape, self.masks), self.dtypes, self.collectives):
+                sides: dict[str, Any] = {"bytes": size_bytes, "dst": size_bytes, "dtype": dtype, "op": self.op}
+                try:
+                    for technique in self.techniques[name]:
+                        arguments: Options = {**options, "isa": isa, "technique": technique}
+                        pidcomm.plan(name, shape, mask, **sides, **with_scratch(arguments, 2 * size_bytes))
+                except Error as error:
+                    if error.status not in TOO_LARGE_OR_SMALL:
+                        raise
+                    refusals.setdefault(str(error), error)
+                else:
+                    problems.append(Problem(name, shape, mask, size_bytes, dtype, self.op))
+            if problems:
+                sections.append(Section(shape, size_bytes, isa, problems))
+        return sections, list(refusals.values())
+
+
+def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[list[Section], list[Error]]:
+    """Return the sections that this machine has memory for, and a sentence for each of the others."""
+    found = []
+    refusals: dict[str, Error] = {}
+    for section in sections:
+        try:
+            require_memory(section.pes, section.size_bytes, techniques)
+        except ArgumentError as error:
+            refusals.setdefault(str(error), error)
+        else:
+            found.append(section)
+    return found, list(refusals.values())

@@ -1,0 +1,186 @@
+"""How well predictions agree with what was measured here, and with what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pidcomm import _core
+from pidcomm.arguments import AUTO_CODE
+from pidcomm.errors import ArgumentError
+from pidcomm.evaluation import platform
+from pidcomm.evaluation.bench import COMPARED
+from pidcomm.evaluation.experiments import PAPER_MACHINE, PAPER_PES, modelled_points
+from pidcomm.evaluation.published import PUBLISHED, Published
+from pidcomm.evaluation.samples import MAX_TOTAL, Sample, Timer, draw, host_seconds
+from pidcomm.model.machines import Machine, load_machine
+from pidcomm.model.prediction import EMULATED_MACHINE
+
+SEED = 2  # not the one that calibration draws with
+SAMPLES = 200
+PERCENTILES = (5, 25, 50, 75, 95)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A collective that was timed here and predicted for the same machine: the host's time, without PEs."""
+
+    sample: Sample
+    measured_us: float
+    modelled_us: float
+
+    @property
+    def error_pct(self) -> float:
+        """Return how much longer the prediction is, in percent of what was measured."""
+        return 100 * (self.modelled_us / self.measured_us - 1)
+
+
+def compare(
+    machine: str | Machine = EMULATED_MACHINE,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    max_total: int = MAX_TOTAL,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Compared]:
+    """Time random collectives on this machine, and predict them for `machine`, which should describe it.
+
+    on_step is called after every sample. Raises ArgumentError if the machine lacks an instruction set of this one, or
+    was fitted to samples of that seed.
+    """
+    on = load_machine(machine)
+    if f"(seed {seed})" in " ".join(it.source for it in on.constants.values() if it.kind == "fitted"):
+        raise ArgumentError(f"machine {on.name} is fitted to the samples of seed {seed}: validate with others")
+    drawn = draw(seed, samples, platform.threads(), max_total=max_total)
+    if missing := {str(sample.options["isa"]) for sample in drawn} - set(on.isas):
+        raise ArgumentError(f"machine {on.name} has no costs for {min(missing)}, which this machine runs")
+    compared = []
+    with Timer(drawn) as timer:
+        for sample in drawn:
+            measured = timer.time(sample).seconds
+            compared.append(Compared(sample, 1e6 * measured, 1e6 * host_seconds(sample.arguments(), on.numbers)))
+            on_step()
+    return compared
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The distribution of errors of some predictions, in percent; median_abs is that of their sizes."""
+
+    name: str
+    count: int
+    percentiles: dict[int, float]
+    median_abs: float
+
+    @staticmethod
+    def of(name: str, compared: Iterable[Compared]) -> Errors:
+        """Return the distribution of at least one comparison."""
+        errors = np.array([it.error_pct for it in compared])
+        percentiles = {
+            p: float(value) for p, value in zip(PERCENTILES, np.percentile(errors, PERCENTILES), strict=True)
+        }
+        return Errors(name, len(errors), percentiles, float(np.median(np.abs(errors))))
+
+
+def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
+    """Yield the distribution of all errors, then by technique, and by collective."""
+    yield Errors.of("all", compared)
+    techniques = [str(it.sample.options["technique"]) for it in compared]
+    collectives = [it.sample.problem.collective for it in compared]
+    for names in (techniques, collectives):
+        for name in sorted(set(names)):
+            yield Errors.of(name, [it for it, of in zip(compared, names, strict=True) if of == name])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A collective that was timed with every technique that auto chooses from here. measured_us: by technique."""
+
+    sample: Sample
+    chosen: str
+    measured_us: dict[str, float]
+
+    def loss(self, technique: str) -> float:
+        """Return how many times as long as the fastest a technique takes."""
+        return self.measured_us[technique] / min(self.measured_us.values())
+
+
+def choose(
+    machine: str | Machine = EMULATED_MACHINE,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    max_total: int = MAX_TOTAL,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Choice]:
+    """Time random collectives with `tile`, `conventional` and what `auto` would choose for this machine.
+
+    on_step is called after every sample.
+    """
+    on = load_machine(machine)
+    drawn = draw(seed, samples, platform.threads(), max_total=max_total)
+    choices = []
+    with Timer(drawn) as timer:
+        for sample in drawn:
+            chosen = auto_choice(sample, on)
+            variants = [sample.with_technique(name) for name in dict.fromkeys((*COMPARED, chosen))]
+            measured = {str(it.options["technique"]): 1e6 * timer.time(it).seconds for it in variants}
+            choices.append(Choice(sample.with_technique(chosen), chosen, measured))
+            on_step()
+    return choices
+
+
+def auto_choice(sample: Sample, machine: Machine) -> str:
+    """Return the technique that auto would choose for a sample on a machine, without scratch."""
+    lengths, request, (_, isa, threads, coherence, _) = sample.arguments()
+    return _core.predict(lengths, request, (AUTO_CODE, isa, threads, coherence, 0), machine.numbers)[0]
+
+
+FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"
+USES = (FITTED, HELD_OUT, DEPENDENT)
+DEPENDENCIES = {
+    "fig14.broadcast": "1 by construction",
+    "fig14.geomean": "two of its eight calls are fitted",
+    "fig17.im": "the product of fig16.pr and fig16.im",
+    "fig18.largest": "half of its calls are those of fig19.1024",
+    "fig19.1024": "two of its four calls are fitted, in fig14",
+    "fig20.allreduce": "host.overlap was chosen with it",
+}
+"""Published numbers that are not fitted, and why agreeing with them says less than agreeing with others."""
+
+
+@dataclass(frozen=True)
+class PublishedCheck:
+    """A published number beside the predicted one. use: one of USES; why: of what is not independent."""
+
+    published: Published
+    modelled: float
+    use: str
+    why: str | None
+
+    @property
+    def error_pct(self) -> float:
+        """Return how much larger the prediction is, in percent of what is published."""
+        return 100 * (self.modelled / self.published.value - 1)
+
+
+def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
+    """Return every published number beside its prediction.
+
+    Fitted are those that a source of the machine's constants names after ``fitted:``; of the others some are not
+    independent of these (DEPENDENCIES), and the rest is held out. Raises ArgumentError for a machine with another
+    number of PEs than the paper's.
+    """
+    on = load_machine(machine)
+    if on.pes != PAPER_PES:
+        raise ArgumentError(f"machine {on.name} has {on.pes} PEs; the published numbers are for {PAPER_PES}")
+    fitted = " ".join(constant.source for constant in on.constants.values() if constant.kind == "fitted")
+    words = set(fitted.replace(",", " ").split())
+    checks = []
+    for key, value in modelled_points(on).items():
+        why = DEPENDENCIES.get(key)
+        use = FITTED if key in words else DEPENDENT if why else HELD_OUT
+        checks.append(PublishedCheck(PUBLISHED[key], value, use, why if use == DEPENDENT else None))
+    return checks

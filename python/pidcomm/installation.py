@@ -1,0 +1,77 @@
+"""How C and C++ programs find the library of this installation: what its pkg-config file says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from pidcomm import _core
+from pidcomm.errors import Error
+
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Package:
+    """Tell flags, each quoted for a shell, and where CMake and pkg-config find the package."""
+
+    cflags: str
+    libs: str
+    pe_compiler: str
+    cmake_dir: Path
+    pkgconfig_dir: Path
+
+
+def library_folder() -> Path:
+    """Return the folder of the libraries and programs that the package has brought along."""
+    return Path(_core.__file__).resolve().parent
+
+
+def artifact_root() -> Path:
+    """Return the folder with what programs of the published artifact need. Raises Error if it is missing."""
+    root = library_folder()
+    for folder in (root / "artifact", *(parent / "artifact" for parent in root.parents)):
+        if (folder / "include" / "pidcomm_artifact.h").is_file():
+            return folder
+    raise Error(f"this installation lacks the headers of the published artifact: {root / 'artifact'} should hold them")
+
+
+def artifact_environment() -> dict[str, str]:
+    """Return the variables with which builds find <pidcomm.h> of the published artifact. PATH is one folder."""
+    root = artifact_root()
+    variables = {"PATH": str(root / "bin")}
+    if root.parent != library_folder():
+        variables["PIDCOMM_LIBDIR"] = str(library_folder())
+    return variables
+
+
+def package() -> Package:
+    """Return how programs are built with this installation. Raises Error if it has no headers."""
+    root = library_folder()
+    file = root / "pkgconfig" / "pidcomm.pc"
+    if not file.is_file():
+        raise Error(f"this installation is not for building programs: {file} is missing")
+    fields = {"pcfiledir": str(file.parent)}
+    for line in file.read_text().splitlines():
+        if found := re.fullmatch(r"(\w+)(?:=|: )(.*)", line):
+            fields[found[1]] = found[2]
+
+    def value(name: str) -> str:
+        return _REFERENCE.sub(lambda reference: value(reference[1]), fields[name])
+
+    fields["prefix"] = os.path.normpath(value("prefix"))
+
+    def flags(name: str) -> str:
+        words = (_REFERENCE.sub(lambda reference: value(reference[1]), word) for word in shlex.split(fields[name]))
+        return shlex.join(words)
+
+    return Package(
+        cflags=flags("Cflags"),
+        libs=flags("Libs"),
+        pe_compiler=value("pe_compiler"),
+        cmake_dir=root / "cmake",
+        pkgconfig_dir=file.parent,
+    )

@@ -1,0 +1,197 @@
+"""Sets of PEs, and the programs that they run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from weakref import WeakSet
+
+from pidcomm import _core, emulated
+from pidcomm.arguments import MAX_COUNT, as_integer
+from pidcomm.compiling import compiled, compiler_options
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.hypercube import Hypercube
+from pidcomm.programs import PathText, Symbol, as_files, is_source, is_source_text
+from pidcomm.requests import Request
+
+
+class PeSet:
+    """Own a number of PEs, from `pidcomm.allocate` until `free`, the end of a `with` block or garbage collection.
+
+    PEs run programs: `load` one, write and read its variables (`symbol`), `launch` it. Row p of a variable is PE p of
+    every `hypercube` of the set, so collectives fit between launches; they work on the MRAM heap, what the program
+    leaves of MRAM (``DPU_MRAM_HEAP_POINTER`` in it), and their offsets count from there. PEs of entangled groups that
+    lack PEs, on machines with disabled ones, have the last rows: as in the largest hypercube that the set allows, and,
+    if none can have them, in the order of DPU_FOREACH.
+    """
+
+    def __init__(self, core: _core.Set) -> None:
+        self._core = core
+        self._requests: WeakSet[Request[Any]] = WeakSet()  # non-blocking calls on the set
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return self._core.pes
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks that they are spread over."""
+        return self._core.ranks
+
+    @property
+    def is_freed(self) -> bool:
+        """Whether `free` has been called."""
+        return self._core.is_freed
+
+    def hypercube(self, *lengths: int) -> Hypercube:
+        """Arrange the first product(lengths) PEs as a hypercube; the first axis ("x") varies fastest.
+
+        Raises ArgumentError if the set has fewer PEs or a length is 0, Error if the set is freed.
+        """
+        return Hypercube(self, self._core, self._requests, lengths)
+
+    # ---- PE programs
+
+    def load(
+        self,
+        program: PathText | Sequence[PathText],
+        *,
+        tasklets: int | None = None,
+        stack_bytes: int | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        """Load a program on all PEs: a program file, one or several C files, or C source text.
+
+        program: the path of what the compiler of PE programs wrote, a path that ends in .c or a sequence of such, or a
+        str with a line break or a brace, which is source text. Sources are compiled first, with -O2 unless options say
+        otherwise. tasklets, stack_bytes: NR_TASKLETS and STACK_SIZE_DEFAULT of sources (default: 1 and 1024). options:
+        more words for the compiler, as gcc has them.
+
+        All variables take their initial values; the rest of MRAM stays. The compiler's warnings come as Python
+        warnings.
+
+        Raises ArgumentError, with the compiler's messages if it refuses the source, for what is no program, Error while
+        PEs run or if the set is freed. The old program then stays. Costs a run of gcc for sources.
+        """
+        words = compiler_options(tasklets, stack_bytes, options)
+        if isinstance(program, str) and is_source_text(program):
+            self._load_sources(program, words)
+            return
+        files = as_files(program)
+        if is_source(files[0]):
+            self._load_sources(files, words)
+            return
+        if words:
+            raise ArgumentError(f"{files[0]} is compiled already: tasklets, stack_bytes and options are for sources")
+        self._load_file(os.fspath(files[0]))
+
+    def launch(self, *, wait: bool = True) -> None:
+        """Run the loaded program on all PEs.
+
+        wait: False to return at once; then `wait` for the end, and until then what touches the PEs waits, or raises
+        Error.
+
+        Raises Error if no program is loaded, if the PEs run already, and for a fault: then with a sentence about the
+        first PE, by number, that is in fault. On emulated DIMMs Ctrl-C stops the PEs, a PE that computes without end is
+        in fault after ``dpuemu.Machine.patience_seconds``, and `dpuemu.report` tells what the PEs did. On DIMMs Ctrl-C
+        takes effect when the PEs have ended.
+        """
+        self._core.launch(bool(wait), emulated.stop, emulated.explain_fault)
+
+    def wait(self) -> None:
+        """Wait for PEs that were launched with wait=False.
+
+        Raises Error for a fault, as `launch`, and if nothing has been launched.
+        """
+        self._core.sync(emulated.stop, emulated.explain_fault)
+
+    def symbol(self, name: str) -> Symbol:
+        """Return the variable called name of the loaded program, to be written and read as arrays.
+
+        ``"__sys_used_mram_end"`` is the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if no
+        program is loaded.
+        """
+        return Symbol(self._core, name)
+
+    def logs(self) -> list[str]:
+        """Return what each PE has printed since its log was last read: one str per PE, in the order of rows.
+
+        Raises Error while PEs run and if no program is loaded.
+        """
+        return [self.log(pe) for pe in range(self.pes)]
+
+    def log(self, pe: int) -> str:
+        """Return what PE number pe has printed since its log was last read.
+
+        A log that was full comes with a RuntimeWarning. Raises ArgumentError if there is no such PE, else as `logs`.
+        """
+        text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
+        if is_cut:
+            warnings.warn(f"PE {pe} printed more than its log holds", RuntimeWarning, stacklevel=2)
+        return text.decode(errors="replace")
+
+    def _load_sources(self, sources: str | Sequence[Path], words: Sequence[str]) -> None:
+        with compiled(sources, words) as (path, messages):
+            self._load_file(os.fspath(path))
+        if messages:
+            warnings.warn(messages, stacklevel=3)
+
+    def _load_file(self, path: str) -> None:
+        self._core.load(path)
+
+    @property
+    def dpu_set(self) -> bytes:
+        """The bytes of the set's ``struct dpu_set_t``, for other extensions. Raises Error if the set is freed."""
+        return self._core.dpu_set
+
+    def free(self) -> None:
+        """Give the PEs back, with the memory of their MRAM. Waits for running collectives.
+
+        Hypercubes of the set raise Error from then on. Freeing twice is allowed. Raises Error while a `Request` has not
+        been waited for.
+        """
+        self._core.free()
+
+    def __enter__(self) -> PeSet:
+        """Return the set."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait for what is under way and free the set. Raises the first error of a request unless the block raised."""
+        first: Error | None = None
+        for request in list(self._requests):
+            try:
+                request.wait()
+            except Error as failure:
+                first = first or failure
+        self.free()
+        if first is not None and kind is None:
+            raise first
+
+    def __repr__(self) -> str:
+        """Tell the size and whether it is freed."""
+        return f"<PeSet of {self.pes} PEs in {self.ranks} ranks{', freed' if self.is_freed else ''}>"
+
+
+def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str | None = None) -> PeSet:
+    """Allocate PEs: `pes` of them, or `ranks` whole ranks, or by default all that are free.
+
+    profile: a list "key=value,key=value" for the UPMEM SDK. Whole ranks are taken: a set of 8 PEs occupies one.
+
+    Raises ArgumentError for 0, both numbers or a malformed profile, Error if there are not enough. Emulated MRAM is
+    backed by memory when it is first used, up to 64 MiB per PE.
+    """
+    if pes is not None and ranks is not None:
+        raise ArgumentError(f"give pes ({pes}) or ranks ({ranks}), not both")
+    if profile is not None and (not isinstance(profile, str) or "\0" in profile):
+        raise ArgumentError(f"profile ({profile!r}) must be a str such as 'key=value'")
+    pes_wanted = 0 if pes is None else as_integer("pes", pes, 1, MAX_COUNT - 1)
+    ranks_wanted = 0 if ranks is None else as_integer("ranks", ranks, 1, MAX_COUNT - 1)
+    return PeSet(_core.Set(pes_wanted, ranks_wanted, profile))

@@ -1,0 +1,102 @@
+// An allocated PE set, shared by what is made of it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <pidcomm/pidcomm.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "status.h"
+
+namespace core {
+
+namespace nb = nanobind;
+
+/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing lets new ones wait, waits for the others, and
+/// ends the managers first. Whoever waits for the lock does not hold the interpreter's: who has it may want that.
+class Allocation {
+ public:
+  explicit Allocation(struct dpu_set_t set) : set_(set) {}
+  ~Allocation() {
+    try {
+      free();
+    } catch (const StatusError &) {  // nobody is left to tell
+    }
+  }
+  Allocation(const Allocation &) = delete;
+  Allocation &operator=(const Allocation &) = delete;
+
+  void free() {
+    require_no_pending();
+    const std::scoped_lock entry(entry_);  // newcomers wait for what becomes of the set
+    const std::unique_lock lock(mutex_);
+    if (is_freed_) return;
+    require_no_pending();  // a call may have been under way to the lock
+    is_freed_ = true;
+    for (hypercube_manager *manager : managers_) pidcomm_hypercube_destroy(manager);
+    managers_.clear();
+    check_device(dpu_free(set_), "freeing the PE set");
+  }
+
+  bool is_freed() const { return is_freed_; }
+
+  hypercube_manager *add(const std::vector<uint32_t> &lengths) {
+    const std::unique_lock lock(mutex_);
+    require_allocated();
+    hypercube_manager *manager = nullptr;
+    check(pidcomm_hypercube_create(set_, static_cast<uint32_t>(lengths.size()), lengths.data(), &manager));
+    managers_.push_back(manager);
+    return manager;
+  }
+
+  void remove(hypercube_manager *manager) {
+    const std::unique_lock lock(mutex_);
+    const auto found = std::find(managers_.begin(), managers_.end(), manager);
+    if (found == managers_.end()) return;
+    managers_.erase(found);
+    pidcomm_hypercube_destroy(manager);
+  }
+
+  /// Counts the non-blocking calls that have not been waited for.
+  std::atomic<uint32_t> &pending() { return pending_; }
+
+  /// Held from preparing the buffers of a transfer until it has ended: a set has one list of them.
+  std::mutex &transfers() const { return transfers_; }
+
+  /// Calls body(set) without the interpreter's lock while nobody can free the set.
+  template <class Body>
+  auto use(const Body &body) const {
+    const nb::gil_scoped_release released;
+    const std::shared_lock lock = enter();
+    require_allocated();
+    return body(set_);
+  }
+
+ private:
+  std::shared_lock<std::shared_mutex> enter() const {
+    const std::scoped_lock entry(entry_);
+    return std::shared_lock(mutex_);
+  }
+  void require_no_pending() const {
+    if (pending_ != 0)
+      throw StatusError(PIDCOMM_ERR_BUSY, "the PE set has non-blocking calls that have not been waited for: " + std::to_string(pending_) +
+                                              "; wait for their requests before you free it");
+  }
+  void require_allocated() const {
+    if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
+  }
+  struct dpu_set_t set_;
+  mutable std::mutex entry_;  // held while somebody waits for the other, so that nobody overtakes who frees
+  mutable std::shared_mutex mutex_;
+  mutable std::mutex transfers_;
+  std::vector<hypercube_manager *> managers_;
+  std::atomic<bool> is_freed_ = false;
+  std::atomic<uint32_t> pending_ = 0;
+};
+
+}  // namespace core

@@ -1,0 +1,12 @@
+// The parts of pidcomm._core; one file each.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace core {
+
+void bind_tables(nanobind::module_ &m);
+void bind_cube(nanobind::module_ &m);
+void bind_set(nanobind::module_ &m);
+
+}  // namespace core

@@ -1,0 +1,196 @@
+// Hypercubes, and the non-blocking calls on them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allocation.h"
+#include "values.h"
+
+namespace core {
+
+inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// A non-blocking call with the memory that it uses. Destroyed, it is waited for. Whoever makes it keeps its hypercube alive.
+class Pending {
+ public:
+  /// Nothing is under way before `start`.
+  Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
+      : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
+  ~Pending() {
+    const nb::gil_scoped_release released;
+    if (!is_over_) {
+      pidcomm_wait(&call_, nullptr);
+      --allocation_->pending();
+    }
+    allocation_.reset();
+  }
+  Pending(const Pending &) = delete;
+  Pending &operator=(const Pending &) = delete;
+
+  void start(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options &options) {
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_irun(manager, &request, &options, &call_));
+      ++allocation_->pending();
+      is_over_ = false;
+    });
+  }
+
+  /// What was done; the second time as well.
+  nb::dict wait() {
+    {
+      const nb::gil_scoped_release released;
+      const std::scoped_lock lock(mutex_);
+      if (!is_over_) end(pidcomm_wait(&call_, &trace_));
+    }
+    return result();
+  }
+
+  std::optional<nb::dict> test() {
+    {
+      const nb::gil_scoped_release released;
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock.owns_lock()) return std::nullopt;  // another thread waits
+      int is_done = 0;
+      const int status = is_over_ ? status_ : pidcomm_test(&call_, &is_done, &trace_);
+      if (!is_over_ && !is_done && status == PIDCOMM_OK) return std::nullopt;
+      if (!is_over_) end(status);
+    }
+    return result();
+  }
+
+ private:
+  void end(int status) {
+    status_ = status;
+    sentence_ = pidcomm_last_error();
+    is_over_ = true;
+    --allocation_->pending();
+  }
+  nb::dict result() const {
+    if (status_ != PIDCOMM_OK) throw StatusError(status_, sentence_);
+    return dict_of(trace_);
+  }
+
+  std::shared_ptr<Allocation> allocation_;
+  std::mutex mutex_;
+  pidcomm_pending *call_ = nullptr;
+  bool is_over_ = true;
+  int status_ = PIDCOMM_OK;
+  std::string sentence_;
+  pidcomm_trace trace_ = {};
+  std::optional<Bytes> in_;
+  std::optional<MutableBytes> out_;
+};
+
+class Cube {
+ public:
+  Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths)
+      : allocation_(std::move(allocation)), manager_(allocation_->add(lengths)), axes_(lengths.size()) {}
+  ~Cube() {
+    const nb::gil_scoped_release released;
+    allocation_->remove(manager_);
+    allocation_.reset();
+  }
+  Cube(const Cube &) = delete;
+  Cube &operator=(const Cube &) = delete;
+
+  nb::dict run(const Request &request, const std::optional<Bytes> &host_in, const std::optional<MutableBytes> &host_out,
+               OptionCodes codes) {
+    const pidcomm_request value = value_of(request, host_in, host_out);
+    const pidcomm_options options = options_of(codes);
+    pidcomm_trace trace = {};
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_run(manager_, &value, &options, &trace)); });
+    return dict_of(trace);
+  }
+
+  std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in, std::optional<MutableBytes> host_out,
+                                 OptionCodes codes) {
+    const pidcomm_request value = value_of(request, host_in, host_out);
+    const pidcomm_options options = options_of(codes);
+    auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
+    pending->start(manager_, value, options);
+    return pending;
+  }
+
+  std::vector<uint32_t> coords(uint32_t pe) const {
+    std::vector<uint32_t> coords(axes_);
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_coords(manager_, pe, coords.data())); });
+    return coords;
+  }
+
+  uint32_t group_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_group_of, dims, pe); }
+  uint32_t member_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_member_of, dims, pe); }
+
+  std::pair<uint32_t, uint32_t> groups(const std::string &dims) const {
+    std::pair<uint32_t, uint32_t> counts;
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, dims.c_str(), &counts.first, &counts.second)); });
+    return counts;
+  }
+
+  std::pair<double, uint64_t> stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+                                           OptionCodes codes) {
+    const pidcomm_options options = options_of(codes);
+    std::pair<double, uint64_t> result;
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_stream_limit(manager_, stream, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
+    });
+    return result;
+  }
+
+  /// Seconds of one dpu_push_xfer between rows (row = PE) and the PEs at `offset`.
+  double push_xfer(bool to_pes, uint64_t offset, MutableBytes rows) {
+    return allocation_->use([&](struct dpu_set_t set) {
+      const uint32_t pes = pidcomm_pes(manager_);
+      if (rows.size() % pes != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
+      if (offset > PIDCOMM_MRAM_BYTES) throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");
+      const std::size_t row_bytes = rows.size() / pes;
+      const std::scoped_lock lock(allocation_->transfers());
+      struct dpu_set_t dpu;
+      uint32_t pe;
+      PIDCOMM_FOREACH_PE(manager_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
+      const double begin = seconds_now();
+      check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME,
+                                 static_cast<uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT),
+                   "dpu_push_xfer");
+      return seconds_now() - begin;
+    });
+  }
+
+ private:
+  static pidcomm_request value_of(const Request &request, const std::optional<Bytes> &host_in,
+                                  const std::optional<MutableBytes> &host_out) {
+    pidcomm_request value = request.value();
+    if (host_in) {
+      value.host = const_cast<uint8_t *>(host_in->data());
+      value.host_bytes = host_in->size();
+    } else if (host_out) {
+      value.host = host_out->data();
+      value.host_bytes = host_out->size();
+    }
+    return value;
+  }
+  template <class Function>
+  uint32_t index(const Function &function, const std::string &dims, uint32_t pe) const {
+    uint32_t result = 0;
+    allocation_->use([&](struct dpu_set_t) { check(function(manager_, dims.c_str(), pe, &result)); });
+    return result;
+  }
+  std::shared_ptr<Allocation> allocation_;
+  hypercube_manager *manager_;
+  std::size_t axes_;
+};
+
+}  // namespace core

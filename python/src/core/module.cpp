@@ -1,0 +1,54 @@
+// pidcomm._core: the C ABI of pidcomm and dpu.h, as they are, for Python. No policy: names, defaults, shapes and dtypes are the business of
+// the package around it.
+//
+// Memory comes as one-dimensional contiguous arrays of bytes. Nothing that waits or moves bytes holds the interpreter's lock.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "bindings.h"
+#include "cube.h"
+#include "rank_access/sdk.h"
+#include "status.h"
+
+namespace core {
+
+using namespace nanobind::literals;
+
+void bind_cube(nb::module_ &m) {
+  nb::class_<Request>(m, "Request")
+      .def(
+          "__init__",
+          [](Request *self, int collective, std::string dims, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
+            new (self) Request{collective, std::move(dims), bytes, src, dst, type, op};
+          },
+          "collective"_a, "dims"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
+
+  nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
+
+  nb::class_<Cube>(m, "Cube")
+      .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
+           nb::keep_alive<0, 1>())
+      .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
+      .def("coords", &Cube::coords, "pe"_a)
+      .def("group_of", &Cube::group_of, "dims"_a, "pe"_a)
+      .def("member_of", &Cube::member_of, "dims"_a, "pe"_a)
+      .def("groups", &Cube::groups, "dims"_a)
+      .def("stream_limit", &Cube::stream_limit, "stream"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
+      .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
+}
+
+}  // namespace core
+
+NB_MODULE(_core, m) {
+  nanobind::set_leak_warnings(false);
+  nanobind::register_exception_translator(core::translate);
+
+  m.attr("MRAM_BYTES") = PIDCOMM_MRAM_BYTES;
+  m.attr("PES_PER_RANK") = PIDCOMM_PES_PER_RANK;
+  m.attr("HEAP_NAME") = DPU_MRAM_HEAP_POINTER_NAME;
+  m.attr("SDK") = PIDCOMM_SDK_NAME;
+  m.attr("IS_EMULATED") = PIDCOMM_SDK_IS_EMULATED;
+  core::bind_tables(m);
+  core::bind_cube(m);
+  core::bind_set(m);
+}

@@ -1,0 +1,318 @@
+// Sets of PEs, and the programs that they run.
+#include "rank_access/sdk.h"
+
+extern "C" {
+#include <dpu_log.h>
+}
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <pe/reorder.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "cube.h"
+
+using namespace nanobind::literals;
+
+namespace core {
+
+namespace {
+
+/// The PEs of a set as sets of one, in the order of its rows: as the largest hypercube that the set allows numbers them, then those that no
+/// hypercube can use, of entangled groups that lack lanes, in the order of DPU_FOREACH.
+std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
+  uint32_t pes = 0;
+  check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
+  const auto numbered = [&](uint32_t count, std::vector<struct dpu_set_t> &rows) {
+    hypercube_manager *manager = nullptr;
+    const int status = pidcomm_hypercube_create(set, 1, &count, &manager);
+    if (status == PIDCOMM_ERR_SHAPE) return false;
+    check(status);
+    rows.clear();
+    struct dpu_set_t dpu;
+    uint32_t pe;
+    PIDCOMM_FOREACH_PE(manager, dpu, pe) rows.push_back(dpu);
+    pidcomm_hypercube_destroy(manager);
+    return true;
+  };
+  std::vector<struct dpu_set_t> rows;
+  if (numbered(pes, rows)) return rows;
+  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs make a hypercube (or are none), `high` do not
+    const uint32_t middle = low + (high - low) / 2;
+    (numbered(middle, rows) ? low : high) = middle;
+  }
+  std::vector<struct dpu_t *> placed;
+  for (const struct dpu_set_t &row : rows) placed.push_back(dpu_from_set(row));
+  std::sort(placed.begin(), placed.end());
+  struct dpu_set_t dpu;
+  DPU_FOREACH(set, dpu) {
+    if (!std::binary_search(placed.begin(), placed.end(), dpu_from_set(dpu))) rows.push_back(dpu);
+  }
+  return rows;
+}
+
+/// The bytes of a struct dpu_set_t: how other extensions get at a set.
+nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof set); }
+
+/// What only emulated DIMMs can do, as functions of bytes_of a set. On DIMMs there are none.
+using Stop = std::optional<nb::callable>;          // ends the launch of a set
+using ExplainFault = std::optional<nb::callable>;  // a sentence about the PE of a set, which is in fault
+
+/// Waits for `run`, and for Ctrl-C meanwhile: then the PEs are stopped, where they can be, and KeyboardInterrupt follows their end.
+/// Requires a released GIL.
+template <class Run>
+dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
+  constexpr std::chrono::milliseconds kPeriod{50};
+  std::future<dpu_error_t> end = std::async(std::launch::async, run);
+  bool is_interrupted = false;
+  while (end.wait_for(kPeriod) != std::future_status::ready) {
+    if (!is_interrupted) {
+      const nb::gil_scoped_acquire held;
+      is_interrupted = PyErr_CheckSignals() != 0;
+    }
+    if (is_interrupted && stop) {
+      const nb::gil_scoped_acquire held;
+      (*stop)(bytes_of(set));
+    }
+  }
+  const dpu_error_t error = end.get();
+  if (is_interrupted) {
+    const nb::gil_scoped_acquire held;
+    throw nb::python_error();
+  }
+  return error;
+}
+
+using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
+
+class Set {
+ public:
+  /// Exactly one of pes and ranks is not 0, or both are: everything that is free.
+  Set(uint32_t pes, uint32_t ranks, const std::optional<std::string> &profile) {
+    const nb::gil_scoped_release released;
+    const char *text = profile ? profile->c_str() : nullptr;
+    struct dpu_set_t set;
+    const bool by_rank = ranks != 0;
+    const std::string what = by_rank    ? "allocating " + std::to_string(ranks) + " ranks"
+                             : pes != 0 ? "allocating " + std::to_string(pes) + " PEs"
+                                        : "allocating all PEs";
+    const dpu_error_t error = by_rank ? dpu_alloc_ranks(ranks, text, &set) : dpu_alloc(pes != 0 ? pes : DPU_ALLOCATE_ALL, text, &set);
+    check_device(error, what, error == DPU_ERR_INVALID_PROFILE ? PIDCOMM_ERR_ARGUMENT : PIDCOMM_ERR_DEVICE);
+    allocation_ = std::make_shared<Allocation>(set);
+    check_device(dpu_get_nr_dpus(set, &pes_), "counting the PEs");
+    check_device(dpu_get_nr_ranks(set, &ranks_), "counting the ranks");
+  }
+
+  ~Set() {
+    const nb::gil_scoped_release released;
+    allocation_.reset();
+  }
+  Set(const Set &) = delete;
+  Set &operator=(const Set &) = delete;
+
+  std::unique_ptr<Cube> hypercube(const std::vector<uint32_t> &lengths) const {
+    const nb::gil_scoped_release released;
+    return std::make_unique<Cube>(allocation_, lengths);
+  }
+  void free() {
+    const nb::gil_scoped_release released;
+    allocation_->free();
+  }
+  bool is_freed() const { return allocation_->is_freed(); }
+  uint32_t pes() const { return pes_; }
+  uint32_t ranks() const { return ranks_; }
+  nb::bytes dpu_set() const {
+    struct dpu_set_t copy;
+    allocation_->use([&](struct dpu_set_t set) { copy = set; });
+    return bytes_of(copy);
+  }
+  uint64_t loads() const { return loads_; }
+
+  // --- PE programs. Rows are PEs in the order of rows_of.
+
+  void load(const std::string &path) {
+    allocation_->use([&](struct dpu_set_t set) {
+      struct dpu_program_t *program = nullptr;
+      const dpu_error_t error = dpu_load(set, path.c_str(), &program);
+      check_device(error, "loading " + path, status_of(error));
+      program_ = program;
+      ++loads_;
+    });
+  }
+
+  void launch(bool waits, const Stop &stop, const ExplainFault &explain) {
+    allocation_->use([&](struct dpu_set_t set) {
+      require_own_program(set);
+      const auto launch = [=] { return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS); };
+      check_run(waits ? run_interruptibly(set, stop, launch) : launch(), set, explain);
+    });
+  }
+  void sync(const Stop &stop, const ExplainFault &explain) {
+    allocation_->use(
+        [&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
+  }
+
+  SymbolPlace symbol(const std::string &name) const {
+    return allocation_->use([&](struct dpu_set_t) {
+      struct dpu_symbol_t symbol = {};
+      const dpu_error_t error = dpu_get_symbol(program_, name.c_str(), &symbol);
+      check_device(error, "symbol '" + name + "'", status_of(error));
+      return SymbolPlace(symbol.address, symbol.size);
+    });
+  }
+
+  void write_rows(SymbolPlace symbol, uint32_t offset, Bytes rows) {
+    move_rows(DPU_XFER_TO_DPU, symbol, offset, const_cast<uint8_t *>(rows.data()), rows.size());
+  }
+  void read_rows(SymbolPlace symbol, uint32_t offset, MutableBytes rows) {
+    move_rows(DPU_XFER_FROM_DPU, symbol, offset, rows.data(), rows.size());
+  }
+  void write_same(SymbolPlace symbol, uint32_t offset, Bytes bytes) {
+    allocation_->use([&](struct dpu_set_t set) {
+      if (!is_in_mram(symbol)) require_own_program(set);
+      check_access(dpu_broadcast_to_symbol(set, {symbol.first, symbol.second}, offset, bytes.data(), bytes.size(), DPU_XFER_DEFAULT));
+    });
+  }
+
+  /// What the PE has printed since it was last asked, and whether it printed more than its log holds.
+  std::pair<nb::bytes, bool> log(uint32_t pe) {
+    std::string text;
+    bool is_cut = false;
+    allocation_->use([&](struct dpu_set_t set) {
+      if (program_ == nullptr) throw StatusError(PIDCOMM_ERR_DEVICE, "reading a log: no program is loaded");
+      char *characters = nullptr;
+      std::size_t count = 0;
+      FILE *stream = open_memstream(&characters, &count);
+      if (stream == nullptr) throw StatusError(PIDCOMM_ERR_MEMORY, "no memory for a log");
+      const dpu_error_t error = dpu_log_read(rows(set).at(pe), stream);
+      const bool is_closed = std::fclose(stream) == 0;
+      if (is_closed) text.assign(characters, count);
+      std::free(characters);
+      if (!is_closed) throw StatusError(PIDCOMM_ERR_MEMORY, "no memory for a log");
+      is_cut = error == DPU_ERR_LOG_BUFFER_TOO_SMALL;
+      const bool prints_nothing = error == DPU_ERR_LOG_CONTEXT_MISSING;
+      if (!is_cut && !prints_nothing) check_device(error, "reading the log of PE " + std::to_string(pe));
+    });
+    return {nb::bytes(text.data(), text.size()), is_cut};
+  }
+
+ private:
+  const std::vector<struct dpu_set_t> &rows(struct dpu_set_t set) {
+    const std::scoped_lock lock(rows_mutex_);
+    if (rows_.empty()) rows_ = rows_of(set);
+    return rows_;
+  }
+
+  /// Turns a fault into a sentence about the first PE, in the order of rows, that is in fault.
+  void check_run(dpu_error_t error, struct dpu_set_t set, const ExplainFault &explain) {
+    if (error != DPU_ERR_DPU_FAULT) return check_device(error, "running the PE program");
+    std::string first;
+    uint32_t faulted = 0;
+    for (uint32_t pe = 0; pe < rows(set).size(); ++pe) {
+      bool is_done = false, is_faulted = false;
+      check_device(dpu_status(rows_[pe], &is_done, &is_faulted), "reading the status of a PE");
+      if (is_faulted && faulted++ == 0) first = "PE " + std::to_string(pe) + ", " + sentence_about(rows_[pe], explain);
+    }
+    const std::string others = faulted > 1 ? " (the first of " + std::to_string(faulted) + " PEs in fault)" : "";
+    throw StatusError(PIDCOMM_ERR_DEVICE, "the PE program is in fault: " + first + others);
+  }
+
+  static std::string sentence_about(struct dpu_set_t pe, const ExplainFault &explain) {
+    if (!explain) {
+      struct dpu_t *const dpu = dpu_from_set(pe);
+      return "chip " + std::to_string(dpu_get_slice_id(dpu)) + ", bank " + std::to_string(dpu_get_member_id(dpu)) + " of rank " +
+             std::to_string(dpu_get_rank_id(dpu_get_rank(dpu)));
+    }
+    const nb::gil_scoped_acquire held;
+    return nb::cast<std::string>((*explain)(bytes_of(pe)));
+  }
+
+  static void check_access(dpu_error_t error) {
+    const char *hint = error == DPU_ERR_INVALID_WRAM_ACCESS ? " (the host reaches WRAM in whole words of 4 bytes)" : "";
+    check_device(error, std::string("accessing a symbol") + hint, status_of(error));
+  }
+
+  void move_rows(dpu_xfer_t direction, SymbolPlace symbol, uint32_t offset, uint8_t *bytes, std::size_t size) {
+    allocation_->use([&](struct dpu_set_t set) {
+      if (size % pes_ != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
+      if (!is_in_mram(symbol)) require_own_program(set);
+      const std::size_t row_bytes = size / pes_;
+      const std::vector<struct dpu_set_t> &all = rows(set);
+      const std::scoped_lock lock(allocation_->transfers());
+      for (std::size_t pe = 0; pe < all.size(); ++pe)
+        check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
+      const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second}, offset, row_bytes, DPU_XFER_DEFAULT);
+      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // a refused transfer would keep the caller's memory
+      check_access(error);
+    });
+  }
+
+  static bool is_in_mram(SymbolPlace symbol) {
+    constexpr uint32_t kMramAddress = 0x08000000, kIramAddress = 0x80000000;
+    return symbol.first >= kMramAddress && symbol.first < kIramAddress;
+  }
+
+  /// Collectives that let PEs reorder blocks replace the program; nobody is to launch theirs, or to take its variables for the caller's.
+  static void require_own_program(struct dpu_set_t set) {
+    struct dpu_set_t dpu;
+    bool is_replaced = false;
+    DPU_FOREACH(set, dpu) {
+      struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
+      struct dpu_symbol_t symbol;
+      is_replaced |= program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
+    }
+    if (is_replaced)
+      throw StatusError(
+          PIDCOMM_ERR_DEVICE,
+          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im, "
+          "pr+im+cm and ring); load yours again");
+  }
+
+  std::shared_ptr<Allocation> allocation_;
+  uint32_t pes_ = 0, ranks_ = 0;
+  std::atomic<struct dpu_program_t *> program_ = nullptr;  // lives as long as the process
+  std::atomic<uint64_t> loads_ = 0;
+  std::mutex rows_mutex_;
+  std::vector<struct dpu_set_t> rows_;  // once made they stay
+};
+
+}  // namespace
+
+void bind_set(nb::module_ &m) {
+  nb::class_<Set>(m, "Set")
+      .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a, "profile"_a.none())
+      .def("hypercube", &Set::hypercube, "axis_len"_a)
+      .def("free", &Set::free)
+      .def("load", &Set::load, "path"_a)
+      .def("launch", &Set::launch, "waits"_a, "stop"_a.none(), "explain_fault"_a.none())
+      .def("sync", &Set::sync, "stop"_a.none(), "explain_fault"_a.none())
+      .def("symbol", &Set::symbol, "name"_a)
+      .def("write_rows", &Set::write_rows, "symbol"_a, "offset"_a, "rows"_a.noconvert())
+      .def("read_rows", &Set::read_rows, "symbol"_a, "offset"_a, "rows"_a.noconvert())
+      .def("write_same", &Set::write_same, "symbol"_a, "offset"_a, "bytes"_a.noconvert())
+      .def("log", &Set::log, "pe"_a)
+      .def_prop_ro("is_freed", &Set::is_freed)
+      .def_prop_ro("pes", &Set::pes)
+      .def_prop_ro("ranks", &Set::ranks)
+      .def_prop_ro("dpu_set", &Set::dpu_set)
+      .def_prop_ro("loads", &Set::loads);
+}
+
+}  // namespace core

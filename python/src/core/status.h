@@ -1,0 +1,35 @@
+// Statuses of the library and of dpu.h as exceptions. `translate` makes them pidcomm.Error and its subclasses.
+#pragma once
+
+#include <dpu_error.h>
+#include <pidcomm/pidcomm.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace core {
+
+/// A status other than OK, on its way to pidcomm.errors.make_error.
+class StatusError : public std::runtime_error {
+ public:
+  StatusError(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
+  int status() const { return status_; }
+
+ private:
+  int status_;
+};
+
+/// An exception translator for nanobind: makes a StatusError the Python exception of its status.
+void translate(const std::exception_ptr &pointer, void *);
+
+/// Throws StatusError with the library's sentence unless status is OK.
+void check(int status);
+
+/// Throws StatusError unless error is DPU_OK. doing: the first part of the sentence. status: what the error is taken for.
+void check_device(dpu_error_t error, const std::string &doing, int status = PIDCOMM_ERR_DEVICE);
+
+/// What an error about a program or a symbol is taken for: the caller's argument, or the machine.
+int status_of(dpu_error_t error);
+
+}  // namespace core

@@ -1,0 +1,154 @@
+// What needs no device: the rows of tables.h and model.h, plans and predictions.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <pidcomm/model.h>
+#include <pidcomm/pidcomm.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "bindings.h"
+#include "status.h"
+#include "values.h"
+
+using namespace nanobind::literals;
+
+namespace core {
+
+namespace {
+
+nb::dict tables() {
+  nb::list collectives, types, ops, techniques, isas, coherences, streams, statuses;
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
+  collectives.append(                                                                                      \
+      nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0, steps));
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, ctype) types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>));
+  PIDCOMM_TYPES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
+  PIDCOMM_OPS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) techniques.append(nb::make_tuple(name, code, steps, collectives));
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, rank) isas.append(nb::make_tuple(name, code, rank, pidcomm_isa_available(code) != 0));
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name) coherences.append(nb::make_tuple(name, code));
+  PIDCOMM_COHERENCES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, name, ...) streams.append(nb::make_tuple(name, code));
+  PIDCOMM_STREAMS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(ENUM, code, text) statuses.append(nb::make_tuple(#ENUM, code, text));
+  PIDCOMM_STATUSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  nb::dict dict;
+  dict["collectives"] = collectives;
+  dict["types"] = types;
+  dict["ops"] = ops;
+  dict["techniques"] = techniques;
+  dict["isas"] = isas;
+  dict["coherences"] = coherences;
+  dict["streams"] = streams;
+  dict["statuses"] = statuses;
+  return dict;
+}
+
+std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, bool expand) {
+  const pidcomm_request value = request.value();
+  const pidcomm_options options = options_of(codes);
+  const nb::gil_scoped_release released;
+  std::string json(std::size_t{1} << 12, '\0');
+  for (;;) {
+    std::size_t length = 0;
+    check(pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json.data(),
+                            json.size(), &length));
+    const bool is_whole = length < json.size();
+    json.resize(is_whole ? length : length + 1);
+    if (is_whole) return json;
+  }
+}
+
+/// The rows of model.h, in the order of the doubles of a pidcomm_machine and of a pidcomm_prediction.
+nb::dict model_tables() {
+  nb::list constants, line_costs, phases;
+#define PIDCOMM_ROW(section, key, unit, meaning) constants.append(nb::make_tuple(#section, #key, unit, meaning));
+  PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(key, meaning) line_costs.append(nb::make_tuple(#key "_ns", meaning));
+  PIDCOMM_LINE_COSTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(name, meaning) phases.append(nb::make_tuple(#name, meaning));
+  PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  nb::dict dict;
+  dict["constants"] = constants;
+  dict["line_costs"] = line_costs;
+  dict["phases"] = phases;
+  return dict;
+}
+
+constexpr std::size_t kMachineNumbers = sizeof(pidcomm_machine) / sizeof(double);
+
+pidcomm_machine machine_of(const std::vector<double> &numbers) {
+  pidcomm_machine machine;
+  if (numbers.size() != kMachineNumbers) throw nb::value_error("a machine has another number of constants");
+  std::memcpy(&machine, numbers.data(), sizeof machine);
+  return machine;
+}
+
+nb::dict builtin_machines() {
+  nb::dict dict;
+  const char *name;
+  pidcomm_machine machine;
+  for (std::size_t index = 0; pidcomm_machine_builtin(index, &name, &machine) == PIDCOMM_OK; ++index) {
+    std::vector<double> numbers(kMachineNumbers);
+    std::memcpy(numbers.data(), &machine, sizeof machine);
+    dict[name] = numbers;
+  }
+  return dict;
+}
+
+void use_machine(const std::optional<std::vector<double>> &numbers) {
+  const std::optional<pidcomm_machine> machine = numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
+  check(pidcomm_use_machine(machine ? &*machine : nullptr));
+}
+
+/// Technique, instruction set, threads and coherence; seconds, and those of the phases.
+using Predicted = std::tuple<std::string, std::string, int, std::string, double, std::vector<double>>;
+
+Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, const std::vector<double> &numbers) {
+  const pidcomm_request value = request.value();
+  const pidcomm_options options = options_of(codes);
+  const pidcomm_machine machine = machine_of(numbers);
+  pidcomm_prediction it;
+  check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, &machine, &it));
+  std::vector<double> seconds(sizeof it.seconds / sizeof(double));
+  std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
+  return Predicted(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads, pidcomm_coherence_name(it.coherence),
+                   it.seconds_total, seconds);
+}
+
+}  // namespace
+
+void bind_tables(nb::module_ &m) {
+  m.def("version", [] { return std::string(pidcomm_version()); });
+  m.def("tables", tables);
+  m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
+  m.def("model_tables", model_tables);
+  m.def("builtin_machines", builtin_machines);
+  m.def("use_machine", use_machine, "numbers"_a.none());
+  m.def("predict", predict, "axis_len"_a, "request"_a, "options"_a, "numbers"_a);
+}
+
+}  // namespace core

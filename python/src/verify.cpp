@@ -1,0 +1,126 @@
+// pidcomm.evaluation._verify: the oracle, payloads, and an ordinary copy to measure against. Shares no code with the library.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <verify/fill.h>
+#include <verify/oracle.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <latch>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Seconds of an ordinary copy of contiguous memory by `threads` threads, their start and end apart.
+double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
+  if (destination.size() != source.size() || threads == 0)
+    throw nb::value_error("a copy needs two arrays of the same size and at least one thread");
+  const nb::gil_scoped_release released;
+  std::latch ready(threads), done(threads);
+  std::vector<double> begin(threads);
+  const auto share = [&](uint32_t thread) { return source.size() / threads * thread; };
+  const auto copy = [&](uint32_t thread) {
+    ready.arrive_and_wait();
+    begin[thread] = seconds_now();
+    const std::size_t end = thread + 1 == threads ? source.size() : share(thread + 1);
+    std::memcpy(destination.data() + share(thread), source.data() + share(thread), end - share(thread));
+    done.arrive_and_wait();
+  };
+  std::vector<std::jthread> others;
+  try {
+    for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(copy, thread);
+  } catch (...) {  // those that have started wait for all
+    const auto missing = static_cast<std::ptrdiff_t>(threads - others.size());
+    ready.count_down(missing);
+    done.count_down(missing);
+    throw;
+  }
+  copy(0);
+  return seconds_now() - *std::min_element(begin.begin(), begin.end());
+}
+
+}  // namespace
+
+NB_MODULE(_verify, m) {
+  nb::set_leak_warnings(false);
+  using verify::Fill;
+  using verify::Problem;
+  nb::class_<Problem>(m, "Problem")
+      .def(
+          "__init__",
+          [](Problem *self, int collective, std::vector<uint32_t> axis_len, std::string mask, uint64_t bytes, int type, int op) {
+            new (self) Problem{collective, std::move(axis_len), std::move(mask), bytes, type, op};
+          },
+          "collective"_a, "axis_len"_a, "mask"_a, "bytes"_a, "type"_a, "op"_a)
+      .def("rows_before",
+           [](const Problem &self) {
+             const auto rows = verify::rows_before(self);
+             return std::tuple(rows.count, rows.row_bytes, rows.at_pes);
+           })
+      .def("rows_after",
+           [](const Problem &self) {
+             const auto rows = verify::rows_after(self);
+             return std::tuple(rows.count, rows.row_bytes, rows.at_pes);
+           })
+      .def(
+          "expected",
+          [](const Problem &self, Bytes before, MutableBytes after) {
+            const nb::gil_scoped_release released;
+            verify::expected(self, {before.data(), before.size()}, {after.data(), after.size()});
+          },
+          "before"_a.noconvert(), "after"_a.noconvert())
+      .def(
+          "check",
+          [](const Problem &self, Bytes before, Bytes got) {
+            verify::Verdict verdict;
+            {
+              const nb::gil_scoped_release released;
+              verdict = verify::check(self, {before.data(), before.size()}, {got.data(), got.size()});
+            }
+            return std::pair(verdict.wrong, verdict.first);
+          },
+          "before"_a.noconvert(), "got"_a.noconvert());
+  m.def(
+      "compare",
+      [](int type, uint64_t row_bytes, Bytes got, Bytes want, bool nan_equal) {
+        verify::Verdict verdict;
+        {
+          const nb::gil_scoped_release released;
+          verdict = verify::compare(type, row_bytes, {got.data(), got.size()}, {want.data(), want.size()}, nan_equal);
+        }
+        return std::pair(verdict.wrong, verdict.first);
+      },
+      "type"_a, "row_bytes"_a, "got"_a.noconvert(), "want"_a.noconvert(), "nan_equal"_a);
+  nb::enum_<Fill>(m, "Fill")
+      .value("distinct", Fill::kDistinct)
+      .value("exact", Fill::kExact)
+      .value("special", Fill::kSpecial)
+      .value("rounding", Fill::kRounding);
+  m.def("fill_for", verify::fill_for, "takes_op"_a, "type"_a, "op"_a);
+  m.def(
+      "fill",
+      [](Fill kind, int type, int op, uint64_t seed, uint64_t row_bytes, MutableBytes rows) {
+        const nb::gil_scoped_release released;
+        verify::fill(kind, type, op, seed, row_bytes, {rows.data(), rows.size()});
+      },
+      "kind"_a, "type"_a, "op"_a, "seed"_a, "row_bytes"_a, "rows"_a.noconvert());
+  m.def("is_defined", verify::is_defined, "op"_a, "type"_a);
+  m.def("host_copy", host_copy, "destination"_a.noconvert(), "source"_a.noconvert(), "threads"_a);
+}
