@@ -1,5 +1,5 @@
 # What is installed, and where. In a prefix: libraries in lib, headers in include, the stand-in SDK in lib/dpuemu. In the wheel everything is
-# in the package's folder. In both the stand-in SDK lies beside the libraries, since its tools look for libdpuemu above their folder.
+# in the package's folder. The header of the published artifact's calls has a folder of its own, since it is called <pidcomm.h>. In both the stand-in SDK lies beside the libraries, since its tools look for libdpuemu above their folder.
 include(CMakePackageConfigHelpers)
 if(PIDCOMM_BUILD_PYTHON)
   set(libdir pidcomm)
@@ -25,7 +25,8 @@ else()
 endif()
 
 if(PIDCOMM_UPMEM_HOME)
-  set(libraries pidcomm)
+  set(libraries pidcomm pidcomm_artifact)
+  set(artifactdir ${libdir}/pidcomm/artifact)
   set(sdk_rpath ${PIDCOMM_UPMEM_HOME}/lib)
   set(sdk_cflags "-I\"${PIDCOMM_UPMEM_HOME}/include/dpu\"")
   set(sdk_libs "-L\"${PIDCOMM_UPMEM_HOME}/lib\" -Wl,-rpath,\"${PIDCOMM_UPMEM_HOME}/lib\" -ldpu")
@@ -35,30 +36,36 @@ include(\${CMAKE_CURRENT_LIST_DIR}/upmem_sdk.cmake)
 set(PIDCOMM_PE_COMPILER ${pe_compiler})")
   install(FILES cmake/upmem_sdk.cmake DESTINATION ${cmakedir} COMPONENT ${development})
 else()
-  set(libraries pidcomm dpuemu)
+  set(libraries pidcomm pidcomm_artifact dpuemu)
+  set(artifactdir ${sdkdir}/artifact)
   set(sdk_rpath "")
   set(sdk_cflags "-I\"\${prefix}/${sdkdir}/include\"")
   set(sdk_libs -ldpuemu)
   set(pe_compiler "\${prefix}/${sdkdir}/bin/dpu-upmem-dpurte-clang")
   set(sdk_config "set_and_check(PIDCOMM_PE_COMPILER \"\${PACKAGE_PREFIX_DIR}/${sdkdir}/bin/dpu-upmem-dpurte-clang\")")
-  install(DIRECTORY emulator/bin emulator/pe emulator/include artifact DESTINATION ${sdkdir} COMPONENT ${development} USE_SOURCE_PERMISSIONS
+  install(DIRECTORY emulator/bin emulator/pe emulator/include DESTINATION ${sdkdir} COMPONENT ${development} USE_SOURCE_PERMISSIONS
           PATTERN __pycache__ EXCLUDE)
   install(TARGETS dpuemu EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink}
           INCLUDES DESTINATION ${sdkdir}/include)
 endif()
 install(TARGETS pidcomm EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink} INCLUDES DESTINATION ${includedir})
+install(TARGETS pidcomm_artifact EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink}
+        INCLUDES DESTINATION ${artifactdir}/include)
+install(DIRECTORY artifact/bin artifact/include DESTINATION ${artifactdir} COMPONENT ${development} USE_SOURCE_PERMISSIONS)
 install(TARGETS pidcomm-doctor RUNTIME DESTINATION ${bindir} COMPONENT ${runtime})
 install(DIRECTORY include/pidcomm DESTINATION ${includedir} COMPONENT ${development})
 
-# Each library finds the other beside itself. A wheel cannot hold symbolic links, so there the file itself has the name that the loader asks
+# Each library finds the others beside itself. A wheel cannot hold symbolic links, so there the file itself has the name that the loader asks
 # for, and the linker needs that name too.
 file(RELATIVE_PATH libdir_from_bindir /${bindir} /${libdir})
 set_target_properties(pidcomm-doctor PROPERTIES INSTALL_RPATH "$ORIGIN/${libdir_from_bindir};${sdk_rpath}")
 set(own_libs -lpidcomm)
+set(artifact_libs -lpidcomm_artifact)
 if(PIDCOMM_BUILD_PYTHON)
   get_target_property(soversion pidcomm SOVERSION)
   set_target_properties(${libraries} PROPERTIES VERSION ${soversion})
   set(own_libs -l:libpidcomm.so.${soversion})
+  set(artifact_libs -l:libpidcomm_artifact.so.${soversion})
   set(sdk_libs -l:libdpuemu.so.${soversion})
 endif()
 set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN;${sdk_rpath}")
@@ -70,5 +77,6 @@ write_basic_package_version_file(${built}/pidcommConfigVersion.cmake COMPATIBILI
 file(RELATIVE_PATH prefix_from_pkgconfigdir /prefix/${pkgconfigdir} /prefix)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfigdir ${prefix_from_pkgconfigdir})
 configure_file(cmake/pidcomm.pc.in ${built}/pidcomm.pc @ONLY)
+configure_file(cmake/pidcomm-artifact.pc.in ${built}/pidcomm-artifact.pc @ONLY)
 install(FILES ${built}/pidcommConfig.cmake ${built}/pidcommConfigVersion.cmake DESTINATION ${cmakedir} COMPONENT ${development})
-install(FILES ${built}/pidcomm.pc DESTINATION ${pkgconfigdir} COMPONENT ${development})
+install(FILES ${built}/pidcomm.pc ${built}/pidcomm-artifact.pc DESTINATION ${pkgconfigdir} COMPONENT ${development})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -26,6 +27,17 @@ ARTIFACT = sdk.artifact_root() / "include"
 def headers(folder: Path) -> list[str]:
     """Return what programs write between angle brackets."""
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*.h*"))
+
+
+def artifact_libraries() -> list[str]:
+    """Return what dpu-pkg-config adds to a link line for programs of the published artifact."""
+    variables = {**os.environ, **sdk.environment(artifact=True)}
+    variables["PATH"] = os.pathsep.join((variables["PATH"], os.environ["PATH"]))
+    command = ["dpu-pkg-config", "--libs", "dpu"]
+    tool = shutil.which(command[0], path=variables["PATH"])
+    assert tool
+    done = subprocess.run([tool, *command[1:]], capture_output=True, text=True, check=True, env=variables)
+    return shlex.split(done.stdout)
 
 
 def compile_headers(command: list[str], folder: Path, names: list[str], standard: str) -> None:
@@ -67,17 +79,18 @@ def test_two_files_of_one_program_may_include_them_all(
     names = [name for folder in folders for name in headers(folder)]
     includes = "".join(f"#include <{name}>\n" for name in names if standard == CXX or not name.endswith(CXX_SUFFIX))
     suffix = ".cpp" if standard == CXX else ".c"
-    version = "pidcomm_last_error()"
+    error = "pidcomm_artifact_last_error()" if is_artifact else "pidcomm_last_error()"
     (tmp_path / f"first{suffix}").write_text(
-        f"{includes}int second(void);\nint main(void) {{ return {version}[0] + second(); }}\n"
+        f"{includes}int second(void);\nint main(void) {{ return {error}[0] + second(); }}\n"
     )
     (tmp_path / f"second{suffix}").write_text(
-        f"{includes}int second(void);\nint second(void) {{ return {version}[0]; }}\n"
+        f"{includes}int second(void);\nint second(void) {{ return {error}[0]; }}\n"
     )
     flags = [*([f"-I{ARTIFACT}", "-DINT32"] if is_artifact else []), *shlex.split(PACKAGE.cflags)]
+    libraries = artifact_libraries() if is_artifact else shlex.split(PACKAGE.libs)
     sources = [str(tmp_path / f"{name}{suffix}") for name in ("first", "second")]
     program = str(tmp_path / "program")
-    words = [command, standard, *WARNINGS, *flags, *sources, "-o", program, *shlex.split(PACKAGE.libs)]
+    words = [command, standard, *WARNINGS, *flags, *sources, "-o", program, *libraries]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert subprocess.run([program], check=False).returncode == 0
