@@ -24,7 +24,7 @@ check() { # what, then a command
 only_the_runtime() { # its files, without the numbers of versions
   found=$(find "$folder/runtime" -type f | sed -e 's/.*\///' -e 's/\.so.*/.so/' | sort | tr '\n' ' ')
   echo "$found"
-  test "$found" = "libdpuemu.so libpidcomm.so pidcomm-doctor "
+  test "$found" = "libdpuemu.so libpidcomm.so libpidcomm_artifact.so pidcomm-doctor "
 }
 no_path_of_here() {
   find "$prefix" \( -name '*.cmake' -o -name '*.pc' \) -exec grep -lF -e "$root" -e "$build" -e "$folder" {} + >"$folder/found"
@@ -34,9 +34,29 @@ no_path_of_here() {
 sdk_tools_find_the_libraries() { # of the emulated SDK, and for programs of the published artifact
   libraries=$(dirname "$(find "$prefix" -name libdpuemu.so)")
   sdk=$libraries/dpuemu
-  PATH=$sdk/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/said" || return 1
+  PATH=$libraries/pidcomm/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/said" || return 1
   cat "$folder/said"
-  grep -F -e "-L$libraries " "$folder/said" | grep -F -e '-lpidcomm' | grep -F -e '-ldpuemu'
+  grep -F -e "-L$libraries " "$folder/said" | grep -F -e '-lpidcomm_artifact -lpidcomm ' | grep -F -e '-ldpuemu'
+}
+artifact_program=$root/artifact/tests/test_artifact_program.c
+artifact_with_sdk_tools() {
+  (PATH=$libraries/pidcomm/artifact/bin:$sdk/bin:$PATH && cc -std=c11 -o "$folder/artifact_program" "$artifact_program" \
+    $(dpu-pkg-config --cflags --libs dpu)) && "$folder/artifact_program"
+}
+artifact_with_pkg_config() {
+  cc -std=c11 -o "$folder/artifact_program" "$artifact_program" \
+    $(with_pkg_config pkg-config --cflags --libs pidcomm-artifact) && "$folder/artifact_program"
+}
+artifact_with_cmake() {
+  mkdir "$folder/artifact" && cat >"$folder/artifact/CMakeLists.txt" <<END &&
+cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES C CXX)
+find_package(pidcomm 0.1 REQUIRED)
+add_executable(program $artifact_program)
+target_link_libraries(program PRIVATE pidcomm::artifact)
+END
+    cmake -G Ninja -S "$folder/artifact" -B "$folder/artifact/build" "-DCMAKE_PREFIX_PATH=$prefix" &&
+    cmake --build "$folder/artifact/build" && "$folder/artifact/build/program"
 }
 with_pkg_config() { PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name pidcomm.pc)") "$@"; }
 examples() { # a copy to build in
@@ -50,6 +70,8 @@ check "install" cmake --install "$build" --prefix "$folder/first"
 mv "$folder/first" "$prefix"
 check "no file of the package names a folder of the build" no_path_of_here
 check "the tools of the stand-in SDK find the libraries" sdk_tools_find_the_libraries
+check "a program of the published artifact, dpu-pkg-config" artifact_with_sdk_tools
+check "a program of the published artifact, find_package" artifact_with_cmake
 
 examples
 check "find_package, configure" cmake -G Ninja -S . -B build "-DCMAKE_PREFIX_PATH=$prefix"
@@ -58,6 +80,7 @@ check "find_package, run" ctest --test-dir build
 if command -v pkg-config >/dev/null; then
   examples
   check "pkg-config, build and run" with_pkg_config make check
+  check "a program of the published artifact, pkg-config" artifact_with_pkg_config
 else
   echo "there is no pkg-config here: not checked"
 fi

@@ -5,11 +5,11 @@
 set -u
 cd "$1" || exit 1
 doctors='pidcomm-doctor tests/native/doctor_sdk_door'
-for needed in $doctors emulator/dpuemu_tests tests/native/test_collectives; do
+for needed in $doctors emulator/dpuemu_tests artifact/tests/test_artifact tests/native/test_collectives; do
   [ -x "$needed" ] || { echo "no $needed in $1"; exit 1; }
 done
 # Those that take longest come first.
-tests=$(find tests/native/test_collectives* $doctors tests/native/test_* emulator/dpuemu_tests examples/example_* \
+tests=$(find tests/native/test_collectives* $doctors tests/native/test_* artifact/tests/test_* emulator/dpuemu_tests examples/example_* \
   -maxdepth 0 -type f -perm -u+x 2>/dev/null | awk '!seen[$0]++')
 jobs=$(nproc)
 [ "$jobs" -le 4 ] || jobs=4

@@ -37,7 +37,7 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/collectives.md",
         "docs/pe-programs.md",
         "docs/porting/*.md",
-        "docs/artifact.md",
+        "artifact/README.md",
         "docs/published-programs.md",
         "docs/applications.md",
         "apps/*/README.md",

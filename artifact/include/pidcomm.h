@@ -33,7 +33,7 @@ typedef pidcomm_artifact_manager hypercube_manager;
 /* Ends the program if a call has failed. */
 static inline void pidcomm_artifact_check(bool is_ok, const char *file, int line, const char *function) {
   if (is_ok) return;
-  fprintf(stderr, "%s:%d(%s): pidcomm: %s\n", file, line, function, pidcomm_last_error());
+  fprintf(stderr, "%s:%d(%s): pidcomm: %s\n", file, line, function, pidcomm_artifact_last_error());
   exit(EXIT_FAILURE);
 }
 

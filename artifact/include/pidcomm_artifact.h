@@ -1,4 +1,5 @@
-/* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's own.
+/* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's own. The
+ * library libpidcomm_artifact has them; it calls libpidcomm.
  *
  * Programs written for the artifact include <pidcomm.h>, which maps the artifact's names to these; this header alone is for programs
  * that want to see a status. PEs are numbered as in <pidcomm/pidcomm.h>: whole entangled group by whole entangled group (the 8 PEs of
@@ -30,8 +31,8 @@
  *            holds group g's result with block 8 * j + c (of total / N bytes) as lane c of the j-th stretch of 8 blocks.
  * scatter and reduce need a first axis whose length is a multiple of 8, gather a multiple of 8 PEs.
  *
- * Errors. Every call returns a pidcomm_status (0: all right) and leaves a sentence in pidcomm_last_error; all checks come before the first
- * byte moves. */
+ * Errors. Every call returns a pidcomm_status (0: success) and leaves a sentence in pidcomm_artifact_last_error. All checks come before
+ * the first byte moves. */
 #ifndef PIDCOMM_ARTIFACT_H
 #define PIDCOMM_ARTIFACT_H
 
@@ -50,8 +51,9 @@ extern "C" {
 #include <dpu.h>
 #pragma GCC visibility push(default)
 
-/* The sentence of the last error on this thread, as in <pidcomm/pidcomm.h>. */
-const char *pidcomm_last_error(void);
+/* The sentence of the last error on this thread; "" if the last call succeeded. Valid until the next call on this thread. The calls for
+ * allocation and for the loop over PEs leave it as it is. */
+const char *pidcomm_artifact_last_error(void);
 
 /* The hypercube as the artifact has it: three public fields in one block of malloc; release it with free. It holds nothing of the
  * library's: every call looks at the fields as they are then. */

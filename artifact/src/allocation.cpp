@@ -5,14 +5,15 @@
 #include <new>
 #include <vector>
 
-#include "rank_access/sdk.h"
-#include "exec/placement.h"
+#include "geometry.h"
+#include "sdk.h"
 
 namespace {
 
-using pidcomm::EgUse, pidcomm::kBanks, pidcomm::kLanes;
+using pidcomm_artifact::kBanks, pidcomm_artifact::kLanes;
 
 constexpr uint32_t kRankDpus = kLanes * kBanks;
+constexpr uint32_t kAllLanes = (1u << kLanes) - 1;
 
 uint32_t dpus_of(struct dpu_set_t set) {
   uint32_t dpus = 0;
@@ -38,7 +39,7 @@ bool has_whole_egs(struct dpu_set_t set) {
   for (uint32_t rank = 0; rank < set.list.nr_ranks; ++rank) {
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
       const uint32_t lanes = enabled_lanes(set.list.ranks[rank], bank);
-      if (lanes != 0 && lanes != (1u << kLanes) - 1) return false;
+      if (lanes != 0 && lanes != kAllLanes) return false;
     }
   }
   return true;
@@ -92,6 +93,17 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
   return alloc_whole(nr_dpus, profile, set);
 }
 
+/// What a hypercube does with an entangled group, in the order in which it takes them (see pidcomm_hypercube_create).
+enum class EgUse : uint32_t { whole, last, unused, count };
+
+/// lanes: bit l is set if lane l of the group is enabled. A group that is not whole can be the partial last one if the hypercube needs one
+/// and the group has lanes 0 to cube_size % 8 - 1.
+EgUse use_of_eg(uint32_t lanes, uint32_t cube_size) {
+  if (lanes == kAllLanes) return EgUse::whole;
+  const uint32_t last_lanes = (1u << cube_size % kLanes) - 1;
+  return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
+}
+
 /// Puts the iterator on the lowest lane left of its entangled group, or of the next one that has any. The entangled groups of the set pass
 /// once for each use that a hypercube of cube_size PEs has for them, so its PEs come first.
 void find(pidcomm_artifact_iterator &it) {
@@ -101,7 +113,7 @@ void find(pidcomm_artifact_iterator &it) {
   const uint32_t egs = ranks * kBanks, end = egs * static_cast<uint32_t>(EgUse::count);
   for (; it.lanes == 0 && it.eg < end; ++it.eg) {
     const uint32_t lanes = enabled_lanes(it.set.list.ranks[it.eg % egs / kBanks], it.eg % kBanks);
-    if (pidcomm::use_of_eg(lanes, it.cube_size) == static_cast<EgUse>(it.eg / egs)) it.lanes = lanes;
+    if (use_of_eg(lanes, it.cube_size) == static_cast<EgUse>(it.eg / egs)) it.lanes = lanes;
   }
   if (it.lanes == 0) return;
   const uint32_t eg = (it.eg - 1) % egs, lane = static_cast<uint32_t>(std::countr_zero(it.lanes));

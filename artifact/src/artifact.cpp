@@ -1,5 +1,7 @@
-// The published artifact's collectives, carried out by the public C API: every call arranges the manager's set as a hypercube for itself,
+// The published artifact's collectives, carried out by the C API of pidcomm: every call arranges the manager's set as a hypercube for itself,
 // so there is nothing that could outlive the set or the manager.
+#include <pidcomm/pidcomm.h>
+#include <pidcomm/sdk_error.hpp>
 #include <pidcomm_artifact.h>
 
 #include <algorithm>
@@ -11,18 +13,18 @@
 #include <string>
 #include <vector>
 
-#include "capi/guarded.h"
-#include "rank_access/sdk.h"
-#include "exec/device.h"
-#include "exec/placement.h"
-#include "pidcomm/pidcomm.h"
-#include "pidcomm/sdk_error.hpp"
-#include "plan/request.h"
-#include "plan/window.h"
+#include "geometry.h"
+#include "guarded.h"
+#include "sdk.h"
+
+std::string &pidcomm_artifact::last_error() {
+  thread_local std::string sentence;
+  return sentence;
+}
 
 namespace {
 
-using namespace pidcomm;
+using namespace pidcomm_artifact;
 
 constexpr std::size_t kWord = kWordBytes;
 constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
@@ -32,12 +34,38 @@ void check(int status, const std::string &place = "") {
   if (status != PIDCOMM_OK) throw Error(static_cast<pidcomm_status>(status), place + pidcomm_last_error());
 }
 
+/// Throws ERR_SET or ERR_DEVICE with the SDK's sentence and what was being done, unless error is DPU_OK.
+template <class... Parts>
+void check_sdk(dpu_error_t error, const Parts &...doing) {
+  if (error != DPU_OK)
+    fail(error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : PIDCOMM_ERR_DEVICE, doing..., ": ", pidcomm::sdk_error_text(error));
+}
+
+/// The MRAM byte that offset 0 stands for at a PE with this program: where its variables end.
+uint64_t heap_base_of(struct dpu_program_t *program) {
+  if (program == nullptr) return 0;
+  struct dpu_symbol_t heap;
+  check_sdk(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &heap), "reading the MRAM heap base");
+  return heap.address - kMramAddress;
+}
+
 /// The MRAM byte that offset 0 stands for, the same at every PE of the set. Errors: ERR_DEVICE if they disagree.
 uint64_t heap_base_in(struct dpu_set_t set) {
-  Placement all;
+  struct dpu_program_t *program = nullptr;
+  uint64_t base = 0;
+  uint32_t pes = 0;
   struct dpu_set_t dpu;
-  DPU_FOREACH(set, dpu) all.dpus.push_back(dpu_from_set(dpu));
-  return heap_base_of(all);
+  DPU_FOREACH(set, dpu) {
+    struct dpu_program_t *const own = dpu_get_program(dpu_from_set(dpu));
+    if (pes++ != 0 && own == program) continue;
+    const uint64_t own_base = heap_base_of(own);
+    if (pes != 1 && own_base != base)
+      fail(PIDCOMM_ERR_DEVICE, "the PEs disagree about the MRAM heap base: PE 0 says ", base, ", PE ", pes - 1, " says ", own_base,
+           "; load the same program on every rank of the set");
+    program = own;
+    base = own_base;
+  }
+  return base;
 }
 
 /// The hypercube of one call, and its groups under the call's axis mask.
@@ -124,11 +152,21 @@ std::ostream &operator<<(std::ostream &out, const Window &window) {
   return out << '[' << window.offset << ", " << window.offset + window.bytes << ')';
 }
 
+/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. name, side: whose and which window, for the
+/// sentence. heap_base: MRAM byte that offset 0 stands for.
+void check_window(const char *name, const char *side, const Window &window, uint64_t heap_base) {
+  const auto [offset, bytes] = window;
+  if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWord);
+  if (offset > kMramBytes || bytes > kMramBytes || heap_base + offset + bytes > kMramBytes)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", bytes, " bytes at offset ", offset, " from heap base ", heap_base,
+         " ends past the ", kMramBytes, " bytes of MRAM");
+}
+
 /// The check of a window that the library does not see as a whole.
 void require_window(int collective, const char *side, const Window &window, uint64_t heap_base) {
-  const char *name = name_of_collective(collective);
+  const char *name = pidcomm_collective_name(collective);
   if (window.bytes % kWord != 0) fail(PIDCOMM_ERR_SIZE, name, ": bytes (", window.bytes, ") must be a multiple of ", kWord);
-  check_window(name, side, window.offset, window.bytes, heap_base);
+  check_window(name, side, window, heap_base);
 }
 
 /// A collective from MRAM to MRAM. `buffer`: see pidcomm_artifact.h.
@@ -150,10 +188,10 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
   if (middle.overlaps(in) || middle.overlaps(out))
     fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, start + ", *buffer, " = ", middle,
          ", must overlap neither");
-  const char *name = name_of_collective(request.collective);
+  const char *name = pidcomm_collective_name(request.collective);
   const uint64_t heap_base = cube.heap_base();
-  check_window(name, "buffer", middle.offset, middle.bytes, heap_base);
-  check_window(name, "destination", out.offset, out.bytes, heap_base);
+  check_window(name, "buffer", middle, heap_base);
+  check_window(name, "destination", out, heap_base);
   request.dst = middle.offset;
   cube.run(request);
   const std::string none = cube.mask_of_none();
@@ -199,6 +237,8 @@ void copy_from_host(uint8_t *host, uint8_t *staging) { std::memcpy(staging, host
 
 extern "C" {
 
+const char *pidcomm_artifact_last_error(void) { return last_error().c_str(); }
+
 pidcomm_artifact_manager *pidcomm_artifact_init(struct dpu_set_t dpu_set, uint32_t dimension, const uint32_t *axis_len) {
   pidcomm_artifact_manager *made = nullptr;
   guarded([&] {
@@ -220,11 +260,8 @@ int pidcomm_artifact_broadcast(const pidcomm_artifact_manager *manager, size_t t
     struct dpu_set_t set = manager->dpu_set;
     require_window(PIDCOMM_BROADCAST, "destination", {target, total}, heap_base_in(set));
     if (total == 0) return;
-    const dpu_error_t error =
-        dpu_broadcast_to(set, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(target), data, total, DPU_XFER_DEFAULT);
-    if (error != DPU_OK)
-      fail(error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : PIDCOMM_ERR_DEVICE, "broadcasting ", total, " bytes to offset ", target,
-           " of every PE: ", sdk_error_text(error));
+    check_sdk(dpu_broadcast_to(set, DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(target), data, total, DPU_XFER_DEFAULT),
+              "broadcasting ", total, " bytes to offset ", target, " of every PE");
   });
 }
 

@@ -1,5 +1,5 @@
 /* The calls that replace those of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2, checked by loops written out here.
- * docs/porting/artifact.md shows parts beside the artifact's calls (tests/native/test_artifact_program.c).
+ * docs/porting/artifact.md shows parts beside the artifact's calls (artifact/tests/test_artifact_program.c).
  * Build: cc -std=c11 from_artifact.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from dpuemu import tools
 from pidcomm import installation
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -26,6 +28,16 @@ ARTIFACT = installation.artifact_root() / "include"
 def headers(folder: Path) -> list[str]:
     """Return what programs write between angle brackets."""
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*.h*"))
+
+
+def artifact_libraries() -> list[str]:
+    """Return what dpu-pkg-config adds to a link line for programs of the published artifact."""
+    variables = {**os.environ, **tools.environment(), **installation.artifact_environment()}
+    folders = [installation.artifact_environment()["PATH"], tools.environment()["PATH"], os.environ["PATH"]]
+    variables["PATH"] = os.pathsep.join(folders)
+    tool = str(installation.artifact_root() / "bin" / "dpu-pkg-config")
+    done = subprocess.run([tool, "--libs", "dpu"], capture_output=True, text=True, check=True, env=variables)
+    return shlex.split(done.stdout)
 
 
 def compile_headers(command: list[str], folder: Path, names: list[str], standard: str) -> None:
@@ -67,17 +79,18 @@ def test_two_files_of_one_program_may_include_them_all(
     names = [name for folder in folders for name in headers(folder)]
     includes = "".join(f"#include <{name}>\n" for name in names if standard == CXX or not name.endswith(CXX_SUFFIX))
     suffix = ".cpp" if standard == CXX else ".c"
-    version = "pidcomm_last_error()"
+    error = "pidcomm_artifact_last_error()" if is_artifact else "pidcomm_last_error()"
     (tmp_path / f"first{suffix}").write_text(
-        f"{includes}int second(void);\nint main(void) {{ return {version}[0] + second(); }}\n"
+        f"{includes}int second(void);\nint main(void) {{ return {error}[0] + second(); }}\n"
     )
     (tmp_path / f"second{suffix}").write_text(
-        f"{includes}int second(void);\nint second(void) {{ return {version}[0]; }}\n"
+        f"{includes}int second(void);\nint second(void) {{ return {error}[0]; }}\n"
     )
     flags = [*([f"-I{ARTIFACT}", "-DINT32"] if is_artifact else []), *shlex.split(PACKAGE.cflags)]
+    libraries = artifact_libraries() if is_artifact else shlex.split(PACKAGE.libs)
     sources = [str(tmp_path / f"{name}{suffix}") for name in ("first", "second")]
     program = str(tmp_path / "program")
-    words = [command, standard, *WARNINGS, *flags, *sources, "-o", program, *shlex.split(PACKAGE.libs)]
+    words = [command, standard, *WARNINGS, *flags, *sources, "-o", program, *libraries]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert subprocess.run([program], check=False).returncode == 0

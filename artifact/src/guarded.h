@@ -1,0 +1,62 @@
+// The border of the calls: they return an exception as a status, and its sentence as the last error of the thread.
+#pragma once
+
+#include <pidcomm/pidcomm.h>
+
+#include <exception>
+#include <new>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace pidcomm_artifact {
+
+/// A status and a sentence with the offending values and the rule.
+class Error : public std::runtime_error {
+ public:
+  Error(pidcomm_status status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
+  pidcomm_status status() const { return status_; }
+
+ private:
+  pidcomm_status status_;
+};
+
+/// Throws Error with the parts joined: fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8").
+template <class... Parts>
+[[noreturn]] void fail(pidcomm_status status, const Parts &...parts) {
+  std::ostringstream sentence;
+  (sentence << ... << parts);
+  throw Error(status, sentence.str());
+}
+
+inline void require(const void *pointer, const char *name) {
+  if (pointer == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
+}
+
+/// The sentence of the last error on this thread.
+std::string &last_error();
+
+/// Runs body and returns its status; exceptions end here.
+template <class Body>
+int guarded(const Body &body) noexcept {
+  try {
+    last_error().clear();
+    try {
+      body();
+      return PIDCOMM_OK;
+    } catch (const Error &error) {
+      last_error() = error.what();
+      return error.status();
+    } catch (const std::bad_alloc &) {
+      last_error() = "the host is out of memory";
+      return PIDCOMM_ERR_MEMORY;
+    } catch (const std::exception &error) {
+      last_error() = error.what();
+      return PIDCOMM_ERR_INTERNAL;
+    }
+  } catch (...) {
+    return PIDCOMM_ERR_MEMORY;  // the host had no memory for the sentence
+  }
+}
+
+}  // namespace pidcomm_artifact
