@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g -O1
+LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line_kernels.dir/isa
 
 .PHONY: demo test test-native test-sanitizers test-python bench-reference bench-applications docs snippets install format lint clean
 
@@ -23,16 +24,23 @@ $(VENV)/tools: pyproject.toml Makefile
 	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
 	touch $@
 
-# The wheel stays in build/wheel: the tests install it elsewhere.
+# The line kernels take most of the time of a build: the wheel uses those of build/release. The wheel stays in build/wheel: the tests
+# install it elsewhere.
 install: $(VENV)/tools
+	$(call configure,release,-DCMAKE_BUILD_TYPE=Release)
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_line_kernels
 	rm -rf build/wheel
-	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel .
+	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel \
+	  -C cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
 	$(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[test]"
 	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
 
 # Native tests in a build folder of their own; $(1) name, $(2) flags.
-define build_native
+define configure
 	PATH="$(BIN):$$PATH" $(CMAKE) -S . -B build/$(1) -G Ninja -DPIDCOMM_BUILD_TESTS=ON -DDPUEMU_BUILD_TESTS=ON $(2) >/dev/null
+endef
+define build_native
+	$(call configure,$(1),$(2))
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$(1)
 endef
 
@@ -43,9 +51,9 @@ test-native: $(VENV)/tools
 	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
 
 test-sanitizers: $(VENV)/tools
-	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined")
+	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined")
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/asan
-	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
+	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
 
 # At most four at once: each has an emulated machine.

@@ -13,7 +13,7 @@ check() { # what is wrong, the lines that show it
     passed=$((passed + 1))
   fi
 }
-for object in $(find "$1" \( -path '*pidcomm_core.dir*' -o -path '*dpuemu.dir*' \) -name '*.o'); do
+for object in $(find "$1" \( -path '*pidcomm_core.dir*' -o -path '*pidcomm_line_kernels.dir*' -o -path '*dpuemu.dir*' \) -name '*.o'); do
   text=$(objdump -d --no-show-raw-insn "$object") || text=
   [ -n "$text" ] || check "$object" "cannot be disassembled"
   registers=$(printf '%s' "$text" | grep -oE '%[yz]mm[0-9]+' | sort -u)

@@ -1,14 +1,15 @@
 // Run-time choice of the instruction set.
-#include <string_view>
+#include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "line_kernels/kernels.h"
 
 namespace pidcomm {
 
-#define PIDCOMM_ROW(ENUM, code, name, rank) extern const Kernels kKernels##ENUM;
-PIDCOMM_ISAS(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
+#define X(ENUM) extern const Kernels kKernels##ENUM;
+PIDCOMM_BUILT_ISAS  // of the build: X(SCALAR) X(AUDIT) ...
+#undef X
 
 namespace {
 
@@ -17,15 +18,24 @@ struct IsaRow {
   const Kernels *kernels;
 };
 
-constexpr IsaRow kRows[] = {
-#define PIDCOMM_ROW(ENUM, code, name, rank) {code, rank, &kKernels##ENUM},
-    PIDCOMM_ISAS(PIDCOMM_ROW)
+#define PIDCOMM_ROW(ENUM, code, name, rank) constexpr int kRank##ENUM = rank;
+PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
+
+constexpr IsaRow kRows[] = {
+#define X(ENUM) {PIDCOMM_ISA_##ENUM, kRank##ENUM, &kKernels##ENUM},
+    PIDCOMM_BUILT_ISAS
+#undef X
 };
+
+bool is_built(int isa) {
+  return std::any_of(std::begin(kRows), std::end(kRows), [isa](const IsaRow &row) { return row.code == isa; });
+}
 
 }  // namespace
 
 bool isa_available(int isa) {
+  if (!is_built(isa)) return false;
   const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                             __builtin_cpu_supports("avx512vl");
   switch (isa) {

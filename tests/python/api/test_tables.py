@@ -12,7 +12,7 @@ import pytest
 from definitions import AT_PES_AFTER, AT_PES_BEFORE, payload, result_of
 from pidcomm.evaluation.oracle import Problem
 
-HEADER = Path(__file__).parents[2] / "include" / "pidcomm" / "tables.h"
+HEADER = Path(__file__).parents[3] / "include" / "pidcomm" / "tables.h"
 
 
 def header_rows(macro: str) -> list[list[str]]:

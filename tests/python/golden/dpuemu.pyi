@@ -1,0 +1,52 @@
+class ArgumentError(Error, ValueError):
+    ...
+
+class Error(RuntimeError):
+    ...
+
+@dataclass(frozen=True)
+class LaunchReport:
+    pes: int
+    faulted_pes: int
+    dma_reads: int
+    dma_read_bytes: int
+    dma_writes: int
+    dma_write_bytes: int
+    masked_addresses: int
+    masked_sizes: int
+    wrapped_addresses: int
+    direct_pages: int
+    instructions: int
+    cycles_max: float
+    cycles_sum: float
+    host_seconds: float
+
+    @property
+    def modelled_seconds(self) -> float:
+        ...
+
+@dataclass(frozen=True)
+class Machine:
+    ranks: int
+    channels: int
+    ranks_per_channel: int
+    threads: int
+    hugepages: bool
+    flush: Flush
+    strict: bool
+    patience_seconds: int
+
+__version__: str
+
+def machine(*, ranks: int | None=None, channels: int | None=None, ranks_per_channel: int | None=None, threads: int | None=None, hugepages: bool | None=None, flush: Flush | None=None, strict: bool | None=None, patience_seconds: int | None=None, disabled: Iterable[tuple[int, int, int]] | None=None) -> Machine:
+    ...
+
+def report(pes: DpuSet) -> LaunchReport:
+    ...
+
+def resident_bytes() -> int:
+    ...
+
+def set_transfer(*, threads: int | None=None, flush: Flush | None=None) -> None:
+    ...
+

@@ -1,0 +1,134 @@
+@dataclass(frozen=True)
+class Advice(Estimate):
+    alike: list[Way]
+    reason: str
+
+CONSTANTS: list
+
+class Constant(NamedTuple):
+    value: float
+    unit: str
+    source: str
+
+    @property
+    def kind(self) -> str:
+        ...
+
+class ConstantRow(NamedTuple):
+    name: str
+    unit: str
+    meaning: str
+
+@dataclass(frozen=True)
+class Estimate:
+    shape: tuple[int, ...]
+    mask: str
+    prediction: Prediction
+    scratch_bytes: int
+    replaces_program: bool
+
+@dataclass(frozen=True)
+class HostsPrediction:
+    machine: str
+    technique: str
+    isa: str
+    threads: int
+    coherence: str
+    hosts: int
+    seconds: float
+    parts: tuple[Part, ...]
+    phases: dict[str, float]
+    source: str = SOURCE
+
+    @property
+    def exchange(self) -> Part:
+        ...
+
+    @property
+    def network_share(self) -> float:
+        ...
+
+KINDS: tuple
+
+LINE_COSTS: list
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    title: str
+    constants: Mapping[str, Constant]
+
+    @property
+    def isas(self) -> list[str]:
+        ...
+
+    @property
+    def pes(self) -> int:
+        ...
+
+    @cached_property
+    def numbers(self) -> list[float]:
+        ...
+
+    @property
+    def places(self) -> dict[str, int]:
+        ...
+
+    def with_values(self, values: Mapping[str, float], source: str='assumed: changed by the caller') -> Machine:
+        ...
+
+    def to_toml(self) -> str:
+        ...
+
+NETWORK_PHASES: dict
+
+PHASES: dict
+
+@dataclass(frozen=True)
+class Prediction:
+    machine: str
+    technique: str
+    isa: str
+    threads: int
+    coherence: str
+    seconds: float
+    phases: dict[str, float]
+    source: str = SOURCE
+
+    @property
+    def pe_seconds(self) -> float:
+        ...
+
+    @property
+    def host_seconds(self) -> float:
+        ...
+
+class Way(NamedTuple):
+    shape: tuple[int, ...]
+    mask: str
+    technique: str
+
+def advise(collective: str, *, pes: int, bytes: int, group: int | None=None, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, top: int=10, **options: Unpack[Options]) -> list[Advice]:
+    ...
+
+def compare(collective: str, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> list[Estimate]:
+    ...
+
+def influences(collective: str, shape: Sequence[int], mask: str, *, bytes: int, machine: str | Machine=DEFAULT_MACHINE, **arguments: Any) -> dict[str, float]:
+    ...
+
+def load_machine(name: str | Machine) -> Machine:
+    ...
+
+def machine_names() -> list[str]:
+    ...
+
+def predict(collective: str, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int | None=None, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> Prediction:
+    ...
+
+def predict_hosts(collective: str, hosts: int, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> HostsPrediction:
+    ...
+
+def use_machine(machine: str | Machine | None) -> None:
+    ...
+
