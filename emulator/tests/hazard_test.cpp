@@ -410,13 +410,13 @@ TEST(Fault_OfAnAsyncLaunchComesWithSync) {
   CHECK_OK(dpu_launch(faults.set->set, DPU_ASYNCHRONOUS));
   CHECK_STATUS(dpu_sync(faults.set->set), DPU_ERR_DPU_FAULT);
   CHECK_OK(dpu_sync(dpu_set_from_rank(&faults.set->set.list.ranks[0])));
-  dpuemu_window_t window;
-  CHECK_STATUS(dpuemu_window_acquire(faults.set->rank(1), &window), DPU_ERR_DPU_FAULT);
-  CHECK_OK(dpuemu_window_acquire(faults.set->rank(0), &window));
-  CHECK_OK(dpuemu_window_release(faults.set->rank(0)));
+  dpuemu_rank_access_t access;
+  CHECK_STATUS(dpuemu_rank_acquire(faults.set->rank(1), &access), DPU_ERR_DPU_FAULT);
+  CHECK_OK(dpuemu_rank_acquire(faults.set->rank(0), &access));
+  CHECK_OK(dpuemu_rank_release(faults.set->rank(0)));
   faults.check_recovery();
-  CHECK_OK(dpuemu_window_acquire(faults.set->rank(1), &window));
-  CHECK_OK(dpuemu_window_release(faults.set->rank(1)));
+  CHECK_OK(dpuemu_rank_acquire(faults.set->rank(1), &access));
+  CHECK_OK(dpuemu_rank_release(faults.set->rank(1)));
 }
 
 TEST(Fault_SentenceIsCutToTheBuffer) {

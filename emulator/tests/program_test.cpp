@@ -742,31 +742,31 @@ TEST(Free_ForgetsThePrograms) {
   CHECK_STATUS(dpu_copy_from(set.dpus()[0], "output", 0, &word, 4), DPU_ERR_NO_PROGRAM_LOADED);
 }
 
-TEST(Launch_IsRefusedWhileAWindowIsOpen) {
+TEST(Launch_IsRefusedWhileARankAccessIsOpen) {
   pe_machine(1);
   Loaded set(64, "other");
   {
-    Window window(set.rank(0));
+    RankAccess access(set.rank(0));
     CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_MRAM_BUSY);
   }
   launch(set.set);
 }
 
-TEST(Window_ShowsWhatThePesWroteAndThePesSeeWhatItWrote) {
+TEST(RankAccess_ShowsWhatThePesWroteAndThePesSeeWhatItWrote) {
   pe_machine(1);
   Loaded set(64, "increment");
   put<uint32_t>(set.set, "bytes", 1024);
   std::vector<uint8_t> zeros(1024);
   CHECK_OK(dpu_copy_to(set.set, kHeap, 0, zeros.data(), zeros.size()));
   {
-    Window window(set.rank(0));
-    window.byte(3, 5, 400) = 41;
+    RankAccess access(set.rank(0));
+    access.byte(3, 5, 400) = 41;
   }
   launch(set.set);
-  Window window(set.rank(0));
-  CHECK_EQ(window.byte(3, 5, 400), 42);
-  CHECK_EQ(window.byte(3, 5, 404), 1);
-  CHECK_EQ(window.byte(4, 5, 400), 1);
+  RankAccess access(set.rank(0));
+  CHECK_EQ(access.byte(3, 5, 400), 42);
+  CHECK_EQ(access.byte(3, 5, 404), 1);
+  CHECK_EQ(access.byte(4, 5, 400), 1);
 }
 
 // --- Logs
