@@ -84,8 +84,8 @@ dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *d
 dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set);
 
 /// Waits for the asynchronous work and running PEs of the set, then gives its ranks back and its memory to the operating system.
-/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not exactly one that an allocation returned; DPU_ERR_MRAM_BUSY while a window
-/// (dpuemu_window_acquire) is open, and then the set stays valid; DPU_ERR_INTERNAL inside a callback of the set.
+/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not exactly one that an allocation returned; DPU_ERR_MRAM_BUSY while a rank access
+/// (dpuemu_rank_acquire) is open, and then the set stays valid; DPU_ERR_INTERNAL inside a callback of the set.
 dpu_error_t dpu_free(struct dpu_set_t dpu_set);
 
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks);
@@ -164,8 +164,8 @@ dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_nam
 /// all have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the earlier asynchronous work of the rank, and before its
 /// later work (but work that is PARALLEL).
 /// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED; DPU_SYNCHRONOUS: DPU_ERR_DPU_ALREADY_RUNNING,
-/// DPU_ERR_MRAM_BUSY while a transfer or window is open, and then no PE has run; DPU_ERR_DPU_FAULT if a PE is in fault (dpuemu_get_fault
-/// says why), and all others have ended. DPU_ASYNCHRONOUS: dpu_sync tells these.
+/// DPU_ERR_MRAM_BUSY while a transfer or rank access is open, and then no PE has run; DPU_ERR_DPU_FAULT if a PE is in fault
+/// (dpuemu_get_fault says why), and all others have ended. DPU_ASYNCHRONOUS: dpu_sync tells these.
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
 
 /// done: no PE of the set runs and no asynchronous work of it waits. fault: a PE of the set is in fault. Does not wait.

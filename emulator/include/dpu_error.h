@@ -20,7 +20,7 @@ typedef enum dpu_error_t {
   DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol lies in IRAM, which the host cannot reach; a program of too many instructions
   DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; a program that needs more MRAM
   DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
-  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a host window is open: the other side owns the MRAM
+  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a rank access is open: the other side owns the MRAM
   DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
   DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL on an MRAM symbol
   DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu

@@ -1,7 +1,7 @@
 /// dpuemu.h: what the emulator offers beyond the UPMEM host API.
 ///
 /// Programs that should also run on DIMMs use dpu.h only. This header is for whoever sets up the emulated machine (tests, benchmarks,
-/// the Python package) and for the rank window through which a library reaches a rank's memory as a Xeon would see it.
+/// the Python package) and for rank access, by which a library reaches a rank's memory as a Xeon would see it.
 ///
 /// Every function returns a dpu_error_t; none prints, aborts or exits (except the strict mode described at dpuemu_machine.strict).
 #ifndef DPUEMU_H
@@ -57,30 +57,30 @@ dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush);
 uint64_t dpuemu_region_offset(uint32_t chip, uint32_t bank, uint64_t mram_offset);
 
 /// What the host sees of one rank while it owns the rank's MRAM.
-typedef struct dpuemu_window {
+typedef struct dpuemu_rank_access {
   uint8_t *base;        ///< start of the region
   uint64_t size_bytes;  ///< its size, DPUEMU_REGION_BYTES
   int numa_node;        ///< node of the memory, -1 if unknown
   uint64_t enabled;     ///< bit 8*bank + chip is set for every enabled DPU
-} dpuemu_window_t;
+} dpuemu_rank_access_t;
 
 /// Waits for earlier asynchronous work and running PEs of the rank, makes the host the owner of all its MRAM, maps the region if needed.
-/// Windows of one rank nest: each acquire is matched by a release; a launch is refused (DPU_ERR_MRAM_BUSY) in between.
+/// Accesses of one rank nest: each acquire is matched by a release; a launch is refused (DPU_ERR_MRAM_BUSY) in between.
 /// Errors: DPU_ERR_INVALID_DPU_SET if the rank is not allocated, DPU_ERR_DPU_FAULT if a PE of it is in fault, DPU_ERR_SYSTEM if memory
 /// cannot be mapped.
-dpu_error_t dpuemu_window_acquire(struct dpu_rank_t *rank, dpuemu_window_t *window);
+dpu_error_t dpuemu_rank_acquire(struct dpu_rank_t *rank, dpuemu_rank_access_t *access);
 
-/// Gives the window back. The host remains the owner until the next launch. dpu_free is refused (DPU_ERR_MRAM_BUSY) while one is open.
-/// Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_INTERNAL if no window of the rank is open.
-dpu_error_t dpuemu_window_release(struct dpu_rank_t *rank);
+/// Ends the access. The host remains the owner until the next launch. dpu_free is refused (DPU_ERR_MRAM_BUSY) while one is open.
+/// Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_INTERNAL if no access of the rank is open.
+dpu_error_t dpuemu_rank_release(struct dpu_rank_t *rank);
 
 /// For tests of programs that share a rank with its PEs: makes the PEs the owner of the rank's MRAM as a launch does (after the rank's
 /// queued asynchronous work), running until dpuemu_end_run is called (by any thread). In between transfers fail with DPU_ERR_MRAM_BUSY;
-/// asynchronous transfers, dpu_sync, dpu_free and window_acquire wait. After the end the PEs remain the owner until the host's next
-/// transfer or window, and in strict mode the rank stays protected until then. With fault = true the run ends with DPU `dpu_in_rank`
-/// (chip*8 + bank) in fault: dpu_sync and window_acquire on the rank then return DPU_ERR_DPU_FAULT until the next run, dpu_load
+/// asynchronous transfers, dpu_sync, dpu_free and dpuemu_rank_acquire wait. After the end the PEs remain the owner until the host's next
+/// transfer or rank access, and in strict mode the rank stays protected until then. With fault = true the run ends with DPU `dpu_in_rank`
+/// (chip*8 + bank) in fault: dpu_sync and dpuemu_rank_acquire on the rank then return DPU_ERR_DPU_FAULT until the next run, dpu_load
 /// or dpu_free. Errors: DPU_ERR_INVALID_DPU_SET; begin: DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or
-/// window is open; end: DPU_ERR_INTERNAL if no PE runs or there is no such DPU.
+/// rank access is open; end: DPU_ERR_INTERNAL if no PE runs or there is no such DPU.
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *rank);
 dpu_error_t dpuemu_end_run(struct dpu_rank_t *rank, bool fault, uint32_t dpu_in_rank);
 

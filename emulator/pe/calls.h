@@ -1,4 +1,4 @@
-/// calls.h: the door between a PE program and the emulator. Read by C++, by C and by the assembler.
+/// calls.h: the calls by which a PE program enters the emulator. Read by C++, by C and by the assembler.
 ///
 /// X(number, name), numbers ascending from 0: the PE program calls `name` as an ordinary function; its body (runtime/gate.S) leaves the
 /// tasklet and enters the emulator, which does what the call means at the tasklet's point in time and resumes it with the result. Arguments

@@ -1,4 +1,4 @@
-// dpuemu.h: the machine, the rank window, runs.
+// dpuemu.h: the machine, rank access, runs.
 #include <dpu_management.h>
 #include <dpuemu.h>
 
@@ -42,21 +42,21 @@ uint64_t dpuemu_region_offset(uint32_t chip, uint32_t bank, uint64_t mram_offset
   return chip < kChips && bank < kBanks && mram_offset < kMramBytes ? byte_offset(chip, bank, mram_offset) : UINT64_MAX;
 }
 
-dpu_error_t dpuemu_window_acquire(struct dpu_rank_t *handle, dpuemu_window_t *window) {
-  if (window == nullptr) return DPU_ERR_INTERNAL;
+dpu_error_t dpuemu_rank_acquire(struct dpu_rank_t *handle, dpuemu_rank_access_t *access) {
+  if (access == nullptr) return DPU_ERR_INTERNAL;
   return with_rank(handle, [&](Rank &rank, const PinnedSet &set) {
-    const dpu_error_t status = rank.open_window();
+    const dpu_error_t status = rank.open_access();
     if (status != DPU_OK) return status;
-    *window = {rank.region().base(), kRegionBytes, Machine::instance().numa_node(), 0};
+    *access = {rank.region().base(), kRegionBytes, Machine::instance().numa_node(), 0};
     for (uint32_t chip = 0; chip < kChips; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank)
-        window->enabled |= (set.members(0) >> dpu_index(chip, bank) & 1) << (bank * kChips + chip);
+        access->enabled |= (set.members(0) >> dpu_index(chip, bank) & 1) << (bank * kChips + chip);
     return DPU_OK;
   });
 }
 
-dpu_error_t dpuemu_window_release(struct dpu_rank_t *handle) {
-  return with_rank(handle, [](Rank &rank, const PinnedSet &) { return rank.close_window(); });
+dpu_error_t dpuemu_rank_release(struct dpu_rank_t *handle) {
+  return with_rank(handle, [](Rank &rank, const PinnedSet &) { return rank.close_access(); });
 }
 
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *handle) {

@@ -11,10 +11,10 @@
 #include "door.h"
 #include "host_ownership.h"
 #include "job_queue.h"
-#include "pe_pool.h"
+#include "pe_scheduler.h"
 #include "report_file.h"
-#include "thread_pool.h"
 #include "transfer.h"
+#include "worker_pool.h"
 
 namespace dpuemu {
 namespace {

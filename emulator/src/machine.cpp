@@ -186,7 +186,7 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
   for (uint32_t i = 0; i < record->nr_ranks; ++i) ranks.push_back(record->ranks[i]->rank);
   const auto any_rank = [&](auto is_true) { return std::any_of(ranks.begin(), ranks.end(), is_true); };
   if (any_rank([](Rank *rank) { return CallbackScope::contains(rank); })) return DPU_ERR_INTERNAL;
-  const auto any_window = [&] { return any_rank([](Rank *rank) { return rank->has_open_window(); }); };
+  const auto any_access = [&] { return any_rank([](Rank *rank) { return rank->has_open_access(); }); };
   const auto set_alive = [&](bool alive) {
     record->kind = alive ? HandleKind::kSet : HandleKind::kRetired;
     for (uint32_t i = 0; i < ranks.size(); ++i) record->ranks[i]->kind = alive ? HandleKind::kRank : HandleKind::kRetired;
@@ -197,12 +197,12 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
     lock.lock();
   };
 
-  if (any_window()) return DPU_ERR_MRAM_BUSY;
+  if (any_access()) return DPU_ERR_MRAM_BUSY;
   wait_until_idle();
   if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread was faster
   set_alive(false);
   unpinned_.wait(lock, [&] { return !any_rank([](Rank *rank) { return rank->pins != 0; }); });
-  if (any_window()) {
+  if (any_access()) {
     set_alive(true);
     return DPU_ERR_MRAM_BUSY;
   }

@@ -23,7 +23,9 @@ Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},  {SIGFPE
                      {SIGILL, false, {}, {}},  {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
 constexpr size_t kHandlerStackBytes = 256 << 10;
 
+// Of the thread: nullptr until it first runs PEs. A signal of the watch may still arrive when it has stopped running them.
 __attribute__((tls_model("initial-exec"))) thread_local SignalTarget *current_target = nullptr;
+SignalTarget nothing_inside;
 // A handler that was installed over ours may call ours: then it is the turn of whoever was before us.
 __attribute__((tls_model("initial-exec"))) thread_local int passing_on = 0;
 
@@ -72,22 +74,36 @@ sigset_t all_handled() {
   return set;
 }
 
-}  // namespace
-
-void prepare_thread_for_signals(SignalTarget &target) {
-  current_target = &target;
-  set_current_door(&target.door);
-  void *stack = mmap(nullptr, kHandlerStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (stack == MAP_FAILED) throw std::bad_alloc();
-  stack_t handler_stack = {};
-  handler_stack.ss_sp = stack;
-  handler_stack.ss_size = kHandlerStackBytes;
-  sigaltstack(&handler_stack, nullptr);
+void block_other_signals() {
   sigset_t blocked, ours = all_handled();
   sigfillset(&blocked);
   for (int signal = 1; signal < NSIG; ++signal)
     if (sigismember(&ours, signal) == 1) sigdelset(&blocked, signal);
   pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+}  // namespace
+
+PeSignals::PeSignals() : stack_(mmap(nullptr, kHandlerStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+  if (stack_ == MAP_FAILED) throw std::bad_alloc();
+}
+
+PeSignals::~PeSignals() { munmap(stack_, kHandlerStackBytes); }
+
+void PeSignals::attach() {
+  stack_t handler_stack = {};
+  handler_stack.ss_sp = stack_;
+  handler_stack.ss_size = kHandlerStackBytes;
+  sigaltstack(&handler_stack, &stack_before_);
+  set_current_door(&target.door);
+  if (current_target == nullptr) block_other_signals();
+  current_target = &target;
+}
+
+void PeSignals::detach() {
+  current_target = &nothing_inside;
+  set_current_door(nullptr);
+  sigaltstack(&stack_before_, nullptr);
 }
 
 void install_signal_handlers() {

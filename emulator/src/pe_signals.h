@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <cstdint>
@@ -18,8 +19,26 @@ struct SignalTarget {
   std::atomic<uint64_t> overdue_turn{0};  // the tasklet of this turn shall end
 };
 
-/// For each thread that runs PEs, once: gives it a stack for handlers, and leaves it no signals but those that PEs cause.
-void prepare_thread_for_signals(SignalTarget &target);
+/// A SignalTarget with a stack for signal handlers. One thread at a time has it.
+class PeSignals {
+ public:
+  /// Throws std::bad_alloc.
+  PeSignals();
+  ~PeSignals();
+  PeSignals(const PeSignals &) = delete;
+  PeSignals &operator=(const PeSignals &) = delete;
+
+  /// The calling thread handles the signals of the PEs it runs until detach(). From its first attach() on it gets no signals but those that
+  /// PEs cause.
+  void attach();
+  void detach();
+
+  SignalTarget target;
+
+ private:
+  void *stack_;
+  stack_t stack_before_ = {};  // of the thread
+};
 
 /// Before PEs run: the handlers are ours, and pass on what is not. A program may have put others in their place since the last time.
 void install_signal_handlers();

@@ -22,9 +22,9 @@ bool CallbackScope::contains(const Rank *rank) {
   return false;
 }
 
-dpu_error_t Rank::open_locked(bool is_window) {
+dpu_error_t Rank::open_locked(bool is_access) {
   if (is_running_) return DPU_ERR_MRAM_BUSY;
-  if (is_window && faulted_ != 0) return DPU_ERR_DPU_FAULT;
+  if (is_access && faulted_ != 0) return DPU_ERR_DPU_FAULT;
   region_.protect(false);
   return DPU_OK;
 }
@@ -37,11 +37,11 @@ dpu_error_t Rank::open_transfer() {
   return status;
 }
 
-dpu_error_t Rank::open_window() {
+dpu_error_t Rank::open_access() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
   const dpu_error_t status = open_locked(true);
-  if (status == DPU_OK) ++windows_;
+  if (status == DPU_OK) ++accesses_;
   return status;
 }
 
@@ -50,10 +50,10 @@ void Rank::close_transfer() {
   --transfers_;
 }
 
-dpu_error_t Rank::close_window() {
+dpu_error_t Rank::close_access() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (windows_ == 0) return DPU_ERR_INTERNAL;
-  --windows_;
+  if (accesses_ == 0) return DPU_ERR_INTERNAL;
+  --accesses_;
   return DPU_OK;
 }
 
@@ -61,7 +61,7 @@ dpu_error_t Rank::begin_run(uint64_t members, StopFlag stop) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
   if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
-  if (transfers_ + windows_ != 0) return DPU_ERR_MRAM_BUSY;
+  if (transfers_ + accesses_ != 0) return DPU_ERR_MRAM_BUSY;
   is_running_ = true;
   stop_ = std::move(stop);
   faulted_before_run_ = faulted_;
@@ -119,9 +119,9 @@ bool Rank::is_faulted(uint64_t members) {
   return (faulted_ & members) != 0;
 }
 
-bool Rank::has_open_window() {
+bool Rank::has_open_access() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return windows_ != 0;
+  return accesses_ != 0;
 }
 
 void Rank::wait_until_idle() {

@@ -48,17 +48,17 @@ class Rank {
 
   // --- Ownership. The host owns the MRAM of a new rank.
 
-  /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs, a window for running PEs too; inside
-  /// a callback of this rank neither waits.
-  /// Errors: DPU_ERR_MRAM_BUSY while PEs run and the caller does not wait for them; for a window DPU_ERR_DPU_FAULT.
+  /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs, a rank access (dpuemu_rank_acquire)
+  /// for running PEs too; inside a callback of this rank neither waits. Errors: DPU_ERR_MRAM_BUSY while PEs run and the caller does not
+  /// wait for them; for a rank access DPU_ERR_DPU_FAULT.
   dpu_error_t open_transfer();
-  dpu_error_t open_window();
+  dpu_error_t open_access();
   void close_transfer();
-  /// Errors: DPU_ERR_INTERNAL if no window is open.
-  dpu_error_t close_window();
+  /// Errors: DPU_ERR_INTERNAL if no rank access is open.
+  dpu_error_t close_access();
 
   /// These PEs (by dpu_index) take the rank's MRAM and run, after the queued jobs; they are not in fault any more. Errors:
-  /// DPU_ERR_MRAM_BUSY while a transfer or window is open, DPU_ERR_DPU_ALREADY_RUNNING.
+  /// DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
   dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr);
   /// Raises the flag that the run began with.
   void stop_run();
@@ -75,7 +75,7 @@ class Rank {
   bool is_idle();
   /// True if any of the DPUs of the bit set (by dpu_index) is in fault.
   bool is_faulted(uint64_t members = ~UINT64_C(0));
-  bool has_open_window();
+  bool has_open_access();
 
   /// Waits for queued jobs, running PEs and callbacks in flight.
   void wait_until_idle();
@@ -114,7 +114,7 @@ class Rank {
   };
 
   void work();
-  dpu_error_t open_locked(bool is_window);
+  dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
   bool is_idle_locked() const { return has_no_jobs_locked() && detached_ == 0 && !is_running_; }
@@ -130,7 +130,7 @@ class Rank {
   StopFlag stop_;
   uint32_t detached_ = 0;
   uint32_t transfers_ = 0;
-  uint32_t windows_ = 0;
+  uint32_t accesses_ = 0;
   uint64_t faulted_ = 0, faulted_before_run_ = 0;  // by dpu_index
   dpu_error_t async_error_ = DPU_OK;
 };

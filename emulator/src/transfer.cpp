@@ -8,7 +8,7 @@
 #include "line_kernels.h"
 #include "machine.h"
 #include "machine_settings.h"
-#include "thread_pool.h"
+#include "worker_pool.h"
 
 namespace dpuemu {
 namespace {

@@ -195,9 +195,9 @@ TEST(FreedSets_AreRefusedByEveryCallAlsoWhenTheirRanksAreAllocatedAgain) {
       CHECK(dpu_rank_from_set(set) == nullptr);
       CHECK(dpu_from_set(set) == nullptr);
     }
-    dpuemu_window_t window;
-    CHECK_STATUS(dpuemu_window_acquire(rank, &window), DPU_ERR_INVALID_DPU_SET);
-    CHECK_STATUS(dpuemu_window_release(rank), DPU_ERR_INVALID_DPU_SET);
+    dpuemu_rank_access_t access;
+    CHECK_STATUS(dpuemu_rank_acquire(rank, &access), DPU_ERR_INVALID_DPU_SET);
+    CHECK_STATUS(dpuemu_rank_release(rank), DPU_ERR_INVALID_DPU_SET);
     CHECK_STATUS(dpuemu_begin_run(rank), DPU_ERR_INVALID_DPU_SET);
     CHECK_STATUS(dpuemu_end_run(rank, false, 0), DPU_ERR_INVALID_DPU_SET);
     CHECK_STATUS(dpu_copy_to_mram(dpu, 0, reinterpret_cast<uint8_t *>(&word), 8), DPU_ERR_INVALID_DPU_SET);

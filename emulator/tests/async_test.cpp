@@ -58,7 +58,7 @@ TEST(Async_TransfersRunInOrderAndSyncWaitsForThem) {
   for (uint64_t word : last) CHECK_EQ(word, values.back());
 }
 
-TEST(Async_WorkComesBeforeALaterSynchronousTransferAndWindow) {
+TEST(Async_WorkComesBeforeALaterSynchronousTransferAndRankAccess) {
   machine(1);
   Set set(64);
   Recorder recorder;
@@ -77,8 +77,8 @@ TEST(Async_WorkComesBeforeALaterSynchronousTransferAndWindow) {
   opener.join();
   CHECK_EQ(recorder.seen().size(), 1u);
   {
-    Window window(set.rank(0));
-    CHECK_EQ(window.byte(7, 7, 0), 42);
+    RankAccess access(set.rank(0));
+    CHECK_EQ(access.byte(7, 7, 0), 42);
   }
   CHECK_OK(dpu_sync(set.set));
   CHECK_OK(dpu_status(set.set, &done, &fault));

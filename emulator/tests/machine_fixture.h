@@ -80,16 +80,16 @@ inline std::vector<uint8_t> noise_bytes(uint64_t seed, size_t bytes) {
 }
 
 /// The region of one rank while the host owns it.
-class Window {
+class RankAccess {
  public:
-  explicit Window(dpu_rank_t *rank) : rank_(rank) { CHECK_OK(dpuemu_window_acquire(rank, &window)); }
-  ~Window() { dpuemu_window_release(rank_); }
-  Window(const Window &) = delete;
-  Window &operator=(const Window &) = delete;
+  explicit RankAccess(dpu_rank_t *rank) : rank_(rank) { CHECK_OK(dpuemu_rank_acquire(rank, &access)); }
+  ~RankAccess() { dpuemu_rank_release(rank_); }
+  RankAccess(const RankAccess &) = delete;
+  RankAccess &operator=(const RankAccess &) = delete;
   uint8_t &byte(uint32_t chip, uint32_t bank, uint64_t mram_offset) const {
-    return window.base[dpuemu_region_offset(chip, bank, mram_offset)];
+    return access.base[dpuemu_region_offset(chip, bank, mram_offset)];
   }
-  dpuemu_window_t window;
+  dpuemu_rank_access_t access;
 
  private:
   dpu_rank_t *rank_;

@@ -52,36 +52,36 @@ std::string stderr_of_child(Body body, int &signal_number) {
 
 }  // namespace
 
-TEST(Window_ShowsBaseSizeAndEnabledPes) {
+TEST(RankAccess_ShowsBaseSizeAndEnabledPes) {
   machine(1, {place(0, 3, 5), place(0, 7, 7)});
   Set set(62);
-  dpuemu_window_t window;
-  CHECK_OK(dpuemu_window_acquire(set.rank(0), &window));
-  CHECK_EQ(window.size_bytes, UINT64_C(8) << 30);
-  CHECK_EQ(reinterpret_cast<uintptr_t>(window.base) % (2 << 20), 0u);
-  CHECK_EQ(window.enabled, ~(UINT64_C(1) << (5 * 8 + 3) | UINT64_C(1) << 63));
-  CHECK_EQ(window.numa_node, dpu_get_rank_numa_node(set.rank(0)));
-  window.base[dpuemu_region_offset(2, 6, 12345)] = 77;
-  CHECK_OK(dpuemu_window_release(set.rank(0)));
+  dpuemu_rank_access_t access;
+  CHECK_OK(dpuemu_rank_acquire(set.rank(0), &access));
+  CHECK_EQ(access.size_bytes, UINT64_C(8) << 30);
+  CHECK_EQ(reinterpret_cast<uintptr_t>(access.base) % (2 << 20), 0u);
+  CHECK_EQ(access.enabled, ~(UINT64_C(1) << (5 * 8 + 3) | UINT64_C(1) << 63));
+  CHECK_EQ(access.numa_node, dpu_get_rank_numa_node(set.rank(0)));
+  access.base[dpuemu_region_offset(2, 6, 12345)] = 77;
+  CHECK_OK(dpuemu_rank_release(set.rank(0)));
   uint8_t byte;
   CHECK_OK(dpu_copy_from(dpu_set_from_dpu(dpu_get(set.rank(0), 2, 6)), kHeap, 12345, &byte, 1));
   CHECK_EQ(byte, 77);
 }
 
-TEST(Windows_NestAndKeepThePesAndFreeAway) {
+TEST(RankAccesses_NestAndRefuseLaunchesAndFree) {
   machine(1);
   Set set(64);
-  dpuemu_window_t window;
-  CHECK_OK(dpuemu_window_acquire(set.rank(0), &window));
-  CHECK_OK(dpuemu_window_acquire(set.rank(0), &window));
+  dpuemu_rank_access_t access;
+  CHECK_OK(dpuemu_rank_acquire(set.rank(0), &access));
+  CHECK_OK(dpuemu_rank_acquire(set.rank(0), &access));
   CHECK_STATUS(dpuemu_begin_run(set.rank(0)), DPU_ERR_MRAM_BUSY);
-  CHECK_OK(dpuemu_window_release(set.rank(0)));
+  CHECK_OK(dpuemu_rank_release(set.rank(0)));
   CHECK_STATUS(dpuemu_begin_run(set.rank(0)), DPU_ERR_MRAM_BUSY);
   CHECK_STATUS(dpu_free(set.set), DPU_ERR_MRAM_BUSY);
   uint64_t word = 1;
   CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));  // the set is still there, and the host owns its MRAM
-  CHECK_OK(dpuemu_window_release(set.rank(0)));
-  CHECK_STATUS(dpuemu_window_release(set.rank(0)), DPU_ERR_INTERNAL);
+  CHECK_OK(dpuemu_rank_release(set.rank(0)));
+  CHECK_STATUS(dpuemu_rank_release(set.rank(0)), DPU_ERR_INTERNAL);
   CHECK_OK(dpuemu_begin_run(set.rank(0)));
   CHECK_OK(dpuemu_end_run(set.rank(0), false, 0));
 }
@@ -109,14 +109,14 @@ TEST(RunningPes_RefuseTransfersWithoutEffect) {
   CHECK_EQ(other, 2u);
 }
 
-TEST(SyncWindowAndFree_WaitForRunningPes) {
+TEST(SyncRankAccessAndFree_WaitForRunningPes) {
   machine(1);
   Set set(64);
-  dpuemu_window_t window;
+  dpuemu_rank_access_t access;
   const auto sync = [&] { return dpu_sync(set.set); };
   const auto acquire = [&] {
-    const dpu_error_t status = dpuemu_window_acquire(set.rank(0), &window);
-    return status == DPU_OK ? dpuemu_window_release(set.rank(0)) : status;
+    const dpu_error_t status = dpuemu_rank_acquire(set.rank(0), &access);
+    return status == DPU_OK ? dpuemu_rank_release(set.rank(0)) : status;
   };
   const auto free = [&] { return dpu_free(set.set); };
   const std::function<dpu_error_t()> waiting[] = {sync, acquire, free};
@@ -137,14 +137,14 @@ TEST(Fault_IsReportedUntilTheNextRun) {
   Set set(64);
   uint64_t word = 1;
   bool done, fault;
-  dpuemu_window_t window;
+  dpuemu_rank_access_t access;
   CHECK_OK(dpuemu_begin_run(set.rank(0)));
   CHECK_STATUS(dpuemu_end_run(set.rank(0), true, 64), DPU_ERR_INTERNAL);
   CHECK_OK(dpuemu_end_run(set.rank(0), true, 8 * 2 + 1));
   for (int again = 0; again < 2; ++again) {
     CHECK_STATUS(dpu_sync(set.set), DPU_ERR_DPU_FAULT);
     CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));  // what the PEs left can be looked at, and mended
-    CHECK_STATUS(dpuemu_window_acquire(set.rank(0), &window), DPU_ERR_DPU_FAULT);
+    CHECK_STATUS(dpuemu_rank_acquire(set.rank(0), &access), DPU_ERR_DPU_FAULT);
     CHECK_OK(dpu_status(set.set, &done, &fault));
     CHECK(done && fault);
   }
@@ -161,13 +161,13 @@ TEST(StrictMode_EndsTheProcessThatTouchesMemoryOfThePesAndNamesTheRank) {
       machine(3, {}, 2, 1);
       dpu_set_t set;
       dpu_alloc(192, nullptr, &set);
-      dpuemu_window_t window;
-      dpuemu_window_acquire(set.list.ranks[2], &window);
-      window.base[1000] = 1;
-      dpuemu_window_release(set.list.ranks[2]);
+      dpuemu_rank_access_t access;
+      dpuemu_rank_acquire(set.list.ranks[2], &access);
+      access.base[1000] = 1;
+      dpuemu_rank_release(set.list.ranks[2]);
       dpuemu_begin_run(set.list.ranks[2]);
       if (has_run_ended) dpuemu_end_run(set.list.ranks[2], false, 0);
-      *const_cast<volatile uint8_t *>(window.base + 1000) = 2;
+      *const_cast<volatile uint8_t *>(access.base + 1000) = 2;
     };
   };
   for (bool has_run_ended : {false, true}) {
@@ -179,7 +179,7 @@ TEST(StrictMode_EndsTheProcessThatTouchesMemoryOfThePesAndNamesTheRank) {
   }
 }
 
-TEST(StrictMode_GivesTheMemoryBackToTransfersWindowsAndTheNextOwner) {
+TEST(StrictMode_GivesTheMemoryBackToTransfersRankAccessesAndTheNextOwner) {
   int signal_number;
   const std::string said = stderr_of_child(
       [] {
@@ -193,8 +193,8 @@ TEST(StrictMode_GivesTheMemoryBackToTransfersWindowsAndTheNextOwner) {
           CHECK_STATUS(dpu_copy_to(set, kHeap, 0, &word, 8), DPU_ERR_MRAM_BUSY);
           CHECK_OK(dpuemu_end_run(set.list.ranks[0], false, 0));
           if (round == 0) {
-            Window window(set.list.ranks[0]);
-            CHECK_EQ(window.byte(0, 0, 0), 1);
+            RankAccess access(set.list.ranks[0]);
+            CHECK_EQ(access.byte(0, 0, 0), 1);
           } else if (round == 1) {
             dpu_set_t dpu;
             DPU_FOREACH(set, dpu) break;

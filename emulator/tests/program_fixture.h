@@ -4,6 +4,7 @@
 #include <dpu_log.h>
 #include <dpu_program.h>
 
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -22,6 +23,16 @@ inline std::vector<uint8_t> program_bytes(const std::string &name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// A file in the folder of the programs for the time of a test.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string &name, const std::vector<uint8_t> &bytes) : path(program_path(name)) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  ~TemporaryFile() { std::remove(path.c_str()); }
+  const std::string path;
+};
+
 /// A machine for PE programs. strict: 1 on, 2 off.
 inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uint32_t patience_seconds = 60) {
   dpuemu_machine_t wanted = {};
@@ -33,6 +44,8 @@ inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uin
   wanted.patience_seconds = patience_seconds;
   CHECK_OK(dpuemu_configure(&wanted, nullptr, 0));
 }
+
+constexpr int kStrict = 1, kLenient = 2;  // of pe_machine
 
 inline void load(dpu_set_t set, const std::string &name) { CHECK_OK(dpu_load(set, program_path(name).c_str(), nullptr)); }
 
@@ -62,6 +75,13 @@ inline std::string fault_of(dpu_set_t set) {
   char text[512];
   CHECK_OK(dpuemu_get_fault(set, text, sizeof text));
   return text;
+}
+
+/// How every sentence about a fault of this PE begins.
+inline std::string fault_prefix(dpu_set_t dpu, uint32_t tasklet) {
+  dpu_t *const pe = dpu_from_set(dpu);
+  return "rank " + std::to_string(dpu_get_rank_id(dpu_get_rank(pe))) + ", chip " + std::to_string(dpu_get_slice_id(pe)) + ", bank " +
+         std::to_string(dpu_get_member_id(pe)) + ", tasklet " + std::to_string(tasklet) + ": ";
 }
 
 inline dpuemu_report_t report_of(dpu_set_t set) {

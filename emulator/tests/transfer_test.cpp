@@ -40,30 +40,30 @@ const auto kSkipNone = [](size_t) { return false; };
 
 /// The bytes of a range and 16 more on either side, of all 64 DPUs of a rank, by the definition of the map.
 std::vector<uint8_t> surroundings(dpu_rank_t *rank, const Range &range) {
-  Window window(rank);
+  RankAccess access(rank);
   const uint64_t begin = range.offset < 16 ? 0 : range.offset - 16;
   const uint64_t end = std::min<uint64_t>(range.offset + range.length + 16, DPUEMU_MRAM_BYTES);
   std::vector<uint8_t> bytes;
   for (uint32_t chip = 0; chip < 8; ++chip)
     for (uint32_t bank = 0; bank < 8; ++bank)
-      for (uint64_t m = begin; m < end; ++m) bytes.push_back(window.byte(chip, bank, m));
+      for (uint64_t m = begin; m < end; ++m) bytes.push_back(access.byte(chip, bank, m));
   return bytes;
 }
 
 /// Fills the surroundings of a range in all 64 DPUs, enabled or not.
 void fill(dpu_rank_t *rank, const Range &range) {
-  Window window(rank);
+  RankAccess access(rank);
   const uint64_t begin = range.offset < 16 ? 0 : range.offset - 16;
   const uint64_t end = std::min<uint64_t>(range.offset + range.length + 16, DPUEMU_MRAM_BYTES);
   for (uint32_t chip = 0; chip < 8; ++chip)
     for (uint32_t bank = 0; bank < 8; ++bank)
-      for (uint64_t m = begin; m < end; ++m) window.byte(chip, bank, m) = noise(99 + chip * 8 + bank, m);
+      for (uint64_t m = begin; m < end; ++m) access.byte(chip, bank, m) = noise(99 + chip * 8 + bank, m);
 }
 
 /// Checks the surroundings: what `sent(chip, bank, i)` gives inside the range (negative: not written), fill() everywhere else.
 template <class Sent>
 void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
-  Window window(rank);
+  RankAccess access(rank);
   const uint64_t begin = range.offset < 16 ? 0 : range.offset - 16;
   const uint64_t end = std::min<uint64_t>(range.offset + range.length + 16, DPUEMU_MRAM_BYTES);
   uint64_t wrong = 0;
@@ -72,7 +72,7 @@ void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
       for (uint64_t m = begin; m < end; ++m) {
         const bool is_inside = m >= range.offset && m < range.offset + range.length;
         const int value = is_inside ? sent(chip, bank, m - range.offset) : -1;
-        wrong += window.byte(chip, bank, m) != (value >= 0 ? value : noise(99 + chip * 8 + bank, m));
+        wrong += access.byte(chip, bank, m) != (value >= 0 ? value : noise(99 + chip * 8 + bank, m));
       }
   CHECK_EQ(wrong, 0u);
 }

@@ -1,4 +1,4 @@
-// The rank window on DIMMs, by public functions of a stock UPMEM SDK alone.
+// Rank access on DIMMs, by public functions of a stock UPMEM SDK alone.
 //
 // The SDK maps a rank's region into the process but does not say where. So every mapping that may be it is tried: tags are written to every
 // enabled PE of the rank through the SDK, at words that exercise the bits of the address map, and exactly one mapping has to show them all

@@ -166,12 +166,12 @@ TEST(LaunchOfABusyRank_Waits) {
   verify::fill_distinct(9, kLongBytes, rows);
   CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
   CHECK_EQ(pidcomm_alltoall(cube.get(), "10", kLongBytes, 0, 2 << 20, PIDCOMM_INT32), +PIDCOMM_OK);
-  dpuemu_window_t window;
-  DPU_OK_OR_FAIL(dpuemu_window_acquire(set.rank(0), &window));
-  DPU_OK_OR_FAIL(dpuemu_window_release(set.rank(0)));
+  dpuemu_rank_access_t access;
+  DPU_OK_OR_FAIL(dpuemu_rank_acquire(set.rank(0), &access));
+  DPU_OK_OR_FAIL(dpuemu_rank_release(set.rank(0)));
   const auto line = [&](std::uint32_t word, std::size_t offset) {
     Bytes bytes(64);
-    const auto *base = reinterpret_cast<const std::uint8_t *>(window.base);
+    const auto *base = reinterpret_cast<const std::uint8_t *>(access.base);
     std::memcpy(bytes.data(), base + dpuemu_region_offset(0, 7, static_cast<std::uint32_t>(offset + 8 * word)), bytes.size());
     return bytes;
   };

@@ -46,8 +46,8 @@ _MACHINE = [
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
-# There is no hosted C library, but small memcpy and memset are expanded as the SDK's compiler does. printf and its
-# kin return void.
+# There is no hosted C library, but small memcpy and memset are expanded as the SDK's compiler does. printf and
+# similar functions return void.
 _LANGUAGE = ["-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"]
 
 # Old C that the SDK's compiler only warns about.

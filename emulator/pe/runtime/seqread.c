@@ -1,4 +1,4 @@
-// One implementation for all sizes; seqread32_get and its kin only say which size is meant.
+// One implementation for all sizes; the functions for one size, like seqread32_get, only say which size is meant.
 #include <alloc.h>
 #include <mram.h>
 #include <seqread.h>

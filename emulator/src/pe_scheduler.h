@@ -1,4 +1,4 @@
-// The host threads that run PEs. They outlive every set, like those of thread_pool.h, and the process does not wait for them at its end.
+// Runs batches of PEs on the threads of the worker pool, in the order in which the batches start.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,8 @@ struct PeBatch {
 };
 
 /// Starts the batch on up to `threads` threads (all batches together, 32 at most), and returns. Throws std::bad_alloc or std::system_error
-/// if there is no memory or thread, and then no PE runs and on_end is not called.
+/// if there is no memory or thread, and then no PE runs and on_end is not called. While parallel loops have all threads of the pool, the
+/// PEs wait for the first loop that ends.
 void start_pes(PeBatch batch, uint32_t threads);
 
 }  // namespace dpuemu

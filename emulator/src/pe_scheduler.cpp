@@ -1,0 +1,208 @@
+#include "pe_scheduler.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "pe_run.h"
+#include "pe_signals.h"
+#include "worker_pool.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kMostThreads = 32;
+constexpr std::chrono::milliseconds kWatchPeriod{100};
+
+struct Batch {
+  PeBatch work;
+  size_t next = 0;     // group to be taken
+  size_t running = 0;  // groups taken and not ended
+
+  bool is_stopped() const { return work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed); }
+};
+
+/// The places for the PEs that one host thread runs at a time, and its stack for signal handlers. Threads of the pool borrow one while they
+/// run PEs, so that threads that only join loops need none.
+class Runner {
+ public:
+  /// Throws std::bad_alloc.
+  Runner() {
+    for (PeRun &run : runs_)
+      if (!run.reserve()) throw std::bad_alloc();
+  }
+
+  /// The calling thread may run PEs until detach().
+  void attach() {
+    thread_ = pthread_self();
+    gs_base_ = kUnknownGs;
+    signals_.attach();
+  }
+  void detach() { signals_.detach(); }
+
+  void run(const PeGroup &group, const Batch &of) {
+    PeRun *active[kChips];
+    size_t count = 0;
+    for (const PeTask &task : group) {
+      PeRun &run = runs_[count];
+      run.begin(*task.pe, task.place, task.port, of.work.is_strict);
+      active[count++] = &run;
+    }
+    while (count != 0) {
+      size_t left = 0;
+      for (size_t i = 0; i < count; ++i)
+        if (advance(*active[i], of)) active[left++] = active[i];
+      count = left;
+    }
+  }
+
+  /// Called by the watch every period. Ends a tasklet that has been inside for too long.
+  void watch() {
+    const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
+    const auto now = std::chrono::steady_clock::now();
+    if (turn != watched_turn_ || batch == nullptr) {
+      watched_turn_ = turn;
+      watched_since_ = now;
+    } else if (batch->is_stopped() || now - watched_since_ >= std::chrono::seconds(batch->work.patience_seconds)) {
+      end_tasklet(thread_, signals_.target, turn);  // again if the last time was just before the tasklet was entered
+    }
+  }
+
+  Batch *batch = nullptr;  // of the group that runs; guarded by the scheduler's mutex, as is watch()
+
+ private:
+  /// Runs the PE to the end of its next DMA. Returns whether it goes on after that.
+  bool advance(PeRun &run, const Batch &of) {
+    signals_.target.run = &run;
+    if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
+    PeRun::Step step;
+    do {
+      if (of.is_stopped()) run.stop();
+      try {
+        step = run.step(signals_.target.door, signals_.target.turns);
+      } catch (const std::bad_alloc &) {
+        step = run.fail_without_memory();
+      }
+    } while (step == PeRun::Step::kOther);
+    // The program's first direct access has set gs on its way, perhaps just before the end of the run.
+    gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
+    return step == PeRun::Step::kTransferred;
+  }
+
+  static constexpr uint64_t kUnknownGs = UINT64_MAX;
+
+  PeSignals signals_;
+  PeRun runs_[kChips];
+  uint64_t gs_base_ = kUnknownGs;  // of the thread
+  pthread_t thread_ = {};
+  uint64_t watched_turn_ = 0;
+  std::chrono::steady_clock::time_point watched_since_;
+};
+
+class Scheduler : public WorkerPool::Job {
+ public:
+  void start(PeBatch work, uint32_t threads) {
+    install_signal_handlers();
+    auto batch = std::make_shared<Batch>();
+    batch->work = std::move(work);
+    std::lock_guard<std::mutex> lock(mutex_);
+    prepare(std::clamp(threads, 1u, kMostThreads));
+    batches_.push_back(std::move(batch));
+    groups_left_ += batches_.back()->work.groups.size();
+    if (serving_ >= allowed_) return;
+    const auto wanted = static_cast<uint32_t>(std::min<size_t>(groups_left_, allowed_ - serving_));
+    if (of_this_process<WorkerPool>().invite(*this, wanted, std::max(threads, 1u))) return;
+    groups_left_ -= batches_.back()->work.groups.size();
+    batches_.pop_back();
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }
+
+  /// A thread of the pool runs PEs while there are groups to be taken.
+  void run() override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (batches_.empty() || serving_ >= allowed_) return;
+    if (++serving_ == 1) begun_.notify_one();
+    Runner &runner = *free_.back();
+    free_.pop_back();
+    runner.attach();
+    while (!batches_.empty() && serving_ <= allowed_) run_next_group(runner, lock);
+    runner.detach();
+    free_.push_back(&runner);
+    --serving_;
+  }
+
+ private:
+  /// Makes what `threads` threads need to run PEs, the watch first. Fewer threads do the same work; throws if not even one can.
+  void prepare(uint32_t threads) {
+    if (!has_watch_) {
+      std::thread([this] { watch(); }).detach();
+      has_watch_ = true;
+    }
+    try {
+      runners_.reserve(threads);
+      free_.reserve(threads);
+      while (runners_.size() < threads) {
+        runners_.push_back(std::make_unique<Runner>());
+        free_.push_back(runners_.back().get());
+      }
+    } catch (const std::exception &) {
+      if (runners_.empty()) throw;
+    }
+    allowed_ = std::min(threads, static_cast<uint32_t>(runners_.size()));
+  }
+
+  /// The lock is held before and after, not while PEs run.
+  void run_next_group(Runner &runner, std::unique_lock<std::mutex> &lock) {
+    const std::shared_ptr<Batch> batch = batches_.front();
+    const PeGroup &group = batch->work.groups[batch->next++];
+    if (batch->next == batch->work.groups.size()) batches_.pop_front();
+    --groups_left_;
+    ++batch->running;
+    runner.batch = batch.get();
+    lock.unlock();
+    runner.run(group, *batch);
+    lock.lock();
+    runner.batch = nullptr;
+    --batch->running;
+    if (batch->running != 0 || batch->next != batch->work.groups.size()) return;
+    lock.unlock();
+    batch->work.on_end();
+    lock.lock();
+  }
+
+  void watch() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      begun_.wait(lock, [this] { return serving_ != 0; });
+      lock.unlock();
+      std::this_thread::sleep_for(kWatchPeriod);
+      lock.lock();
+      for (const auto &runner : runners_) runner->watch();
+    }
+  }
+
+  std::mutex mutex_;                            // guards everything below; taken before the pool's
+  std::condition_variable begun_;               // for the watch
+  std::deque<std::shared_ptr<Batch>> batches_;  // with groups to be taken
+  size_t groups_left_ = 0;                      // to be taken, of all batches
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<Runner *> free_;          // runners that no thread has
+  uint32_t allowed_ = 0, serving_ = 0;  // threads that may run PEs, and that do
+  bool has_watch_ = false;
+};
+
+}  // namespace
+
+void start_pes(PeBatch batch, uint32_t threads) {
+  if (batch.groups.empty()) return batch.on_end();  // a rank without enabled DPUs
+  of_this_process<Scheduler>().start(std::move(batch), threads);
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,282 @@
+// Faults of PEs: each kind, what the host learns of it, and that the other PEs finish. Then strict mode.
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "program_fixture.h"
+#include "programs/fault_kind.h"
+
+using namespace fixture;
+
+namespace {
+
+/// Two ranks run faults.c; one PE does `what` in tasklet `who`. Everybody else must get through.
+class Faults {
+ public:
+  static constexpr uint32_t kDpus = 128, kTasklets = 6, kBad = 77, kWho = 4;
+
+  explicit Faults(int strict = kLenient, uint32_t patience_seconds = 60) {
+    pe_machine(2, strict, 2, patience_seconds);
+    set = std::make_unique<Loaded>(kDpus, "faults");
+    for (uint32_t i = 0; i < kDpus; ++i) put<uint32_t>(set->all[i], "input", 1000 * i);
+    put<uint32_t>(set->set, "who", kWho);
+  }
+  dpu_set_t bad() const { return set->all[kBad]; }
+
+  void check_fault(fault_kind what, const std::string &word, uint32_t tasklet = kWho) {
+    const std::string name = "fault_kind " + std::to_string(what) + ": ";
+    put<uint32_t>(set->set, "what", FAULT_NONE);
+    put<uint32_t>(set->set, "finished", 0);
+    put<uint32_t>(bad(), "what", what);
+    const uint64_t zeros[kTasklets] = {};
+    CHECK_OK(dpu_copy_to(set->set, kHeap, 0, zeros, sizeof zeros));
+    CHECK_EQ(name + text(dpu_launch(set->set, DPU_SYNCHRONOUS)), name + text(DPU_ERR_DPU_FAULT));
+    CHECK_EQ(name + text(dpu_sync(set->set)), name + text(DPU_ERR_DPU_FAULT));
+    bool done = false, fault = false;
+    CHECK_OK(dpu_status(set->set, &done, &fault));
+    CHECK(done && fault);
+
+    const std::string sentence = fault_of(set->set), place = fault_prefix(bad(), tasklet);
+    CHECK_EQ(name + sentence.substr(0, place.size()), name + place);
+    if (sentence.find(word) == std::string::npos) harness::fail(__FILE__, __LINE__, name + sentence + " does not say " + word);
+    CHECK_EQ(fault_of(bad()), sentence);
+    CHECK_EQ(fault_of(set->all[0]), std::string());
+    const dpuemu_report_t report = report_of(set->set);
+    CHECK_EQ(report.pes, uint64_t{kDpus});
+    CHECK_EQ(report.faulted_pes, 1u);
+    CHECK_EQ(report_of(set->all[kBad + 1]).faulted_pes, 0u);
+
+    for (uint32_t i = 0; i < kDpus; ++i) {
+      // All PEs got as far as this, also the bad one.
+      uint64_t words[kTasklets];
+      CHECK_OK(dpu_copy_from(set->all[i], kHeap, 0, words, sizeof words));
+      for (uint32_t j = 0; j < kTasklets; ++j) CHECK_EQ(words[j], uint64_t{1000 * i + j * j});
+      if (i != kBad) CHECK_EQ(number(set->all[i], "finished"), kTasklets);
+    }
+    CHECK(number(bad(), "finished") < kTasklets);
+  }
+
+  /// With the cause gone everything runs again.
+  void check_recovery() {
+    put<uint32_t>(set->set, "what", FAULT_NONE);
+    put<uint32_t>(set->set, "finished", 0);
+    load(bad(), "faults");
+    launch(set->set);
+    CHECK_OK(dpu_sync(set->set));
+    bool done = false, fault = true;
+    CHECK_OK(dpu_status(set->set, &done, &fault));
+    CHECK(done && !fault);
+    CHECK_EQ(fault_of(set->set), std::string());
+    CHECK_EQ(report_of(set->set).faulted_pes, 0u);
+    for (dpu_set_t dpu : set->all) CHECK_EQ(number(dpu, "finished"), kTasklets);
+  }
+
+  std::unique_ptr<Loaded> set;
+};
+
+}  // namespace
+
+TEST(Fault_OfMemoryNamesThePeAndTheOthersFinish) {
+  Faults faults;
+  for (fault_kind what : {FAULT_WILD_READ, FAULT_WILD_WRITE, FAULT_NULL_READ, FAULT_NULL_WRITE, FAULT_NULL_CALL, FAULT_OWN_TEXT_WRITE,
+                          FAULT_MRAM_POINTER_AS_WRAM})
+    faults.check_fault(what, "address");
+  for (fault_kind what : {FAULT_FAR_BEHIND_WRAM, FAULT_BEFORE_WRAM}) faults.check_fault(what, "address");
+  faults.check_fault(FAULT_DMA_OUT_OF_WRAM, "mram_read");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfTheFirstByteBehindWram) {
+  Faults faults;
+  faults.check_fault(FAULT_FIRST_BYTE_BEHIND_WRAM, "address");
+}
+
+TEST(Fault_OfAnMramPointerBeyondMramAlsoAfterRightOnes) {
+  Faults faults;
+  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM, "address");
+  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM_AFTER_A_RIGHT_ONE, "address");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfAddressesInTheGapBehindWram) {
+  Faults faults;
+  for (uint32_t distance : {8u, 0x4000u, 0xE000u}) {
+    put<uint32_t>(faults.bad(), "distance", distance);
+    faults.check_fault(FAULT_FAR_PAST_WRAM, "address");
+  }
+}
+
+TEST(Fault_OfTheStack) {
+  Faults faults;
+  faults.check_fault(FAULT_STACK, "stack");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfDivision) {
+  Faults faults;
+  for (fault_kind what : {FAULT_DIVISION_32, FAULT_REMAINDER_32, FAULT_DIVISION_64, FAULT_DIVISION_UNSIGNED_64, FAULT_DIVISION_OVERFLOW})
+    faults.check_fault(what, "division");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfTheProgramsOwnMaking) {
+  Faults faults;
+  faults.check_fault(FAULT_ASSERT, "assertion");
+  faults.check_fault(FAULT_HALT, "halt");
+  faults.check_fault(FAULT_ABORT, "abort");
+  faults.check_fault(FAULT_TRAP, "");
+  faults.check_fault(FAULT_UNALIGNED_MRAM, "mram_write_unaligned");
+  faults.check_fault(FAULT_WILD_STRING, "string");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfAFullHeap) {
+  Faults faults;
+  faults.check_fault(FAULT_HEAP_FULL, "heap");
+  faults.check_fault(FAULT_FSB_HEAP_FULL, "heap");
+  faults.check_fault(FAULT_BUDDY_HEAP_FULL, "heap");
+  load(faults.bad(), "faults");
+  put<uint32_t>(faults.bad(), "input", 1000 * Faults::kBad);
+  put<uint32_t>(faults.bad(), "who", Faults::kWho);
+  faults.check_fault(FAULT_BUDDY_NOT_READY, "buddy");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfDeadlockTellsWhoWaits) {
+  Faults faults;
+  // At a barrier short of one tasklet all others wait, and the first of them is named.
+  faults.check_fault(FAULT_BARRIER, "barrier", 0);
+  const std::string sentence = fault_of(faults.bad());
+  CHECK(sentence.find("deadlock") != std::string::npos);
+  for (const char *waiter : {"tasklet 0", "tasklet 1", "tasklet 2", "tasklet 3", "tasklet 5"})
+    CHECK(sentence.find(waiter, 20) != std::string::npos);
+  CHECK(sentence.find("tasklet 4") == std::string::npos);
+  load(faults.bad(), "faults");
+  put<uint32_t>(faults.bad(), "input", 1000 * Faults::kBad);
+  put<uint32_t>(faults.bad(), "who", Faults::kWho);
+  faults.check_fault(FAULT_NEVER_NOTIFIED, "tasklet 5");
+  faults.check_fault(FAULT_NEVER_AWAITED, "deadlock");
+  faults.check_fault(FAULT_SEMAPHORE, "semaphore");
+  load(faults.bad(), "faults");
+  put<uint32_t>(faults.bad(), "input", 1000 * Faults::kBad);
+  put<uint32_t>(faults.bad(), "who", Faults::kWho);
+  faults.check_fault(FAULT_VMUTEX_TWICE, "vmutex");
+  load(faults.bad(), "faults");
+  faults.check_recovery();
+}
+
+TEST(Fault_OfAMutexLockedTwiceHoldsUpWhoeverWantsItNext) {
+  Faults faults;
+  // Tasklet 4 keeps the mutex that all others want at the end.
+  put<uint32_t>(faults.bad(), "what", FAULT_MUTEX_TWICE);
+  CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  const std::string sentence = fault_of(faults.set->set);
+  CHECK(sentence.find("deadlock") != std::string::npos && sentence.find("mutex") != std::string::npos);
+  CHECK(sentence.find("tasklet 4 waits") != std::string::npos);
+  for (uint32_t i = 0; i < Faults::kDpus; ++i)
+    if (i != Faults::kBad) CHECK_EQ(number(faults.set->all[i], "finished"), Faults::kTasklets);
+  faults.check_recovery();
+}
+
+// Thread sanitizer holds back the signal that ends such a loop until the program makes a call that it knows, and this one makes none.
+#if !defined(__SANITIZE_THREAD__)
+TEST(Fault_OfAnEndlessLoopEndsWhenPatienceDoes) {
+  const auto begin = std::chrono::steady_clock::now();
+  Faults faults(kLenient, 1);
+  // A second PE waits for another tasklet's store, which never comes since nothing lets that tasklet run.
+  put<uint32_t>(faults.set->set, "what", FAULT_NONE);
+  put<uint32_t>(faults.set->all[3], "what", FAULT_SPIN);
+  put<uint32_t>(faults.bad(), "what", FAULT_ENDLESS);
+  CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  CHECK_EQ(report_of(faults.set->set).faulted_pes, 2u);
+  for (dpu_set_t dpu : {faults.set->all[3], faults.bad()}) {
+    const std::string sentence = fault_of(dpu), place = fault_prefix(dpu, Faults::kWho);
+    CHECK_EQ(sentence.substr(0, place.size()), place);
+    CHECK(sentence.find("endless loop") != std::string::npos);
+  }
+  for (uint32_t i = 0; i < Faults::kDpus; ++i)
+    if (i != 3 && i != Faults::kBad) CHECK_EQ(number(faults.set->all[i], "finished"), Faults::kTasklets);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  put<uint32_t>(faults.set->all[3], "finished", 0);
+  load(faults.set->all[3], "faults");
+  faults.check_recovery();
+}
+#endif
+
+TEST(Fault_OfManyPesIsReportedForTheFirstAndForEach) {
+  Faults faults;
+  put<uint32_t>(faults.set->set, "what", FAULT_HALT);
+  put<uint32_t>(faults.set->all[0], "what", FAULT_NONE);
+  CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  CHECK_EQ(report_of(faults.set->set).faulted_pes, uint64_t{Faults::kDpus - 1});
+  const std::string first = fault_prefix(faults.set->all[1], Faults::kWho);
+  CHECK_EQ(fault_of(faults.set->set).substr(0, first.size()), first);
+  const std::string last = fault_prefix(faults.set->all[127], Faults::kWho);
+  CHECK_EQ(fault_of(faults.set->all[127]).substr(0, last.size()), last);
+}
+
+TEST(Fault_OfAnAsyncLaunchComesWithSync) {
+  Faults faults;
+  put<uint32_t>(faults.bad(), "what", FAULT_HALT);
+  CHECK_OK(dpu_launch(faults.set->set, DPU_ASYNCHRONOUS));
+  CHECK_STATUS(dpu_sync(faults.set->set), DPU_ERR_DPU_FAULT);
+  CHECK_OK(dpu_sync(dpu_set_from_rank(&faults.set->set.list.ranks[0])));
+  dpuemu_rank_access_t access;
+  CHECK_STATUS(dpuemu_rank_acquire(faults.set->rank(1), &access), DPU_ERR_DPU_FAULT);
+  CHECK_OK(dpuemu_rank_acquire(faults.set->rank(0), &access));
+  CHECK_OK(dpuemu_rank_release(faults.set->rank(0)));
+  faults.check_recovery();
+  CHECK_OK(dpuemu_rank_acquire(faults.set->rank(1), &access));
+  CHECK_OK(dpuemu_rank_release(faults.set->rank(1)));
+}
+
+TEST(Fault_SentenceIsCutToTheBuffer) {
+  Faults faults;
+  put<uint32_t>(faults.bad(), "what", FAULT_HALT);
+  CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  const std::string whole = fault_of(faults.set->set);
+  char few[11];
+  std::memset(few, 'x', sizeof few);
+  CHECK_OK(dpuemu_get_fault(faults.set->set, few, 10));
+  CHECK_EQ(std::string(few), whole.substr(0, 9));
+  CHECK_EQ(few[10], 'x');
+}
+
+TEST(Fault_LeavesWhatWasPrintedAndWrittenBefore) {
+  Faults faults;
+  faults.check_fault(FAULT_PRINT_AND_HALT, "halt");
+  CHECK_EQ(log_of(faults.bad()), std::string("before the end\n"));
+  CHECK_EQ(number(faults.bad(), "what"), uint32_t{FAULT_PRINT_AND_HALT});
+}
+
+TEST(StrictMode_HoldsTaskletsToTheirDeclaredStacks) {
+  Faults lenient(kLenient);
+  put<uint32_t>(lenient.bad(), "what", FAULT_DEEP_STACK);
+  launch(lenient.set->set);
+  CHECK_EQ(number(lenient.bad(), "finished"), Faults::kTasklets);
+  lenient.set.reset();
+  Faults strict(kStrict);
+  strict.check_fault(FAULT_DEEP_STACK, "stack");
+  strict.check_recovery();
+}
+
+TEST(StrictMode_RefusesAMutexThatIsNone) {
+  // Otherwise the low 8 bits of any address name one, as on hardware.
+  Faults strict(kStrict);
+  strict.check_fault(FAULT_WILD_MUTEX, "mutex");
+}
+
+TEST(StrictMode_ChangesNothingForProgramsWithoutFault) {
+  std::string reports[2];
+  for (int strict : {kLenient, kStrict}) {
+    pe_machine(1, strict);
+    Loaded set(64, "increment");
+    const std::vector<uint8_t> zeros(6000);
+    put<uint32_t>(set.set, "bytes", 6000);
+    CHECK_OK(dpu_copy_to(set.set, kHeap, 0, zeros.data(), zeros.size()));
+    launch(set.set);
+    CHECK_EQ(number(set.all[9], "sum"), 1500u);
+    reports[strict - 1] = modelled(report_of(set.set));
+  }
+  CHECK_EQ(reports[0], reports[1]);
+}
