@@ -3,10 +3,13 @@
 //   TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) { CHECK_EQ(got, want); }
 //   int main(int argc, char **argv) { return harness::run_all(argc, argv); }   // arguments: only tests whose name contains one of them
 //
-// The last line printed is `N passed, M failed`; the exit status is 1 if any test failed or none ran.
+// If the environment variable PIDCOMM_TEST_TIMES is set, each test is listed with its seconds. The last line printed is `N passed, M
+// failed`; the exit status is 1 if any test failed or none ran.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -51,10 +54,12 @@ std::string show(const T &value) {
 
 inline int run_all(int argc, char **argv) {
   std::size_t passed = 0, failed = 0;
+  const bool prints_times = std::getenv("PIDCOMM_TEST_TIMES") != nullptr;
   for (const Test &test : tests()) {
     bool wanted = argc < 2;
     for (int i = 1; i < argc; ++i) wanted = wanted || test.name.find(argv[i]) != std::string::npos;
     if (!wanted) continue;
+    const auto begin = std::chrono::steady_clock::now();
     try {
       test.body();
       ++passed;
@@ -62,6 +67,8 @@ inline int run_all(int argc, char **argv) {
       ++failed;
       std::printf("FAILED %s\n  %s\n", test.name.c_str(), error.what());
     }
+    if (prints_times)
+      std::printf("%8.3f s  %s\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), test.name.c_str());
   }
   std::printf("%zu passed, %zu failed\n", passed, failed);
   return failed != 0 || passed == 0;
