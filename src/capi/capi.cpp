@@ -23,7 +23,7 @@ namespace pidcomm {
 namespace {
 
 /// The machine whose prices count: the one of pidcomm_use_machine, else the built-in one for the DIMMs of this SDK.
-pidcomm_machine current_machine() { return machine_in_use(rank_windows_are_coherent() ? "emulated-host" : "isca24"); }
+pidcomm_machine current_machine() { return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24"); }
 
 /// Lets PIDCOMM_TECHNIQUE_AUTO be the technique of the lowest price.
 class CheapestPlanner : public Planner {

@@ -1,11 +1,11 @@
 // The conventional technique: what a program does that has only the SDK.
 #pragma once
 
-#include "rank_access/sdk.h"
 #include "exec/placement.h"
 #include "exec/scratch.h"
 #include "line_kernels/kernels.h"
 #include "plan/plan.h"
+#include "rank_access/sdk.h"
 
 namespace pidcomm {
 

@@ -7,15 +7,15 @@
 #include <unordered_set>
 #include <utility>
 
-#include "rank_access/rank_access.h"
+#include "base/geometry.h"
 #include "exec/clock.h"
 #include "exec/conventional.h"
 #include "exec/device.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/pe_reorder.h"
-#include "base/geometry.h"
 #include "line_kernels/audit.h"
+#include "rank_access/rank_access.h"
 
 namespace pidcomm {
 
@@ -41,7 +41,7 @@ int default_threads() {
 }  // namespace
 
 Options resolve(const pidcomm_options *options) {
-  const bool is_coherent = rank_windows_are_coherent();
+  const bool is_coherent = ranks_are_coherent();
   Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE, 0};
   if (options != nullptr) {
     if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
@@ -65,18 +65,18 @@ Options resolve(const pidcomm_options *options) {
   return resolved;
 }
 
-/// The windows of a set's ranks, held for the life of the object.
-class Executor::Windows {
+/// The ranks of a set, acquired for the life of the object.
+class Executor::AcquiredRanks {
  public:
-  /// mapped: of earlier windows on the placement, brought up to date.
-  Windows(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
-    rank_base_.reserve(placement.ranks.size());  // an acquired window is always recorded
+  /// mapped: of an earlier call on the placement, brought up to date.
+  AcquiredRanks(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
+    rank_base_.reserve(placement.ranks.size());  // an acquired rank is always recorded
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
-        RankWindow window;
-        const dpu_error_t status = rank_window_acquire(rank, &window);
+        std::byte *base = nullptr;
+        const dpu_error_t status = rank_access_acquire(rank, &base);
         if (status != DPU_OK) check_device(status, "taking the MRAM of rank " + std::to_string(rank_base_.size()) + " of the set");
-        rank_base_.push_back(window.base);
+        rank_base_.push_back(base);
       }
       if (rank_base_ != mapped.rank_base) map();
     } catch (...) {
@@ -84,16 +84,16 @@ class Executor::Windows {
       throw;
     }
   }
-  ~Windows() { release(); }
-  Windows(const Windows &) = delete;
-  Windows &operator=(const Windows &) = delete;
+  ~AcquiredRanks() { release(); }
+  AcquiredRanks(const AcquiredRanks &) = delete;
+  AcquiredRanks &operator=(const AcquiredRanks &) = delete;
 
   const std::vector<std::byte *> &eg_base() const { return mapped_.eg_base; }
   const std::vector<Column> &columns() const { return mapped_.columns; }
 
  private:
   void release() {
-    for (std::size_t r = 0; r < rank_base_.size(); ++r) rank_window_release(placement_.ranks[r]);
+    for (std::size_t r = 0; r < rank_base_.size(); ++r) rank_access_release(placement_.ranks[r]);
     rank_base_.clear();
   }
   void map() {
@@ -106,7 +106,7 @@ class Executor::Windows {
 
   const Placement &placement_;
   MappedEgs &mapped_;
-  std::vector<std::byte *> rank_base_;  // of the windows held
+  std::vector<std::byte *> rank_base_;  // of the ranks that are acquired
 };
 
 struct Executor::CachedPlan {
@@ -244,7 +244,7 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
   } else if (plan.before || plan.after) {
     run_with_reordering(plan, call.heap_base, call.host, trace);
   } else {
-    run_on_windows(plan, call.host, trace);
+    run_on_ranks(plan, call.host, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
@@ -253,25 +253,26 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
-/// A host pass that is a job in the queues of its ranks. What it holds ends before anybody learns of its end: windows, then the turn.
+/// A host pass that is a job in the queues of its ranks. It releases the ranks, then the lock, before it reports
+/// its end.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   std::optional<Call> call{};
-  std::optional<Windows> windows{};
+  std::optional<AcquiredRanks> ranks{};
 
-  /// The job; what is asked of the ranks later waits for its return.
+  /// The job; later work on the ranks waits for its return.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      own->executor.run_host_pass(*own->call->plan, own->call->host, *own->windows, own->trace);
+      own->executor.run_host_pass(*own->call->plan, own->call->host, *own->ranks, own->trace);
       own->trace.seconds_total = own->call->total.seconds();
     } catch (...) {
       error = std::current_exception();
     }
-    own->windows.reset();
+    own->ranks.reset();
     own->call.reset();
     error == nullptr ? own->end.set_value(own->trace) : own->end.set_exception(error);
     return DPU_OK;
@@ -283,16 +284,16 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   std::future<pidcomm_trace> end = underway->end.get_future();
   underway->call.emplace(prepare(request, options, underway->trace));
   const Plan &plan = *underway->call->plan;
-  if (plan.bytes != 0 && plan.path != Path::sdk && !plan.before && !plan.after && rank_queues_hold_back()) {
+  if (plan.bytes != 0 && plan.path != Path::sdk && !plan.before && !plan.after && rank_queues_block_later_work()) {
     const Stopwatch acquiring;
-    underway->windows.emplace(placement_, mapped_);
+    underway->ranks.emplace(placement_, mapped_);
     underway->trace.seconds_acquire += acquiring.seconds();
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
       underway.release();  // the job's
       return end;
     }
-    underway->windows.reset();
+    underway->ranks.reset();
   }
   finish(*underway->call, underway->trace);
   underway->end.set_value(underway->trace);
@@ -306,7 +307,7 @@ void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::by
   };
   try {
     if (plan.before) pes.run(*plan.before, trace);
-    run_on_windows(plan, host, trace);
+    run_on_ranks(plan, host, trace);
     if (plan.after) pes.run(*plan.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
@@ -315,24 +316,24 @@ void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::by
   }
 }
 
-void Executor::run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
+void Executor::run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
   const Stopwatch acquiring;
-  const Windows windows(placement_, mapped_);
+  const AcquiredRanks ranks(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
-  run_host_pass(plan, host, windows, trace);
+  run_host_pass(plan, host, ranks, trace);
 }
 
-void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
+void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace) {
   const Stopwatch passing;
   const Staging staging = {staging_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(), host, staging, plan.options.threads};
+  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), host, staging, plan.options.threads};
   AuditRecord record;
   std::optional<AuditScope> scope;
   record.ignore(staging_.data(), staging_.data() + staging_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, windows.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
-    if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
+    flush_window(pass.kernels, ranks.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
+    if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
   if (plan.staged)
     trace.staging_bytes += run_staged(pass);
@@ -340,7 +341,7 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &w
     run_sweeps(pass, trace);
   if (scope) {
     record.summarise(trace);
-    trace.lines_outside = lines_outside(record, plan, windows.eg_base());
+    trace.lines_outside = lines_outside(record, plan, ranks.eg_base());
   }
   trace.seconds_pass = passing.seconds();
 }
@@ -358,8 +359,8 @@ double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_wr
         base + offset + bytes > kMramBytes)
       fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset, " must be multiples of ", kWordBytes,
            " and end within the ", kMramBytes, " bytes of MRAM");
-  const Windows windows(placement_, mapped_);
-  std::vector<std::byte *> whole_egs = windows.eg_base();
+  const AcquiredRanks ranks(placement_, mapped_);
+  std::vector<std::byte *> whole_egs = ranks.eg_base();
   whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes that are not ours
   AuditRecord record;
   std::optional<AuditScope> scope;

@@ -6,9 +6,9 @@
 // caches.
 #include <algorithm>
 
+#include "base/geometry.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 

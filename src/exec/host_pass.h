@@ -1,4 +1,4 @@
-// The host passes: carry out the sweeps and the staged form of a plan over acquired windows.
+// The host passes: carry out the sweeps and the staged form of a plan over acquired ranks.
 #pragma once
 
 #include <cstddef>

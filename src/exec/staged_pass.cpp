@@ -4,10 +4,10 @@
 #include <cstring>
 #include <memory>
 
+#include "base/geometry.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/scratch.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/geometry.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/geometry.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/scratch.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 

@@ -12,17 +12,17 @@
 #include "effort.h"
 #include "harness.h"
 
-#ifdef PIDCOMM_TEST_SDK_DOOR
+#ifdef PIDCOMM_TEST_SDK_ACCESS
 #include "rank_access/rank_access.h"
 #endif
 
 namespace {
 
-/// Whether no hypercube holds the rank. Only the door that finds regions can tell.
+/// Whether no hypercube holds the rank. Only the SDK's rank access knows.
 bool is_closed([[maybe_unused]] struct dpu_rank_t *rank) {
-#ifdef PIDCOMM_TEST_SDK_DOOR
-  pidcomm::RankWindow window;
-  return pidcomm::rank_window_acquire(rank, &window) == DPU_ERR_INTERNAL;
+#ifdef PIDCOMM_TEST_SDK_ACCESS
+  std::byte *base = nullptr;
+  return pidcomm::rank_access_acquire(rank, &base) == DPU_ERR_INTERNAL;
 #else
   return true;
 #endif
@@ -109,7 +109,7 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-#ifndef PIDCOMM_TEST_SDK_DOOR  // what a collective allocates does not depend on the door
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // what a collective allocates does not depend on rank access
 TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
   for (const std::vector<std::uint32_t> &axis_len : std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
     for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
@@ -140,7 +140,7 @@ TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
         fail_every_allocation(rig, request, {PIDCOMM_TECHNIQUE_RING, 0, 3, 0, 4 * kRowBytes}, host);
         fail_every_allocation(rig, request, {PIDCOMM_TECHNIQUE_TREE, 0, 3, 0, 0}, host);
       }
-      CHECK_EQ(dpu_free(rig.set), DPU_OK);  // no window is left open
+      CHECK_EQ(dpu_free(rig.set), DPU_OK);  // no rank is left open
     }
   }
 }

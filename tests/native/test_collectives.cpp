@@ -876,7 +876,7 @@ TEST(CoordinatesGroupsAndMembers_AreThoseOfTheDefinition) {
   }
 }
 
-// ---- every door to the same collective -------------------------------------------------------------------------------------------------
+// ---- every call of the same collective -------------------------------------------------------------------------------------------------
 
 /// Calls the named function of the C API for a request; with `options`, its _ex form.
 int call_by_name(hypercube_manager *m, const pidcomm_request &r, const pidcomm_options *options) {

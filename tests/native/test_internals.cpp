@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "harness.h"
 #include "base/geometry.h"
+#include "harness.h"
 #include "line_kernels/kernels.h"
 #include "model/work.h"
 #include "plan/plan.h"

@@ -1,4 +1,4 @@
-// The door to the ranks that is compiled against an UPMEM SDK, on emulated DIMMs.
+// Rank access as compiled against an UPMEM SDK, on emulated DIMMs.
 #include <pidcomm/pidcomm.h>
 
 #include <atomic>
@@ -10,11 +10,11 @@
 #include <sstream>
 #include <thread>
 
-#include "rank_access/rank_access.h"
 #include "emulated_regions.h"
 #include "interposed_sdk.h"
 #include "machine.h"
 #include "pidcomm/sdk_error.hpp"
+#include "rank_access/rank_access.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ using pidcomm::RegionMapping;
 
 constexpr uint64_t kGib = uint64_t{1} << 30;
 
-/// Replaces the places where the door looks, for its lifetime.
+/// Replaces the places where rank access looks, for its lifetime.
 class RegionsAre {
  public:
   explicit RegionsAre(std::vector<RegionMapping> regions) {
@@ -61,8 +61,8 @@ struct Answer {
 };
 Answer open_and_close(struct dpu_rank_t *rank) {
   Answer answer;
-  answer.status = pidcomm::rank_window_open(rank, &answer.why);
-  if (answer.status == DPU_OK) pidcomm::rank_window_close(rank);
+  answer.status = pidcomm::rank_access_open(rank, &answer.why);
+  if (answer.status == DPU_OK) pidcomm::rank_access_close(rank);
   return answer;
 }
 
@@ -142,12 +142,12 @@ ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &region, uint
   };
 }
 
-/// Where an open rank's window is.
-std::byte *window_of(struct dpu_rank_t *rank) {
-  pidcomm::RankWindow window;
-  DPU_OK_OR_FAIL(pidcomm::rank_window_acquire(rank, &window));
-  pidcomm::rank_window_release(rank);
-  return window.base;
+/// The base of an open rank.
+std::byte *base_of(struct dpu_rank_t *rank) {
+  std::byte *base = nullptr;
+  DPU_OK_OR_FAIL(pidcomm::rank_access_acquire(rank, &base));
+  pidcomm::rank_access_release(rank);
+  return base;
 }
 
 /// The same place, but not the same mapping: what is open there has to be proved again.
@@ -195,13 +195,13 @@ TEST(Region_IsFoundAmongAllAnonymousMemoryOfTheProcess) {
   const RegionsAre more(places);
   for (uint32_t r = 0; r < 3; ++r) {
     std::string why;
-    CHECK_EQ(pidcomm::rank_window_open(set.rank(r), &why), DPU_OK);
+    CHECK_EQ(pidcomm::rank_access_open(set.rank(r), &why), DPU_OK);
     CHECK_EQ(why, "");
-    pidcomm::RankWindow window;
-    CHECK_EQ(pidcomm::rank_window_acquire(set.rank(r), &window), DPU_OK);
-    CHECK(window.base == regions[r].begin);
-    pidcomm::rank_window_release(set.rank(r));
-    pidcomm::rank_window_close(set.rank(r));
+    std::byte *base = nullptr;
+    CHECK_EQ(pidcomm::rank_access_acquire(set.rank(r), &base), DPU_OK);
+    CHECK(base == regions[r].begin);
+    pidcomm::rank_access_release(set.rank(r));
+    pidcomm::rank_access_close(set.rank(r));
   }
 }
 
@@ -332,13 +332,13 @@ TEST(RankAllocatedAgain_IsFoundWhereItIsNow) {
     const DpuSet &set = turn == 1 ? second : first;
     const RegionMapping own = region_of(set.rank(0));
     std::string why;
-    CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
-    pidcomm::RankWindow window;
-    CHECK_EQ(pidcomm::rank_window_acquire(set.rank(0), &window), DPU_OK);
-    pidcomm::rank_window_release(set.rank(0));
-    pidcomm::rank_window_close(set.rank(0));
-    CHECK(window.base == own.begin);
-    bases[turn] = window.base;
+    CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
+    std::byte *base = nullptr;
+    CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_OK);
+    pidcomm::rank_access_release(set.rank(0));
+    pidcomm::rank_access_close(set.rank(0));
+    CHECK(base == own.begin);
+    bases[turn] = base;
   }
   CHECK(bases[0] != bases[1]);
 }
@@ -350,21 +350,21 @@ TEST(RankThatMovedWhileOpen_IsProvedAgainByTheNextOpen) {
   std::string why;
   {
     const RegionsAre regions({{own.begin, own.bytes, "as it was"}});
-    CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
+    CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   }
   {
     const Decoy decoy;
     const RegionsAre regions({decoy.mapping()});  // the old mapping is gone
-    CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_ERR_DRIVER);
+    CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_ERR_DRIVER);
   }
-  pidcomm::RankWindow window;
-  CHECK_EQ(pidcomm::rank_window_acquire(set.rank(0), &window), DPU_ERR_INTERNAL);  // nobody knows where it is
-  CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
-  CHECK_EQ(pidcomm::rank_window_acquire(set.rank(0), &window), DPU_OK);
-  CHECK(window.base == own.begin);
-  pidcomm::rank_window_release(set.rank(0));
-  pidcomm::rank_window_close(set.rank(0));
-  pidcomm::rank_window_close(set.rank(0));
+  std::byte *base = nullptr;
+  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_INTERNAL);  // nobody knows where it is
+  CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
+  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_OK);
+  CHECK(base == own.begin);
+  pidcomm::rank_access_release(set.rank(0));
+  pidcomm::rank_access_close(set.rank(0));
+  pidcomm::rank_access_close(set.rank(0));
 }
 
 TEST(HostOwnsTheMramAfterEveryAcquireThatFollowsARun) {
@@ -407,17 +407,17 @@ TEST(PeInFault_IsRefusedByOpenAndAcquire) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   std::string why;
-  CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
+  CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), true, 5));
   for (const bool is_told_to_others : {false, true}) {
     std::optional<interposed::FaultsHaveBeenReturned> before;
     if (is_told_to_others) before.emplace();
-    pidcomm::RankWindow window;
-    CHECK_EQ(pidcomm::rank_window_acquire(set.rank(0), &window), DPU_ERR_DPU_FAULT);
+    std::byte *base = nullptr;
+    CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_DPU_FAULT);
     if (before) CHECK(before->count() > 0);
   }
-  pidcomm::rank_window_close(set.rank(0));
+  pidcomm::rank_access_close(set.rank(0));
   CHECK_EQ(open_and_close(set.rank(0)).status, DPU_ERR_DPU_FAULT);
   const interposed::FaultsHaveBeenReturned before;
   CHECK_EQ(open_and_close(set.rank(0)).status, DPU_ERR_DPU_FAULT);
@@ -562,18 +562,18 @@ TEST(MappingHeldByAnotherRank_IsTriedOnlyIfNoOtherMatches) {
   {
     const RegionsAre regions({held});
     const ProofIs proof(tags_also_go_to(held.begin, second));
-    CHECK_EQ(pidcomm::rank_window_open(set.rank(1), &why), DPU_OK);
+    CHECK_EQ(pidcomm::rank_access_open(set.rank(1), &why), DPU_OK);
   }
   for (const std::vector<RegionMapping> &all : {std::vector{held, first}, std::vector{held}}) {
     const RegionsAre regions(all);
     {
       const ProofIs proof(tags_also_go_to(held.begin, first));
-      CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
+      CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
     }
-    CHECK(window_of(set.rank(0)) == all.back().begin);
-    pidcomm::rank_window_close(set.rank(0));
+    CHECK(base_of(set.rank(0)) == all.back().begin);
+    pidcomm::rank_access_close(set.rank(0));
   }
-  pidcomm::rank_window_close(set.rank(1));
+  pidcomm::rank_access_close(set.rank(1));
 }
 
 TEST(RankWithoutEnabledPes_IsRefusedBeforeAnyTransfer) {
@@ -595,19 +595,19 @@ TEST(AcquireThatFails_KeepsNoWindow) {
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
   std::string why;
-  CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
+  CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   {
     const interposed::CopiesAre failing([](const interposed::Copy &) { return DPU_ERR_TIMEOUT; });
-    pidcomm::RankWindow window;
-    CHECK_EQ(pidcomm::rank_window_acquire(set.rank(0), &window), DPU_ERR_TIMEOUT);
+    std::byte *base = nullptr;
+    CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_TIMEOUT);
   }
   const RegionsAre regions({mapped_again(own)});
-  std::future<Answer> proof = std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });  // waits for windows
+  std::future<Answer> proof = std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });  // waits for releases
   const bool is_over = proof.wait_for(kTooLong) == std::future_status::ready;
-  if (!is_over) pidcomm::rank_window_release(set.rank(0));
+  if (!is_over) pidcomm::rank_access_release(set.rank(0));
   CHECK_EQ(proof.get().status, DPU_OK);
   CHECK(is_over);
-  pidcomm::rank_window_close(set.rank(0));
+  pidcomm::rank_access_close(set.rank(0));
 }
 
 TEST(Proof_WaitsForWindowsOfItsRank) {
@@ -615,9 +615,9 @@ TEST(Proof_WaitsForWindowsOfItsRank) {
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
   std::string why;
-  CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
-  pidcomm::RankWindow window;
-  CHECK_EQ(pidcomm::rank_window_acquire(set.rank(0), &window), DPU_OK);
+  CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
+  std::byte *base = nullptr;
+  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_OK);
   std::atomic<bool> is_released{false}, is_disturbed{false};
   std::promise<void> looks;
   const RegionsAre regions({mapped_again(own)});
@@ -633,11 +633,11 @@ TEST(Proof_WaitsForWindowsOfItsRank) {
   const bool has_begun = looks.get_future().wait_for(kTooLong) == std::future_status::ready;
   std::this_thread::sleep_for(kMoment);
   is_released = true;
-  pidcomm::rank_window_release(set.rank(0));
+  pidcomm::rank_access_release(set.rank(0));
   CHECK_EQ(proof.get().status, DPU_OK);
   CHECK(has_begun);
   CHECK(!is_disturbed);
-  pidcomm::rank_window_close(set.rank(0));
+  pidcomm::rank_access_close(set.rank(0));
 }
 
 TEST(Acquire_WaitsForAProofOfItsRank) {
@@ -645,7 +645,7 @@ TEST(Acquire_WaitsForAProofOfItsRank) {
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
   std::string why;
-  CHECK_EQ(pidcomm::rank_window_open(set.rank(0), &why), DPU_OK);
+  CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   const RegionsAre regions({mapped_again(own)});
   std::promise<void> tags, goes_on;
   std::atomic<bool> has_tagged{false};
@@ -658,14 +658,14 @@ TEST(Acquire_WaitsForAProofOfItsRank) {
   });
   std::future<Answer> proof = std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });
   const bool has_begun = tags.get_future().wait_for(kTooLong) == std::future_status::ready;
-  std::future<std::byte *> window = std::async(std::launch::async, [&] { return window_of(set.rank(0)); });
-  const bool has_waited = window.wait_for(kMoment) == std::future_status::timeout;
+  std::future<std::byte *> base = std::async(std::launch::async, [&] { return base_of(set.rank(0)); });
+  const bool has_waited = base.wait_for(kMoment) == std::future_status::timeout;
   goes_on.set_value();
   CHECK_EQ(proof.get().status, DPU_OK);
-  CHECK(window.get() == own.begin);
+  CHECK(base.get() == own.begin);
   CHECK(has_begun);
   CHECK(has_waited);
-  pidcomm::rank_window_close(set.rank(0));
+  pidcomm::rank_access_close(set.rank(0));
 }
 
 TEST(FreedRank_IsRefused) {
@@ -673,13 +673,13 @@ TEST(FreedRank_IsRefused) {
   DpuSet set = DpuSet::of_ranks(1);
   struct dpu_rank_t *const rank = set.rank(0);
   std::string why;
-  CHECK_EQ(pidcomm::rank_window_open(rank, &why), DPU_OK);
+  CHECK_EQ(pidcomm::rank_access_open(rank, &why), DPU_OK);
   set.free();
-  pidcomm::RankWindow window;
-  CHECK_EQ(pidcomm::rank_window_acquire(rank, &window), DPU_ERR_INVALID_DPU_SET);
-  pidcomm::rank_window_close(rank);
+  std::byte *base = nullptr;
+  CHECK_EQ(pidcomm::rank_access_acquire(rank, &base), DPU_ERR_INVALID_DPU_SET);
+  pidcomm::rank_access_close(rank);
   CHECK_EQ(open_and_close(rank).status, DPU_ERR_INVALID_DPU_SET);
-  CHECK_EQ(pidcomm::rank_window_acquire(rank, &window), DPU_ERR_INTERNAL);
+  CHECK_EQ(pidcomm::rank_access_acquire(rank, &base), DPU_ERR_INTERNAL);
 }
 
 TEST(OpenAndWindowsOfManyThreads_WaitForEachOther) {
@@ -695,13 +695,13 @@ TEST(OpenAndWindowsOfManyThreads_WaitForEachOther) {
       for (uint32_t turn = 0; turn < 5; ++turn) {
         std::string why;
         bool is_good = true;
-        for (uint32_t r : {t % 2, 1 - t % 2}) is_good = pidcomm::rank_window_open(set.rank(r), &why) == DPU_OK && is_good;
+        for (uint32_t r : {t % 2, 1 - t % 2}) is_good = pidcomm::rank_access_open(set.rank(r), &why) == DPU_OK && is_good;
         for (uint32_t r : {t % 2, 1 - t % 2}) {
-          pidcomm::RankWindow window;
-          is_good = pidcomm::rank_window_acquire(set.rank(r), &window) == DPU_OK && is_good;
+          std::byte *base = nullptr;
+          is_good = pidcomm::rank_access_acquire(set.rank(r), &base) == DPU_OK && is_good;
         }
-        for (uint32_t r : {0u, 1u}) pidcomm::rank_window_release(set.rank(r));
-        for (uint32_t r : {0u, 1u}) pidcomm::rank_window_close(set.rank(r));
+        for (uint32_t r : {0u, 1u}) pidcomm::rank_access_release(set.rank(r));
+        for (uint32_t r : {0u, 1u}) pidcomm::rank_access_close(set.rank(r));
         failures += !is_good;
       }
     });
