@@ -1,4 +1,4 @@
-// The affine form of a plan: loops, chunks of words, addresses. The passes themselves are in hostpass/.
+// The affine form of a plan: loops, chunks of words, addresses. The passes themselves are line kernels.
 #include <algorithm>
 #include <memory>
 
