@@ -74,7 +74,7 @@
   X(HARDWARE, 2, "hardware")
 
 /* X(ENUM, code, name, streams, turn, ahead, level): orders in which the streaming limit visits memory. Each thread moves a run of `streams`
- * pairs of neighbouring banks side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves
+ * bank pairs side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves
  * that to the processor) into the cache of that level. */
 #define PIDCOMM_STREAMS(X)                          \
   X(PLAIN, 1, "plain", 1, 8, 0, 1)                  \

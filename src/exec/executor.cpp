@@ -89,7 +89,7 @@ class Executor::AcquiredRanks {
   AcquiredRanks &operator=(const AcquiredRanks &) = delete;
 
   const std::vector<std::byte *> &eg_base() const { return mapped_.eg_base; }
-  const std::vector<Column> &columns() const { return mapped_.columns; }
+  const std::vector<BankPair> &bank_pairs() const { return mapped_.bank_pairs; }
 
  private:
   void release() {
@@ -100,8 +100,8 @@ class Executor::AcquiredRanks {
     std::vector<std::byte *> eg_base;
     eg_base.reserve(placement_.egs.size());
     for (const PlacedEg &eg : placement_.egs) eg_base.push_back(rank_base_[eg.rank] + bank_offset(eg.bank));
-    std::vector<Column> columns = columns_of(eg_base);
-    mapped_ = {rank_base_, std::move(eg_base), std::move(columns)};
+    std::vector<BankPair> bank_pairs = bank_pairs_of(eg_base);
+    mapped_ = {rank_base_, std::move(eg_base), std::move(bank_pairs)};
   }
 
   const Placement &placement_;
@@ -332,7 +332,7 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRa
   record.ignore(staging_.data(), staging_.data() + staging_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, ranks.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
+    flush_window(pass.kernels, ranks.bank_pairs(), plan.pass_src, plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
   if (plan.staged)
@@ -365,11 +365,11 @@ double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_wr
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
-  const std::vector<Column> columns = columns_of(std::move(whole_egs));
+  const std::vector<BankPair> bank_pairs = bank_pairs_of(std::move(whole_egs));
   const Kernels &kernels = kernels_of(resolved.isa);
   const Stopwatch pass;
-  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, columns, base + src, bytes_read, resolved.threads);
-  run_stream(kernels, *order, columns, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
+  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, bank_pairs, base + src, bytes_read, resolved.threads);
+  run_stream(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
   return pass.seconds();
 }
 

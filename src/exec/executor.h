@@ -50,7 +50,7 @@ class Executor {
   struct MappedEgs {
     std::vector<std::byte *> rank_base;  // by rank of the placement; what the others were made from
     std::vector<std::byte *> eg_base;
-    std::vector<Column> columns;
+    std::vector<BankPair> bank_pairs;
   };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
   Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);

@@ -15,18 +15,18 @@ LinePosition position_of(std::byte *eg_base, uint64_t word) {
   return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
 }
 
-std::vector<Column> columns_of(std::vector<std::byte *> eg_base) {
+std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base) {
   std::sort(eg_base.begin(), eg_base.end());
-  std::vector<Column> columns;
+  std::vector<BankPair> bank_pairs;
   for (std::byte *base : eg_base) {
-    const bool is_neighbour =
-        !columns.empty() && columns.back().banks == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
-    if (is_neighbour)
-      columns.back().banks = 2;
+    const bool completes_pair =
+        !bank_pairs.empty() && bank_pairs.back().banks == 1 && base - bank_pairs.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
+    if (completes_pair)
+      bank_pairs.back().banks = 2;
     else
-      columns.push_back({base, 1});
+      bank_pairs.push_back({base, 1});
   }
-  return columns;
+  return bank_pairs;
 }
 
 uint64_t Staging::bytes_for(uint64_t egs, uint64_t words) {

@@ -39,15 +39,15 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 /// Carries out plan.staged. Returns likewise.
 uint64_t run_staged(const HostPass &pass);
 
-/// One entangled group, or two whose lines are neighbours (banks d and d + 4).
-struct Column {
+/// A bank pair: the entangled groups of banks d and d + 4, whose lines are neighbours. `banks` is 2, or 1 if the first is unpaired.
+struct BankPair {
   std::byte *base;
   uint32_t banks;
 };
-std::vector<Column> columns_of(std::vector<std::byte *> eg_base);
+std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base);
 
 /// Takes the lines of a window out of the caches; when it returns, loads see memory.
-void flush_window(const Kernels &kernels, const std::vector<Column> &columns, uint64_t offset, uint64_t bytes, int threads);
+void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pairs, uint64_t offset, uint64_t bytes, int threads);
 
 /// A row of PIDCOMM_STREAMS.
 struct StreamOrder {
@@ -59,8 +59,8 @@ struct StreamOrder {
 const StreamOrder *stream_order(int stream);
 
 /// The streaming limit: bytes_read per entangled group and lane from src, bytes_written to dst.
-void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<Column> &columns, uint64_t src, uint64_t bytes_read,
-                uint64_t dst, uint64_t bytes_written, int threads);
+void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
+                uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads);
 
 /// Whether the host rows that a plan writes are too large to be worth keeping in the caches.
 bool streams_rows(const Plan &plan);

@@ -1,4 +1,4 @@
-// The streaming limit: the least work that moves the same bytes. Every word of the windows once, neighbouring banks together.
+// The streaming limit: the least work that moves the same bytes. Every word of the windows once, the banks of a pair together.
 #include <algorithm>
 #include <array>
 
@@ -33,9 +33,9 @@ class StreamWorker {
  public:
   StreamWorker(const Kernels &kernels, const StreamOrder &order) : kernels_(kernels), order_(order) {}
 
-  void add(const Column &column, const Words &in, const Words &out) {
-    if (count_ == order_.streams || (count_ != 0 && !fits(column, in, out))) run();
-    columns_[count_] = column;
+  void add(const BankPair &pair, const Words &in, const Words &out) {
+    if (count_ == order_.streams || (count_ != 0 && !fits(pair, in, out))) run();
+    pairs_[count_] = pair;
     in_[count_] = in;
     out_[count_++] = out;
   }
@@ -54,9 +54,9 @@ class StreamWorker {
 
  private:
   /// Whether a piece can go in step with those that are waiting.
-  bool fits(const Column &column, const Words &in, const Words &out) const {
+  bool fits(const BankPair &pair, const Words &in, const Words &out) const {
     const auto alike = [](const Words &a, const Words &b) { return a.count == b.count && a.first % kRunWords == b.first % kRunWords; };
-    return column.banks == columns_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);
+    return pair.banks == pairs_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);
   }
 
   void visit(bool loads, bool stores) const {
@@ -68,14 +68,14 @@ class StreamWorker {
       std::array<std::byte *, kMaxStreams> to;
       for (uint32_t s = 0; s < count_; ++s) {
         if (loads) {
-          const LinePosition at = position_of(columns_[s].base, in_[s].first + done);
+          const LinePosition at = position_of(pairs_[s].base, in_[s].first + done);
           now = std::min<uint64_t>(now, at.run_words);
           from[s] = at.line;
           const uint64_t ahead = std::min<uint64_t>(at.run_words, in_[s].window_end - in_[s].first - done);
           call.prefetch_end = s == 0 ? static_cast<uint32_t>(ahead) : std::min(call.prefetch_end, static_cast<uint32_t>(ahead));
         }
         if (stores) {
-          const LinePosition at = position_of(columns_[s].base, out_[s].first + done);
+          const LinePosition at = position_of(pairs_[s].base, out_[s].first + done);
           now = std::min<uint64_t>(now, at.run_words);
           to[s] = at.line;
         }
@@ -83,7 +83,7 @@ class StreamWorker {
       call.in = loads ? from.data() : nullptr;
       call.out = stores ? to.data() : nullptr;
       call.streams = count_;
-      call.banks = columns_[0].banks;
+      call.banks = pairs_[0].banks;
       call.words = static_cast<uint32_t>(now);
       call.turn_words = order_.turn_words;
       call.ahead_words = order_.ahead_words;
@@ -96,7 +96,7 @@ class StreamWorker {
   const Kernels &kernels_;
   const StreamOrder &order_;
   uint32_t count_ = 0;
-  std::array<Column, kMaxStreams> columns_;
+  std::array<BankPair, kMaxStreams> pairs_;
   std::array<Words, kMaxStreams> in_, out_;
 };
 
@@ -112,19 +112,19 @@ const StreamOrder *stream_order(int stream) {
   return found == std::end(kOrders) ? nullptr : found;
 }
 
-void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<Column> &columns, uint64_t src, uint64_t bytes_read,
-                uint64_t dst, uint64_t bytes_written, int threads) {
+void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
+                uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads) {
   const uint64_t words_read = bytes_read / kWordBytes, words_written = bytes_written / kWordBytes;
   const uint64_t longest = std::max(words_read, words_written);
   const uint64_t pieces = std::max<uint64_t>(1, (longest + kPieceWords - 1) / kPieceWords);
   const PiecedWindow in = {src / kWordBytes, words_read, pieces, words_read == longest};
   const PiecedWindow out = {dst / kWordBytes, words_written, pieces, words_written == longest};
-  Shares shares(columns.size() * pieces, threads);
+  Shares shares(bank_pairs.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
     StreamWorker worker(kernels, order);
     const auto add = [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
-      const uint64_t piece = unit / columns.size();
-      worker.add(columns[unit % columns.size()], in.piece(piece), out.piece(piece));
+      const uint64_t piece = unit / bank_pairs.size();
+      worker.add(bank_pairs[unit % bank_pairs.size()], in.piece(piece), out.piece(piece));
     };
     shares.each(thread, add, [&] { worker.run(); });
     worker.run();

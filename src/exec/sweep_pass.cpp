@@ -59,7 +59,7 @@ class SweepWorker {
     for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
     call_.items = items_.data();
     call_.item_count = static_cast<uint32_t>(items_.size());
-    call_.out_neighbours = sweep_.out.neighbours;
+    call_.out_pair_banks = sweep_.out.pair_banks;
     call_.lane_mask = sweep_.lane_mask;
     call_.lane_map = sweep_.lane_map;
     call_.host_order = sweep.host_order;

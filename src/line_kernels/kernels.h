@@ -13,8 +13,8 @@
 
 namespace pidcomm {
 
-/// Words after which a pass goes from one stream to the next, unless it says otherwise: both lines of a pair of banks are to be used while
-/// memory has them at hand. With 64 words instead of 8, plain stores to a pair of banks fall to half the speed.
+/// Words after which a pass goes from one stream to the next, unless it says otherwise: both lines of a bank pair are to be used while
+/// memory has them at hand. With 64 words instead of 8, plain stores to a bank pair fall to half the speed.
 /// (Lines of one row for many entangled groups are made in longer steps, as many as an item has scratch for, and stored pair by pair.)
 inline constexpr uint32_t kStepWords = 8;
 
@@ -70,7 +70,7 @@ struct SweepCall {
   const SweepItem *items;
   uint32_t item_count;
   uint32_t in_count, out_count;  // streams of an item
-  uint32_t out_neighbours = 1;   // 2: streams 2n and 2n + 1 to store to are a bank and its neighbour; else 1
+  uint32_t out_pair_banks = 1;   // 2: streams 2n and 2n + 1 to store to are a bank pair; else 1
   uint32_t words;
   uint32_t first_words =
       kStepWords;         // of the first step, such that the others meet host rows at a multiple of a line; kStepWords if that is so anyway
@@ -102,7 +102,7 @@ struct Kernels {
   const char *name;
   void (*pass[kPasses])(const SweepCall &call);
   const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
-  /// Flushes `words` words of a bank (banks = 1) or of a bank and its neighbour (2) from the caches.
+  /// Flushes `words` words of an unpaired bank (banks = 1) or of a bank pair (2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
   /// Loads, flushes and non-temporal stores before it are done.
   void (*fence)();

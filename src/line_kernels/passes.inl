@@ -146,12 +146,12 @@ void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_item
 /// The scratch lines of an item.
 Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.scratch + kItemScratchBytes * item); }
 
-/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: neighbouring banks one after the other.
+/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: the banks of a pair one after the other.
 void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
-  for (uint32_t o = first; o < last; o += call.out_neighbours)
+  for (uint32_t o = first; o < last; o += call.out_pair_banks)
     for (uint32_t w = 0; w < step.count; ++w)
       for (uint32_t i = 0; i < call.item_count; ++i)
-        for (uint32_t n = 0; n < call.out_neighbours; ++n)
+        for (uint32_t n = 0; n < call.out_pair_banks; ++n)
           Isa::store_line(line_at(call.items[i].out[o + n], step.word + w), lines[i * pitch + w]);
 }
 
@@ -167,8 +167,8 @@ void put_versions(const SweepCall &call, Step step, uint32_t copies, const Versi
   for (uint32_t n = 0; n < copies; ++n) {
     for (uint32_t i = 0; i < call.item_count; ++i)
       for (uint32_t w = 0; w < step.count; ++w) lines[i][w] = version(lines_of(call, i)[w], n);
-    for (uint32_t o = n * call.out_neighbours; o < call.out_count; o += copies * call.out_neighbours)
-      put_streams(call, step, lines[0], kStepWords, o, o + call.out_neighbours);
+    for (uint32_t o = n * call.out_pair_banks; o < call.out_count; o += copies * call.out_pair_banks)
+      put_streams(call, step, lines[0], kStepWords, o, o + call.out_pair_banks);
   }
 }
 
@@ -310,13 +310,13 @@ Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t lat
 
 /// Streams to store by the time that `visited` of `visits` are done.
 uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
-  const uint32_t pairs = call.out_count / call.out_neighbours;
-  return pairs * visited / visits * call.out_neighbours;
+  const uint32_t pairs = call.out_count / call.out_pair_banks;
+  return pairs * visited / visits * call.out_pair_banks;
 }
 
 /// Where the lines of an item that wait for stream o begin.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
-  const uint32_t version = o / call.out_neighbours & (store.versions - 1);
+  const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
   return reinterpret_cast<const Line *>(store.lines) + item * kItemScratchLines + version * store.step.count;
 }
 
@@ -488,8 +488,8 @@ void fold_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) 
 
 /// Stores all that waits.
 void put_waiting(const SweepCall &call, const Store &store) {
-  for (uint32_t o = 0; o < call.out_count; o += call.out_neighbours)
-    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemScratchLines, o, o + call.out_neighbours);
+  for (uint32_t o = 0; o < call.out_count; o += call.out_pair_banks)
+    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemScratchLines, o, o + call.out_pair_banks);
 }
 
 /// The lines of a step are stored while those of the next one are loaded.

@@ -112,7 +112,7 @@ class Pricing {
     seconds.transpose += of(LineWork::transpose);
     seconds.shuffle += of(LineWork::shuffle) + of(LineWork::stage);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
-    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::lone) +
+    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::unpaired) +
                      of(LineWork::keep) + rest * others;
     if (all == 0) seconds.lines += total - first;
   }

@@ -110,11 +110,11 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   return part;
 }
 
-/// The share of entangled groups whose neighbour, four banks on or back in their rank, is not among them.
-double lone_share(uint32_t pes) {
+/// The share of entangled groups that are unpaired: the other bank of their bank pair is not among them.
+double unpaired_share(uint32_t pes) {
   const uint32_t egs = (pes + kLanes - 1) / kLanes, last = egs % (2 * kPairEgs);  // of the last rank
-  const uint32_t lone = last <= kPairEgs ? last : 2 * kPairEgs - last;
-  return static_cast<double>(lone) / egs;
+  const uint32_t unpaired = last <= kPairEgs ? last : 2 * kPairEgs - last;
+  return static_cast<double>(unpaired) / egs;
 }
 
 /// What goes through the SDK: as run_conventional does it.
@@ -179,8 +179,8 @@ Work work_of(const Plan &plan, int isa) {
   if (plan.staged && plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
   each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
   if (plan.staged) work.parts.push_back(part_of_staged(plan, combine));
-  const double lone = lone_share(plan.cube.pes);
-  for (Part &part : work.parts) part.count(LineWork::lone) = lone * (part.mram_read + part.mram_written) / kLine;
+  const double unpaired = unpaired_share(plan.cube.pes);
+  for (Part &part : work.parts) part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
   for (const std::optional<Reorder> *reorder : {&plan.before, &plan.after})
     if (*reorder) work.reorders.push_back(**reorder);
   return work;

@@ -99,12 +99,12 @@ void simplify(std::vector<Loop> &loops) {
   loops = std::move(joined);
 }
 
-/// The step from bank d to bank d + 4 inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps above it.
-/// below = 0 if the loop has no such step.
-struct PairStep {
+/// The step between the banks of a pair (d and d + 4) inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps
+/// above it. below = 0 if the loop has no such step.
+struct BankPairStep {
   uint32_t below, above;
 };
-PairStep pair_step(uint32_t count, uint32_t egs) {
+BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
   const uint32_t below = egs != 0 && kPairEgs % egs == 0 ? kPairEgs / egs : 0;
   if (below == 0 || count % (2 * below) != 0) return {0, 0};
   return {below, count / (2 * below)};
@@ -114,12 +114,12 @@ PairStep pair_step(uint32_t count, uint32_t egs) {
 /// after the other. The banks below go along where an item has so few streams that one pair of banks would not keep memory busy. A step of
 /// the input alone stays where it is when every item is stored to all members: the output is then the larger part by far, and has its own
 /// pairs.
-void pair_loops(Sweep &sweep) {
+void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
   const uint32_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
   const auto pair_of = [&](const Loop &loop) {
-    return loop.out_egs == 0 && stores_to_members ? PairStep{0, 0} : pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+    return loop.out_egs == 0 && stores_to_members ? BankPairStep{0, 0} : bank_pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
   };
   uint32_t items = 1;
   for (const Loop &loop : sweep.outer)
@@ -127,7 +127,7 @@ void pair_loops(Sweep &sweep) {
   if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have scratch");
   std::vector<Loop> rest;
   for (const Loop &loop : sweep.outer) {
-    const PairStep pair = pair_of(loop);
+    const BankPairStep pair = pair_of(loop);
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
       return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
     };
@@ -147,13 +147,13 @@ void pair_loops(Sweep &sweep) {
 
 /// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
 /// the input's members is that of the reduction, so it stays.)
-void pair_streams(Side &side) {
+void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {
     if (loop.count > 1) streams.push_back(loop);
   };
   for (const StreamLoop &loop : side.streams) {
-    const PairStep pair = pair_step(loop.count, loop.egs);
+    const BankPairStep pair = bank_pair_step(loop.count, loop.egs);
     if (pair.below == 0) {
       add(loop.egs == 0 ? blocks : members, loop);
       continue;
@@ -162,7 +162,7 @@ void pair_streams(Side &side) {
     add(members, {pair.below, loop.egs, loop.bytes});
     add(pairs, {2, pair.below * loop.egs, pair.below * loop.bytes});
   }
-  side.neighbours = pairs.empty() ? 1 : 2;
+  side.pair_banks = pairs.empty() ? 1 : 2;
   side.streams = std::move(members);
   side.streams.insert(side.streams.end(), blocks.begin(), blocks.end());
   side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
@@ -295,8 +295,8 @@ uint32_t streams_of(const Side &side) {
 }
 
 void arrange(Sweep &sweep) {
-  pair_loops(sweep);
-  pair_streams(sweep.out);
+  visit_bank_pairs_in_lockstep(sweep);
+  store_bank_pairs_together(sweep.out);
   for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
 }
 

@@ -40,7 +40,7 @@ struct Side {
   uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; staging: byte of the window that is staged
   uint32_t eg = 0;                  // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
-  uint32_t neighbours = 1;          // output: 2 if the fastest loop goes from bank d to bank d + 4
+  uint32_t pair_banks = 1;          // output: 2 if the fastest loop is over the banks of a bank pair
 };
 
 /// A loop over items: one step moves the input by (in_egs, in_bytes) and the output by (out_egs, out_bytes).
@@ -52,7 +52,7 @@ struct Loop {
 };
 
 /// The affine form. Threads share `outer` x words; each runs `ordered` one after another on its words; `lockstep` loops run inside every
-/// chunk of words, so that the banks d and d+4, whose lines are neighbours, are visited together.
+/// chunk of words, so that the banks of a pair, whose lines are neighbours, are visited together.
 struct Sweep {
   Pass pass{};
   bool rotates = false;     // PEs have reordered, or will

@@ -81,7 +81,7 @@ void write_side(JsonWriter &json, const char *key, const Side &side) {
     json.close('}');
   }
   json.close(']');
-  json.number("neighbours", side.neighbours);
+  json.number("pair_banks", side.pair_banks);
   json.close('}');
 }
 

@@ -220,9 +220,9 @@ TEST(Plan_Is32x32AlltoallInThisForm) {
       "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": 1, \"out_bytes\": 0}, "
       "{\"name\": \"source\", \"count\": 4, \"in_egs\": 1, \"in_bytes\": 0, \"out_egs\": 0, \"out_bytes\": 262144}], \"ordered\": [], "
       "\"lockstep\": [{\"name\": \"set_pair\", \"count\": 2, \"in_egs\": 4, \"in_bytes\": 0, \"out_egs\": 4, \"out_bytes\": 0}], "
-      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], \"neighbours\": 1}, "
+      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], \"pair_banks\": 1}, "
       "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], "
-      "\"neighbours\": 1}}]}";
+      "\"pair_banks\": 1}}]}";
   CHECK_EQ(json, std::string(want));
 }
 
@@ -294,7 +294,7 @@ TEST(Hops_TakeTheRoundsAndLinesOfTheirTopology) {
     CHECK_EQ(all.lines_out, kWords * (2 * 3 * 128 + 2 * 127));
     CHECK_EQ(all.lines_in, kWords * (2 * 3 * 128 + 3 * 127));
   }
-  // Selected axes with one between them are two rings; neighbours are one. Nobody to talk to: a copy, and in place nothing.
+  // Selected axes with one between them are two rings; adjacent ones are one. Nobody to talk to: a copy, and in place nothing.
   CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds, 1u + 2 * 3 + 2 * 4);
   CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds, 1u + 2 * 14);
   CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds, 2u * 4);
