@@ -66,7 +66,7 @@ extern "C" {
   X(shuffle, "one step that moves lanes")                                       \
   X(combine, "an operator of the vector unit, of two lines")                    \
   X(slow_combine, "an operator that takes several instructions: docs/model.md") \
-  X(stage, "general path: a line to rows or back")                              \
+  X(general, "general path: a line to rows or back")                            \
   X(unpaired, "a line of a bank whose bank pair the call does not use whole")   \
   X(keep, "a line of which some lanes are to stay as they are")
 
@@ -76,7 +76,7 @@ extern "C" {
   X(mux, "switching MRAM to the host")                                  \
   X(flush, "flushing lines")                                            \
   X(bus, "lines of MRAM on the memory bus")                             \
-  X(memory, "host memory: rows, staging")                               \
+  X(memory, "host memory: rows, bytes staged")                          \
   X(transpose, "domain transfers, as far as memory does not hide them") \
   X(shuffle, "moving lanes and data in the host, likewise")             \
   X(combine, "operators, likewise")                                     \

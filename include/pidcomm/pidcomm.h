@@ -140,8 +140,8 @@ typedef struct pidcomm_trace {
   uint64_t pe_cycles;                                    /* of the slowest PE, summed over launches; modelled on emulated DIMMs */
   uint64_t pe_bytes;                                     /* of the windows that PEs reordered, read and written */
   uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
-  uint64_t host_bytes_read, host_bytes_written;          /* host rows; conventional: also its staging buffers */
-  uint64_t staging_bytes;                                /* host memory used for staging, all threads */
+  uint64_t host_bytes_read, host_bytes_written;          /* host rows, and bytes staged: conventional, pr */
+  uint64_t bytes_staged;                                 /* host memory that the call used besides host rows, all threads */
   uint64_t lines_loaded, lines_stored, lines_flushed, lines_prefetched;
   uint64_t max_loads_of_a_line, max_stores_of_a_line;
   uint64_t distinct_lines_loaded, distinct_lines_stored;

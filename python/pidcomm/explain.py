@@ -25,7 +25,7 @@ _PASSES = {
     "hop": "load one line, move its lanes, store it",
     "hop_fold": "load two lines, move the lanes of the second, combine, store one line",
 }
-_SPACES = {"mram": "MRAM", "host": "the host rows", "staging": "host memory, as lines in host order"}
+_SPACES = {"mram": "MRAM", "host": "the host rows", "host_lines": "host memory, as lines in host order"}
 _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
 
 
@@ -146,13 +146,13 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
     found += [_hops(plan)] if "hops" in plan else []
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     found += [[_reorder("after", plan["after"])]] if "after" in plan else []
-    if "staged" in plan:
-        staged = plan["staged"]
+    if "general" in plan:
+        general = plan["general"]
         found.append(
             [
-                f"general path: this shape cuts the lanes with a rest; clusters of up to {staged['cluster_egs']} EGs, "
-                f"{staged['chunk_words']} words at a time, through a slab of "
-                f"{format_size(staged['slab_bytes_per_thread'])} per thread"
+                f"general path: this shape cuts the lanes with a rest; clusters of up to {general['cluster_egs']} EGs, "
+                f"{general['chunk_words']} words at a time, through a slab of "
+                f"{format_size(general['slab_bytes_per_thread'])} per thread"
             ]
         )
     elif plan["path"] == "sdk":

@@ -159,7 +159,7 @@ nb::dict dict_of(const pidcomm_trace &trace) {
   PIDCOMM_FIELD(mram_bytes_written)
   PIDCOMM_FIELD(host_bytes_read)
   PIDCOMM_FIELD(host_bytes_written)
-  PIDCOMM_FIELD(staging_bytes)
+  PIDCOMM_FIELD(bytes_staged)
   PIDCOMM_FIELD(lines_loaded)
   PIDCOMM_FIELD(lines_stored)
   PIDCOMM_FIELD(lines_flushed)

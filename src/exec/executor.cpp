@@ -128,7 +128,7 @@ struct Executor::CachedPlan {
 namespace {
 
 /// Whether the last entangled group is partial and the bytes of its other lanes are read before its lines are stored whole.
-bool keeps_lanes(const Plan &plan) { return plan.staged && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0; }
+bool keeps_lanes(const Plan &plan) { return plan.general && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0; }
 
 /// Lines on record that lie in neither window of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
@@ -147,22 +147,22 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 /// Carries out the sweeps of a plan one after another.
 void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
   const Plan &plan = pass.plan;
-  uint64_t hop_bytes = 0;  // of scratch: one sweep's after the other
+  uint64_t hop_bytes = 0;  // of item buffers: one sweep's after the other
   try {
     each_sweep(plan, [&](const Sweep &sweep) {
       const Stopwatch sweeping;
-      const uint64_t scratch_bytes = run_sweep(pass, sweep);
+      const uint64_t buffer_bytes = run_sweep(pass, sweep);
       if (plan.hops)
-        hop_bytes = std::max(hop_bytes, scratch_bytes);
+        hop_bytes = std::max(hop_bytes, buffer_bytes);
       else
-        trace.staging_bytes += scratch_bytes;
-      if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+        trace.bytes_staged += buffer_bytes;
+      if (plan.via_host_memory) (sweep.out.space == Space::host_lines ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
     });
   } catch (const std::bad_alloc &) {
     if (hop_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
     fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
   }
-  trace.staging_bytes += hop_bytes;
+  trace.bytes_staged += hop_bytes;
 }
 
 }  // namespace
@@ -223,10 +223,10 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
-  if (plan.stages) {
-    const uint64_t bytes = Staging::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
-    staging_.require(bytes);
-    trace.staging_bytes = bytes;
+  if (plan.via_host_memory) {
+    const uint64_t bytes = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
+    host_buffer_.require(bytes);
+    trace.bytes_staged = bytes;
     trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
     trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
   }
@@ -239,7 +239,7 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     // nothing to move
   } else if (plan.path == Path::sdk) {
     const Stopwatch pass;
-    run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, staging_, trace);
+    run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
   } else if (plan.before || plan.after) {
     run_with_reordering(plan, call.heap_base, call.host, trace);
@@ -325,18 +325,18 @@ void Executor::run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &tr
 
 void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace) {
   const Stopwatch passing;
-  const Staging staging = {staging_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), host, staging, plan.options.threads};
+  const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
+  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), host, host_lines, plan.options.threads};
   AuditRecord record;
   std::optional<AuditScope> scope;
-  record.ignore(staging_.data(), staging_.data() + staging_.size());
+  record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
     flush_window(pass.kernels, ranks.bank_pairs(), plan.pass_src, plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  if (plan.staged)
-    trace.staging_bytes += run_staged(pass);
+  if (plan.general)
+    trace.bytes_staged += run_general(pass);
   else
     run_sweeps(pass, trace);
   if (scope) {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
-#include "exec/scratch.h"
 #include "exec/turns.h"
 #include "plan/planner.h"
 #include "rank_access/sdk.h"
@@ -68,7 +68,7 @@ class Executor {
   MappedEgs mapped_;  // of the last call: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
-  Scratch staging_;                                       // of techniques that go through host memory, kept between calls
+  HostBuffer host_buffer_;                                // of techniques that go through host memory, kept between calls
 };
 
 }  // namespace pidcomm

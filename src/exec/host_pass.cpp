@@ -29,11 +29,11 @@ std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base) {
   return bank_pairs;
 }
 
-uint64_t Staging::bytes_for(uint64_t egs, uint64_t words) {
+uint64_t HostLines::bytes_for(uint64_t egs, uint64_t words) {
   return (egs + 2 * kPairEgs - 1) / (2 * kPairEgs) * uint64_t{kPairEgs} * words * kLineStride;
 }
 
-std::byte *Staging::line(uint32_t eg, uint64_t word) const {
+std::byte *HostLines::line(uint32_t eg, uint64_t word) const {
   const uint64_t pair = uint64_t{eg} / (2 * kPairEgs) * kPairEgs + eg % kPairEgs;
   return base + (pair * words + word) * kLineStride + eg / kPairEgs % 2 * kLineBytes;
 }

@@ -1,4 +1,4 @@
-// The host passes: carry out the sweeps and the staged form of a plan over acquired ranks.
+// The host passes: carry out the sweeps or the general form of a plan over acquired ranks.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace pidcomm {
 
 /// Lines of every entangled group in host memory, in host order: `words` of each, at a stride of kLineStride, so that the lines of banks d
 /// and d + 4 are neighbours as in a region.
-struct Staging {
+struct HostLines {
   std::byte *base;
   uint64_t words;
 
@@ -25,19 +25,19 @@ struct HostPass {
   const Plan &plan;
   const Kernels &kernels;
   const std::vector<std::byte *> &eg_base;
-  std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
-  Staging staging;  // if the plan stages
+  std::byte *host;       // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
+  HostLines host_lines;  // if the plan goes via host memory
   int threads;
 };
 
 /// The functions for a plan's element type and operator; null if it does not reduce.
 const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
-/// Carries out one of plan.sweeps. Returns the bytes of host memory used for scratch, all threads.
+/// Carries out one of plan.sweeps. Returns the bytes of host memory used for item buffers, all threads.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 
-/// Carries out plan.staged. Returns likewise.
-uint64_t run_staged(const HostPass &pass);
+/// Carries out plan.general. Returns likewise.
+uint64_t run_general(const HostPass &pass);
 
 /// A bank pair: the entangled groups of banks d and d + 4, whose lines are neighbours. `banks` is 2, or 1 if the first is unpaired.
 struct BankPair {

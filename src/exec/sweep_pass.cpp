@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "base/geometry.h"
+#include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "exec/scratch.h"
 
 namespace pidcomm {
 
@@ -48,12 +48,12 @@ Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
   return item;
 }
 
-/// One thread's state: the pointers of the items in lockstep, and scratch.
+/// One thread's state: the pointers of the items in lockstep, and their buffers.
 class SweepWorker {
  public:
   SweepWorker(const HostPass &pass, const Sweep &sweep, const std::vector<StreamStart> &in_starts,
               const std::vector<StreamStart> &out_starts)
-      : pass_(pass), sweep_(sweep), in_starts_(in_starts), out_starts_(out_starts), scratch_(kScratchBytes) {
+      : pass_(pass), sweep_(sweep), in_starts_(in_starts), out_starts_(out_starts), item_buffers_(kCallBufferBytes) {
     const uint64_t lockstep = steps_of(sweep_.lockstep), sides = sweep_.exchange ? 2 : 1;
     for (uint64_t i = 0; i < lockstep; ++i) pointers_.emplace_back(in_starts.size() * sides, out_starts.size() * sides);
     for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
@@ -67,7 +67,7 @@ class SweepWorker {
     call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
     call_.reducer = reducer_of(pass.kernels, pass.plan);
     call_.streams_rows = streams_rows(pass.plan);
-    call_.scratch = scratch_.data();
+    call_.item_buffers = item_buffers_.data();
   }
 
   /// Words [first, last) of every item of one step of the outer loops.
@@ -127,7 +127,7 @@ class SweepWorker {
 
   std::byte *pointer_to(const Side &side, uint32_t eg, uint64_t byte, uint32_t &run_words) const {
     if (side.space == Space::host) return pass_.host + byte;
-    if (side.space == Space::staging) return pass_.staging.line(eg, byte / kWordBytes);
+    if (side.space == Space::host_lines) return pass_.host_lines.line(eg, byte / kWordBytes);
     const LinePosition position = position_of(pass_.eg_base[eg], byte / kWordBytes);
     run_words = std::min(run_words, position.run_words);
     return position.line;
@@ -138,7 +138,7 @@ class SweepWorker {
   const std::vector<StreamStart> &in_starts_, &out_starts_;
   std::vector<Pointers> pointers_;
   std::vector<SweepItem> items_;
-  Scratch scratch_;
+  HostBuffer item_buffers_;
   SweepCall call_{};
 };
 
@@ -165,7 +165,7 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
     });
     pass.kernels.fence();  // non-temporal stores are done before ownership returns
   });
-  return kScratchBytes * workers.size();
+  return kCallBufferBytes * workers.size();
 }
 
 }  // namespace pidcomm

@@ -15,15 +15,15 @@ namespace pidcomm {
 
 /// Words after which a pass goes from one stream to the next, unless it says otherwise: both lines of a bank pair are to be used while
 /// memory has them at hand. With 64 words instead of 8, plain stores to a bank pair fall to half the speed.
-/// (Lines of one row for many entangled groups are made in longer steps, as many as an item has scratch for, and stored pair by pair.)
+/// (Lines of one row for many entangled groups are made in longer steps, as many as the buffer of an item holds, and stored pair by pair.)
 inline constexpr uint32_t kStepWords = 8;
 
 /// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.
 inline constexpr uint32_t kFoldStepWords = 16;
 
-/// Scratch of a call: 8 accumulator lines per word of a step of every item.
-inline constexpr std::size_t kItemScratchBytes = std::size_t{kFoldStepWords} * 8 * 64;
-inline constexpr std::size_t kScratchBytes = kItemScratchBytes * kMaxItems;
+/// Buffers of the items of a call: 8 accumulator lines per word of a step of every item.
+inline constexpr std::size_t kItemBufferBytes = std::size_t{kFoldStepWords} * 8 * 64;
+inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 struct SweepCall;
 struct SweepItem;
@@ -33,7 +33,7 @@ struct Step {
   uint32_t word, count;
 };
 
-/// Lines that wait to be stored: those of item i from lines + i * kItemScratchBytes on, `step.count` of each version. A version is for a
+/// Lines that wait to be stored: those of item i from lines + i * kItemBufferBytes on, `step.count` of each version. A version is for a
 /// block of every destination; there is one, for all streams, or a power of two.
 struct Store {
   const std::byte *lines;
@@ -49,7 +49,7 @@ inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
 /// The functions that depend on element type and operator.
 struct Reducer {
   /// For every item and block j: sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., from the left. The sums of item i
-  /// begin at sums + i * kItemScratchBytes, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is
+  /// begin at sums + i * kItemBufferBytes, there word w of block j is line j * step.count + w. What `store` names (null: nothing) is
   /// stored on the way, to all streams of every item. The second one transposes lines when it has loaded them.
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
@@ -83,7 +83,7 @@ struct SweepCall {
   bool store_transposes;  // lines go in the other order (rotated passes only: the others know)
   bool streams_rows;      // to_host: rows are stored past the caches where they are aligned
   const Reducer *reducer;
-  std::byte *scratch;  // kScratchBytes, aligned to 64
+  std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
 };
 
 /// Runs of lines that are copied side by side. in or out may be null (stores of zero lines, loads only).

@@ -143,8 +143,8 @@ void transpose_items(const SweepCall &call) {
 
 void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
 
-/// The scratch lines of an item.
-Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.scratch + kItemScratchBytes * item); }
+/// The lines in the buffer of an item.
+Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.item_buffers + kItemBufferBytes * item); }
 
 /// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: the banks of a pair one after the other.
 void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
@@ -155,12 +155,12 @@ void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t p
           Isa::store_line(line_at(call.items[i].out[o + n], step.word + w), lines[i * pitch + w]);
 }
 
-constexpr uint32_t kItemScratchLines = kItemScratchBytes / sizeof(Line);
+constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 
-/// Stores the first scratch lines of every item to all its streams.
-void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemScratchLines, 0, call.out_count); }
+/// Stores the first lines in the buffer of every item to all its streams.
+void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
 
-/// Stores `copies` versions of the step's lines, the first of every item's scratch: version(line, n) to block n of every destination.
+/// Stores `copies` versions of the step's lines, the first in every item's buffer: version(line, n) to block n of every destination.
 template <class Version>
 void put_versions(const SweepCall &call, Step step, uint32_t copies, const Version &version) {
   Line lines[kMaxItems][kStepWords];
@@ -317,7 +317,7 @@ uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visi
 /// Where the lines of an item that wait for stream o begin.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
   const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
-  return reinterpret_cast<const Line *>(store.lines) + item * kItemScratchLines + version * store.step.count;
+  return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
 }
 
 template <class T, int Op, bool Transposes, int Members>
@@ -337,7 +337,7 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
       if (w < step.count) {
         for (uint32_t i = 0; i < call.item_count; ++i) {
           const std::byte *const *const in = call.items[i].in;
-          Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemScratchLines + block * step.count + w;
+          Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemBufferLines + block * step.count + w;
           Line line = kZeroLine;
           for (uint32_t m = 0; m < Members; ++m) {
             if (w < ahead.step.count) Isa::prefetch_line(line_at(in[ahead.first_stream + m * blocks], ahead.step.word + w));
@@ -480,7 +480,7 @@ void pass_fold_blocks(const SweepCall &call) {
 /// Reduces the sums of every item over the lanes; the lines end in PIM order or in host order.
 void fold_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
-    Line *const lines = sums + i * kItemScratchLines;
+    Line *const lines = sums + i * kItemBufferLines;
     call.reducer->fold_lanes(bytes_of(lines), step.count, call.lane_mask);
     if (call.host_order == to_pim_order) transpose_lines(lines, step.count);
   }
@@ -489,7 +489,7 @@ void fold_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) 
 /// Stores all that waits.
 void put_waiting(const SweepCall &call, const Store &store) {
   for (uint32_t o = 0; o < call.out_count; o += call.out_pair_banks)
-    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemScratchLines, o, o + call.out_pair_banks);
+    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o, o + call.out_pair_banks);
 }
 
 /// The lines of a step are stored while those of the next one are loaded.
@@ -506,7 +506,7 @@ void pass_fold_lanes(const SweepCall &call) {
   put_waiting(call, store);
 }
 
-/// Stores the first scratch lines of every item, in host order, to host rows: stream o receives the o-th of the lanes in a mask.
+/// Stores the first lines in the buffer of every item, in host order, to host rows: stream o receives the o-th of the lanes in a mask.
 void put_words(const SweepCall &call, Step step, uint32_t lanes) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     for (uint32_t o = 0; o < call.out_count; ++o) {
@@ -588,7 +588,8 @@ void pass_spread_rotated(const SweepCall &call) {
   });
 }
 
-/// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first scratch lines of the item.
+/// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first lines in the buffer of the
+/// item.
 void fold_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
   accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
@@ -618,7 +619,7 @@ void pass_fold_rotated(const SweepCall &call) {
 void pass_fold_rotated_spread(const SweepCall &call) {
   const Rotation rotation(call);
   constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // those that wait are behind them
-  static_assert(2 * kSumLines <= kItemScratchLines);
+  static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {
     fold_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
@@ -835,7 +836,7 @@ void pass_from_host(const SweepCall &call) {
     });
     return;
   }
-  each_step<kItemScratchLines>(call, [&](Step step) {
+  each_step<kItemBufferLines>(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
       Line *lines = lines_of(call, i);

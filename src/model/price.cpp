@@ -110,7 +110,7 @@ class Pricing {
     const double rest = all > 0 ? (total - first) / all : 0;
     const auto of = [&](LineWork what) { return rest * line_seconds[static_cast<std::size_t>(what)]; };
     seconds.transpose += of(LineWork::transpose);
-    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::stage);
+    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::general);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
     seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::unpaired) +
                      of(LineWork::keep) + rest * others;

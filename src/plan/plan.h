@@ -5,7 +5,7 @@
 // byte) = start of its side + sum over loops of step * index + its own place in the side's stream nest, and is `words` words long. The
 // pass says what happens between load and store. The paper's techniques let the PEs reorder blocks before the host pass and after it.
 // `ring` and `tree` are many small sweeps, made on the fly: see Hops.
-// `tile` on every other shape is `staged`: see StagedPlan. What goes through the SDK needs the grouping only.
+// `tile` on every other shape takes the general path: see GeneralForm. What goes through the SDK needs the grouping only.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace pidcomm {
 
-/// Where a side is. staging: lines in host order, in memory of the library's own.
-enum class Space { mram, host, staging };
+/// Where a side is. host: host rows. host_lines: lines in host order, in host memory of the library's own.
+enum class Space { mram, host, host_lines };
 
 /// One side of a collective, as its definition has it.
 struct Extent {
@@ -37,7 +37,7 @@ struct StreamLoop {
 
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; staging: byte of the window that is staged
+  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; host_lines: byte of the window
   uint32_t eg = 0;                  // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
   uint32_t pair_banks = 1;          // output: 2 if the fastest loop is over the banks of a bank pair
@@ -88,7 +88,7 @@ struct Reorder {
 /// The form for every other shape. Entangled groups that share groups form a cluster; for a chunk of words a thread loads every line of
 /// the cluster once into host order (a slab of rows), combines if the collective reduces, and composes every destination line whole.
 /// Rows are PEs (or groups, if the collective reduces); block `member` of a row if the source has blocks per member, else its only one.
-struct StagedPlan {
+struct GeneralForm {
   uint32_t cluster_egs = 0;  // the largest cluster
   uint64_t chunk_words = 0;  // words of a block per slab
   uint64_t slab_bytes = 0;   // per thread
@@ -144,12 +144,12 @@ struct Plan {
   Path path{};
   int steps = 0;                         // PIDCOMM_STEP bits taken, paths paper and hops
   std::vector<Sweep> sweeps;             // paths tile and paper, one after another
-  std::optional<StagedPlan> staged;      // path general
+  std::optional<GeneralForm> general;    // path general
   std::optional<Hops> hops;              // path hops
   std::optional<Reorder> before, after;  // paths paper and hops
-  uint64_t pass_src = 0;                 // absolute MRAM byte that the host pass reads from: src, or scratch
-  uint64_t scratch_bytes = 0;            // at the start of which is pass_src; 0: none is needed
-  bool stages = false;                   // the host pass keeps the whole input in host memory on its way
+  uint64_t pass_src = 0;                 // absolute MRAM byte that the host pass reads from: src, or PE scratch
+  uint64_t scratch_bytes = 0;            // PE scratch, at the start of which is pass_src; 0: none is needed
+  bool via_host_memory = false;          // the host pass keeps the whole input in host memory on its way
 };
 
 /// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
@@ -174,7 +174,7 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 const CollectiveRule &rule_of(int collective);
 
 /// heap_base: MRAM byte that offset 0 of the request stands for. needs_host: false to plan without host buffers.
-/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) for staged shapes,
+/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) on the general path,
 /// O(rounds) for hops.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host);
 

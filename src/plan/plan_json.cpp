@@ -14,7 +14,7 @@ constexpr const char *kPassNames[] = {
 };
 
 constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk", "hops"};
-constexpr const char *kSpaceNames[] = {"mram", "host", "staging"};
+constexpr const char *kSpaceNames[] = {"mram", "host", "host_lines"};
 
 /// Writes objects and arrays with their commas.
 class JsonWriter {
@@ -179,11 +179,11 @@ void write_hops(JsonWriter &json, const Hops &hops) {
   json.close('}');
 }
 
-void write_staged(JsonWriter &json, const StagedPlan &staged) {
-  json.open("staged", '{');
-  json.number("cluster_egs", staged.cluster_egs);
-  json.number("chunk_words", staged.chunk_words);
-  json.number("slab_bytes_per_thread", staged.slab_bytes);
+void write_general(JsonWriter &json, const GeneralForm &form) {
+  json.open("general", '{');
+  json.number("cluster_egs", form.cluster_egs);
+  json.number("chunk_words", form.chunk_words);
+  json.number("slab_bytes_per_thread", form.slab_bytes);
   json.close('}');
 }
 
@@ -220,7 +220,7 @@ std::string to_json(const Plan &plan, bool expand) {
     each_sweep(plan, [&](const Sweep &sweep) { write_sweep(json, sweep, expand); });
     json.close(']');
   }
-  if (plan.staged) write_staged(json, *plan.staged);
+  if (plan.general) write_general(json, *plan.general);
   json.close('}');
   return json.text();
 }

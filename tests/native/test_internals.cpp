@@ -94,7 +94,7 @@ struct OneWordCall {
     call.out_count = static_cast<uint32_t>(out.size());
     call.words = 1;
     call.lane_mask = lane_mask;
-    call.scratch = reinterpret_cast<std::byte *>(scratch);
+    call.item_buffers = reinterpret_cast<std::byte *>(item_buffers);
     kernels.pass[static_cast<int>(pass)](call);
     kernels.fence();
   }
@@ -104,7 +104,7 @@ struct OneWordCall {
   std::vector<Storage> in_lines, out_lines;
   std::vector<const std::byte *> in;
   std::vector<std::byte *> out;
-  alignas(64) uint8_t scratch[kScratchBytes];
+  alignas(64) uint8_t item_buffers[kCallBufferBytes];
 };
 
 }  // namespace
@@ -226,7 +226,7 @@ TEST(Plan_Is32x32AlltoallInThisForm) {
   CHECK_EQ(json, std::string(want));
 }
 
-TEST(Plan_ItemsInLockstepHaveScratchForEveryShape) {
+TEST(Plan_ItemsInLockstepHaveBuffersForEveryShape) {
   uint32_t most = 0;
   for (const std::vector<uint32_t> &lengths :
        std::vector<std::vector<uint32_t>>{{8, 16, 4, 3}, {8, 16, 4}, {16, 8, 8}, {32, 32}, {1024}, {8, 8, 16}, {8, 2, 4, 8}, {4, 4, 64}}) {

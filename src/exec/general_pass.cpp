@@ -1,13 +1,13 @@
-// The staged form of a plan, for every shape: lines of a cluster of entangled groups -> rows in host order -> whole lines.
+// The general path, for every shape: lines of a cluster of entangled groups -> rows in host order -> whole lines.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 
 #include "base/geometry.h"
+#include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "exec/scratch.h"
 
 namespace pidcomm {
 
@@ -55,7 +55,7 @@ std::vector<BankPairEgs> pairs_of(const HostPass &pass, const std::vector<uint32
 
 Places places_of(const HostPass &pass) {
   const Plan &plan = pass.plan;
-  const bool uses_slab = plan.staged->slab_bytes != 0;
+  const bool uses_slab = plan.general->slab_bytes != 0;
   const uint32_t egs = (plan.cube.pes + kLanes - 1) / kLanes;
   const std::vector<uint32_t> cluster_of = uses_slab ? clusters_of(plan.cube, plan.grouping) : std::vector<uint32_t>(egs, 0);
   Places places;
@@ -89,18 +89,18 @@ Places places_of(const HostPass &pass) {
   return places;
 }
 
-class StagedWorker {
+class GeneralWorker {
  public:
-  StagedWorker(const HostPass &pass, const Places &places)
+  GeneralWorker(const HostPass &pass, const Places &places)
       : pass_(pass),
         plan_(pass.plan),
-        staged_(*pass.plan.staged),
+        form_(*pass.plan.general),
         places_(places),
         in_blocks_(plan_.in.per_member ? plan_.grouping.group_pes : 1),
         out_blocks_(plan_.out.per_member ? plan_.grouping.group_pes : 1),
-        scratch_(kScratchBytes),
-        slab_(staged_.slab_bytes),
-        incoming_(plan_.reduces ? 2 * kLanes * staged_.chunk_words * kWordBytes : 0) {}
+        item_buffers_(kCallBufferBytes),
+        slab_(form_.slab_bytes),
+        incoming_(plan_.reduces ? 2 * kLanes * form_.chunk_words * kWordBytes : 0) {}
 
   /// Words [word, word + words) of every block of the cluster.
   void run(const std::vector<BankPairEgs> &cluster, uint64_t word, uint64_t words) {
@@ -117,7 +117,7 @@ class StagedWorker {
   }
 
   /// Bytes of host memory that the worker holds.
-  uint64_t staging_bytes() const { return scratch_.size() + slab_.size() + incoming_.size(); }
+  uint64_t bytes_staged() const { return item_buffers_.size() + slab_.size() + incoming_.size(); }
 
  private:
   /// Host-order rows of a pair, by entangled group and lane; null where there is no PE.
@@ -133,7 +133,7 @@ class StagedWorker {
 
   uint32_t lanes_of(uint32_t eg) const { return std::min(kLanes, plan_.cube.pes - eg * kLanes); }
   std::byte *row(uint32_t row, uint32_t block) const {
-    return slab_.data() + (uint64_t{row} * in_blocks_ + block) * staged_.chunk_words * kWordBytes;
+    return slab_.data() + (uint64_t{row} * in_blocks_ + block) * form_.chunk_words * kWordBytes;
   }
 
   /// Host row address of a PE: its part of the group's row, or the row if all members share it.
@@ -145,7 +145,7 @@ class StagedWorker {
     Rows<std::byte *> to{};
     each_pe(pair, [&](uint32_t i, uint32_t lane, const Place &place) {
       if (plan_.reduces && !place.is_first)
-        to[i][lane] = incoming_.data() + (i * kLanes + lane) * staged_.chunk_words * kWordBytes;
+        to[i][lane] = incoming_.data() + (i * kLanes + lane) * form_.chunk_words * kWordBytes;
       else
         to[i][lane] =
             plan_.out.space == Space::host && !plan_.reduces ? host_row(place, plan_.out, plan_.out_row_bytes) : row(place.row, block);
@@ -215,7 +215,7 @@ class StagedWorker {
                     SweepCall call) const {
     call.items = items.data();
     call.item_count = pair.count;
-    call.scratch = scratch_.data();
+    call.item_buffers = item_buffers_.data();
     call.words = words;
     call.first_words = words_to_line(row);
     pass_.kernels.pass[static_cast<int>(which)](call);
@@ -223,35 +223,35 @@ class StagedWorker {
 
   const HostPass &pass_;
   const Plan &plan_;
-  const StagedPlan &staged_;
+  const GeneralForm &form_;
   const Places &places_;
   const uint32_t in_blocks_, out_blocks_;
-  Scratch scratch_, slab_, incoming_;
+  HostBuffer item_buffers_, slab_, incoming_;
   uint64_t word_ = 0, words_ = 0;
 };
 
 }  // namespace
 
-uint64_t run_staged(const HostPass &pass) {
-  const StagedPlan &staged = *pass.plan.staged;
+uint64_t run_general(const HostPass &pass) {
+  const GeneralForm &form = *pass.plan.general;
   const Places places = places_of(pass);
   const uint64_t block_words = pass.plan.block_bytes / kWordBytes;
-  const uint64_t chunks = (block_words + staged.chunk_words - 1) / staged.chunk_words;
+  const uint64_t chunks = (block_words + form.chunk_words - 1) / form.chunk_words;
   // Everything that can fail to be allocated exists before the first byte moves.
   const uint64_t units = places.clusters.size() * chunks;
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
-  std::vector<std::unique_ptr<StagedWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<StagedWorker>(pass, places));
+  std::vector<std::unique_ptr<GeneralWorker>> workers;
+  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<GeneralWorker>(pass, places));
   Shares shares(units, threads);
   run_threads(threads, [&](int thread) {
-    StagedWorker &worker = *workers[static_cast<std::size_t>(thread)];
+    GeneralWorker &worker = *workers[static_cast<std::size_t>(thread)];
     shares.each(thread, [&](uint64_t unit) {
-      const uint64_t word = unit % chunks * staged.chunk_words;
-      worker.run(places.clusters[unit / chunks], word, std::min(staged.chunk_words, block_words - word));
+      const uint64_t word = unit % chunks * form.chunk_words;
+      worker.run(places.clusters[unit / chunks], word, std::min(form.chunk_words, block_words - word));
     });
     pass.kernels.fence();
   });
-  return workers.front()->staging_bytes() * workers.size();
+  return workers.front()->bytes_staged() * workers.size();
 }
 
 }  // namespace pidcomm
