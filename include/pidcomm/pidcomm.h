@@ -77,8 +77,8 @@ typedef enum pidcomm_isa { PIDCOMM_ISA_DEFAULT = 0, PIDCOMM_ISAS(PIDCOMM_ROW) } 
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_COHERENCE_##ENUM = code,
 typedef enum pidcomm_coherence { PIDCOMM_COHERENCE_DEFAULT = 0, PIDCOMM_COHERENCES(PIDCOMM_ROW) } pidcomm_coherence;
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_STREAM_##ENUM = code,
-typedef enum pidcomm_stream { PIDCOMM_STREAMS(PIDCOMM_ROW) } pidcomm_stream;
+#define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_COPY_ORDER_##ENUM = code,
+typedef enum pidcomm_copy_order { PIDCOMM_COPY_ORDERS(PIDCOMM_ROW) } pidcomm_copy_order;
 #undef PIDCOMM_ROW
 
 /* A DPU set arranged as a hypercube. It borrows the set: destroy it before dpu_free. (The emulator detects a freed set; on the SDK using
@@ -163,7 +163,7 @@ PIDCOMM_API const char *pidcomm_op_name(int op);
 PIDCOMM_API const char *pidcomm_technique_name(int technique);
 PIDCOMM_API const char *pidcomm_isa_name(int isa);
 PIDCOMM_API const char *pidcomm_coherence_name(int coherence);
-PIDCOMM_API const char *pidcomm_stream_name(int stream);
+PIDCOMM_API const char *pidcomm_copy_order_name(int copy_order);
 
 /* 1 if this machine can run the instruction set, else 0 (also for unknown codes). */
 PIDCOMM_API int pidcomm_isa_available(int isa);
@@ -301,11 +301,11 @@ PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const
                                   int expand, char *json, size_t capacity, size_t *length);
 
 /* Times the streaming limit, for comparison with a collective: every PE's window of `bytes_read` bytes at src is loaded and its window of
- * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order `stream` (a
- * pidcomm_stream), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
+ * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order `copy_order`
+ * (a pidcomm_copy_order), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
  * machine: try them all. Overwrites the destination window of the PEs in whole entangled groups. *seconds receives the time of one pass,
  * *bytes_moved the bytes read plus written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src,
+PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, int copy_order, size_t bytes_read, size_t bytes_written, size_t src,
                                      size_t dst, const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
 
 #ifdef __cplusplus

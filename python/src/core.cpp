@@ -372,12 +372,12 @@ class Cube {
     return counts;
   }
 
-  std::pair<double, uint64_t> stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+  std::pair<double, uint64_t> stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                                            OptionCodes codes) {
     const pidcomm_options options = options_of(codes);
     std::pair<double, uint64_t> result;
     allocation_->use([&](struct dpu_set_t) {
-      check(pidcomm_stream_limit(manager_, stream, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
+      check(pidcomm_stream_limit(manager_, copy_order, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
     });
     return result;
   }
@@ -682,7 +682,7 @@ class Set {
 };
 
 nb::dict tables() {
-  nb::list collectives, types, ops, techniques, isas, coherences, streams, statuses;
+  nb::list collectives, types, ops, techniques, isas, coherences, copy_orders, statuses;
 #define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
   collectives.append(                                                                                      \
       nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0, steps));
@@ -703,8 +703,8 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name) coherences.append(nb::make_tuple(name, code));
   PIDCOMM_COHERENCES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, ...) streams.append(nb::make_tuple(name, code));
-  PIDCOMM_STREAMS(PIDCOMM_ROW)
+#define PIDCOMM_ROW(ENUM, code, name, ...) copy_orders.append(nb::make_tuple(name, code));
+  PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, text) statuses.append(nb::make_tuple(#ENUM, code, text));
   PIDCOMM_STATUSES(PIDCOMM_ROW)
@@ -716,7 +716,7 @@ nb::dict tables() {
   dict["techniques"] = techniques;
   dict["isas"] = isas;
   dict["coherences"] = coherences;
-  dict["streams"] = streams;
+  dict["copy_orders"] = copy_orders;
   dict["statuses"] = statuses;
   return dict;
 }
@@ -978,7 +978,7 @@ NB_MODULE(_core, m) {
       .def("group_of", &Cube::group_of, "dims"_a, "pe"_a)
       .def("member_of", &Cube::member_of, "dims"_a, "pe"_a)
       .def("groups", &Cube::groups, "dims"_a)
-      .def("stream_limit", &Cube::stream_limit, "stream"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
+      .def("stream_limit", &Cube::stream_limit, "copy_order"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
       .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
 
   m.def("get_machine", get_machine);

@@ -115,7 +115,7 @@ const char *pidcomm_op_name(int op) { return name_of_op(op); }
 const char *pidcomm_technique_name(int technique) { return name_of_technique(technique); }
 const char *pidcomm_isa_name(int isa) { return name_of_isa(isa); }
 const char *pidcomm_coherence_name(int coherence) { return name_of_coherence(coherence); }
-const char *pidcomm_stream_name(int stream) { return name_of_stream(stream); }
+const char *pidcomm_copy_order_name(int copy_order) { return name_of_copy_order(copy_order); }
 int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
 
 int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager) {
@@ -375,13 +375,13 @@ int pidcomm_use_machine(const pidcomm_machine *machine) {
   return guarded([&] { use_machine(machine); });
 }
 
-int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
+int pidcomm_stream_limit(hypercube_manager *manager, int copy_order, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
                          const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
   return guarded([&] {
     require(manager, "manager");
     require(seconds, "seconds");
     require(bytes_moved, "bytes_moved");
-    *seconds = manager->executor.stream_limit(stream, bytes_read, bytes_written, src, dst, options);
+    *seconds = manager->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, options);
     *bytes_moved = uint64_t{bytes_read + bytes_written} * (manager->executor.cube().pes / kLanes * kLanes);
   });
 }

@@ -26,7 +26,7 @@ constexpr int kMaxThreads = 1024;
 // "; use one of tile (1), conventional (2)", and so on.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
 constexpr const char *kTechniqueChoices = "; use auto (-1) or one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
-constexpr const char *kStreamChoices = "; use one of" PIDCOMM_STREAMS(PIDCOMM_ROW);
+constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PIDCOMM_ROW);
 constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
 constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
@@ -346,13 +346,13 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRa
   trace.seconds_pass = passing.seconds();
 }
 
-double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
   const Turns::Turn turn = turns_.take();
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
-  const StreamOrder *const order = stream_order(stream);
-  if (order == nullptr) fail(PIDCOMM_ERR_OPTION, "stream limit: stream code ", stream, " is unknown", kStreamChoices);
+  const CopyOrder *const order = copy_order_of(copy_order);
+  if (order == nullptr) fail(PIDCOMM_ERR_OPTION, "stream limit: copy order code ", copy_order, " is unknown", kCopyOrderChoices);
   const uint64_t base = heap_base_of(placement_);
   for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
     if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes ||
@@ -369,7 +369,7 @@ double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_wr
   const Kernels &kernels = kernels_of(resolved.isa);
   const Stopwatch pass;
   if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, bank_pairs, base + src, bytes_read, resolved.threads);
-  run_stream(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
+  run_limit_copy(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
   return pass.seconds();
 }
 

@@ -40,7 +40,8 @@ class Executor {
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
-  double stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options);
+  double stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+                      const pidcomm_options *options);
 
  private:
   class AcquiredRanks;

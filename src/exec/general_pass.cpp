@@ -151,7 +151,7 @@ class GeneralWorker {
             plan_.out.space == Space::host && !plan_.reduces ? host_row(place, plan_.out, plan_.out_row_bytes) : row(place.row, block);
     });
     SweepCall call{};
-    call.streams_rows = streams_rows(plan_) && !plan_.reduces;
+    call.non_temporal_rows = stores_rows_non_temporally(plan_) && !plan_.reduces;
     each_run(pair, plan_.src, block, [&](const std::array<std::byte *, 2> &lines, uint32_t words, uint32_t run_words, uint64_t done) {
       const std::array<const std::byte *, 2> in = {lines[0], lines[1]};
       const Rows<std::byte *> out = moved(to, done);

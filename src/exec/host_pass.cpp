@@ -38,7 +38,7 @@ std::byte *HostLines::line(uint32_t eg, uint64_t word) const {
   return base + (pair * words + word) * kLineStride + eg / kPairEgs % 2 * kLineBytes;
 }
 
-bool streams_rows(const Plan &plan) {
+bool stores_rows_non_temporally(const Plan &plan) {
   constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
   return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
 }

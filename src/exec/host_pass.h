@@ -49,21 +49,21 @@ std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base);
 /// Takes the lines of a window out of the caches; when it returns, loads see memory.
 void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pairs, uint64_t offset, uint64_t bytes, int threads);
 
-/// A row of PIDCOMM_STREAMS.
-struct StreamOrder {
+/// A row of PIDCOMM_COPY_ORDERS.
+struct CopyOrder {
   int code;
   uint32_t streams, turn_words, ahead_words, ahead_level;
 };
 
 /// Null if the code is unknown.
-const StreamOrder *stream_order(int stream);
+const CopyOrder *copy_order_of(int copy_order);
 
 /// The streaming limit: bytes_read per entangled group and lane from src, bytes_written to dst.
-void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
-                uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads);
+void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
+                    uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads);
 
 /// Whether the host rows that a plan writes are too large to be worth keeping in the caches.
-bool streams_rows(const Plan &plan);
+bool stores_rows_non_temporally(const Plan &plan);
 
 /// Words (1 to 8) from `row` to the next multiple of a line, or 8 if words do not end there.
 uint32_t words_to_line(const void *row);

@@ -66,7 +66,7 @@ class SweepWorker {
     call_.load_transposes = sweep.host_order && sweep.in.space == Space::mram;
     call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
     call_.reducer = reducer_of(pass.kernels, pass.plan);
-    call_.streams_rows = streams_rows(pass.plan);
+    call_.non_temporal_rows = stores_rows_non_temporally(pass.plan);
     call_.item_buffers = item_buffers_.data();
   }
 

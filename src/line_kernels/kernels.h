@@ -76,18 +76,18 @@ struct SweepCall {
       kStepWords;         // of the first step, such that the others meet host rows at a multiple of a line; kStepWords if that is so anyway
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
   uint32_t lane_mask;
-  uint64_t lane_map;      // hop, hop_fold
-  uint32_t keep_lanes;    // from_host with one stream to store: lanes whose bytes in memory stay as they are
-  bool host_order;        // of lines between load and store; else PIM order
-  bool load_transposes;   // lines come in the other order
-  bool store_transposes;  // lines go in the other order (rotated passes only: the others know)
-  bool streams_rows;      // to_host: rows are stored past the caches where they are aligned
+  uint64_t lane_map;       // hop, hop_fold
+  uint32_t keep_lanes;     // from_host with one stream to store: lanes whose bytes in memory stay as they are
+  bool host_order;         // of lines between load and store; else PIM order
+  bool load_transposes;    // lines come in the other order
+  bool store_transposes;   // lines go in the other order (rotated passes only: the others know)
+  bool non_temporal_rows;  // to_host: rows are stored past the caches where they are aligned
   const Reducer *reducer;
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
 };
 
 /// Runs of lines that are copied side by side. in or out may be null (stores of zero lines, loads only).
-struct StreamCall {
+struct CopyCall {
   const std::byte *const *in;
   std::byte *const *out;
   uint32_t streams, banks, words;
@@ -107,7 +107,7 @@ struct Kernels {
   /// Loads, flushes and non-temporal stores before it are done.
   void (*fence)();
   /// The streaming limit.
-  void (*stream)(const StreamCall &call);
+  void (*copy)(const CopyCall &call);
 };
 
 /// The table of an ISA code. Requires: isa_available(isa).

@@ -2,7 +2,7 @@
 // namespace, after its type `Line` (a LineOf) and its `struct Isa`, which provides (all static, inline):
 //   Line load_line(const std::byte *)            one line of the region
 //   void store_line(std::byte *, Line)           one line of the region, whole, non-temporal
-//   void stream_words(std::byte *, Line)         64 aligned bytes of a host row, non-temporal
+//   void store_words_non_temporal(std::byte *, Line)         64 aligned bytes of a host row, non-temporal
 //   void flush_line(const std::byte *)           out of every cache
 //   void prefetch_line(const std::byte *)          into the first cache
 //   void prefetch_far(const std::byte *)           into the second, which leaves the first one's few line buffers to stores
@@ -699,7 +699,7 @@ void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
 constexpr uint32_t kToHostPrefetchWords = 32;
 
 /// Lines -> rows, whole tiles of 8 words.
-template <bool Streams>
+template <bool NonTemporal>
 void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
   Line rows[kTurnWords / kStepWords][8];
   const uint32_t tiles = turn.count / kStepWords;
@@ -715,8 +715,8 @@ void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
     for (uint32_t t = 0; t < tiles; ++t) {
       const uint32_t ahead = turn.word + t * kStepWords + lane + kToHostPrefetchWords;
       if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(item.in[0], ahead));
-      if (Streams)
-        Isa::stream_words(to + sizeof(Line) * t, rows[t][lane]);
+      if (NonTemporal)
+        Isa::store_words_non_temporal(to + sizeof(Line) * t, rows[t][lane]);
       else
         store_words(to + sizeof(Line) * t, rows[t][lane]);
     }
@@ -737,17 +737,17 @@ void each_turn(const SweepCall &call, const VisitWords &visit_words, const Visit
 }
 
 void pass_to_host(const SweepCall &call) {
-  // Rows that go past the caches are stored in whole lines: the steps are such that either all or none can be.
-  bool streams = call.streams_rows;
+  // Non-temporal stores to rows are of whole lines: the steps are such that either all or none can be.
+  bool is_non_temporal = call.non_temporal_rows;
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t lane = 0; lane < 8; ++lane)
-      streams &= call.items[i].out[lane] == nullptr || is_aligned(host_word(call.items[i].out[lane], call.first_words));
+      is_non_temporal &= call.items[i].out[lane] == nullptr || is_aligned(host_word(call.items[i].out[lane], call.first_words));
   const auto for_items = [&](auto function) {
     return [&call, function](Step step) {
       for (uint32_t i = 0; i < call.item_count; ++i) function(call.items[i], call, step);
     };
   };
-  if (streams)
+  if (is_non_temporal)
     each_turn(call, for_items(words_to_host), for_items(tiles_to_host<true>));
   else
     each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
@@ -857,7 +857,7 @@ void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
     for (uint32_t bank = 0; bank < banks; ++bank) Isa::flush_line(line + kLineStride * w + kLineBytes * bank);
 }
 
-void stream_lines(const StreamCall &call) {
+void copy_lines(const CopyCall &call) {
   Line sink = kZeroLine;
   for (uint32_t turn = 0; turn < call.words; turn += call.turn_words) {
     const uint32_t end = turn + call.turn_words < call.words ? turn + call.turn_words : call.words;
@@ -885,10 +885,10 @@ void stream_lines(const StreamCall &call) {
 }
 
 /// The table of this instruction set.
-#define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                           \
-  extern const Kernels kKernels##ENUM;                                                                                            \
-  const Kernels kKernels##ENUM = {                                                                                                \
-      PIDCOMM_ISA_##ENUM, isa_name,    {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)}, flush_lines, \
-      Isa::fence,         stream_lines};
+#define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                         \
+  extern const Kernels kKernels##ENUM;                                                                                          \
+  const Kernels kKernels##ENUM = {                                                                                              \
+      PIDCOMM_ISA_##ENUM, isa_name,  {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)}, flush_lines, \
+      Isa::fence,         copy_lines};
 #define PIDCOMM_PASS_ENTRY(name) pass_##name,
 #define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype) kReducerRow<ctype>,

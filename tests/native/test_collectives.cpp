@@ -1231,8 +1231,8 @@ TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
   Bytes input(60 * kBytes), guarded(60 * (kBytes + 2 * kGuard)), output(guarded.size());
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::uint8_t>(verify::mix(i));
   for (std::size_t i = 0; i < guarded.size(); ++i) guarded[i] = static_cast<std::uint8_t>(verify::mix(~i));
-#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_STREAM_##ENUM,
-  constexpr int kAllStreams[] = {PIDCOMM_STREAMS(PIDCOMM_ROW)};
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_COPY_ORDER_##ENUM,
+  constexpr int kAllCopyOrders[] = {PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)};
 #undef PIDCOMM_ROW
   double seconds = 0;
   std::uint64_t bytes_moved = 0;
@@ -1240,11 +1240,12 @@ TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
   for (int coherence : kBothPolicies) {
     for (int threads : {1, 2, 7}) {
       for (std::size_t bytes_read : {kBytes, kBytes / 16 * 8, std::size_t{0}})
-        for (int stream : kAllStreams) {
+        for (int copy_order : kAllCopyOrders) {
           CHECK_EQ(pidcomm_write(cube.get(), kSrc, kBytes, input.data()), +PIDCOMM_OK);
           CHECK_EQ(pidcomm_write(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, guarded.data()), +PIDCOMM_OK);
           const pidcomm_options options = {0, 0, threads, coherence, 0};
-          CHECK_EQ(pidcomm_stream_limit(cube.get(), stream, bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved), +PIDCOMM_OK);
+          CHECK_EQ(pidcomm_stream_limit(cube.get(), copy_order, bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved),
+                   +PIDCOMM_OK);
           CHECK(seconds > 0);
           CHECK_EQ(bytes_moved, 56u * (bytes_read + kBytes));
           CHECK_EQ(pidcomm_read(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, output.data()), +PIDCOMM_OK);

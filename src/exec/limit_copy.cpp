@@ -29,9 +29,9 @@ struct PiecedWindow {
 };
 
 /// Some pieces of memory that are moved side by side.
-class StreamWorker {
+class CopyWorker {
  public:
-  StreamWorker(const Kernels &kernels, const StreamOrder &order) : kernels_(kernels), order_(order) {}
+  CopyWorker(const Kernels &kernels, const CopyOrder &order) : kernels_(kernels), order_(order) {}
 
   void add(const BankPair &pair, const Words &in, const Words &out) {
     if (count_ == order_.streams || (count_ != 0 && !fits(pair, in, out))) run();
@@ -63,7 +63,7 @@ class StreamWorker {
     const uint64_t words = (loads ? in_[0] : out_[0]).count;
     for (uint64_t done = 0; done < words;) {
       uint64_t now = words - done;
-      StreamCall call{};
+      CopyCall call{};
       std::array<const std::byte *, kMaxStreams> from;
       std::array<std::byte *, kMaxStreams> to;
       for (uint32_t s = 0; s < count_; ++s) {
@@ -88,13 +88,13 @@ class StreamWorker {
       call.turn_words = order_.turn_words;
       call.ahead_words = order_.ahead_words;
       call.ahead_level = order_.ahead_level;
-      kernels_.stream(call);
+      kernels_.copy(call);
       done += now;
     }
   }
 
   const Kernels &kernels_;
-  const StreamOrder &order_;
+  const CopyOrder &order_;
   uint32_t count_ = 0;
   std::array<BankPair, kMaxStreams> pairs_;
   std::array<Words, kMaxStreams> in_, out_;
@@ -102,18 +102,18 @@ class StreamWorker {
 
 }  // namespace
 
-const StreamOrder *stream_order(int stream) {
+const CopyOrder *copy_order_of(int copy_order) {
 #define PIDCOMM_ROW(ENUM, code, name, streams, turn, ahead, level) {code, streams, turn, ahead, level},
-  static constexpr StreamOrder kOrders[] = {PIDCOMM_STREAMS(PIDCOMM_ROW)};
+  static constexpr CopyOrder kOrders[] = {PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)};
 #undef PIDCOMM_ROW
-  static_assert(std::all_of(std::begin(kOrders), std::end(kOrders), [](const StreamOrder &order) { return order.streams <= kMaxStreams; }));
+  static_assert(std::all_of(std::begin(kOrders), std::end(kOrders), [](const CopyOrder &order) { return order.streams <= kMaxStreams; }));
   const auto *const found =
-      std::find_if(std::begin(kOrders), std::end(kOrders), [&](const StreamOrder &order) { return order.code == stream; });
+      std::find_if(std::begin(kOrders), std::end(kOrders), [&](const CopyOrder &order) { return order.code == copy_order; });
   return found == std::end(kOrders) ? nullptr : found;
 }
 
-void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
-                uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads) {
+void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
+                    uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads) {
   const uint64_t words_read = bytes_read / kWordBytes, words_written = bytes_written / kWordBytes;
   const uint64_t longest = std::max(words_read, words_written);
   const uint64_t pieces = std::max<uint64_t>(1, (longest + kPieceWords - 1) / kPieceWords);
@@ -121,7 +121,7 @@ void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vec
   const PiecedWindow out = {dst / kWordBytes, words_written, pieces, words_written == longest};
   Shares shares(bank_pairs.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
-    StreamWorker worker(kernels, order);
+    CopyWorker worker(kernels, order);
     const auto add = [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
       const uint64_t piece = unit / bank_pairs.size();
       worker.add(bank_pairs[unit % bank_pairs.size()], in.piece(piece), out.piece(piece));
