@@ -60,7 +60,7 @@
   X(RING, 6, "ring", 7, 0x04)                 \
   X(TREE, 7, "tree", 0, 0x04)
 
-/* X(ENUM, code, name, rank): the highest rank the machine can run is the default; rank 0 is never chosen by itself. */
+/* X(ENUM, code, name, level): the highest level the machine can run is the default; level 0 is never chosen by itself. */
 #define PIDCOMM_ISAS(X)         \
   X(SCALAR, 1, "scalar", 1)     \
   X(AUDIT, 2, "audit", 0)       \

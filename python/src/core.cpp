@@ -117,13 +117,13 @@ int status_of(dpu_error_t error) {
 
 struct Request {
   int collective;
-  std::string dims;
+  std::string mask;
   uint64_t bytes, src, dst;
   int type, op;
 
   pidcomm_request value() const {
-    if (dims.find('\0') != std::string::npos) throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
-    return {collective, dims.c_str(), bytes, src, dst, nullptr, 0, type, op};
+    if (mask.find('\0') != std::string::npos) throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
+    return {collective, mask.c_str(), bytes, src, dst, nullptr, 0, type, op};
   }
 };
 
@@ -363,12 +363,12 @@ class Cube {
     return coords;
   }
 
-  uint32_t group_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_group_of, dims, pe); }
-  uint32_t member_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_member_of, dims, pe); }
+  uint32_t group_of(const std::string &mask, uint32_t pe) const { return index(pidcomm_group_of, mask, pe); }
+  uint32_t member_of(const std::string &mask, uint32_t pe) const { return index(pidcomm_member_of, mask, pe); }
 
-  std::pair<uint32_t, uint32_t> groups(const std::string &dims) const {
+  std::pair<uint32_t, uint32_t> groups(const std::string &mask) const {
     std::pair<uint32_t, uint32_t> counts;
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, dims.c_str(), &counts.first, &counts.second)); });
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, mask.c_str(), &counts.first, &counts.second)); });
     return counts;
   }
 
@@ -415,9 +415,9 @@ class Cube {
     return value;
   }
   template <class Function>
-  uint32_t index(const Function &function, const std::string &dims, uint32_t pe) const {
+  uint32_t index(const Function &function, const std::string &mask, uint32_t pe) const {
     uint32_t result = 0;
-    allocation_->use([&](struct dpu_set_t) { check(function(manager_, dims.c_str(), pe, &result)); });
+    allocation_->use([&](struct dpu_set_t) { check(function(manager_, mask.c_str(), pe, &result)); });
     return result;
   }
   std::shared_ptr<Allocation> allocation_;
@@ -940,10 +940,10 @@ NB_MODULE(_core, m) {
   nb::class_<Request>(m, "Request")
       .def(
           "__init__",
-          [](Request *self, int collective, std::string dims, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
-            new (self) Request{collective, std::move(dims), bytes, src, dst, type, op};
+          [](Request *self, int collective, std::string mask, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
+            new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
           },
-          "collective"_a, "dims"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
+          "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
   m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
 
   m.def("model_tables", model_tables);
@@ -975,9 +975,9 @@ NB_MODULE(_core, m) {
            nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
       .def("coords", &Cube::coords, "pe"_a)
-      .def("group_of", &Cube::group_of, "dims"_a, "pe"_a)
-      .def("member_of", &Cube::member_of, "dims"_a, "pe"_a)
-      .def("groups", &Cube::groups, "dims"_a)
+      .def("group_of", &Cube::group_of, "mask"_a, "pe"_a)
+      .def("member_of", &Cube::member_of, "mask"_a, "pe"_a)
+      .def("groups", &Cube::groups, "mask"_a)
       .def("stream_limit", &Cube::stream_limit, "copy_order"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
       .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
 

@@ -53,8 +53,8 @@ class HostWork {
 
   template <class Body>
   void share(uint64_t units, const Body &body) const {
-    Shares shares(units, plan_.options.threads);
-    run_threads(plan_.options.threads, [&](int thread) { shares.each(thread, body); });
+    WorkQueue queue(units, plan_.options.threads);
+    run_threads(plan_.options.threads, [&](int thread) { queue.each(thread, body); });
   }
 
   void reduce(uint64_t unit) const {

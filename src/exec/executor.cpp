@@ -111,7 +111,7 @@ class Executor::AcquiredRanks {
 
 struct Executor::CachedPlan {
   pidcomm_request request;
-  std::string dims;
+  std::string mask;
   Options options;
   uint64_t heap_base;
   uint64_t version;  // of the planner
@@ -119,7 +119,7 @@ struct Executor::CachedPlan {
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
-    return request.collective == other.collective && dims == other.dims && request.bytes == other.bytes && request.src == other.src &&
+    return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
            (request.host == nullptr) == (other.host == nullptr) && options == other_options && heap_base == other_base;
   }
@@ -147,22 +147,22 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 /// Carries out the sweeps of a plan one after another.
 void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
   const Plan &plan = pass.plan;
-  uint64_t hop_bytes = 0;  // of item buffers: one sweep's after the other
+  uint64_t step_bytes = 0;  // of item buffers: one sweep's after the other
   try {
     each_sweep(plan, [&](const Sweep &sweep) {
       const Stopwatch sweeping;
       const uint64_t buffer_bytes = run_sweep(pass, sweep);
-      if (plan.hops)
-        hop_bytes = std::max(hop_bytes, buffer_bytes);
+      if (plan.member_steps)
+        step_bytes = std::max(step_bytes, buffer_bytes);
       else
         trace.bytes_staged += buffer_bytes;
       if (plan.via_host_memory) (sweep.out.space == Space::host_lines ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
     });
   } catch (const std::bad_alloc &) {
-    if (hop_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
+    if (step_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
     fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
   }
-  trace.bytes_staged += hop_bytes;
+  trace.bytes_staged += step_bytes;
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ Executor::~Executor() = default;
 
 const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
-  if (request.dims != nullptr) {
+  if (request.mask != nullptr) {
     const auto found = std::find_if(plans_.begin(), plans_.end(),
                                     [&](const auto &cached) { return cached->is_for(request, options, heap_base, planner_); });
     if (found != plans_.end()) {
@@ -185,21 +185,21 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(),
-                std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, version, std::move(plan)}));
+                std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, heap_base, version, std::move(plan)}));
   return plans_.front()->plan;
 }
 
 /// A call whose checks have passed.
 struct Executor::Call {
-  Turns::Turn turn;
+  FifoLock::Guard guard;
   Stopwatch total{};
   uint64_t heap_base = 0;
-  const Plan *plan = nullptr;  // of the cache, during the turn
+  const Plan *plan = nullptr;  // of the cache, while the guard lives
   std::byte *host = nullptr;
 };
 
 Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  Call call{turns_.take()};
+  Call call{calls_.lock()};
   trace = {};
   wait_for_set(set_, placement_);
   trace.seconds_acquire = call.total.seconds();
@@ -218,8 +218,8 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
-  trace.mram_bytes_read = plan.hops ? plan.hops->bytes_read() : plan.in_pe_bytes * line_bytes;
-  trace.mram_bytes_written = plan.hops ? plan.hops->bytes_written() : plan.out_pe_bytes * line_bytes;
+  trace.mram_bytes_read = plan.member_steps ? plan.member_steps->bytes_read() : plan.in_pe_bytes * line_bytes;
+  trace.mram_bytes_written = plan.member_steps ? plan.member_steps->bytes_written() : plan.out_pe_bytes * line_bytes;
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
@@ -348,7 +348,7 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRa
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
-  const Turns::Turn turn = turns_.take();
+  const FifoLock::Guard guard = calls_.lock();
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const CopyOrder *const order = copy_order_of(copy_order);

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "exec/fifo_lock.h"
 #include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
-#include "exec/turns.h"
 #include "plan/planner.h"
 #include "rank_access/sdk.h"
 
@@ -65,7 +65,7 @@ class Executor {
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;
-  Turns turns_;       // of the calls
+  FifoLock calls_;    // of the calls
   MappedEgs mapped_;  // of the last call: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first

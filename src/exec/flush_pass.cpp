@@ -16,9 +16,9 @@ void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pair
   if (bytes == 0) return;
   const uint64_t first = offset / kWordBytes, last = (offset + bytes) / kWordBytes;
   const uint64_t first_run = first / kRunWords, runs = (last - 1) / kRunWords + 1 - first_run;
-  Shares shares(bank_pairs.size() * runs, threads);
+  WorkQueue queue(bank_pairs.size() * runs, threads);
   run_threads(threads, [&](int thread) {
-    shares.each(thread, [&](uint64_t unit) {
+    queue.each(thread, [&](uint64_t unit) {
       const BankPair &pair = bank_pairs[unit / runs];
       const uint64_t run = first_run + unit % runs;
       const uint64_t word = std::max(first, run * kRunWords), end = std::min(last, (run + 1) * kRunWords);

@@ -242,10 +242,10 @@ uint64_t run_general(const HostPass &pass) {
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
   std::vector<std::unique_ptr<GeneralWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<GeneralWorker>(pass, places));
-  Shares shares(units, threads);
+  WorkQueue queue(units, threads);
   run_threads(threads, [&](int thread) {
     GeneralWorker &worker = *workers[static_cast<std::size_t>(thread)];
-    shares.each(thread, [&](uint64_t unit) {
+    queue.each(thread, [&](uint64_t unit) {
       const uint64_t word = unit % chunks * form.chunk_words;
       worker.run(places.clusters[unit / chunks], word, std::min(form.chunk_words, block_words - word));
     });

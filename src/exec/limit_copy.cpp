@@ -119,14 +119,14 @@ void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::v
   const uint64_t pieces = std::max<uint64_t>(1, (longest + kPieceWords - 1) / kPieceWords);
   const PiecedWindow in = {src / kWordBytes, words_read, pieces, words_read == longest};
   const PiecedWindow out = {dst / kWordBytes, words_written, pieces, words_written == longest};
-  Shares shares(bank_pairs.size() * pieces, threads);
+  WorkQueue queue(bank_pairs.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
     CopyWorker worker(kernels, order);
     const auto add = [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
       const uint64_t piece = unit / bank_pairs.size();
       worker.add(bank_pairs[unit % bank_pairs.size()], in.piece(piece), out.piece(piece));
     };
-    shares.each(thread, add, [&] { worker.run(); });
+    queue.each(thread, add, [&] { worker.run(); });
     worker.run();
     kernels.fence();
   });

@@ -154,10 +154,10 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
   std::vector<std::unique_ptr<SweepWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts));
-  Shares shares(outer * pieces, threads);
+  WorkQueue queue(outer * pieces, threads);
   run_threads(threads, [&](int thread) {
     SweepWorker &worker = *workers[static_cast<std::size_t>(thread)];
-    shares.each(thread, [&](uint64_t unit) {
+    queue.each(thread, [&](uint64_t unit) {
       const uint64_t piece = unit % pieces;
       const uint64_t first = chunks * piece / pieces * kShareWords;
       const uint64_t last = std::min(chunks * (piece + 1) / pieces * kShareWords, sweep.words);

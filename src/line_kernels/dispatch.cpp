@@ -6,19 +6,19 @@
 
 namespace pidcomm {
 
-#define PIDCOMM_ROW(ENUM, code, name, rank) extern const Kernels kKernels##ENUM;
+#define PIDCOMM_ROW(ENUM, code, name, level) extern const Kernels kKernels##ENUM;
 PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
 namespace {
 
 struct IsaRow {
-  int code, rank;
+  int code, level;
   const Kernels *kernels;
 };
 
 constexpr IsaRow kRows[] = {
-#define PIDCOMM_ROW(ENUM, code, name, rank) {code, rank, &kKernels##ENUM},
+#define PIDCOMM_ROW(ENUM, code, name, level) {code, level, &kKernels##ENUM},
     PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
@@ -52,7 +52,7 @@ const Kernels &kernels_of(int isa) {
 int best_isa() {
   const IsaRow *best = &kRows[0];
   for (const IsaRow &row : kRows)
-    if (row.rank > best->rank && isa_available(row.code)) best = &row;
+    if (row.level > best->level && isa_available(row.code)) best = &row;
   return best->code;
 }
 

@@ -19,10 +19,10 @@ namespace pidcomm {
 inline constexpr uint32_t kStepWords = 8;
 
 /// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.
-inline constexpr uint32_t kFoldStepWords = 16;
+inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Buffers of the items of a call: 8 accumulator lines per word of a step of every item.
-inline constexpr std::size_t kItemBufferBytes = std::size_t{kFoldStepWords} * 8 * 64;
+inline constexpr std::size_t kItemBufferBytes = std::size_t{kReduceStepWords} * 8 * 64;
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 struct SweepCall;
@@ -54,7 +54,7 @@ struct Reducer {
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   /// Every lane of each of `words` lines becomes the pairwise combination over the lanes of its group, from the lowest bit of lane_mask.
   /// Lines are in PIM order for byte-wise operators and in host order (word i is lane i) otherwise.
-  void (*fold_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
+  void (*reduce_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
   /// into (op)= from, `bytes` bytes, a multiple of 8, in host order, or in any if the operator is byte-wise; both may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
 };
@@ -76,7 +76,7 @@ struct SweepCall {
       kStepWords;         // of the first step, such that the others meet host rows at a multiple of a line; kStepWords if that is so anyway
   uint32_t prefetch_end;  // lines of words before this one may be fetched ahead
   uint32_t lane_mask;
-  uint64_t lane_map;       // hop, hop_fold
+  uint64_t lane_map;       // member_step, member_step_reduce
   uint32_t keep_lanes;     // from_host with one stream to store: lanes whose bytes in memory stay as they are
   bool host_order;         // of lines between load and store; else PIM order
   bool load_transposes;    // lines come in the other order
@@ -116,7 +116,7 @@ const Kernels &kernels_of(int isa);
 /// True if the code is known and this machine can run it.
 bool isa_available(int isa);
 
-/// The available ISA of the highest rank.
+/// The available ISA of the highest level.
 int best_isa();
 
 }  // namespace pidcomm

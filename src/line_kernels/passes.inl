@@ -172,7 +172,7 @@ void put_versions(const SweepCall &call, Step step, uint32_t copies, const Versi
   }
 }
 
-void pass_spread(const SweepCall &call) {
+void pass_replicate(const SweepCall &call) {
   const uint32_t copies = 1u << count_bits(call.lane_mask);
   decltype(Isa::lane_control(0)) controls[8];
   for (uint32_t copy = 0; copy < copies; ++copy) {
@@ -367,7 +367,7 @@ void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t bloc
 }
 
 template <class T, int Op, bool Bytewise, int Bit>
-Line fold_bit(Line line, uint32_t lane_mask) {
+Line reduce_bit(Line line, uint32_t lane_mask) {
   if ((lane_mask >> Bit & 1) == 0) return line;
   if constexpr (Bytewise)
     return combine_lines<T, Op>(line, Isa::template swap_lanes<Bit>(line));
@@ -376,12 +376,12 @@ Line fold_bit(Line line, uint32_t lane_mask) {
 }
 
 template <class T, int Op, bool Bytewise>
-void fold_lanes(std::byte *lines, uint32_t words, uint32_t lane_mask) {
+void reduce_lanes(std::byte *lines, uint32_t words, uint32_t lane_mask) {
   Line *const line = reinterpret_cast<Line *>(lines);
   for (uint32_t w = 0; w < words; ++w) {
-    Line folded = fold_bit<T, Op, Bytewise, 0>(line[w], lane_mask);
-    folded = fold_bit<T, Op, Bytewise, 1>(folded, lane_mask);
-    line[w] = fold_bit<T, Op, Bytewise, 2>(folded, lane_mask);
+    Line reduced = reduce_bit<T, Op, Bytewise, 0>(line[w], lane_mask);
+    reduced = reduce_bit<T, Op, Bytewise, 1>(reduced, lane_mask);
+    line[w] = reduce_bit<T, Op, Bytewise, 2>(reduced, lane_mask);
   }
 }
 
@@ -400,7 +400,7 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
 
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-  return {{accumulate<T, Op, false>, accumulate<T, Op, true>}, fold_lanes<T, Op, Bytewise>, combine<T, Op>};
+  return {{accumulate<T, Op, false>, accumulate<T, Op, true>}, reduce_lanes<T, Op, Bytewise>, combine<T, Op>};
 }
 
 /// An entry of Kernels::reducers; no functions where the operator is not defined for the type.
@@ -464,9 +464,9 @@ void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t block
       call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
 }
 
-void pass_fold_blocks(const SweepCall &call) {
+void pass_reduce_blocks(const SweepCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
-  each_step<kFoldStepWords>(call, [&](Step step) {
+  each_step<kReduceStepWords>(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
     PIDCOMM_BY_LANE_MASK(exchange_sums, call, step);
     for (uint32_t item = 0; item < call.item_count; ++item) {
@@ -478,10 +478,10 @@ void pass_fold_blocks(const SweepCall &call) {
 }
 
 /// Reduces the sums of every item over the lanes; the lines end in PIM order or in host order.
-void fold_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) {
+void reduce_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const lines = sums + i * kItemBufferLines;
-    call.reducer->fold_lanes(bytes_of(lines), step.count, call.lane_mask);
+    call.reducer->reduce_lanes(bytes_of(lines), step.count, call.lane_mask);
     if (call.host_order == to_pim_order) transpose_lines(lines, step.count);
   }
 }
@@ -493,14 +493,14 @@ void put_waiting(const SweepCall &call, const Store &store) {
 }
 
 /// The lines of a step are stored while those of the next one are loaded.
-void pass_fold_lanes(const SweepCall &call) {
+void pass_reduce_lanes(const SweepCall &call) {
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
   each_step(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
     accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
-    fold_sums(call, step, sums, true);
+    reduce_sums(call, step, sums, true);
     store = {bytes_of(sums), step, 1};
   });
   put_waiting(call, store);
@@ -517,10 +517,10 @@ void put_words(const SweepCall &call, Step step, uint32_t lanes) {
   }
 }
 
-void pass_fold_to_host(const SweepCall &call) {
+void pass_reduce_to_host(const SweepCall &call) {
   each_step(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
-    fold_sums(call, step, lines_of(call, 0), false);
+    reduce_sums(call, step, lines_of(call, 0), false);
     put_words(call, step, ~call.lane_mask & 7);
   });
 }
@@ -534,8 +534,8 @@ class Rotation {
     for (uint32_t slot = 0; slot < slots_; ++slot) {
       uint64_t map = 0;
       for (uint32_t lane = 0; lane < 8; ++lane) {
-        const uint32_t rank = extract_bits(lane, call.lane_mask);
-        const uint32_t from = deposit_bits((rank - slot) & (slots_ - 1), call.lane_mask);
+        const uint32_t index = extract_bits(lane, call.lane_mask);
+        const uint32_t from = deposit_bits((index - slot) & (slots_ - 1), call.lane_mask);
         map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
       }
       lanes_[slot] = Isa::lane_control(map);
@@ -545,7 +545,7 @@ class Rotation {
 
   uint32_t slots() const { return slots_; }
 
-  /// What the lane of rank c has goes to the lane of rank c + slot.
+  /// What the lane of index c has goes to the lane of index c + slot.
   Line rotated(Line line, uint32_t slot) const {
     return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
   }
@@ -577,7 +577,7 @@ void pass_rotate(const SweepCall &call) {
   }
 }
 
-void pass_spread_rotated(const SweepCall &call) {
+void pass_replicate_rotated(const SweepCall &call) {
   const Rotation rotation(call);
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
@@ -590,7 +590,7 @@ void pass_spread_rotated(const SweepCall &call) {
 
 /// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first lines in the buffer of the
 /// item.
-void fold_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
+void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
   accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const sums = lines_of(call, i);
@@ -606,23 +606,23 @@ void fold_slots(const SweepCall &call, Step step, const Rotation &rotation, cons
   }
 }
 
-void pass_fold_rotated(const SweepCall &call) {
+void pass_reduce_rotated(const SweepCall &call) {
   const Rotation rotation(call);
-  each_step<kFoldStepWords>(call, [&](Step step) {
-    fold_slots(call, step, rotation, nullptr);
+  each_step<kReduceStepWords>(call, [&](Step step) {
+    reduce_slots(call, step, rotation, nullptr);
     for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
     put_everywhere(call, step);
   });
 }
 
-/// As pass_fold_lanes, the lines of a step are stored while those of the next one are loaded.
-void pass_fold_rotated_spread(const SweepCall &call) {
+/// As pass_reduce_lanes, the lines of a step are stored while those of the next one are loaded.
+void pass_reduce_rotated_replicate(const SweepCall &call) {
   const Rotation rotation(call);
   constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // those that wait are behind them
   static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {
-    fold_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
+    reduce_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
     for (uint32_t i = 0; i < call.item_count; ++i) {
       Line *const sums = lines_of(call, i);
       Line *const waiting = sums + kSumLines;
@@ -635,10 +635,10 @@ void pass_fold_rotated_spread(const SweepCall &call) {
   put_waiting(call, store);
 }
 
-void pass_fold_rotated_to_host(const SweepCall &call) {
+void pass_reduce_rotated_to_host(const SweepCall &call) {
   const Rotation rotation(call);
   each_step(call, [&](Step step) {
-    fold_slots(call, step, rotation, nullptr);
+    reduce_slots(call, step, rotation, nullptr);
     for (uint32_t i = 0; !call.host_order && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
     put_words(call, step, 0xFF);
   });
@@ -646,7 +646,7 @@ void pass_fold_rotated_to_host(const SweepCall &call) {
 
 // ---- from member to member ----
 
-void pass_hop(const SweepCall &call) {
+void pass_member_step(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
@@ -657,7 +657,7 @@ void pass_hop(const SweepCall &call) {
 }
 
 /// The lanes are moved in PIM order in any case: bytes of a beat.
-void pass_hop_fold(const SweepCall &call) {
+void pass_member_step_reduce(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i) {

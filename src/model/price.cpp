@@ -214,11 +214,11 @@ void check_machine(const pidcomm_machine &machine) {
 }
 
 int best_isa_of(const pidcomm_machine &machine) {
-  int best = 0, best_rank = -1;
-  const auto consider = [&](int code, int rank) {
-    if (rank > best_rank && has_isa(machine, code)) best = code, best_rank = rank;
+  int best = 0, best_level = -1;
+  const auto consider = [&](int code, int level) {
+    if (level > best_level && has_isa(machine, code)) best = code, best_level = level;
   };
-#define PIDCOMM_ROW(ENUM, code, name, rank) consider(code, rank);
+#define PIDCOMM_ROW(ENUM, code, name, level) consider(code, level);
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   if (best == 0) fail(PIDCOMM_ERR_ARGUMENT, "the machine has no instruction set: isa.* of one must not be 0");

@@ -24,13 +24,13 @@ Item item_of(const Sweep &sweep, double in, double out) {
   switch (sweep.pass) {
     case Pass::transpose:
       return {0, in * k, 0, 0, 0};
-    case Pass::spread:
+    case Pass::replicate:
       return {0, k > 0 ? ways : 0, 0, 0, 0};
-    case Pass::fold_blocks:
+    case Pass::reduce_blocks:
       return {in * from + to, ways * k, in - 1, 0, 0};
-    case Pass::fold_lanes:
+    case Pass::reduce_lanes:
       return {in * from + to, k, in - 1 + k, 0, 0};
-    case Pass::fold_to_host:
+    case Pass::reduce_to_host:
       return {host_rows, k, in - 1 + k, 0, 8 / ways};
     case Pass::to_host:
       return {1, 3, 0, 0, 8};
@@ -38,17 +38,17 @@ Item item_of(const Sweep &sweep, double in, double out) {
       return {1, 3, 0, 8, 0};
     case Pass::rotate:
       return {in * from + out * to, k > 0 ? in : 0, 0, 0, 0};
-    case Pass::spread_rotated:
+    case Pass::replicate_rotated:
       return {from + ways * to, ways, 0, 0, 0};
-    case Pass::fold_rotated:
+    case Pass::reduce_rotated:
       return {in * from + to, ways, in - 1, 0, 0};
-    case Pass::fold_rotated_spread:
+    case Pass::reduce_rotated_replicate:
       return {in * from + to, 2 * ways, in - 1, 0, 0};
-    case Pass::fold_rotated_to_host:
+    case Pass::reduce_rotated_to_host:
       return {host_rows, ways, in - 1, 0, 8};
-    case Pass::hop:
+    case Pass::member_step:
       return {from + to, 1, 0, 0, 0};
-    case Pass::hop_fold:  // one stream: the line and its moved copy are transposed
+    case Pass::member_step_reduce:  // one stream: the line and its moved copy are transposed
       return {2 * from + to, 1, 1, 0, 0};
   }
   return {};

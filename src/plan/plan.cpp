@@ -323,8 +323,8 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.collective = rule.code;
   plan.options = options;
   plan.cube = cube;
-  plan.grouping = Grouping::of(cube, request.dims);
-  plan.mask = request.dims;
+  plan.grouping = Grouping::of(cube, request.mask);
+  plan.mask = request.mask;
   plan.type = ElementType::of(request.type);
   if (rule.reduces) {
     check_op(request.op, plan.type, request.type);
@@ -352,24 +352,24 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.pass_src = plan.src;
   plan.steps = technique.steps & rule.steps;
   if (plan.reduces && !plan.bytewise) plan.steps &= ~PIDCOMM_STEP_CM;
-  const std::optional<LaneSplit> split = LaneSplit::of(cube, request.dims);
+  const std::optional<LaneSplit> split = LaneSplit::of(cube, request.mask);
   if (options.technique == PIDCOMM_TECHNIQUE_TILE) {
     plan.path = split ? Path::tile : Path::general;
   } else if (options.technique == PIDCOMM_TECHNIQUE_RING || options.technique == PIDCOMM_TECHNIQUE_TREE) {
-    plan.path = Path::hops;
+    plan.path = Path::member_steps;
   } else {
     plan.path = plan.steps != 0 ? Path::paper : Path::sdk;
   }
   if (plan.path == Path::general) plan.general = make_general(plan);
-  if (plan.path == Path::paper || plan.path == Path::hops) {
+  if (plan.path == Path::paper || plan.path == Path::member_steps) {
     if (!split)
       fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(options.technique), " is for shapes that the ", kLanes,
            " lanes of an entangled group divide without a rest, which ", cube.to_string(), " is not; use tile or conventional");
     if (plan.steps != 0) plan_steps(plan, rule, *split, request, heap_base);
     if (plan.via_host_memory) plan.sweeps.push_back(make_sweep_to_host_memory(plan));
   }
-  if (plan.path == Path::hops)
-    plan.hops = make_hops(plan, *split);
+  if (plan.path == Path::member_steps)
+    plan.member_steps = make_member_steps(plan, *split);
   else if (split && plan.path != Path::sdk)
     plan.sweeps.push_back(make_sweep(plan, rule, *split));
   return plan;

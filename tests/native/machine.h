@@ -323,7 +323,7 @@ class HostBuffer {
 
 inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
   return {.collective = c.problem.collective,
-          .dims = c.problem.mask.c_str(),
+          .mask = c.problem.mask.c_str(),
           .bytes = c.problem.bytes,
           .src = c.src,
           .dst = c.dst,

@@ -188,7 +188,7 @@ void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
 }
 
 /// What the audit ISA must have counted for ring and tree, which load and store a line many times.
-void check_hop_lines(const Case &c, const pidcomm_trace &trace) {
+void check_member_step_lines(const Case &c, const pidcomm_trace &trace) {
   check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
   check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
   check_number(c, "lines_outside", trace.lines_outside, 0);
@@ -215,11 +215,12 @@ void check_claims(const Case &c, const pidcomm_trace &trace) {
   check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
   check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
   if (!has_host_pass(technique, collective)) return;
-  const bool hops = technique == PIDCOMM_TECHNIQUE_RING || technique == PIDCOMM_TECHNIQUE_TREE;
-  const bool is_general = !hops && !machine::is_fast(c.problem.axis_len);
+  const bool has_member_steps = technique == PIDCOMM_TECHNIQUE_RING || technique == PIDCOMM_TECHNIQUE_TREE;
+  const bool is_general = !has_member_steps && !machine::is_fast(c.problem.axis_len);
   const bool goes_via_host_memory = technique == PIDCOMM_TECHNIQUE_PR;
-  if (!hops && !is_general && !goes_via_host_memory) check_bytes_moved(c, trace);
-  if (c.options.isa == PIDCOMM_ISA_AUDIT) (hops ? check_hop_lines : is_general ? check_general_lines : check_lines)(c, trace);
+  if (!has_member_steps && !is_general && !goes_via_host_memory) check_bytes_moved(c, trace);
+  if (c.options.isa == PIDCOMM_ISA_AUDIT)
+    (has_member_steps ? check_member_step_lines : is_general ? check_general_lines : check_lines)(c, trace);
 }
 
 // ---- exhaustive grids: technique x collective x mask x lane split x in place x size --------------------------------------------------
@@ -252,14 +253,14 @@ const Cases kOthers = {"the other techniques", kFastShapes, {8, 104, 1160, 4104}
 const Cases kConventionalGeneral = {
     "conventional, general shapes", {{3, 5}, {12, 4}, {10, 10}}, {8, 24, 104}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, Isas::kOne, kBothPolicies};
 // Entangled groups that are members in two loops, numbers of them that are no powers of two, and those that are neighbours.
-const Cases kHops = {"ring and tree",
-                     {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}},
-                     {0, 8, 24, 104, 1160},
-                     {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE},
-                     Isas::kOne,
-                     kBothPolicies};
+const Cases kRingAndTree = {"ring and tree",
+                            {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}},
+                            {0, 8, 24, 104, 1160},
+                            {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE},
+                            Isas::kOne,
+                            kBothPolicies};
 const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
-                                  &kOthers, &kConventionalGeneral, &kHops};
+                                  &kOthers, &kConventionalGeneral, &kRingAndTree};
 
 /// What takes turns: for each technique, collective and list of ISAs by itself, so that none of them decides another.
 class Turns {
@@ -346,7 +347,7 @@ TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(
 TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
 TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceAndAuditedOnTheirHostPasses) { run_grid(kOthers); }
 TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kConventionalGeneral); }
-TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kHops); }
+TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kRingAndTree); }
 
 // The cases that the grids above run, counted, on machines with two ISAs (scalar and audit) to all.
 TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHostPass) {
@@ -696,11 +697,11 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
   Case c = make_case(PIDCOMM_ALLTOALL, cube.axis_len(), "10", 64, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
   place(c, 0, false);
   const pidcomm_trace trace = machine::run_case(cube, c);
-  int best_isa = 0, best_rank = 0;
-#define ISA_ROW(ENUM, code, name, rank)                       \
-  if (rank > best_rank && pidcomm_isa_available(code) != 0) { \
-    best_rank = rank;                                         \
-    best_isa = code;                                          \
+  int best_isa = 0, best_level = 0;
+#define ISA_ROW(ENUM, code, name, level)                        \
+  if (level > best_level && pidcomm_isa_available(code) != 0) { \
+    best_level = level;                                         \
+    best_isa = code;                                            \
   }
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
@@ -882,29 +883,29 @@ TEST(CoordinatesGroupsAndMembers_AreThoseOfTheDefinition) {
 int call_by_name(hypercube_manager *m, const pidcomm_request &r, const pidcomm_options *options) {
   switch (r.collective) {
     case PIDCOMM_ALLTOALL:
-      return options ? pidcomm_alltoall_ex(m, r.dims, r.bytes, r.src, r.dst, r.type, options)
-                     : pidcomm_alltoall(m, r.dims, r.bytes, r.src, r.dst, r.type);
+      return options ? pidcomm_alltoall_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, options)
+                     : pidcomm_alltoall(m, r.mask, r.bytes, r.src, r.dst, r.type);
     case PIDCOMM_REDUCE_SCATTER:
-      return options ? pidcomm_reduce_scatter_ex(m, r.dims, r.bytes, r.src, r.dst, r.type, r.op, options)
-                     : pidcomm_reduce_scatter(m, r.dims, r.bytes, r.src, r.dst, r.type, r.op);
+      return options ? pidcomm_reduce_scatter_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op, options)
+                     : pidcomm_reduce_scatter(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
     case PIDCOMM_ALLREDUCE:
-      return options ? pidcomm_allreduce_ex(m, r.dims, r.bytes, r.src, r.dst, r.type, r.op, options)
-                     : pidcomm_allreduce(m, r.dims, r.bytes, r.src, r.dst, r.type, r.op);
+      return options ? pidcomm_allreduce_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op, options)
+                     : pidcomm_allreduce(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
     case PIDCOMM_ALLGATHER:
-      return options ? pidcomm_allgather_ex(m, r.dims, r.bytes, r.src, r.dst, r.type, options)
-                     : pidcomm_allgather(m, r.dims, r.bytes, r.src, r.dst, r.type);
+      return options ? pidcomm_allgather_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, options)
+                     : pidcomm_allgather(m, r.mask, r.bytes, r.src, r.dst, r.type);
     case PIDCOMM_SCATTER:
-      return options ? pidcomm_scatter_ex(m, r.dims, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
-                     : pidcomm_scatter(m, r.dims, r.bytes, r.host, r.host_bytes, r.dst, r.type);
+      return options ? pidcomm_scatter_ex(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
+                     : pidcomm_scatter(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
     case PIDCOMM_GATHER:
-      return options ? pidcomm_gather_ex(m, r.dims, r.bytes, r.src, r.host, r.host_bytes, r.type, options)
-                     : pidcomm_gather(m, r.dims, r.bytes, r.src, r.host, r.host_bytes, r.type);
+      return options ? pidcomm_gather_ex(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, options)
+                     : pidcomm_gather(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type);
     case PIDCOMM_REDUCE:
-      return options ? pidcomm_reduce_ex(m, r.dims, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op, options)
-                     : pidcomm_reduce(m, r.dims, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op);
+      return options ? pidcomm_reduce_ex(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op, options)
+                     : pidcomm_reduce(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op);
     default:
-      return options ? pidcomm_broadcast_ex(m, r.dims, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
-                     : pidcomm_broadcast(m, r.dims, r.bytes, r.host, r.host_bytes, r.dst, r.type);
+      return options ? pidcomm_broadcast_ex(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
+                     : pidcomm_broadcast(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
   }
 }
 
@@ -1172,7 +1173,7 @@ TEST(PlanJson_DescribesEveryRequestWithoutADevice) {
           if (expand && group_pes > 64) continue;
           pidcomm_request request{};
           request.collective = collective;
-          request.dims = mask.c_str();
+          request.mask = mask.c_str();
           request.bytes = bytes_for_blocks(collective, group_pes, 16);
           request.dst = 1 << 20;
           request.type = PIDCOMM_INT32;
@@ -1192,7 +1193,7 @@ TEST(PlanJson_WritesNoMoreThanTheCapacity) {
   const Axes axis_len = {8, 4};
   pidcomm_request request{};
   request.collective = PIDCOMM_ALLTOALL;
-  request.dims = "10";
+  request.mask = "10";
   request.bytes = 64;
   request.dst = 4096;
   request.type = PIDCOMM_INT32;
@@ -1213,7 +1214,7 @@ TEST(PlanJson_HasASizeThatDoesNotGrowWithBytes) {
   const Axes axis_len = {32, 32};
   pidcomm_request request{};
   request.collective = PIDCOMM_ALLTOALL;
-  request.dims = "10";
+  request.mask = "10";
   request.type = PIDCOMM_INT32;
   request.dst = 32 << 20;
   request.bytes = 32 * 8;

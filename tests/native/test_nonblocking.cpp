@@ -1,4 +1,4 @@
-// pidcomm_irun and its kin, pidcomm_wait, pidcomm_test.
+// Non-blocking calls (pidcomm_irun and pidcomm_i<collective>), pidcomm_wait, pidcomm_test.
 #include <atomic>
 #include <cstring>
 #include <pidcomm/pidcomm.hpp>
