@@ -51,9 +51,9 @@ test-native: $(VENV)/tools
 	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
 
 test-sanitizers: $(VENV)/tools
-	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined")
+	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined")
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/asan
-	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_DOOR_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
+	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
 
 # At most four at once: each has an emulated machine.

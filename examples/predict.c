@@ -33,7 +33,7 @@ int main(void) {
   const uint32_t axis_len[2] = {32, 32};
   pidcomm_request request = {0};
   request.collective = PIDCOMM_ALLREDUCE;
-  request.dims = "10";
+  request.mask = "10";
   request.bytes = 1 << 20;
   request.dst = 1 << 20;
   request.type = PIDCOMM_INT32;

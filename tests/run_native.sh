@@ -4,7 +4,7 @@
 # tests/run_native.sh BUILD_FOLDER
 set -u
 cd "$1" || exit 1
-doctors='pidcomm-doctor tests/native/doctor_sdk_door'
+doctors='pidcomm-doctor tests/native/doctor_sdk_access'
 for needed in $doctors emulator/dpuemu_tests artifact/tests/test_artifact tests/native/test_collectives; do
   [ -x "$needed" ] || { echo "no $needed in $1"; exit 1; }
 done

@@ -172,7 +172,7 @@ void require_window(int collective, const char *side, const Window &window, uint
 /// A collective from MRAM to MRAM. `buffer`: see pidcomm_artifact.h.
 void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_request request, std::optional<std::size_t> buffer) {
   const Cube cube(manager, comm);
-  request.dims = cube.mask();
+  request.mask = cube.mask();
   const std::size_t block = request.bytes / cube.group_pes();
   const Window in{request.src, request.collective == PIDCOMM_ALLGATHER ? block : request.bytes};
   const Window out{request.dst, request.collective == PIDCOMM_REDUCE_SCATTER ? block : request.bytes};

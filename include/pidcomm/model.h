@@ -57,17 +57,17 @@ extern "C" {
   X(network, latency_us, "us", "between hosts: a message of no bytes")
 
 /* X(key, meaning): costs of a line (64 bytes) on one core, in ns, one set for each instruction set. */
-#define PIDCOMM_LINE_COSTS(X)                                                      \
-  X(load, "loading a line of MRAM")                                                \
-  X(store, "storing a line of MRAM")                                               \
-  X(row_load, "loading 64 bytes of host rows")                                     \
-  X(row_store, "storing 64 bytes of host rows")                                    \
-  X(transpose, "a domain transfer: PIM order to host order or back")               \
-  X(shuffle, "one step that moves lanes")                                          \
-  X(combine, "an operator of the vector unit, of two lines")                       \
-  X(slow_combine, "an operator that takes several instructions: docs/model.md")    \
-  X(stage, "general path: a line to rows or back")                                 \
-  X(lone, "a line whose neighbour, of bank d + 4 or d - 4, the call does not use") \
+#define PIDCOMM_LINE_COSTS(X)                                                   \
+  X(load, "loading a line of MRAM")                                             \
+  X(store, "storing a line of MRAM")                                            \
+  X(row_load, "loading 64 bytes of host rows")                                  \
+  X(row_store, "storing 64 bytes of host rows")                                 \
+  X(transpose, "a domain transfer: PIM order to host order or back")            \
+  X(shuffle, "one step that moves lanes")                                       \
+  X(combine, "an operator of the vector unit, of two lines")                    \
+  X(slow_combine, "an operator that takes several instructions: docs/model.md") \
+  X(general, "general path: a line to rows or back")                            \
+  X(unpaired, "a line of a bank whose bank pair the call does not use whole")   \
   X(keep, "a line of which some lanes are to stay as they are")
 
 /* X(name, meaning): parts of a prediction, which add up to its total. What overlaps is counted once, for memory first. */
@@ -76,7 +76,7 @@ extern "C" {
   X(mux, "switching MRAM to the host")                                  \
   X(flush, "flushing lines")                                            \
   X(bus, "lines of MRAM on the memory bus")                             \
-  X(memory, "host memory: rows, staging")                               \
+  X(memory, "host memory: rows, bytes staged")                          \
   X(transpose, "domain transfers, as far as memory does not hide them") \
   X(shuffle, "moving lanes and data in the host, likewise")             \
   X(combine, "operators, likewise")                                     \

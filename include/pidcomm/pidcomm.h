@@ -77,15 +77,15 @@ typedef enum pidcomm_isa { PIDCOMM_ISA_DEFAULT = 0, PIDCOMM_ISAS(PIDCOMM_ROW) } 
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_COHERENCE_##ENUM = code,
 typedef enum pidcomm_coherence { PIDCOMM_COHERENCE_DEFAULT = 0, PIDCOMM_COHERENCES(PIDCOMM_ROW) } pidcomm_coherence;
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_STREAM_##ENUM = code,
-typedef enum pidcomm_stream { PIDCOMM_STREAMS(PIDCOMM_ROW) } pidcomm_stream;
+#define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_COPY_ORDER_##ENUM = code,
+typedef enum pidcomm_copy_order { PIDCOMM_COPY_ORDERS(PIDCOMM_ROW) } pidcomm_copy_order;
 #undef PIDCOMM_ROW
 
 /* A DPU set arranged as a hypercube. It borrows the set: destroy it before dpu_free. (The emulator detects a freed set; on the SDK using
  * one is undefined.) */
 typedef struct pidcomm_hypercube hypercube_manager;
 
-/* A non-blocking call on its way, from pidcomm_irun and its kin until pidcomm_wait or a pidcomm_test that finds it done. */
+/* A non-blocking call on its way, from pidcomm_irun and the calls like it until pidcomm_wait or a pidcomm_test that finds it done. */
 typedef struct pidcomm_pending pidcomm_pending;
 
 /* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products may
@@ -96,11 +96,11 @@ typedef struct pidcomm_pending pidcomm_pending;
  * shapes that the 8 lanes divide without a rest. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if the
  * mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends
  * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
- * the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: hops from member to member, many
+ * the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: steps from member to member, many
  * passes over the lines, to compare with (section VIII-H of the paper). For `ring` all that is said of pr+im+cm holds, too; `tree` needs
  * no PE program and no scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those that let PEs
  * reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries out as
- * `conventional` ends before it returns. If the host runs out of memory between hops, the error says that the destination window is
+ * `conventional` ends before it returns. If the host runs out of memory between steps, the error says that the destination window is
  * undefined. */
 typedef struct pidcomm_options {
   int technique;         /* pidcomm_technique; default: tile; auto: as above */
@@ -115,7 +115,7 @@ typedef struct pidcomm_options {
  * collective does not use are ignored. */
 typedef struct pidcomm_request {
   int collective;   /* pidcomm_collective */
-  const char *dims; /* axis mask */
+  const char *mask; /* axis mask */
   size_t bytes;     /* per PE, see above */
   size_t src, dst;  /* MRAM offsets from the heap base */
   void *host;
@@ -140,8 +140,8 @@ typedef struct pidcomm_trace {
   uint64_t pe_cycles;                                    /* of the slowest PE, summed over launches; modelled on emulated DIMMs */
   uint64_t pe_bytes;                                     /* of the windows that PEs reordered, read and written */
   uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
-  uint64_t host_bytes_read, host_bytes_written;          /* host rows; conventional: also its staging buffers */
-  uint64_t staging_bytes;                                /* host memory used for staging, all threads */
+  uint64_t host_bytes_read, host_bytes_written;          /* host rows, and bytes staged: conventional, pr */
+  uint64_t bytes_staged;                                 /* host memory that the call used besides host rows, all threads */
   uint64_t lines_loaded, lines_stored, lines_flushed, lines_prefetched;
   uint64_t max_loads_of_a_line, max_stores_of_a_line;
   uint64_t distinct_lines_loaded, distinct_lines_stored;
@@ -163,7 +163,7 @@ PIDCOMM_API const char *pidcomm_op_name(int op);
 PIDCOMM_API const char *pidcomm_technique_name(int technique);
 PIDCOMM_API const char *pidcomm_isa_name(int isa);
 PIDCOMM_API const char *pidcomm_coherence_name(int coherence);
-PIDCOMM_API const char *pidcomm_stream_name(int stream);
+PIDCOMM_API const char *pidcomm_copy_order_name(int copy_order);
 
 /* 1 if this machine can run the instruction set, else 0 (also for unknown codes). */
 PIDCOMM_API int pidcomm_isa_available(int isa);
@@ -201,11 +201,11 @@ PIDCOMM_API struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, ui
 PIDCOMM_API int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coords);
 
 /* Group of PE `pe` (its row in host buffers) and member index in it, under an axis mask. Errors: ERR_MASK, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_group_of(const hypercube_manager *manager, const char *dims, uint32_t pe, uint32_t *group);
-PIDCOMM_API int pidcomm_member_of(const hypercube_manager *manager, const char *dims, uint32_t pe, uint32_t *member);
+PIDCOMM_API int pidcomm_group_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *group);
+PIDCOMM_API int pidcomm_member_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *member);
 
 /* Number of groups and PEs per group (N) under an axis mask. Errors: ERR_MASK, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_groups(const hypercube_manager *manager, const char *dims, uint32_t *groups, uint32_t *group_pes);
+PIDCOMM_API int pidcomm_groups(const hypercube_manager *manager, const char *mask, uint32_t *groups, uint32_t *group_pes);
 
 /* Writes / reads `bytes` bytes at `offset` of every PE; host row p (p * bytes) belongs to PE p. Errors as scatter / gather. */
 PIDCOMM_API int pidcomm_write(hypercube_manager *manager, size_t offset, size_t bytes, const void *host);
@@ -217,36 +217,36 @@ PIDCOMM_API int pidcomm_read(hypercube_manager *manager, size_t offset, size_t b
  * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY (with the audit ISA alone, later too); ERR_DEVICE if a PE of the set is in fault
  * (the sentence names rank, lane, bank and PE) or PEs disagree about the heap base. A call waits for earlier asynchronous work of the
  * whole set. */
-PIDCOMM_API int pidcomm_alltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type);
-PIDCOMM_API int pidcomm_reduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_alltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type);
+PIDCOMM_API int pidcomm_reduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                        int op);
-PIDCOMM_API int pidcomm_allreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op);
-PIDCOMM_API int pidcomm_allgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type);
-PIDCOMM_API int pidcomm_scatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+PIDCOMM_API int pidcomm_allreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op);
+PIDCOMM_API int pidcomm_allgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type);
+PIDCOMM_API int pidcomm_scatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                                 int type);
-PIDCOMM_API int pidcomm_gather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_gather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
                                int type);
-PIDCOMM_API int pidcomm_reduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_reduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
                                int type, int op);
-PIDCOMM_API int pidcomm_broadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_broadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
                                   size_t dst, int type);
 
 /* The same with options (NULL: defaults). */
-PIDCOMM_API int pidcomm_alltoall_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_alltoall_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                     const pidcomm_options *options);
-PIDCOMM_API int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                           int op, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_allreduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+PIDCOMM_API int pidcomm_allreduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
                                      const pidcomm_options *options);
-PIDCOMM_API int pidcomm_allgather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_allgather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                      const pidcomm_options *options);
-PIDCOMM_API int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
                                    size_t dst, int type, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_gather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_gather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
                                   int type, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_reduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_reduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
                                   int type, int op, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_broadcast_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
                                      size_t dst, int type, const pidcomm_options *options);
 
 /* Any collective as a value; `trace` (may be NULL) receives what was done. */
@@ -255,7 +255,7 @@ PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *r
 
 /* Non-blocking collectives: the same calls, which may return before the bytes have moved, with *pending for pidcomm_wait or pidcomm_test.
  * All checks come before the return, and a call that fails stores NULL. Until it has been waited for, the windows in MRAM and the host
- * buffer are the library's: do not write to any of them, nor read what is to be written. A string of dims, a request or options may go.
+ * buffer are the library's: do not write to any of them, nor read what is to be written. A mask, a request or options may go.
  *
  * What is asked of the same set meanwhile waits for the end of the call, in the order of asking: launches, transfers and dpu_sync of the
  * SDK, collectives on this and on other managers, whose windows may hold its result. So a set has one collective under way, and a second
@@ -269,21 +269,21 @@ PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *r
  * Errors: as the blocking calls, ERR_ARGUMENT (pending null). A call may be waited for on any thread, but on one at a time. */
 PIDCOMM_API int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,
                              pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ialltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_ialltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                   pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                         int op, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_iallreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+PIDCOMM_API int pidcomm_iallreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
                                    pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_iallgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+PIDCOMM_API int pidcomm_iallgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                                    pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_iscatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_iscatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
                                  size_t dst, int type, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_igather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_igather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
                                 int type, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ireduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_ireduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
                                 int type, int op, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ibroadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes,
+PIDCOMM_API int pidcomm_ibroadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
                                    size_t dst, int type, pidcomm_pending **pending);
 
 /* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives what
@@ -301,11 +301,11 @@ PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const
                                   int expand, char *json, size_t capacity, size_t *length);
 
 /* Times the streaming limit, for comparison with a collective: every PE's window of `bytes_read` bytes at src is loaded and its window of
- * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order `stream` (a
- * pidcomm_stream), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
+ * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order `copy_order`
+ * (a pidcomm_copy_order), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
  * machine: try them all. Overwrites the destination window of the PEs in whole entangled groups. *seconds receives the time of one pass,
  * *bytes_moved the bytes read plus written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src,
+PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, int copy_order, size_t bytes_read, size_t bytes_written, size_t src,
                                      size_t dst, const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
 
 #ifdef __cplusplus

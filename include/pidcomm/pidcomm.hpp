@@ -107,37 +107,37 @@ class Hypercube {
     return Pending(call);
   }
 
-  pidcomm_trace alltoall(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type,
+  pidcomm_trace alltoall(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type,
                          const pidcomm_options &options = {}) {
-    return run(request::alltoall(dims, bytes, src, dst, type), options);
+    return run(request::alltoall(mask, bytes, src, dst, type), options);
   }
-  pidcomm_trace reduce_scatter(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
+  pidcomm_trace reduce_scatter(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
                                const pidcomm_options &options = {}) {
-    return run(request::reduce_scatter(dims, bytes, src, dst, type, op), options);
+    return run(request::reduce_scatter(mask, bytes, src, dst, type, op), options);
   }
-  pidcomm_trace allreduce(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
+  pidcomm_trace allreduce(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
                           const pidcomm_options &options = {}) {
-    return run(request::allreduce(dims, bytes, src, dst, type, op), options);
+    return run(request::allreduce(mask, bytes, src, dst, type, op), options);
   }
-  pidcomm_trace allgather(const char *dims, std::size_t bytes, std::size_t src, std::size_t dst, int type,
+  pidcomm_trace allgather(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type,
                           const pidcomm_options &options = {}) {
-    return run(request::allgather(dims, bytes, src, dst, type), options);
+    return run(request::allgather(mask, bytes, src, dst, type), options);
   }
-  pidcomm_trace scatter(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
+  pidcomm_trace scatter(const char *mask, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
                         const pidcomm_options &options = {}) {
-    return run(request::scatter(dims, bytes, host, host_bytes, dst, type), options);
+    return run(request::scatter(mask, bytes, host, host_bytes, dst, type), options);
   }
-  pidcomm_trace gather(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type,
+  pidcomm_trace gather(const char *mask, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type,
                        const pidcomm_options &options = {}) {
-    return run(request::gather(dims, bytes, src, host, host_bytes, type), options);
+    return run(request::gather(mask, bytes, src, host, host_bytes, type), options);
   }
-  pidcomm_trace reduce(const char *dims, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op,
+  pidcomm_trace reduce(const char *mask, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op,
                        const pidcomm_options &options = {}) {
-    return run(request::reduce(dims, bytes, src, host, host_bytes, type, op), options);
+    return run(request::reduce(mask, bytes, src, host, host_bytes, type, op), options);
   }
-  pidcomm_trace broadcast(const char *dims, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
+  pidcomm_trace broadcast(const char *mask, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
                           const pidcomm_options &options = {}) {
-    return run(request::broadcast(dims, bytes, host, host_bytes, dst, type), options);
+    return run(request::broadcast(mask, bytes, host, host_bytes, dst, type), options);
   }
 
  private:

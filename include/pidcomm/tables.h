@@ -1,4 +1,4 @@
-/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy, order of the limit and
+/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy, copy order and
  * status.
  *
  * Everything that lists them (C enumerators, C names, Python names, the command line, benchmark and test grids) is expanded from here.
@@ -64,7 +64,7 @@
   X(RING, 6, "ring", 7, 0x04)                 \
   X(TREE, 7, "tree", 0, 0x04)
 
-/* X(ENUM, code, name, rank): the highest rank the machine can run is the default; rank 0 is never chosen by itself. */
+/* X(ENUM, code, name, level): the highest level the machine can run is the default; level 0 is never chosen by itself. */
 #define PIDCOMM_ISAS(X)         \
   X(SCALAR, 1, "scalar", 1)     \
   X(AUDIT, 2, "audit", 0)       \
@@ -77,10 +77,10 @@
   X(NONE, 1, "none")          \
   X(HARDWARE, 2, "hardware")
 
-/* X(ENUM, code, name, streams, turn, ahead, level): orders in which the streaming limit visits memory. Each thread moves a run of `streams`
- * pairs of neighbouring banks side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves
+/* X(ENUM, code, name, streams, turn, ahead, level): copy orders, in which the streaming limit visits memory. Each thread moves a run of
+ * `streams` bank pairs side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves
  * that to the processor) into the cache of that level. */
-#define PIDCOMM_STREAMS(X)                          \
+#define PIDCOMM_COPY_ORDERS(X)                      \
   X(PLAIN, 1, "plain", 1, 8, 0, 1)                  \
   X(SEQUENTIAL, 2, "sequential", 1, 8, 32, 1)       \
   X(SEQUENTIAL_L2, 3, "sequential_l2", 1, 8, 32, 2) \

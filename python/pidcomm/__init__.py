@@ -22,7 +22,7 @@ from pidcomm.pe_set import PeSet, allocate
 from pidcomm.plans import plan
 from pidcomm.programs import Symbol
 from pidcomm.requests import Request
-from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, STATUSES, STREAMS, TECHNIQUES, TYPES
+from pidcomm.tables import COHERENCES, COLLECTIVES, COPY_ORDERS, DEFAULT_ISA, ISAS, OPS, STATUSES, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
 
 __version__ = _version()
@@ -31,13 +31,13 @@ __version__ = _version()
 __all__ = [
     "COHERENCES",
     "COLLECTIVES",
+    "COPY_ORDERS",
     "DEFAULT_ISA",
     "ISAS",
     "MRAM_BYTES",
     "OPS",
     "PES_PER_RANK",
     "STATUSES",
-    "STREAMS",
     "TECHNIQUES",
     "TYPES",
     "ArgumentError",

@@ -28,7 +28,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError
 from pidcomm.plans import make_request, plan
 from pidcomm.requests import Request
-from pidcomm.tables import COLLECTIVES, STREAMS
+from pidcomm.tables import COLLECTIVES, COPY_ORDERS
 from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
@@ -408,16 +408,16 @@ class Hypercube:
         *,
         src: int = 0,
         dst: int = 0,
-        stream: str = "sequential",
+        copy_order: str = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
         """Time a streaming pass that does nothing but read bytes_read and write bytes_written bytes of every PE.
 
-        Reads the window at `src` and overwrites that at `dst`. stream: the order in which memory is visited, a name of
-        ``pidcomm.STREAMS``. Returns (seconds, bytes read plus written over all PEs).
+        Reads the window at `src` and overwrites that at `dst`. copy_order: the order in which memory is visited, a name
+        of ``pidcomm.COPY_ORDERS``. Returns (seconds, bytes read plus written over all PEs).
         """
         return self._core.stream_limit(
-            row_of(STREAMS, "stream", stream, "ERR_OPTION").code,
+            row_of(COPY_ORDERS, "copy_order", copy_order, "ERR_OPTION").code,
             as_integer("bytes_read", bytes_read),
             as_integer("bytes_written", bytes_written),
             as_integer("src", src),

@@ -100,7 +100,7 @@ ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
 """Instruction sets of the host pass, by name; `is_available` says which this machine can run."""
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
 """Coherence policies, by name: whether lines are flushed from the caches before they are loaded, as DIMMs need."""
-STREAMS = {row[0]: Choice(*row) for row in _rows["streams"]}
+COPY_ORDERS = {row[0]: Choice(*row) for row in _rows["copy_orders"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
 """What each status of `Error.status` means, by name."""

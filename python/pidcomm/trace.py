@@ -55,11 +55,11 @@ class Trace:
     mram_bytes_written: int
     """Bytes of lines that the host stored to MRAM."""
     host_bytes_read: int
-    """Bytes of host rows that were read; conventional: of staging buffers, too."""
+    """Bytes of host rows that were read; and of bytes staged (conventional, pr)."""
     host_bytes_written: int
-    """Bytes of host rows that were written; conventional: of staging buffers, too."""
-    staging_bytes: int
-    """Host memory used for staging, all threads."""
+    """Bytes of host rows that were written; and of bytes staged (conventional, pr)."""
+    bytes_staged: int
+    """Bytes of host memory that the call used besides host rows, all threads."""
     lines_loaded: int
     """Loads of lines (``audit`` only, as all that follow)."""
     lines_stored: int
@@ -93,5 +93,5 @@ class Trace:
 
     @property
     def bus_bytes(self) -> int:
-        """Return the bytes that crossed the memory bus: MRAM, host rows and staging, read and written."""
+        """Return the bytes that crossed the memory bus: MRAM, host rows and bytes staged, read and written."""
         return self.mram_bytes_read + self.mram_bytes_written + self.host_bytes_read + self.host_bytes_written

@@ -1,4 +1,4 @@
-// Gathering and spreading bits under a mask. The functions are local to each file that includes them: the linker must not share code
+// Extracting and depositing bits under a mask. The functions are local to each file that includes them: the linker must not share code
 // between instruction sets.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace pidcomm {
 namespace {
 
-/// The bits of `index`, spread over the bits that are set in `mask`, lowest first.
+/// The bits of `index`, deposited at the bits that are set in `mask`, lowest first.
 static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   uint32_t result = 0;
   for (uint32_t bit = 1; mask != 0; bit <<= 1) {

@@ -23,7 +23,7 @@ namespace pidcomm {
 namespace {
 
 /// The machine whose prices count: the one of pidcomm_use_machine, else the built-in one for the DIMMs of this SDK.
-pidcomm_machine current_machine() { return machine_in_use(rank_windows_are_coherent() ? "emulated-host" : "isca24"); }
+pidcomm_machine current_machine() { return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24"); }
 
 /// Lets PIDCOMM_TECHNIQUE_AUTO be the technique of the lowest price.
 class CheapestPlanner : public Planner {
@@ -115,7 +115,7 @@ const char *pidcomm_op_name(int op) { return name_of_op(op); }
 const char *pidcomm_technique_name(int technique) { return name_of_technique(technique); }
 const char *pidcomm_isa_name(int isa) { return name_of_isa(isa); }
 const char *pidcomm_coherence_name(int coherence) { return name_of_coherence(coherence); }
-const char *pidcomm_stream_name(int stream) { return name_of_stream(stream); }
+const char *pidcomm_copy_order_name(int copy_order) { return name_of_copy_order(copy_order); }
 int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
 
 int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager) {
@@ -162,28 +162,28 @@ int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coor
   });
 }
 
-int pidcomm_group_of(const hypercube_manager *manager, const char *dims, uint32_t pe, uint32_t *group) {
+int pidcomm_group_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *group) {
   return guarded([&] {
     require_pe(manager, pe);
     require(group, "group");
-    *group = Grouping::of(manager->executor.cube(), dims).group_of(pe);
+    *group = Grouping::of(manager->executor.cube(), mask).group_of(pe);
   });
 }
 
-int pidcomm_member_of(const hypercube_manager *manager, const char *dims, uint32_t pe, uint32_t *member) {
+int pidcomm_member_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *member) {
   return guarded([&] {
     require_pe(manager, pe);
     require(member, "member");
-    *member = Grouping::of(manager->executor.cube(), dims).member_of(pe);
+    *member = Grouping::of(manager->executor.cube(), mask).member_of(pe);
   });
 }
 
-int pidcomm_groups(const hypercube_manager *manager, const char *dims, uint32_t *groups, uint32_t *group_pes) {
+int pidcomm_groups(const hypercube_manager *manager, const char *mask, uint32_t *groups, uint32_t *group_pes) {
   return guarded([&] {
     require(manager, "manager");
     require(groups, "groups");
     require(group_pes, "group_pes");
-    const Grouping grouping = Grouping::of(manager->executor.cube(), dims);
+    const Grouping grouping = Grouping::of(manager->executor.cube(), mask);
     *groups = grouping.groups;
     *group_pes = grouping.group_pes;
   });
@@ -198,64 +198,64 @@ int pidcomm_read(hypercube_manager *manager, size_t offset, size_t bytes, void *
   return pidcomm_gather(manager, NoAxis(manager).mask, bytes, offset, host, bytes * pidcomm_pes(manager), 1);
 }
 
-int pidcomm_alltoall_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+int pidcomm_alltoall_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                         const pidcomm_options *options) {
-  return run(manager, request::alltoall(dims, bytes, src, dst, type), options);
+  return run(manager, request::alltoall(mask, bytes, src, dst, type), options);
 }
-int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
                               const pidcomm_options *options) {
-  return run(manager, request::reduce_scatter(dims, bytes, src, dst, type, op), options);
+  return run(manager, request::reduce_scatter(mask, bytes, src, dst, type, op), options);
 }
-int pidcomm_allreduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+int pidcomm_allreduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
                          const pidcomm_options *options) {
-  return run(manager, request::allreduce(dims, bytes, src, dst, type, op), options);
+  return run(manager, request::allreduce(mask, bytes, src, dst, type, op), options);
 }
-int pidcomm_allgather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+int pidcomm_allgather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                          const pidcomm_options *options) {
-  return run(manager, request::allgather(dims, bytes, src, dst, type), options);
+  return run(manager, request::allgather(mask, bytes, src, dst, type), options);
 }
-int pidcomm_scatter_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+int pidcomm_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                        int type, const pidcomm_options *options) {
-  return run(manager, request::scatter(dims, bytes, host, host_bytes, dst, type), options);
+  return run(manager, request::scatter(mask, bytes, host, host_bytes, dst, type), options);
 }
-int pidcomm_gather_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+int pidcomm_gather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                       const pidcomm_options *options) {
-  return run(manager, request::gather(dims, bytes, src, host, host_bytes, type), options);
+  return run(manager, request::gather(mask, bytes, src, host, host_bytes, type), options);
 }
-int pidcomm_reduce_ex(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+int pidcomm_reduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                       int op, const pidcomm_options *options) {
-  return run(manager, request::reduce(dims, bytes, src, host, host_bytes, type, op), options);
+  return run(manager, request::reduce(mask, bytes, src, host, host_bytes, type, op), options);
 }
-int pidcomm_broadcast_ex(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+int pidcomm_broadcast_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                          int type, const pidcomm_options *options) {
-  return run(manager, request::broadcast(dims, bytes, host, host_bytes, dst, type), options);
+  return run(manager, request::broadcast(mask, bytes, host, host_bytes, dst, type), options);
 }
 
-int pidcomm_alltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type) {
-  return pidcomm_alltoall_ex(manager, dims, bytes, src, dst, type, nullptr);
+int pidcomm_alltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type) {
+  return pidcomm_alltoall_ex(manager, mask, bytes, src, dst, type, nullptr);
 }
-int pidcomm_reduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op) {
-  return pidcomm_reduce_scatter_ex(manager, dims, bytes, src, dst, type, op, nullptr);
+int pidcomm_reduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op) {
+  return pidcomm_reduce_scatter_ex(manager, mask, bytes, src, dst, type, op, nullptr);
 }
-int pidcomm_allreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op) {
-  return pidcomm_allreduce_ex(manager, dims, bytes, src, dst, type, op, nullptr);
+int pidcomm_allreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op) {
+  return pidcomm_allreduce_ex(manager, mask, bytes, src, dst, type, op, nullptr);
 }
-int pidcomm_allgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type) {
-  return pidcomm_allgather_ex(manager, dims, bytes, src, dst, type, nullptr);
+int pidcomm_allgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type) {
+  return pidcomm_allgather_ex(manager, mask, bytes, src, dst, type, nullptr);
 }
-int pidcomm_scatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type) {
-  return pidcomm_scatter_ex(manager, dims, bytes, host, host_bytes, dst, type, nullptr);
+int pidcomm_scatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type) {
+  return pidcomm_scatter_ex(manager, mask, bytes, host, host_bytes, dst, type, nullptr);
 }
-int pidcomm_gather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type) {
-  return pidcomm_gather_ex(manager, dims, bytes, src, host, host_bytes, type, nullptr);
+int pidcomm_gather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type) {
+  return pidcomm_gather_ex(manager, mask, bytes, src, host, host_bytes, type, nullptr);
 }
-int pidcomm_reduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+int pidcomm_reduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                    int op) {
-  return pidcomm_reduce_ex(manager, dims, bytes, src, host, host_bytes, type, op, nullptr);
+  return pidcomm_reduce_ex(manager, mask, bytes, src, host, host_bytes, type, op, nullptr);
 }
-int pidcomm_broadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+int pidcomm_broadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                       int type) {
-  return pidcomm_broadcast_ex(manager, dims, bytes, host, host_bytes, dst, type, nullptr);
+  return pidcomm_broadcast_ex(manager, mask, bytes, host, host_bytes, dst, type, nullptr);
 }
 
 int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
@@ -281,37 +281,37 @@ int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, con
   });
 }
 
-int pidcomm_ialltoall(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+int pidcomm_ialltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                       pidcomm_pending **pending) {
-  return irun(manager, request::alltoall(dims, bytes, src, dst, type), pending);
+  return irun(manager, request::alltoall(mask, bytes, src, dst, type), pending);
 }
-int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
                             pidcomm_pending **pending) {
-  return irun(manager, request::reduce_scatter(dims, bytes, src, dst, type, op), pending);
+  return irun(manager, request::reduce_scatter(mask, bytes, src, dst, type, op), pending);
 }
-int pidcomm_iallreduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type, int op,
+int pidcomm_iallreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
                        pidcomm_pending **pending) {
-  return irun(manager, request::allreduce(dims, bytes, src, dst, type, op), pending);
+  return irun(manager, request::allreduce(mask, bytes, src, dst, type, op), pending);
 }
-int pidcomm_iallgather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, size_t dst, int type,
+int pidcomm_iallgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
                        pidcomm_pending **pending) {
-  return irun(manager, request::allgather(dims, bytes, src, dst, type), pending);
+  return irun(manager, request::allgather(mask, bytes, src, dst, type), pending);
 }
-int pidcomm_iscatter(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
+int pidcomm_iscatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
                      pidcomm_pending **pending) {
-  return irun(manager, request::scatter(dims, bytes, host, host_bytes, dst, type), pending);
+  return irun(manager, request::scatter(mask, bytes, host, host_bytes, dst, type), pending);
 }
-int pidcomm_igather(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
+int pidcomm_igather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
                     pidcomm_pending **pending) {
-  return irun(manager, request::gather(dims, bytes, src, host, host_bytes, type), pending);
+  return irun(manager, request::gather(mask, bytes, src, host, host_bytes, type), pending);
 }
-int pidcomm_ireduce(hypercube_manager *manager, const char *dims, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
+int pidcomm_ireduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
                     pidcomm_pending **pending) {
-  return irun(manager, request::reduce(dims, bytes, src, host, host_bytes, type, op), pending);
+  return irun(manager, request::reduce(mask, bytes, src, host, host_bytes, type, op), pending);
 }
-int pidcomm_ibroadcast(hypercube_manager *manager, const char *dims, size_t bytes, const void *host, size_t host_bytes, size_t dst,
+int pidcomm_ibroadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
                        int type, pidcomm_pending **pending) {
-  return irun(manager, request::broadcast(dims, bytes, host, host_bytes, dst, type), pending);
+  return irun(manager, request::broadcast(mask, bytes, host, host_bytes, dst, type), pending);
 }
 
 int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace) {
@@ -375,13 +375,13 @@ int pidcomm_use_machine(const pidcomm_machine *machine) {
   return guarded([&] { use_machine(machine); });
 }
 
-int pidcomm_stream_limit(hypercube_manager *manager, int stream, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
+int pidcomm_stream_limit(hypercube_manager *manager, int copy_order, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
                          const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
   return guarded([&] {
     require(manager, "manager");
     require(seconds, "seconds");
     require(bytes_moved, "bytes_moved");
-    *seconds = manager->executor.stream_limit(stream, bytes_read, bytes_written, src, dst, options);
+    *seconds = manager->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, options);
     *bytes_moved = uint64_t{bytes_read + bytes_written} * (manager->executor.cube().pes / kLanes * kLanes);
   });
 }

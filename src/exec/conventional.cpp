@@ -53,8 +53,8 @@ class HostWork {
 
   template <class Body>
   void share(uint64_t units, const Body &body) const {
-    Shares shares(units, plan_.options.threads);
-    run_threads(plan_.options.threads, [&](int thread) { shares.each(thread, body); });
+    WorkQueue queue(units, plan_.options.threads);
+    run_threads(plan_.options.threads, [&](int thread) { queue.each(thread, body); });
   }
 
   void reduce(uint64_t unit) const {
@@ -86,7 +86,7 @@ class HostWork {
 }  // namespace
 
 void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &placement, const Kernels &kernels, std::byte *host,
-                      Scratch &staging, pidcomm_trace &trace) {
+                      HostBuffer &buffer, pidcomm_trace &trace) {
   const Grouping &grouping = plan.grouping;
   const bool from_host = plan.in.space == Space::host, to_host = plan.out.space == Space::host;
   const bool is_direct = from_host || (to_host && !plan.reduces);
@@ -95,10 +95,10 @@ void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &p
   if (!is_direct) {
     const uint64_t in_bytes = plan.cube.pes * rows.in_bytes;
     const uint64_t out_bytes = to_host ? 0 : (out_is_per_pe ? plan.cube.pes : grouping.groups) * rows.out_bytes;
-    staging.require(in_bytes + out_bytes);
-    rows.in = staging.data();
-    rows.out = to_host ? host : staging.data() + in_bytes;
-    trace.staging_bytes = in_bytes + out_bytes;
+    buffer.require(in_bytes + out_bytes);
+    rows.in = buffer.data();
+    rows.out = to_host ? host : buffer.data() + in_bytes;
+    trace.bytes_staged = in_bytes + out_bytes;
     trace.host_bytes_written += in_bytes + (to_host ? 0 : out_bytes);
     trace.host_bytes_read += in_bytes + (to_host ? 0 : out_bytes);
   }

@@ -1,18 +1,18 @@
 // The conventional technique: what a program does that has only the SDK.
 #pragma once
 
-#include "rank_access/sdk.h"
+#include "exec/host_buffer.h"
 #include "exec/placement.h"
-#include "exec/scratch.h"
 #include "line_kernels/kernels.h"
 #include "plan/plan.h"
+#include "rank_access/sdk.h"
 
 namespace pidcomm {
 
-/// Carries out a plan by SDK transfers through host memory: PEs -> staging, host work (threads, vector instructions of `kernels`),
-/// staging -> PEs. Rows that several PEs share exist once; host buffers are read and written in place. Fills the phase times and byte
-/// counts of trace. Errors: ERR_DEVICE, ERR_MEMORY (staging; before any byte moves).
+/// Carries out a plan by SDK transfers through host memory: PEs -> buffer, host work (threads, vector instructions of `kernels`),
+/// buffer -> PEs. Rows that several PEs share exist once; host buffers are read and written in place. Fills the phase times and byte
+/// counts of trace. Errors: ERR_DEVICE, ERR_MEMORY (the buffer; before any byte moves).
 void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &placement, const Kernels &kernels, std::byte *host,
-                      Scratch &staging, pidcomm_trace &trace);
+                      HostBuffer &buffer, pidcomm_trace &trace);
 
 }  // namespace pidcomm

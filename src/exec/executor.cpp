@@ -7,15 +7,15 @@
 #include <unordered_set>
 #include <utility>
 
-#include "rank_access/rank_access.h"
+#include "base/geometry.h"
 #include "exec/clock.h"
 #include "exec/conventional.h"
 #include "exec/device.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/pe_reorder.h"
-#include "base/geometry.h"
 #include "line_kernels/audit.h"
+#include "rank_access/rank_access.h"
 
 namespace pidcomm {
 
@@ -26,7 +26,7 @@ constexpr int kMaxThreads = 1024;
 // "; use one of tile (1), conventional (2)", and so on.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
 constexpr const char *kTechniqueChoices = "; use auto (-1) or one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
-constexpr const char *kStreamChoices = "; use one of" PIDCOMM_STREAMS(PIDCOMM_ROW);
+constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PIDCOMM_ROW);
 constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
 constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
@@ -41,7 +41,7 @@ int default_threads() {
 }  // namespace
 
 Options resolve(const pidcomm_options *options) {
-  const bool is_coherent = rank_windows_are_coherent();
+  const bool is_coherent = ranks_are_coherent();
   Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE, 0};
   if (options != nullptr) {
     if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
@@ -65,18 +65,18 @@ Options resolve(const pidcomm_options *options) {
   return resolved;
 }
 
-/// The windows of a set's ranks, held for the life of the object.
-class Executor::Windows {
+/// The ranks of a set, acquired for the life of the object.
+class Executor::AcquiredRanks {
  public:
-  /// mapped: of earlier windows on the placement, brought up to date.
-  Windows(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
-    rank_base_.reserve(placement.ranks.size());  // an acquired window is always recorded
+  /// mapped: of an earlier call on the placement, brought up to date.
+  AcquiredRanks(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
+    rank_base_.reserve(placement.ranks.size());  // an acquired rank is always recorded
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
-        RankWindow window;
-        const dpu_error_t status = rank_window_acquire(rank, &window);
+        std::byte *base = nullptr;
+        const dpu_error_t status = rank_access_acquire(rank, &base);
         if (status != DPU_OK) check_device(status, "taking the MRAM of rank " + std::to_string(rank_base_.size()) + " of the set");
-        rank_base_.push_back(window.base);
+        rank_base_.push_back(base);
       }
       if (rank_base_ != mapped.rank_base) map();
     } catch (...) {
@@ -84,34 +84,34 @@ class Executor::Windows {
       throw;
     }
   }
-  ~Windows() { release(); }
-  Windows(const Windows &) = delete;
-  Windows &operator=(const Windows &) = delete;
+  ~AcquiredRanks() { release(); }
+  AcquiredRanks(const AcquiredRanks &) = delete;
+  AcquiredRanks &operator=(const AcquiredRanks &) = delete;
 
   const std::vector<std::byte *> &eg_base() const { return mapped_.eg_base; }
-  const std::vector<Column> &columns() const { return mapped_.columns; }
+  const std::vector<BankPair> &bank_pairs() const { return mapped_.bank_pairs; }
 
  private:
   void release() {
-    for (std::size_t r = 0; r < rank_base_.size(); ++r) rank_window_release(placement_.ranks[r]);
+    for (std::size_t r = 0; r < rank_base_.size(); ++r) rank_access_release(placement_.ranks[r]);
     rank_base_.clear();
   }
   void map() {
     std::vector<std::byte *> eg_base;
     eg_base.reserve(placement_.egs.size());
     for (const PlacedEg &eg : placement_.egs) eg_base.push_back(rank_base_[eg.rank] + bank_offset(eg.bank));
-    std::vector<Column> columns = columns_of(eg_base);
-    mapped_ = {rank_base_, std::move(eg_base), std::move(columns)};
+    std::vector<BankPair> bank_pairs = bank_pairs_of(eg_base);
+    mapped_ = {rank_base_, std::move(eg_base), std::move(bank_pairs)};
   }
 
   const Placement &placement_;
   MappedEgs &mapped_;
-  std::vector<std::byte *> rank_base_;  // of the windows held
+  std::vector<std::byte *> rank_base_;  // of the ranks that are acquired
 };
 
 struct Executor::CachedPlan {
   pidcomm_request request;
-  std::string dims;
+  std::string mask;
   Options options;
   uint64_t heap_base;
   uint64_t version;  // of the planner
@@ -119,7 +119,7 @@ struct Executor::CachedPlan {
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
-    return request.collective == other.collective && dims == other.dims && request.bytes == other.bytes && request.src == other.src &&
+    return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
            (request.host == nullptr) == (other.host == nullptr) && options == other_options && heap_base == other_base;
   }
@@ -128,7 +128,7 @@ struct Executor::CachedPlan {
 namespace {
 
 /// Whether the last entangled group is partial and the bytes of its other lanes are read before its lines are stored whole.
-bool keeps_lanes(const Plan &plan) { return plan.staged && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0; }
+bool keeps_lanes(const Plan &plan) { return plan.general && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0; }
 
 /// Lines on record that lie in neither window of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
@@ -147,22 +147,22 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 /// Carries out the sweeps of a plan one after another.
 void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
   const Plan &plan = pass.plan;
-  uint64_t hop_bytes = 0;  // of scratch: one sweep's after the other
+  uint64_t step_bytes = 0;  // of item buffers: one sweep's after the other
   try {
     each_sweep(plan, [&](const Sweep &sweep) {
       const Stopwatch sweeping;
-      const uint64_t scratch_bytes = run_sweep(pass, sweep);
-      if (plan.hops)
-        hop_bytes = std::max(hop_bytes, scratch_bytes);
+      const uint64_t buffer_bytes = run_sweep(pass, sweep);
+      if (plan.member_steps)
+        step_bytes = std::max(step_bytes, buffer_bytes);
       else
-        trace.staging_bytes += scratch_bytes;
-      if (plan.stages) (sweep.out.space == Space::staging ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
+        trace.bytes_staged += buffer_bytes;
+      if (plan.via_host_memory) (sweep.out.space == Space::host_lines ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
     });
   } catch (const std::bad_alloc &) {
-    if (hop_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
+    if (step_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
     fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
   }
-  trace.staging_bytes += hop_bytes;
+  trace.bytes_staged += step_bytes;
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ Executor::~Executor() = default;
 
 const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
-  if (request.dims != nullptr) {
+  if (request.mask != nullptr) {
     const auto found = std::find_if(plans_.begin(), plans_.end(),
                                     [&](const auto &cached) { return cached->is_for(request, options, heap_base, planner_); });
     if (found != plans_.end()) {
@@ -185,21 +185,21 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(),
-                std::make_unique<CachedPlan>(CachedPlan{request, request.dims, options, heap_base, version, std::move(plan)}));
+                std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, heap_base, version, std::move(plan)}));
   return plans_.front()->plan;
 }
 
 /// A call whose checks have passed.
 struct Executor::Call {
-  Turns::Turn turn;
+  FifoLock::Guard guard;
   Stopwatch total{};
   uint64_t heap_base = 0;
-  const Plan *plan = nullptr;  // of the cache, during the turn
+  const Plan *plan = nullptr;  // of the cache, while the guard lives
   std::byte *host = nullptr;
 };
 
 Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  Call call{turns_.take()};
+  Call call{calls_.lock()};
   trace = {};
   wait_for_set(set_, placement_);
   trace.seconds_acquire = call.total.seconds();
@@ -218,15 +218,15 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
-  trace.mram_bytes_read = plan.hops ? plan.hops->bytes_read() : plan.in_pe_bytes * line_bytes;
-  trace.mram_bytes_written = plan.hops ? plan.hops->bytes_written() : plan.out_pe_bytes * line_bytes;
+  trace.mram_bytes_read = plan.member_steps ? plan.member_steps->bytes_read() : plan.in_pe_bytes * line_bytes;
+  trace.mram_bytes_written = plan.member_steps ? plan.member_steps->bytes_written() : plan.out_pe_bytes * line_bytes;
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
-  if (plan.stages) {
-    const uint64_t bytes = Staging::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
-    staging_.require(bytes);
-    trace.staging_bytes = bytes;
+  if (plan.via_host_memory) {
+    const uint64_t bytes = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
+    host_buffer_.require(bytes);
+    trace.bytes_staged = bytes;
     trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
     trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
   }
@@ -239,12 +239,12 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     // nothing to move
   } else if (plan.path == Path::sdk) {
     const Stopwatch pass;
-    run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, staging_, trace);
+    run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
   } else if (plan.before || plan.after) {
     run_with_reordering(plan, call.heap_base, call.host, trace);
   } else {
-    run_on_windows(plan, call.host, trace);
+    run_on_ranks(plan, call.host, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
@@ -253,25 +253,26 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
-/// A host pass that is a job in the queues of its ranks. What it holds ends before anybody learns of its end: windows, then the turn.
+/// A host pass that is a job in the queues of its ranks. It releases the ranks, then the lock, before it reports
+/// its end.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   std::optional<Call> call{};
-  std::optional<Windows> windows{};
+  std::optional<AcquiredRanks> ranks{};
 
-  /// The job; what is asked of the ranks later waits for its return.
+  /// The job; later work on the ranks waits for its return.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      own->executor.run_host_pass(*own->call->plan, own->call->host, *own->windows, own->trace);
+      own->executor.run_host_pass(*own->call->plan, own->call->host, *own->ranks, own->trace);
       own->trace.seconds_total = own->call->total.seconds();
     } catch (...) {
       error = std::current_exception();
     }
-    own->windows.reset();
+    own->ranks.reset();
     own->call.reset();
     error == nullptr ? own->end.set_value(own->trace) : own->end.set_exception(error);
     return DPU_OK;
@@ -283,16 +284,16 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   std::future<pidcomm_trace> end = underway->end.get_future();
   underway->call.emplace(prepare(request, options, underway->trace));
   const Plan &plan = *underway->call->plan;
-  if (plan.bytes != 0 && plan.path != Path::sdk && !plan.before && !plan.after && rank_queues_hold_back()) {
+  if (plan.bytes != 0 && plan.path != Path::sdk && !plan.before && !plan.after && rank_queues_block_later_work()) {
     const Stopwatch acquiring;
-    underway->windows.emplace(placement_, mapped_);
+    underway->ranks.emplace(placement_, mapped_);
     underway->trace.seconds_acquire += acquiring.seconds();
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
       underway.release();  // the job's
       return end;
     }
-    underway->windows.reset();
+    underway->ranks.reset();
   }
   finish(*underway->call, underway->trace);
   underway->end.set_value(underway->trace);
@@ -306,7 +307,7 @@ void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::by
   };
   try {
     if (plan.before) pes.run(*plan.before, trace);
-    run_on_windows(plan, host, trace);
+    run_on_ranks(plan, host, trace);
     if (plan.after) pes.run(*plan.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
@@ -315,60 +316,60 @@ void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::by
   }
 }
 
-void Executor::run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
+void Executor::run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
   const Stopwatch acquiring;
-  const Windows windows(placement_, mapped_);
+  const AcquiredRanks ranks(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
-  run_host_pass(plan, host, windows, trace);
+  run_host_pass(plan, host, ranks, trace);
 }
 
-void Executor::run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace) {
+void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace) {
   const Stopwatch passing;
-  const Staging staging = {staging_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{plan, kernels_of(plan.options.isa), windows.eg_base(), host, staging, plan.options.threads};
+  const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
+  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), host, host_lines, plan.options.threads};
   AuditRecord record;
   std::optional<AuditScope> scope;
-  record.ignore(staging_.data(), staging_.data() + staging_.size());
+  record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, windows.columns(), plan.pass_src, plan.in_pe_bytes, pass.threads);
-    if (keeps_lanes(plan)) flush_window(pass.kernels, {{windows.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
+    flush_window(pass.kernels, ranks.bank_pairs(), plan.pass_src, plan.in_pe_bytes, pass.threads);
+    if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  if (plan.staged)
-    trace.staging_bytes += run_staged(pass);
+  if (plan.general)
+    trace.bytes_staged += run_general(pass);
   else
     run_sweeps(pass, trace);
   if (scope) {
     record.summarise(trace);
-    trace.lines_outside = lines_outside(record, plan, windows.eg_base());
+    trace.lines_outside = lines_outside(record, plan, ranks.eg_base());
   }
   trace.seconds_pass = passing.seconds();
 }
 
-double Executor::stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
-  const Turns::Turn turn = turns_.take();
+  const FifoLock::Guard guard = calls_.lock();
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
-  const StreamOrder *const order = stream_order(stream);
-  if (order == nullptr) fail(PIDCOMM_ERR_OPTION, "stream limit: stream code ", stream, " is unknown", kStreamChoices);
+  const CopyOrder *const order = copy_order_of(copy_order);
+  if (order == nullptr) fail(PIDCOMM_ERR_OPTION, "stream limit: copy order code ", copy_order, " is unknown", kCopyOrderChoices);
   const uint64_t base = heap_base_of(placement_);
   for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
     if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes ||
         base + offset + bytes > kMramBytes)
       fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset, " must be multiples of ", kWordBytes,
            " and end within the ", kMramBytes, " bytes of MRAM");
-  const Windows windows(placement_, mapped_);
-  std::vector<std::byte *> whole_egs = windows.eg_base();
+  const AcquiredRanks ranks(placement_, mapped_);
+  std::vector<std::byte *> whole_egs = ranks.eg_base();
   whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes that are not ours
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
-  const std::vector<Column> columns = columns_of(std::move(whole_egs));
+  const std::vector<BankPair> bank_pairs = bank_pairs_of(std::move(whole_egs));
   const Kernels &kernels = kernels_of(resolved.isa);
   const Stopwatch pass;
-  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, columns, base + src, bytes_read, resolved.threads);
-  run_stream(kernels, *order, columns, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
+  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, bank_pairs, base + src, bytes_read, resolved.threads);
+  run_limit_copy(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
   return pass.seconds();
 }
 

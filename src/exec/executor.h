@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "rank_access/sdk.h"
+#include "exec/fifo_lock.h"
+#include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
-#include "exec/scratch.h"
-#include "exec/turns.h"
 #include "plan/planner.h"
+#include "rank_access/sdk.h"
 
 namespace pidcomm {
 
@@ -34,41 +34,42 @@ class Executor {
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
   /// The same, but a host pass may go on after the return, as a job of the ranks: whatever else is asked of the set waits for its end. What
-  /// needs the SDK or the PEs on the way (conventional, PE reordering) ends before the return, and everything does where queues do not hold
-  /// back (rank_window.h) or no job can be queued. Until the future is ready the executor must live. It throws what a pass throws; all
-  /// other errors are thrown at once.
+  /// needs the SDK or the PEs on the way (conventional, PE reordering) ends before the return, and everything does if queues do not block
+  /// later work (rank_access.h) or no job can be queued. Until the future is ready the executor must live. It throws what a pass throws;
+  /// all other errors are thrown at once.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
-  double stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst, const pidcomm_options *options);
+  double stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+                      const pidcomm_options *options);
 
  private:
-  class Windows;
+  class AcquiredRanks;
   struct Call;
   struct Underway;
   /// Where the entangled groups are in memory.
   struct MappedEgs {
     std::vector<std::byte *> rank_base;  // by rank of the placement; what the others were made from
     std::vector<std::byte *> eg_base;
-    std::vector<Column> columns;
+    std::vector<BankPair> bank_pairs;
   };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
   Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
   void run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace);
-  void run_on_windows(const Plan &plan, std::byte *host, pidcomm_trace &trace);
-  void run_host_pass(const Plan &plan, std::byte *host, const Windows &windows, pidcomm_trace &trace);
+  void run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &trace);
+  void run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
   const Planner &planner_;
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;
-  Turns turns_;       // of the calls
-  MappedEgs mapped_;  // of the last windows: ranks seldom move
+  FifoLock calls_;    // of the calls
+  MappedEgs mapped_;  // of the last call: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
-  Scratch staging_;                                       // of techniques that go through host memory, kept between calls
+  HostBuffer host_buffer_;                                // of techniques that go through host memory, kept between calls
 };
 
 }  // namespace pidcomm

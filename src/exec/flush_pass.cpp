@@ -6,23 +6,23 @@
 // caches.
 #include <algorithm>
 
+#include "base/geometry.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 
-void flush_window(const Kernels &kernels, const std::vector<Column> &columns, uint64_t offset, uint64_t bytes, int threads) {
+void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pairs, uint64_t offset, uint64_t bytes, int threads) {
   if (bytes == 0) return;
   const uint64_t first = offset / kWordBytes, last = (offset + bytes) / kWordBytes;
   const uint64_t first_run = first / kRunWords, runs = (last - 1) / kRunWords + 1 - first_run;
-  Shares shares(columns.size() * runs, threads);
+  WorkQueue queue(bank_pairs.size() * runs, threads);
   run_threads(threads, [&](int thread) {
-    shares.each(thread, [&](uint64_t unit) {
-      const Column &column = columns[unit / runs];
+    queue.each(thread, [&](uint64_t unit) {
+      const BankPair &pair = bank_pairs[unit / runs];
       const uint64_t run = first_run + unit % runs;
       const uint64_t word = std::max(first, run * kRunWords), end = std::min(last, (run + 1) * kRunWords);
-      kernels.flush(position_of(column.base, word).line, static_cast<uint32_t>(end - word), column.banks);
+      kernels.flush(position_of(pair.base, word).line, static_cast<uint32_t>(end - word), pair.banks);
     });
     kernels.fence();
   });

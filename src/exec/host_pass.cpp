@@ -15,30 +15,30 @@ LinePosition position_of(std::byte *eg_base, uint64_t word) {
   return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
 }
 
-std::vector<Column> columns_of(std::vector<std::byte *> eg_base) {
+std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base) {
   std::sort(eg_base.begin(), eg_base.end());
-  std::vector<Column> columns;
+  std::vector<BankPair> bank_pairs;
   for (std::byte *base : eg_base) {
-    const bool is_neighbour =
-        !columns.empty() && columns.back().banks == 1 && base - columns.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
-    if (is_neighbour)
-      columns.back().banks = 2;
+    const bool completes_pair =
+        !bank_pairs.empty() && bank_pairs.back().banks == 1 && base - bank_pairs.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
+    if (completes_pair)
+      bank_pairs.back().banks = 2;
     else
-      columns.push_back({base, 1});
+      bank_pairs.push_back({base, 1});
   }
-  return columns;
+  return bank_pairs;
 }
 
-uint64_t Staging::bytes_for(uint64_t egs, uint64_t words) {
+uint64_t HostLines::bytes_for(uint64_t egs, uint64_t words) {
   return (egs + 2 * kPairEgs - 1) / (2 * kPairEgs) * uint64_t{kPairEgs} * words * kLineStride;
 }
 
-std::byte *Staging::line(uint32_t eg, uint64_t word) const {
+std::byte *HostLines::line(uint32_t eg, uint64_t word) const {
   const uint64_t pair = uint64_t{eg} / (2 * kPairEgs) * kPairEgs + eg % kPairEgs;
   return base + (pair * words + word) * kLineStride + eg / kPairEgs % 2 * kLineBytes;
 }
 
-bool streams_rows(const Plan &plan) {
+bool stores_rows_non_temporally(const Plan &plan) {
   constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
   return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
 }

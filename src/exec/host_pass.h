@@ -1,4 +1,4 @@
-// The host passes: carry out the sweeps and the staged form of a plan over acquired windows.
+// The host passes: carry out the sweeps or the general form of a plan over acquired ranks.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace pidcomm {
 
 /// Lines of every entangled group in host memory, in host order: `words` of each, at a stride of kLineStride, so that the lines of banks d
 /// and d + 4 are neighbours as in a region.
-struct Staging {
+struct HostLines {
   std::byte *base;
   uint64_t words;
 
@@ -25,45 +25,45 @@ struct HostPass {
   const Plan &plan;
   const Kernels &kernels;
   const std::vector<std::byte *> &eg_base;
-  std::byte *host;  // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
-  Staging staging;  // if the plan stages
+  std::byte *host;       // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
+  HostLines host_lines;  // if the plan goes via host memory
   int threads;
 };
 
 /// The functions for a plan's element type and operator; null if it does not reduce.
 const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
-/// Carries out one of plan.sweeps. Returns the bytes of host memory used for scratch, all threads.
+/// Carries out one of plan.sweeps. Returns the bytes of host memory used for item buffers, all threads.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 
-/// Carries out plan.staged. Returns likewise.
-uint64_t run_staged(const HostPass &pass);
+/// Carries out plan.general. Returns likewise.
+uint64_t run_general(const HostPass &pass);
 
-/// One entangled group, or two whose lines are neighbours (banks d and d + 4).
-struct Column {
+/// A bank pair: the entangled groups of banks d and d + 4, whose lines are neighbours. `banks` is 2, or 1 if the first is unpaired.
+struct BankPair {
   std::byte *base;
   uint32_t banks;
 };
-std::vector<Column> columns_of(std::vector<std::byte *> eg_base);
+std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base);
 
 /// Takes the lines of a window out of the caches; when it returns, loads see memory.
-void flush_window(const Kernels &kernels, const std::vector<Column> &columns, uint64_t offset, uint64_t bytes, int threads);
+void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pairs, uint64_t offset, uint64_t bytes, int threads);
 
-/// A row of PIDCOMM_STREAMS.
-struct StreamOrder {
+/// A row of PIDCOMM_COPY_ORDERS.
+struct CopyOrder {
   int code;
   uint32_t streams, turn_words, ahead_words, ahead_level;
 };
 
 /// Null if the code is unknown.
-const StreamOrder *stream_order(int stream);
+const CopyOrder *copy_order_of(int copy_order);
 
 /// The streaming limit: bytes_read per entangled group and lane from src, bytes_written to dst.
-void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<Column> &columns, uint64_t src, uint64_t bytes_read,
-                uint64_t dst, uint64_t bytes_written, int threads);
+void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
+                    uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads);
 
 /// Whether the host rows that a plan writes are too large to be worth keeping in the caches.
-bool streams_rows(const Plan &plan);
+bool stores_rows_non_temporally(const Plan &plan);
 
 /// Words (1 to 8) from `row` to the next multiple of a line, or 8 if words do not end there.
 uint32_t words_to_line(const void *row);

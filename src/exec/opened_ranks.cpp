@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "rank_access/rank_access.h"
 #include "base/error.h"
 #include "exec/device.h"
 #include "exec/placement.h"
+#include "rank_access/rank_access.h"
 
 namespace pidcomm {
 
@@ -15,7 +15,7 @@ OpenedRanks::OpenedRanks(struct dpu_set_t set, const Placement &placement) {
   try {
     for (struct dpu_rank_t *rank : placement.ranks) {
       std::string doing = "finding the memory of rank " + std::to_string(opened_.size()) + " of the set", why;
-      const dpu_error_t status = rank_window_open(rank, &why);
+      const dpu_error_t status = rank_access_open(rank, &why);
       if (status == DPU_OK) {
         opened_.push_back(rank);  // nothing has thrown since it was opened
         continue;
@@ -32,7 +32,7 @@ OpenedRanks::OpenedRanks(struct dpu_set_t set, const Placement &placement) {
 OpenedRanks::~OpenedRanks() { close(); }
 
 void OpenedRanks::close() {
-  for (struct dpu_rank_t *rank : opened_) rank_window_close(rank);
+  for (struct dpu_rank_t *rank : opened_) rank_access_close(rank);
 }
 
 }  // namespace pidcomm

@@ -40,12 +40,12 @@ void run_threads(int threads, const Body &body) {
   if (error) std::rethrow_exception(error);
 }
 
-/// Numbers 0 .. count-1 for a few threads, each once. A thread takes those of its own even share in order (it stays with its ranks, and all
-/// channels are busy), then what is left of the others': one that is held up holds up nobody.
-class Shares {
+/// Numbers 0 .. count-1 for a few threads, each once. A thread takes the numbers of its own even share in order (it stays with its ranks,
+/// and all channels are busy), then steals work from the other threads' shares: a slow thread does not delay the others.
+class WorkQueue {
  public:
   /// threads: at least 1 is assumed. Throws std::bad_alloc.
-  Shares(uint64_t count, int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
+  WorkQueue(uint64_t count, int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
     const uint64_t parts = shares_.size(), whole = count / parts, rest = count % parts;
     for (uint64_t t = 0; t < parts; ++t) {
       shares_[t].next = whole * t + rest * t / parts;
@@ -57,7 +57,7 @@ class Shares {
   void each(int thread, const Visit &visit) {
     each(thread, visit, [] {});
   }
-  /// own_done(): before the first number of another thread, for who collects several numbers and then does them at once.
+  /// own_done(): before the first number of another thread, for callers that collect several numbers and then do them at once.
   template <class Visit, class OwnDone>
   void each(int thread, const Visit &visit, const OwnDone &own_done) {
     for (std::size_t turn = 0; turn < shares_.size(); ++turn) {

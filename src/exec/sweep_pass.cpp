@@ -1,11 +1,11 @@
-// The affine form of a plan: loops, chunks of words, addresses. The passes themselves are in hostpass/.
+// The affine form of a plan: loops, chunks of words, addresses. The passes themselves are line kernels.
 #include <algorithm>
 #include <memory>
 
+#include "base/geometry.h"
+#include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "exec/scratch.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 
@@ -48,26 +48,26 @@ Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
   return item;
 }
 
-/// One thread's state: the pointers of the items in lockstep, and scratch.
+/// One thread's state: the pointers of the items in lockstep, and their buffers.
 class SweepWorker {
  public:
   SweepWorker(const HostPass &pass, const Sweep &sweep, const std::vector<StreamStart> &in_starts,
               const std::vector<StreamStart> &out_starts)
-      : pass_(pass), sweep_(sweep), in_starts_(in_starts), out_starts_(out_starts), scratch_(kScratchBytes) {
+      : pass_(pass), sweep_(sweep), in_starts_(in_starts), out_starts_(out_starts), item_buffers_(kCallBufferBytes) {
     const uint64_t lockstep = steps_of(sweep_.lockstep), sides = sweep_.exchange ? 2 : 1;
     for (uint64_t i = 0; i < lockstep; ++i) pointers_.emplace_back(in_starts.size() * sides, out_starts.size() * sides);
     for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
     call_.items = items_.data();
     call_.item_count = static_cast<uint32_t>(items_.size());
-    call_.out_neighbours = sweep_.out.neighbours;
+    call_.out_pair_banks = sweep_.out.pair_banks;
     call_.lane_mask = sweep_.lane_mask;
     call_.lane_map = sweep_.lane_map;
     call_.host_order = sweep.host_order;
     call_.load_transposes = sweep.host_order && sweep.in.space == Space::mram;
     call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
     call_.reducer = reducer_of(pass.kernels, pass.plan);
-    call_.streams_rows = streams_rows(pass.plan);
-    call_.scratch = scratch_.data();
+    call_.non_temporal_rows = stores_rows_non_temporally(pass.plan);
+    call_.item_buffers = item_buffers_.data();
   }
 
   /// Words [first, last) of every item of one step of the outer loops.
@@ -127,7 +127,7 @@ class SweepWorker {
 
   std::byte *pointer_to(const Side &side, uint32_t eg, uint64_t byte, uint32_t &run_words) const {
     if (side.space == Space::host) return pass_.host + byte;
-    if (side.space == Space::staging) return pass_.staging.line(eg, byte / kWordBytes);
+    if (side.space == Space::host_lines) return pass_.host_lines.line(eg, byte / kWordBytes);
     const LinePosition position = position_of(pass_.eg_base[eg], byte / kWordBytes);
     run_words = std::min(run_words, position.run_words);
     return position.line;
@@ -138,7 +138,7 @@ class SweepWorker {
   const std::vector<StreamStart> &in_starts_, &out_starts_;
   std::vector<Pointers> pointers_;
   std::vector<SweepItem> items_;
-  Scratch scratch_;
+  HostBuffer item_buffers_;
   SweepCall call_{};
 };
 
@@ -154,10 +154,10 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
   std::vector<std::unique_ptr<SweepWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts));
-  Shares shares(outer * pieces, threads);
+  WorkQueue queue(outer * pieces, threads);
   run_threads(threads, [&](int thread) {
     SweepWorker &worker = *workers[static_cast<std::size_t>(thread)];
-    shares.each(thread, [&](uint64_t unit) {
+    queue.each(thread, [&](uint64_t unit) {
       const uint64_t piece = unit % pieces;
       const uint64_t first = chunks * piece / pieces * kShareWords;
       const uint64_t last = std::min(chunks * (piece + 1) / pieces * kShareWords, sweep.words);
@@ -165,7 +165,7 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
     });
     pass.kernels.fence();  // non-temporal stores are done before ownership returns
   });
-  return kScratchBytes * workers.size();
+  return kCallBufferBytes * workers.size();
 }
 
 }  // namespace pidcomm

@@ -14,16 +14,16 @@ PIDCOMM_BUILT_ISAS  // of the build: X(SCALAR) X(AUDIT) ...
 namespace {
 
 struct IsaRow {
-  int code, rank;
+  int code, level;
   const Kernels *kernels;
 };
 
-#define PIDCOMM_ROW(ENUM, code, name, rank) constexpr int kRank##ENUM = rank;
+#define PIDCOMM_ROW(ENUM, code, name, level) constexpr int kLevel##ENUM = level;
 PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
 constexpr IsaRow kRows[] = {
-#define X(ENUM) {PIDCOMM_ISA_##ENUM, kRank##ENUM, &kKernels##ENUM},
+#define X(ENUM) {PIDCOMM_ISA_##ENUM, kLevel##ENUM, &kKernels##ENUM},
     PIDCOMM_BUILT_ISAS
 #undef X
 };
@@ -62,7 +62,7 @@ const Kernels &kernels_of(int isa) {
 int best_isa() {
   const IsaRow *best = &kRows[0];
   for (const IsaRow &row : kRows)
-    if (row.rank > best->rank && isa_available(row.code)) best = &row;
+    if (row.level > best->level && isa_available(row.code)) best = &row;
   return best->code;
 }
 

@@ -110,9 +110,9 @@ class Pricing {
     const double rest = all > 0 ? (total - first) / all : 0;
     const auto of = [&](LineWork what) { return rest * line_seconds[static_cast<std::size_t>(what)]; };
     seconds.transpose += of(LineWork::transpose);
-    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::stage);
+    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::general);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
-    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::lone) +
+    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::unpaired) +
                      of(LineWork::keep) + rest * others;
     if (all == 0) seconds.lines += total - first;
   }
@@ -214,11 +214,11 @@ void check_machine(const pidcomm_machine &machine) {
 }
 
 int best_isa_of(const pidcomm_machine &machine) {
-  int best = 0, best_rank = -1;
-  const auto consider = [&](int code, int rank) {
-    if (rank > best_rank && has_isa(machine, code)) best = code, best_rank = rank;
+  int best = 0, best_level = -1;
+  const auto consider = [&](int code, int level) {
+    if (level > best_level && has_isa(machine, code)) best = code, best_level = level;
   };
-#define PIDCOMM_ROW(ENUM, code, name, rank) consider(code, rank);
+#define PIDCOMM_ROW(ENUM, code, name, level) consider(code, level);
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   if (best == 0) fail(PIDCOMM_ERR_ARGUMENT, "the machine has no instruction set: isa.* of one must not be 0");

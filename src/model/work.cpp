@@ -16,7 +16,7 @@ struct Item {
   double transposes, shuffles, combines, rows_read, rows_written;
 };
 
-/// in, out: streams of the item. Lines of staging are in host order already, so only those of MRAM are transposed on their way.
+/// in, out: streams of the item. Lines in host memory are in host order already, so only those of MRAM are transposed on their way.
 Item item_of(const Sweep &sweep, double in, double out) {
   const double k = sweep.k, ways = 1u << sweep.k;
   const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
@@ -24,13 +24,13 @@ Item item_of(const Sweep &sweep, double in, double out) {
   switch (sweep.pass) {
     case Pass::transpose:
       return {0, in * k, 0, 0, 0};
-    case Pass::spread:
+    case Pass::replicate:
       return {0, k > 0 ? ways : 0, 0, 0, 0};
-    case Pass::fold_blocks:
+    case Pass::reduce_blocks:
       return {in * from + to, ways * k, in - 1, 0, 0};
-    case Pass::fold_lanes:
+    case Pass::reduce_lanes:
       return {in * from + to, k, in - 1 + k, 0, 0};
-    case Pass::fold_to_host:
+    case Pass::reduce_to_host:
       return {host_rows, k, in - 1 + k, 0, 8 / ways};
     case Pass::to_host:
       return {1, 3, 0, 0, 8};
@@ -38,17 +38,17 @@ Item item_of(const Sweep &sweep, double in, double out) {
       return {1, 3, 0, 8, 0};
     case Pass::rotate:
       return {in * from + out * to, k > 0 ? in : 0, 0, 0, 0};
-    case Pass::spread_rotated:
+    case Pass::replicate_rotated:
       return {from + ways * to, ways, 0, 0, 0};
-    case Pass::fold_rotated:
+    case Pass::reduce_rotated:
       return {in * from + to, ways, in - 1, 0, 0};
-    case Pass::fold_rotated_spread:
+    case Pass::reduce_rotated_replicate:
       return {in * from + to, 2 * ways, in - 1, 0, 0};
-    case Pass::fold_rotated_to_host:
+    case Pass::reduce_rotated_to_host:
       return {host_rows, ways, in - 1, 0, 8};
-    case Pass::hop:
+    case Pass::member_step:
       return {from + to, 1, 0, 0, 0};
-    case Pass::hop_fold:  // one stream: the line and its moved copy are transposed
+    case Pass::member_step_reduce:  // one stream: the line and its moved copy are transposed
       return {2 * from + to, 1, 1, 0, 0};
   }
   return {};
@@ -77,11 +77,11 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   return part;
 }
 
-Part part_of_staged(const Plan &plan, LineWork combine) {
+Part part_of_general(const Plan &plan, LineWork combine) {
   Part part;
-  const StagedPlan &staged = *plan.staged;
+  const GeneralForm &form = *plan.general;
   const double egs = std::ceil(plan.cube.pes / static_cast<double>(kLanes)), block = static_cast<double>(plan.block_bytes);
-  const double chunks = std::ceil(block / kWordBytes / static_cast<double>(staged.chunk_words));
+  const double chunks = std::ceil(block / kWordBytes / static_cast<double>(form.chunk_words));
   const auto blocks_of = [&](uint64_t pe_bytes) { return static_cast<double>(pe_bytes) / block; };
   const double in = egs * static_cast<double>(plan.in_pe_bytes) / kWordBytes,
                out = egs * static_cast<double>(plan.out_pe_bytes) / kWordBytes;
@@ -89,7 +89,7 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
   part.count(LineWork::store) = out;
   part.count(LineWork::transpose) = in + out;
   part.count(LineWork::shuffle) = 3 * (in + out);
-  if (staged.slab_bytes != 0) part.count(LineWork::stage) = in + out;
+  if (form.slab_bytes != 0) part.count(LineWork::general) = in + out;
   const double combined = 1 - 1.0 / plan.grouping.group_pes;  // of the rows, all but the first of each group
   if (plan.reduces) part.count(combine) = in * combined;
   part.mram_read = in * kLine;
@@ -106,15 +106,15 @@ Part part_of_staged(const Plan &plan, LineWork combine) {
     part.count(LineWork::keep) = out / egs;
     part.mram_read += out / egs * kLine;  // what stays is read first
   }
-  part.units = std::ceil(egs / (staged.slab_bytes != 0 ? staged.cluster_egs : 2)) * chunks;  // without a slab a pair is by itself
+  part.units = std::ceil(egs / (form.slab_bytes != 0 ? form.cluster_egs : 2)) * chunks;  // without a slab a pair is by itself
   return part;
 }
 
-/// The share of entangled groups whose neighbour, four banks on or back in their rank, is not among them.
-double lone_share(uint32_t pes) {
+/// The share of entangled groups that are unpaired: the other bank of their bank pair is not among them.
+double unpaired_share(uint32_t pes) {
   const uint32_t egs = (pes + kLanes - 1) / kLanes, last = egs % (2 * kPairEgs);  // of the last rank
-  const uint32_t lone = last <= kPairEgs ? last : 2 * kPairEgs - last;
-  return static_cast<double>(lone) / egs;
+  const uint32_t unpaired = last <= kPairEgs ? last : 2 * kPairEgs - last;
+  return static_cast<double>(unpaired) / egs;
 }
 
 /// What goes through the SDK: as run_conventional does it.
@@ -176,11 +176,11 @@ Work work_of(const Plan &plan, int isa) {
     return work;
   }
   work.flushed_lines = in / kLine;
-  if (plan.staged && plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
+  if (plan.general && plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
   each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
-  if (plan.staged) work.parts.push_back(part_of_staged(plan, combine));
-  const double lone = lone_share(plan.cube.pes);
-  for (Part &part : work.parts) part.count(LineWork::lone) = lone * (part.mram_read + part.mram_written) / kLine;
+  if (plan.general) work.parts.push_back(part_of_general(plan, combine));
+  const double unpaired = unpaired_share(plan.cube.pes);
+  for (Part &part : work.parts) part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
   for (const std::optional<Reorder> *reorder : {&plan.before, &plan.after})
     if (*reorder) work.reorders.push_back(**reorder);
   return work;

@@ -99,12 +99,12 @@ void simplify(std::vector<Loop> &loops) {
   loops = std::move(joined);
 }
 
-/// The step from bank d to bank d + 4 inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps above it.
-/// below = 0 if the loop has no such step.
-struct PairStep {
+/// The step between the banks of a pair (d and d + 4) inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps
+/// above it. below = 0 if the loop has no such step.
+struct BankPairStep {
   uint32_t below, above;
 };
-PairStep pair_step(uint32_t count, uint32_t egs) {
+BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
   const uint32_t below = egs != 0 && kPairEgs % egs == 0 ? kPairEgs / egs : 0;
   if (below == 0 || count % (2 * below) != 0) return {0, 0};
   return {below, count / (2 * below)};
@@ -114,20 +114,20 @@ PairStep pair_step(uint32_t count, uint32_t egs) {
 /// after the other. The banks below go along where an item has so few streams that one pair of banks would not keep memory busy. A step of
 /// the input alone stays where it is when every item is stored to all members: the output is then the larger part by far, and has its own
 /// pairs.
-void pair_loops(Sweep &sweep) {
+void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
   const uint32_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
   const auto pair_of = [&](const Loop &loop) {
-    return loop.out_egs == 0 && stores_to_members ? PairStep{0, 0} : pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+    return loop.out_egs == 0 && stores_to_members ? BankPairStep{0, 0} : bank_pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
   };
   uint32_t items = 1;
   for (const Loop &loop : sweep.outer)
     if (pair_of(loop).below != 0) items *= 2;
-  if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have scratch");
+  if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have a buffer");
   std::vector<Loop> rest;
   for (const Loop &loop : sweep.outer) {
-    const PairStep pair = pair_of(loop);
+    const BankPairStep pair = pair_of(loop);
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
       return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
     };
@@ -147,13 +147,13 @@ void pair_loops(Sweep &sweep) {
 
 /// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
 /// the input's members is that of the reduction, so it stays.)
-void pair_streams(Side &side) {
+void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {
     if (loop.count > 1) streams.push_back(loop);
   };
   for (const StreamLoop &loop : side.streams) {
-    const PairStep pair = pair_step(loop.count, loop.egs);
+    const BankPairStep pair = bank_pair_step(loop.count, loop.egs);
     if (pair.below == 0) {
       add(loop.egs == 0 ? blocks : members, loop);
       continue;
@@ -162,7 +162,7 @@ void pair_streams(Side &side) {
     add(members, {pair.below, loop.egs, loop.bytes});
     add(pairs, {2, pair.below * loop.egs, pair.below * loop.bytes});
   }
-  side.neighbours = pairs.empty() ? 1 : 2;
+  side.pair_banks = pairs.empty() ? 1 : 2;
   side.streams = std::move(members);
   side.streams.insert(side.streams.end(), blocks.begin(), blocks.end());
   side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
@@ -182,7 +182,7 @@ Sweep make_sweep(const Plan &plan, const CollectiveRule &rule, const LaneSplit &
   sweep.k = split.k;
   sweep.rotates = (plan.steps & PIDCOMM_STEP_PR) != 0;
   sweep.host_order = sweep.rotates ? (plan.steps & PIDCOMM_STEP_CM) == 0 : plan.reduces && !plan.bytewise;
-  sweep.in.space = plan.stages ? Space::staging : plan.in.space;
+  sweep.in.space = plan.via_host_memory ? Space::host_lines : plan.in.space;
   sweep.out.space = plan.out.space;
   sweep.in.offset = sweep.in.space == Space::mram ? plan.pass_src : 0;
   sweep.out.offset = sweep.out.space == Space::mram ? plan.dst : 0;
@@ -192,13 +192,13 @@ Sweep make_sweep(const Plan &plan, const CollectiveRule &rule, const LaneSplit &
 }
 
 /// Everything that the host pass reads, into host memory.
-Sweep make_staging_sweep(const Plan &plan) {
+Sweep make_sweep_to_host_memory(const Plan &plan) {
   Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes);
   sweep.pass = Pass::rotate;
   sweep.host_order = true;
   sweep.in.offset = plan.pass_src;
   sweep.in.streams = sweep.out.streams = {{1, 0, 0}};
-  sweep.out.space = Space::staging;
+  sweep.out.space = Space::host_lines;
   sweep.outer = {{"entangled_group", plan.cube.pes / kLanes, 1, 1, 0, 0}};
   arrange(sweep);
   return sweep;
@@ -222,7 +222,7 @@ void check_scratch(const Plan &plan, const pidcomm_request &request, uint64_t he
 
 /// The paper's steps: what the PEs reorder, and where the host pass reads from.
 void plan_steps(Plan &plan, const CollectiveRule &rule, const LaneSplit &split, const pidcomm_request &request, uint64_t heap_base) {
-  plan.stages = (plan.steps & PIDCOMM_STEP_IM) == 0;
+  plan.via_host_memory = (plan.steps & PIDCOMM_STEP_IM) == 0;
   // Without selected lanes every lane is a group of its own: there is nothing to reorder.
   if ((plan.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return;
   const bool has_blocks = rule.bytes_are_blocks();
@@ -248,16 +248,16 @@ void plan_steps(Plan &plan, const CollectiveRule &rule, const LaneSplit &split, 
   }
 }
 
-StagedPlan make_staged(const Plan &plan) {
-  StagedPlan staged;
+GeneralForm make_general(const Plan &plan) {
+  GeneralForm form;
   const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
   std::vector<uint32_t> size(cluster_of.size(), 0);
-  for (uint32_t first : cluster_of) staged.cluster_egs = std::max(staged.cluster_egs, ++size[first]);
+  for (uint32_t first : cluster_of) form.cluster_egs = std::max(form.cluster_egs, ++size[first]);
   // A slab row is one block of a PE (or group) for a chunk of words; where PEs are combined, an entangled group is read beside it. Rows
   // that go straight to or from host buffers need no slab.
   constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20, kSlabMaxBytes = uint64_t{64} << 20;
   constexpr uint64_t kMaxChunkWords = 256;
-  const uint64_t cluster_pes = uint64_t{staged.cluster_egs} * kLanes;
+  const uint64_t cluster_pes = uint64_t{form.cluster_egs} * kLanes;
   const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
   const uint64_t word_rows = cluster_rows * blocks(plan.in, plan.grouping);
   // A slab that stays in a core's cache, but not less than the 8 words that passes handle at once, unless that takes too much memory.
@@ -265,10 +265,10 @@ StagedPlan make_staged(const Plan &plan) {
   uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
   if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);
   words = std::min(words, std::max<uint64_t>(plan.block_bytes / kWordBytes, 1));
-  staged.chunk_words = words;
+  form.chunk_words = words;
   const bool is_direct = !plan.reduces && (plan.in.space == Space::host || plan.out.space == Space::host);
-  staged.slab_bytes = is_direct ? 0 : word_rows * words * kWordBytes;
-  return staged;
+  form.slab_bytes = is_direct ? 0 : word_rows * words * kWordBytes;
+  return form;
 }
 
 }  // namespace
@@ -295,8 +295,8 @@ uint32_t streams_of(const Side &side) {
 }
 
 void arrange(Sweep &sweep) {
-  pair_loops(sweep);
-  pair_streams(sweep.out);
+  visit_bank_pairs_in_lockstep(sweep);
+  store_bank_pairs_together(sweep.out);
   for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
 }
 
@@ -323,8 +323,8 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.collective = rule.code;
   plan.options = options;
   plan.cube = cube;
-  plan.grouping = Grouping::of(cube, request.dims);
-  plan.mask = request.dims;
+  plan.grouping = Grouping::of(cube, request.mask);
+  plan.mask = request.mask;
   plan.type = ElementType::of(request.type);
   if (rule.reduces) {
     check_op(request.op, plan.type, request.type);
@@ -352,24 +352,24 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.pass_src = plan.src;
   plan.steps = technique.steps & rule.steps;
   if (plan.reduces && !plan.bytewise) plan.steps &= ~PIDCOMM_STEP_CM;
-  const std::optional<LaneSplit> split = LaneSplit::of(cube, request.dims);
+  const std::optional<LaneSplit> split = LaneSplit::of(cube, request.mask);
   if (options.technique == PIDCOMM_TECHNIQUE_TILE) {
     plan.path = split ? Path::tile : Path::general;
   } else if (options.technique == PIDCOMM_TECHNIQUE_RING || options.technique == PIDCOMM_TECHNIQUE_TREE) {
-    plan.path = Path::hops;
+    plan.path = Path::member_steps;
   } else {
     plan.path = plan.steps != 0 ? Path::paper : Path::sdk;
   }
-  if (plan.path == Path::general) plan.staged = make_staged(plan);
-  if (plan.path == Path::paper || plan.path == Path::hops) {
+  if (plan.path == Path::general) plan.general = make_general(plan);
+  if (plan.path == Path::paper || plan.path == Path::member_steps) {
     if (!split)
       fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(options.technique), " is for shapes that the ", kLanes,
            " lanes of an entangled group divide without a rest, which ", cube.to_string(), " is not; use tile or conventional");
     if (plan.steps != 0) plan_steps(plan, rule, *split, request, heap_base);
-    if (plan.stages) plan.sweeps.push_back(make_staging_sweep(plan));
+    if (plan.via_host_memory) plan.sweeps.push_back(make_sweep_to_host_memory(plan));
   }
-  if (plan.path == Path::hops)
-    plan.hops = make_hops(plan, *split);
+  if (plan.path == Path::member_steps)
+    plan.member_steps = make_member_steps(plan, *split);
   else if (split && plan.path != Path::sdk)
     plan.sweeps.push_back(make_sweep(plan, rule, *split));
   return plan;

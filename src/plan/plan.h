@@ -4,8 +4,8 @@
 // affine loop nests over items. An item reads some streams of lines (or host rows) and writes some; a stream starts at (entangled group,
 // byte) = start of its side + sum over loops of step * index + its own place in the side's stream nest, and is `words` words long. The
 // pass says what happens between load and store. The paper's techniques let the PEs reorder blocks before the host pass and after it.
-// `ring` and `tree` are many small sweeps, made on the fly: see Hops.
-// `tile` on every other shape is `staged`: see StagedPlan. What goes through the SDK needs the grouping only.
+// `ring` and `tree` are many small sweeps, made on the fly: see MemberSteps.
+// `tile` on every other shape takes the general path: see GeneralForm. What goes through the SDK needs the grouping only.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace pidcomm {
 
-/// Where a side is. staging: lines in host order, in memory of the library's own.
-enum class Space { mram, host, staging };
+/// Where a side is. host: host rows. host_lines: lines in host order, in host memory of the library's own.
+enum class Space { mram, host, host_lines };
 
 /// One side of a collective, as its definition has it.
 struct Extent {
@@ -37,10 +37,10 @@ struct StreamLoop {
 
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; staging: byte of the window that is staged
+  uint64_t offset = 0;              // mram: absolute MRAM byte; host: byte of the buffer; host_lines: byte of the window
   uint32_t eg = 0;                  // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
-  uint32_t neighbours = 1;          // output: 2 if the fastest loop goes from bank d to bank d + 4
+  uint32_t pair_banks = 1;          // output: 2 if the fastest loop is over the banks of a bank pair
 };
 
 /// A loop over items: one step moves the input by (in_egs, in_bytes) and the output by (out_egs, out_bytes).
@@ -52,14 +52,14 @@ struct Loop {
 };
 
 /// The affine form. Threads share `outer` x words; each runs `ordered` one after another on its words; `lockstep` loops run inside every
-/// chunk of words, so that the banks d and d+4, whose lines are neighbours, are visited together.
+/// chunk of words, so that the banks of a pair, whose lines are neighbours, are visited together.
 struct Sweep {
   Pass pass{};
   bool rotates = false;     // PEs have reordered, or will
   bool host_order = false;  // between load and store lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
-  uint64_t lane_map = 0;                       // hop, hop_fold: byte l is the lane that lane l takes from
-  uint32_t round = 0;                          // path hops: sweeps of one round do not depend on each other
+  uint64_t lane_map = 0;                       // member_step, member_step_reduce: byte l is the lane that lane l takes from
+  uint32_t round = 0;                          // path member_steps: sweeps of one round do not depend on each other
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
   Side in, out;
   uint64_t words = 0;              // of every stream
@@ -74,8 +74,8 @@ uint64_t steps_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
 uint32_t streams_of(const Side &side);
 
-/// PE-assisted reordering: in every part of 2^k blocks of a PE whose lane has rank c, block j of the output is block (c + j) mod 2^k of the
-/// input, or (c - j) mod 2^k if `backwards`. from == to: in place, always backwards, so that blocks change places in pairs.
+/// PE-assisted reordering: in every part of 2^k blocks of a PE whose lane has index c, block j of the output is block (c + j) mod 2^k of
+/// the input, or (c - j) mod 2^k if `backwards`. from == to: in place, always backwards, so that blocks change places in pairs.
 struct Reorder {
   uint64_t from = 0, to = 0;  // absolute MRAM bytes
   uint64_t block_bytes = 0, parts = 0;
@@ -88,21 +88,21 @@ struct Reorder {
 /// The form for every other shape. Entangled groups that share groups form a cluster; for a chunk of words a thread loads every line of
 /// the cluster once into host order (a slab of rows), combines if the collective reduces, and composes every destination line whole.
 /// Rows are PEs (or groups, if the collective reduces); block `member` of a row if the source has blocks per member, else its only one.
-struct StagedPlan {
+struct GeneralForm {
   uint32_t cluster_egs = 0;  // the largest cluster
   uint64_t chunk_words = 0;  // words of a block per slab
   uint64_t slab_bytes = 0;   // per thread
 };
 
-/// The form of `ring` and `tree`, which reduce by hops from member to member: what each_sweep makes the sweeps of every round from. Members
-/// of one entangled group come first, then, one after the other, the loops over the members' entangled groups.
+/// The form of `ring` and `tree`, which reduce by steps from member to member: what each_sweep makes the sweeps of every round from.
+/// Members of one entangled group come first, then, one after the other, the loops over the members' entangled groups.
 ///   ring   Each lane's vector is 2^k slots, reordered by the PEs as for the paper's techniques. A slot goes from lane to lane of the group
 ///          and is combined on the way: slot 0 ends as the block that is the lane's own. M entangled groups do the same with M chunks of
 ///          it, in 2 (M - 1) rounds: in each, every one sends a chunk to the next, which combines, and later copies it. Slot 0 then goes
 ///          round the lanes.
 ///   tree   Lanes with a bit set go into their partners without it, lowest bit first; then entangled group m + 2^t into m, for every m that
 ///          2^(t+1) divides. The result goes back the same way.
-struct Hops {
+struct MemberSteps {
   bool is_ring = false;
   LaneSplit split;          // neighbouring loops over members joined
   uint64_t slot_bytes = 0;  // ring: of a slot; tree: of the vector
@@ -125,8 +125,8 @@ struct Options {
 ///   general  `tile` on a shape without a lane split
 ///   paper    the paper's steps
 ///   sdk      the SDK's transfers, and work on host memory between them
-///   hops     rounds of hops from member to member
-enum class Path { tile, general, paper, sdk, hops };
+///   member_steps   rounds of steps from member to member
+enum class Path { tile, general, paper, sdk, member_steps };
 
 struct Plan {
   int collective = 0, op = 0;
@@ -142,14 +142,14 @@ struct Plan {
   uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
   uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
   Path path{};
-  int steps = 0;                         // PIDCOMM_STEP bits taken, paths paper and hops
-  std::vector<Sweep> sweeps;             // paths tile and paper, one after another
-  std::optional<StagedPlan> staged;      // path general
-  std::optional<Hops> hops;              // path hops
-  std::optional<Reorder> before, after;  // paths paper and hops
-  uint64_t pass_src = 0;                 // absolute MRAM byte that the host pass reads from: src, or scratch
-  uint64_t scratch_bytes = 0;            // at the start of which is pass_src; 0: none is needed
-  bool stages = false;                   // the host pass keeps the whole input in host memory on its way
+  int steps = 0;                            // PIDCOMM_STEP bits taken, paths paper and member_steps
+  std::vector<Sweep> sweeps;                // paths tile and paper, one after another
+  std::optional<GeneralForm> general;       // path general
+  std::optional<MemberSteps> member_steps;  // path member_steps
+  std::optional<Reorder> before, after;     // paths paper and member_steps
+  uint64_t pass_src = 0;                    // absolute MRAM byte that the host pass reads from: src, or PE scratch
+  uint64_t scratch_bytes = 0;               // PE scratch, at the start of which is pass_src; 0: none is needed
+  bool via_host_memory = false;             // the host pass keeps the whole input in host memory on its way
 };
 
 /// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
@@ -174,11 +174,11 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 const CollectiveRule &rule_of(int collective);
 
 /// heap_base: MRAM byte that offset 0 of the request stands for. needs_host: false to plan without host buffers.
-/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) for staged shapes,
-/// O(rounds) for hops.
+/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) on the general path,
+/// O(rounds) for member steps.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host);
 
-/// visit(sweep) for every sweep of the host pass in order: those of the plan, or those of every round of its hops.
+/// visit(sweep) for every sweep of the host pass in order: those of the plan, or those of every round of its member steps.
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
 
 /// Pieces that threads cut the words of a sweep into, where its outer loops alone do not share evenly; of kShareWords words or more.
@@ -188,8 +188,8 @@ uint64_t pieces_of(const Sweep &sweep, int threads);
 /// What `conventional` reduces is cut into pieces that stay in a core's cache.
 inline constexpr uint64_t kPieceBytes = 16384;
 
-/// The hops of a plan whose sides, steps and reorders are known. bytes may be 0: then there are no rounds.
-Hops make_hops(const Plan &plan, const LaneSplit &split);
+/// The member steps of a plan whose sides, steps and reorders are known. bytes may be 0: then there are no rounds.
+MemberSteps make_member_steps(const Plan &plan, const LaneSplit &split);
 
 /// The entangled groups of a shape without a lane split, by connected groups. cluster_of[e] is the first entangled group of e's cluster.
 std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);

@@ -13,8 +13,8 @@ constexpr const char *kPassNames[] = {
 #undef PIDCOMM_ROW
 };
 
-constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk", "hops"};
-constexpr const char *kSpaceNames[] = {"mram", "host", "staging"};
+constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk", "member_steps"};
+constexpr const char *kSpaceNames[] = {"mram", "host", "host_lines"};
 
 /// Writes objects and arrays with their commas.
 class JsonWriter {
@@ -81,7 +81,7 @@ void write_side(JsonWriter &json, const char *key, const Side &side) {
     json.close('}');
   }
   json.close(']');
-  json.number("neighbours", side.neighbours);
+  json.number("pair_banks", side.pair_banks);
   json.close('}');
 }
 
@@ -117,8 +117,8 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
   }
 }
 
-/// What the sweeps of hops have besides.
-void write_hop(JsonWriter &json, const Sweep &sweep) {
+/// What the sweeps of member steps have besides.
+void write_member_step(JsonWriter &json, const Sweep &sweep) {
   json.number("round", sweep.round);
   json.open("lane_map", '[');
   for (uint32_t lane = 0; lane < kLanes; ++lane) json.number(nullptr, sweep.lane_map >> 8 * lane & 0xFF);
@@ -130,7 +130,7 @@ void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
   json.string("pass", kPassNames[static_cast<int>(sweep.pass)]);
   json.number("lane_mask", sweep.lane_mask);
   json.number("k", sweep.k);
-  if (sweep.pass == Pass::hop || sweep.pass == Pass::hop_fold) write_hop(json, sweep);
+  if (sweep.pass == Pass::member_step || sweep.pass == Pass::member_step_reduce) write_member_step(json, sweep);
   json.boolean("host_order", sweep.host_order);
   json.number("words", sweep.words);
   json.boolean("exchange", sweep.exchange);
@@ -162,14 +162,14 @@ void write_reorder(JsonWriter &json, const char *key, const Reorder &reorder) {
   json.close('}');
 }
 
-void write_hops(JsonWriter &json, const Hops &hops) {
-  json.open("hops", '{');
-  json.number("rounds", hops.rounds);
-  json.number("slot_bytes", hops.slot_bytes);
-  json.boolean("copies_first", hops.copies);
-  json.number("lane_mask", hops.split.lane_mask);
+void write_member_steps(JsonWriter &json, const MemberSteps &steps) {
+  json.open("member_steps", '{');
+  json.number("rounds", steps.rounds);
+  json.number("slot_bytes", steps.slot_bytes);
+  json.boolean("copies_first", steps.copies);
+  json.number("lane_mask", steps.split.lane_mask);
   json.open("members", '[');
-  for (const EgLoop &loop : hops.split.members) {
+  for (const EgLoop &loop : steps.split.members) {
     json.open(nullptr, '{');
     json.number("count", loop.count);
     json.number("egs", loop.eg_stride);
@@ -179,11 +179,11 @@ void write_hops(JsonWriter &json, const Hops &hops) {
   json.close('}');
 }
 
-void write_staged(JsonWriter &json, const StagedPlan &staged) {
-  json.open("staged", '{');
-  json.number("cluster_egs", staged.cluster_egs);
-  json.number("chunk_words", staged.chunk_words);
-  json.number("slab_bytes_per_thread", staged.slab_bytes);
+void write_general(JsonWriter &json, const GeneralForm &form) {
+  json.open("general", '{');
+  json.number("cluster_egs", form.cluster_egs);
+  json.number("chunk_words", form.chunk_words);
+  json.number("slab_bytes_per_thread", form.slab_bytes);
   json.close('}');
 }
 
@@ -204,23 +204,23 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("group_pes", plan.grouping.group_pes);
   json.number("bytes_per_pe", plan.bytes);
   json.number("block_bytes", plan.block_bytes);
-  json.number("mram_bytes_read", plan.hops ? plan.hops->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
-  json.number("mram_bytes_written", plan.hops ? plan.hops->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_read", plan.member_steps ? plan.member_steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_written", plan.member_steps ? plan.member_steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   if (plan.reduces) json.string("reduces_in", plan.bytewise ? "pim_order" : "host_order");
-  if (plan.path == Path::paper || (plan.path == Path::hops && plan.steps != 0)) {
+  if (plan.path == Path::paper || (plan.path == Path::member_steps && plan.steps != 0)) {
     json.number("steps", static_cast<uint64_t>(plan.steps));
     json.number("scratch_bytes", plan.scratch_bytes);
     if (plan.before) write_reorder(json, "before", *plan.before);
     if (plan.after) write_reorder(json, "after", *plan.after);
   }
-  if (plan.hops) write_hops(json, *plan.hops);
-  if (!plan.sweeps.empty() || (plan.hops && expand)) {
+  if (plan.member_steps) write_member_steps(json, *plan.member_steps);
+  if (!plan.sweeps.empty() || (plan.member_steps && expand)) {
     json.open("sweeps", '[');
     each_sweep(plan, [&](const Sweep &sweep) { write_sweep(json, sweep, expand); });
     json.close(']');
   }
-  if (plan.staged) write_staged(json, *plan.staged);
+  if (plan.general) write_general(json, *plan.general);
   json.close('}');
   return json.text();
 }

@@ -38,6 +38,6 @@ const char *name_of_op(int code);
 const char *name_of_technique(int code);
 const char *name_of_isa(int code);
 const char *name_of_coherence(int code);
-const char *name_of_stream(int code);
+const char *name_of_copy_order(int code);
 
 }  // namespace pidcomm

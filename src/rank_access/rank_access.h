@@ -1,5 +1,5 @@
-// The door to a rank's memory. One of the files beside this header implements it, chosen at build time; nothing else in the library can
-// obtain a pointer into a region.
+// Rank access: the only way to a rank's memory. One of the files beside this header implements it, chosen at build time; nothing else in
+// the library can obtain a pointer into a region.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,26 @@
 
 namespace pidcomm {
 
-/// A rank's region as the host sees it while it owns the rank's MRAM.
-struct RankWindow {
-  std::byte *base = nullptr;
-};
-
 /// Whether the PEs' stores go through the host's caches: true for emulated DIMMs, false for real ones.
-bool rank_windows_are_coherent();
+bool ranks_are_coherent();
 
-/// Whether a job in the queues of ranks holds back all that is asked of them later, by any thread. The queues of the SDK do so for its
-/// asynchronous calls only: synchronous ones of other threads pass, or look at what a job that ends takes with it.
-bool rank_queues_hold_back();
+/// Whether a job in the queues of ranks blocks all later work on them, of any thread. The queues of the SDK do so for its asynchronous
+/// calls only: synchronous calls of other threads overtake the job, or read what the job frees at its end.
+bool rank_queues_block_later_work();
 
-/// Finds the region of an allocated rank, for windows until the matching close; open calls of a rank nest. No window may be held by the
-/// calling thread. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a moment: launch no PE
-/// meanwhile.
-/// why: a sentence without a full stop if there is more to say than the status, as which words of MRAM are undefined now.
-/// Errors: any dpu_error_t; throws std::bad_alloc.
-dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why);
+/// Finds the region of an allocated rank, which may then be acquired until the matching close. Open calls of a rank nest. The calling
+/// thread may not hold the rank acquired. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a
+/// moment: launch no PE meanwhile. why: a sentence without a full stop if there is more to say than the status, as which words of MRAM are
+/// undefined now. Errors: any dpu_error_t; throws std::bad_alloc.
+dpu_error_t rank_access_open(struct dpu_rank_t *rank, std::string *why);
 /// After an open that succeeded, also when the rank has been freed since.
-void rank_window_close(struct dpu_rank_t *rank);
+void rank_access_close(struct dpu_rank_t *rank);
 
-/// Waits for running PEs of the rank and earlier asynchronous work, and makes the host the owner of the rank's MRAM. Requires an open rank.
-dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window);
+/// Waits for running PEs of the rank and earlier asynchronous work, makes the host the owner of the rank's MRAM, and stores the start of
+/// the rank's region, which is valid until the release. Requires an open rank.
+dpu_error_t rank_access_acquire(struct dpu_rank_t *rank, std::byte **base);
 
 /// Gives the rank back.
-void rank_window_release(struct dpu_rank_t *rank);
+void rank_access_release(struct dpu_rank_t *rank);
 
 }  // namespace pidcomm

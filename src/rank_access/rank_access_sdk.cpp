@@ -20,15 +20,14 @@
 #include <sstream>
 #include <vector>
 
-#include "rank_access/rank_access.h"
-#include "rank_access/region_mappings.h"
 #include "base/geometry.h"
 #include "pidcomm/sdk_error.hpp"
+#include "rank_access/rank_access.h"
+#include "rank_access/region_mappings.h"
 
 namespace pidcomm {
 
 namespace {
-
 
 /// By 8 * bank + lane of the PEs of a rank.
 template <class Value>
@@ -224,10 +223,10 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
 }
 
 struct OpenRank {
-  RegionMapping region;  // empty until found
-  uint32_t holders = 0;  // opens without their close
-  uint32_t windows = 0;
-  bool is_being_proved = false;  // then there is no window
+  RegionMapping region;          // empty until found
+  uint32_t holders = 0;          // opens without their close
+  uint32_t acquired = 0;         // acquires without their release
+  bool is_being_proved = false;  // then the rank is not acquired
 };
 
 std::mutex mutex;
@@ -239,13 +238,13 @@ void forget_holder_locked(struct dpu_rank_t *rank) {
   if (found != open_ranks.end() && --found->second.holders == 0) open_ranks.erase(found);
 }
 
-/// The part of rank_window_open that may throw.
+/// The part of rank_access_open that may throw.
 dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_lock<std::mutex> &lock, std::string *why) {
   changed.wait(lock, [&] { return !open.is_being_proved; });
   const std::vector<RegionMapping> all = region_mappings();
   for (const RegionMapping &mapping : all)
     if (mapping == open.region) return DPU_OK;  // found for another hypercube that still lives
-  changed.wait(lock, [&] { return !open.is_being_proved && open.windows == 0; });
+  changed.wait(lock, [&] { return !open.is_being_proved && open.acquired == 0; });
   open.is_being_proved = true;
   RegionMapping region;
   dpu_error_t status;
@@ -271,10 +270,10 @@ dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_loc
 
 }  // namespace
 
-bool rank_windows_are_coherent() { return false; }
-bool rank_queues_hold_back() { return false; }
+bool ranks_are_coherent() { return false; }
+bool rank_queues_block_later_work() { return false; }
 
-dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why) {
+dpu_error_t rank_access_open(struct dpu_rank_t *rank, std::string *why) {
   std::unique_lock<std::mutex> lock(mutex);
   OpenRank &open = open_ranks[rank];
   ++open.holders;
@@ -288,12 +287,12 @@ dpu_error_t rank_window_open(struct dpu_rank_t *rank, std::string *why) {
   }
 }
 
-void rank_window_close(struct dpu_rank_t *rank) {
+void rank_access_close(struct dpu_rank_t *rank) {
   const std::lock_guard<std::mutex> lock(mutex);
   forget_holder_locked(rank);
 }
 
-dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
+dpu_error_t rank_access_acquire(struct dpu_rank_t *rank, std::byte **base) {
   {
     std::unique_lock<std::mutex> lock(mutex);
     const auto found = open_ranks.find(rank);
@@ -301,21 +300,21 @@ dpu_error_t rank_window_acquire(struct dpu_rank_t *rank, RankWindow *window) {
     OpenRank &open = found->second;
     changed.wait(lock, [&] { return !open.is_being_proved; });
     if (open.region.begin == nullptr) return DPU_ERR_INTERNAL;
-    ++open.windows;
-    window->base = open.region.begin;
+    ++open.acquired;
+    *base = open.region.begin;
   }
   dpu_error_t status = wait_until_idle(rank);
   Words words;
   if (status == DPU_OK) status = copy_words<dpu_copy_from_mrams>(RankPes(rank), 0, words);
-  if (status != DPU_OK) rank_window_release(rank);
+  if (status != DPU_OK) rank_access_release(rank);
   return status;
 }
 
-void rank_window_release(struct dpu_rank_t *rank) {
+void rank_access_release(struct dpu_rank_t *rank) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = open_ranks.find(rank);
   if (found == open_ranks.end()) return;
-  --found->second.windows;
+  --found->second.acquired;
   changed.notify_all();
 }
 

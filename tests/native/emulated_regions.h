@@ -1,4 +1,4 @@
-// Where the SDK's door looks for regions in tests: regions of emulated DIMMs are no devices.
+// Where the SDK's rank access looks for regions in tests: regions of emulated DIMMs are no devices.
 #pragma once
 
 #include <functional>

@@ -29,8 +29,8 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::size_t kMramBytes = DPUEMU_MRAM_BYTES;
 constexpr std::size_t kGuardBytes = 64;
 
-/// The policy of a call that names none. The door of the SDK build takes emulated DIMMs for real ones, and refuses `none`.
-#ifdef PIDCOMM_TEST_SDK_DOOR
+/// The policy of a call that names none. Rank access of the SDK build takes emulated DIMMs for real ones, and refuses `none`.
+#ifdef PIDCOMM_TEST_SDK_ACCESS
 constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_HARDWARE;
 #else
 constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_NONE;
@@ -323,7 +323,7 @@ class HostBuffer {
 
 inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
   return {.collective = c.problem.collective,
-          .dims = c.problem.mask.c_str(),
+          .mask = c.problem.mask.c_str(),
           .bytes = c.problem.bytes,
           .src = c.src,
           .dst = c.dst,

@@ -12,17 +12,17 @@
 #include "effort.h"
 #include "harness.h"
 
-#ifdef PIDCOMM_TEST_SDK_DOOR
+#ifdef PIDCOMM_TEST_SDK_ACCESS
 #include "rank_access/rank_access.h"
 #endif
 
 namespace {
 
-/// Whether no hypercube holds the rank. Only the door that finds regions can tell.
+/// Whether no hypercube holds the rank. Only the SDK's rank access knows.
 bool is_closed([[maybe_unused]] struct dpu_rank_t *rank) {
-#ifdef PIDCOMM_TEST_SDK_DOOR
-  pidcomm::RankWindow window;
-  return pidcomm::rank_window_acquire(rank, &window) == DPU_ERR_INTERNAL;
+#ifdef PIDCOMM_TEST_SDK_ACCESS
+  std::byte *base = nullptr;
+  return pidcomm::rank_access_acquire(rank, &base) == DPU_ERR_INTERNAL;
 #else
   return true;
 #endif
@@ -40,15 +40,15 @@ void *allocate(std::size_t bytes, std::size_t alignment) {
 constexpr std::uint32_t kPes = 128, kRowBytes = 512;
 [[maybe_unused]] constexpr int kFewestAllocations = 4;  // of any call
 
-struct Rig {
+struct Fixture {
   struct dpu_set_t set = {};
   hypercube_manager *manager = nullptr;
 
-  explicit Rig(const std::vector<std::uint32_t> &axis_len) {
+  explicit Fixture(const std::vector<std::uint32_t> &axis_len) {
     CHECK_EQ(dpu_alloc(kPes, nullptr, &set), DPU_OK);
     CHECK_EQ(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &manager), +PIDCOMM_OK);
   }
-  ~Rig() {
+  ~Fixture() {
     pidcomm_hypercube_destroy(manager);
     dpu_free(set);
   }
@@ -62,28 +62,28 @@ struct Rig {
 /// Runs a request with its 1st, 2nd, ... allocation failing until one run needs no more. Returns how many failed. With little effort it
 /// goes in steps, from one of the first few. A technique for which PEs reorder, or that has many rounds, may have begun: then the error
 /// says so.
-[[maybe_unused]] int fail_every_allocation(const Rig &rig, const pidcomm_request &request, const pidcomm_options &options,
+[[maybe_unused]] int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request, const pidcomm_options &options,
                                            std::vector<std::uint8_t> &host) {
   static int calls = 0;
   const int step = effort::is_small() ? effort::kSmallPart : 1, first = effort::is_small() ? calls++ % kFewestAllocations : 0;
   int failed = 0;
   for (int failures = first;; failures += step) {
     CHECK(failures < 10000);
-    const std::vector<std::uint8_t> mram_before = rig.mram(), host_before = host;
+    const std::vector<std::uint8_t> mram_before = fixture.mram(), host_before = host;
     pidcomm_trace trace;
     g_until_failure = failures;
-    const int status = pidcomm_run(rig.manager, &request, &options, &trace);
+    const int status = pidcomm_run(fixture.manager, &request, &options, &trace);
     const bool has_failed = g_until_failure.exchange(-1) < 0;
     const std::string sentence = pidcomm_last_error();
     if (status == PIDCOMM_OK && !has_failed) return failed;
     ++failed;
     if (status == PIDCOMM_OK) continue;  // done without what it could not get
     CHECK(status == PIDCOMM_ERR_MEMORY || status == PIDCOMM_ERR_DEVICE);
-    if (rig.mram() != mram_before) {
+    if (fixture.mram() != mram_before) {
       CHECK(options.scratch_offset != 0 || options.technique == PIDCOMM_TECHNIQUE_TREE);
       CHECK(sentence.find(options.scratch_offset != 0 ? "destination window are undefined" : "destination window is undefined") !=
             std::string::npos);
-      CHECK_EQ(pidcomm_write(rig.manager, 0, 2 * kRowBytes, mram_before.data()), +PIDCOMM_OK);
+      CHECK_EQ(pidcomm_write(fixture.manager, 0, 2 * kRowBytes, mram_before.data()), +PIDCOMM_OK);
     }
     if (host != host_before) {
       CHECK(options.scratch_offset != 0);
@@ -109,21 +109,21 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-#ifndef PIDCOMM_TEST_SDK_DOOR  // what a collective allocates does not depend on the door
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // what a collective allocates does not depend on rank access
 TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
   for (const std::vector<std::uint32_t> &axis_len : std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
     for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
-      const Rig rig(axis_len);
-      const std::uint32_t pes = pidcomm_pes(rig.manager);
+      const Fixture fixture(axis_len);
+      const std::uint32_t pes = pidcomm_pes(fixture.manager);
       std::vector<std::uint8_t> rows(pes * 2 * kRowBytes), host;
       for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
-      CHECK_EQ(pidcomm_write(rig.manager, 0, 2 * kRowBytes, rows.data()), +PIDCOMM_OK);
+      CHECK_EQ(pidcomm_write(fixture.manager, 0, 2 * kRowBytes, rows.data()), +PIDCOMM_OK);
 
       std::uint32_t groups = 0, group_pes = 0;
-      CHECK_EQ(pidcomm_groups(rig.manager, "10", &groups, &group_pes), +PIDCOMM_OK);
+      CHECK_EQ(pidcomm_groups(fixture.manager, "10", &groups, &group_pes), +PIDCOMM_OK);
       pidcomm_request request{};
       request.collective = collective;
-      request.dims = "10";
+      request.mask = "10";
       request.bytes = 8 * group_pes * 4;
       request.dst = kRowBytes;
       request.type = PIDCOMM_INT32;
@@ -133,14 +133,14 @@ TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
       request.host_bytes = host.size();
 
       const pidcomm_options tile = {PIDCOMM_TECHNIQUE_TILE, 0, 3, 0, 0};
-      CHECK(fail_every_allocation(rig, request, tile, host) >= (effort::is_small() ? 1 : kFewestAllocations));
+      CHECK(fail_every_allocation(fixture, request, tile, host) >= (effort::is_small() ? 1 : kFewestAllocations));
       for (const int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM_CM})
-        if (axis_len[0] == 8) fail_every_allocation(rig, request, {technique, 0, 3, 0, 4 * kRowBytes}, host);
+        if (axis_len[0] == 8) fail_every_allocation(fixture, request, {technique, 0, 3, 0, 4 * kRowBytes}, host);
       if (collective == PIDCOMM_ALLREDUCE && axis_len[0] == 8) {
-        fail_every_allocation(rig, request, {PIDCOMM_TECHNIQUE_RING, 0, 3, 0, 4 * kRowBytes}, host);
-        fail_every_allocation(rig, request, {PIDCOMM_TECHNIQUE_TREE, 0, 3, 0, 0}, host);
+        fail_every_allocation(fixture, request, {PIDCOMM_TECHNIQUE_RING, 0, 3, 0, 4 * kRowBytes}, host);
+        fail_every_allocation(fixture, request, {PIDCOMM_TECHNIQUE_TREE, 0, 3, 0, 0}, host);
       }
-      CHECK_EQ(dpu_free(rig.set), DPU_OK);  // no window is left open
+      CHECK_EQ(dpu_free(fixture.set), DPU_OK);  // no rank is left open
     }
   }
 }

@@ -1,93 +1,11 @@
 // Every bad argument of the C API: its status, a sentence with the offending values, and not one byte changed.
-
-#include <cctype>
-#include <chrono>
 #include <functional>
-#include <thread>
 
-#include "interposed_sdk.h"
-#include "machine.h"
+#include "error_cases.h"
 
 namespace {
 
-using machine::Axes;
-using machine::Bytes;
-using machine::DpuSet;
-using machine::Hypercube;
-
-constexpr std::size_t kMiB = 1 << 20;
-constexpr std::size_t kSrc = 4096, kDst = kMiB;
-constexpr std::size_t kHuge = SIZE_MAX - 7;  // a multiple of 8 that overflows any sum
-constexpr int kFirst = PIDCOMM_ALLTOALL, kLast = PIDCOMM_BROADCAST;
-
-/// What is on the machine must be there afterwards.
-class Unchanged {
- public:
-  Unchanged(const Hypercube &cube, Bytes &host) : cube_(cube), host_(host) {
-    for (std::size_t offset : {std::size_t{0}, kSrc, kDst, machine::kMramBytes - 1024}) mram_.cover(offset, 1024);
-    mram_.poison(cube, 77);
-    mram_.write(cube);
-    verify::fill_distinct(78, host.size(), host);
-    host_before_ = host;
-  }
-  void check() const {
-    CHECK_EQ(mram_.read(cube_).difference(cube_, mram_), "");
-    CHECK(host_ == host_before_);
-  }
-
- private:
-  const Hypercube &cube_;
-  Bytes &host_;
-  Bytes host_before_;
-  machine::Picture mram_;
-};
-
-/// 64 PEs as 4 x 2 x 8; requests under mask "101": 2 groups of 32 PEs.
-struct Rig {
-  static constexpr const char *kMask = "101";
-  static constexpr std::size_t kBytes = 32 * 8 * 2;
-
-  Rig() : set((machine::power_up(1), DpuSet::of_ranks(1))), cube(set, {4, 2, 8}), host(2 * 32 * kBytes), unchanged(cube, host) {}
-
-  /// A request that is right; tests break one thing.
-  pidcomm_request good(int collective) {
-    pidcomm_request r{};
-    r.collective = collective;
-    r.dims = kMask;
-    r.bytes = kBytes;
-    r.src = kSrc;
-    r.dst = kDst;
-    r.type = PIDCOMM_INT32;
-    r.op = PIDCOMM_SUM;
-    r.host = host.data();
-    r.host_bytes = host_bytes(collective, r.bytes);
-    return r;
-  }
-  static std::size_t host_bytes(int collective, std::size_t bytes) {
-    const bool has_parts = collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER;
-    const bool has_host = has_parts || collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST;
-    return has_host ? 2 * (has_parts ? 32 : 1) * bytes : 0;
-  }
-
-  DpuSet set;
-  Hypercube cube;
-  Bytes host;
-  Unchanged unchanged;
-};
-
-std::string status_text(int status) { return machine::name_or_code(pidcomm_status_name(status), status); }
-
-/// Fails unless `status` is one of `wanted` and the last error is a sentence with all of `words`.
-void check_error(int status, const std::vector<int> &wanted, const std::vector<std::string> &words, const std::string &what) {
-  const std::string sentence = pidcomm_last_error();
-  if (std::find(wanted.begin(), wanted.end(), status) == wanted.end())
-    machine::fail(what + ": got " + status_text(status) + " (" + sentence + "), want " + status_text(wanted[0]));
-  if (sentence.size() < 10) machine::fail(what + ": the last error says nothing: \"" + sentence + "\"");
-  std::string lower;  // PIDCOMM_INT32 also names int32
-  for (char c : sentence) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const std::string &word : words)
-    if (lower.find(word) == std::string::npos) machine::fail(what + ": \"" + word + "\" is missing in \"" + sentence + "\"");
-}
+using namespace error_cases;
 
 /// One way to break a request.
 struct Breakage {
@@ -101,9 +19,9 @@ struct Breakage {
 
 /// Runs every breakage on every collective it is for, through pidcomm_run and, where no host buffer decides, through pidcomm_plan_json.
 void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
-  Rig rig;
+  Fixture fixture;
   machine::Grid grid("errors");
-  const Axes &axis_len = rig.cube.axis_len();
+  const Axes &axis_len = fixture.cube.axis_len();
   for (const Breakage &breakage : breakages)
     for (int collective = kFirst; collective <= kLast; ++collective) {
       const std::vector<int> &chosen = breakage.collectives;
@@ -111,19 +29,19 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
       for (bool is_empty : {false, true}) {
         if (is_empty && !breakage.is_bytes_free) continue;
         grid.run([&] {
-          pidcomm_request request = rig.good(collective);
+          pidcomm_request request = fixture.good(collective);
           pidcomm_options options{};
           if (is_empty) request.bytes = request.host_bytes = 0;
           breakage.apply(request, options);
           const std::string what = std::string(breakage.what) + ", " + pidcomm_collective_name(collective) + (is_empty ? ", no bytes" : "");
           pidcomm_trace trace{};
-          check_error(pidcomm_run(rig.cube.get(), &request, &options, &trace), breakage.statuses, breakage.words, what);
+          check_error(pidcomm_run(fixture.cube.get(), &request, &options, &trace), breakage.statuses, breakage.words, what);
           if (has_plan) {
             std::size_t length = 0;
             check_error(pidcomm_plan_json(3, axis_len.data(), &request, &options, 0, nullptr, 0, &length), breakage.statuses,
                         breakage.words, what + ", plan");
           }
-          rig.unchanged.check();
+          fixture.unchanged.check();
         });
       }
     }
@@ -131,13 +49,13 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
 }
 
 TEST(GoodRequests_OfTheErrorTablesAreGood) {
-  Rig rig;
+  Fixture fixture;
   for (int collective = kFirst; collective <= kLast; ++collective)
-    for (std::size_t bytes : {Rig::kBytes, std::size_t{0}}) {
-      pidcomm_request request = rig.good(collective);
+    for (std::size_t bytes : {Fixture::kBytes, std::size_t{0}}) {
+      pidcomm_request request = fixture.good(collective);
       request.bytes = bytes;
-      request.host_bytes = Rig::host_bytes(collective, bytes);
-      CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+      request.host_bytes = Fixture::host_bytes(collective, bytes);
+      CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
       CHECK_EQ(std::string(pidcomm_last_error()), "");
     }
 }
@@ -145,7 +63,7 @@ TEST(GoodRequests_OfTheErrorTablesAreGood) {
 // ---- requests ----------------------------------------------------------------------------------------------------------------------
 
 TEST(Mask_MustBeOneZeroOrOnePerAxis) {
-  const auto mask = [](const char *text) { return [text](pidcomm_request &r, pidcomm_options &) { r.dims = text; }; };
+  const auto mask = [](const char *text) { return [text](pidcomm_request &r, pidcomm_options &) { r.mask = text; }; };
   check_breakages(
       {
           {"mask null", {}, {PIDCOMM_ERR_MASK, PIDCOMM_ERR_ARGUMENT}, {}, true, mask(nullptr)},
@@ -165,7 +83,7 @@ TEST(Bytes_MustBeBlocksOfAMultipleOf8) {
   const auto bytes = [](std::size_t n) {
     return [n](pidcomm_request &r, pidcomm_options &) {
       r.bytes = n;
-      r.host_bytes = Rig::host_bytes(r.collective, n);
+      r.host_bytes = Fixture::host_bytes(r.collective, n);
     };
   };
   check_breakages(
@@ -196,11 +114,11 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
   const auto bytes = [](std::size_t n) {
     return [n](pidcomm_request &r, pidcomm_options &) {
       r.bytes = n;
-      r.host_bytes = Rig::host_bytes(r.collective, n);
+      r.host_bytes = Fixture::host_bytes(r.collective, n);
     };
   };
   const std::string end = std::to_string(machine::kMramBytes), over = std::to_string(machine::kMramBytes + 8), huge = std::to_string(kHuge);
-  constexpr std::size_t kIn = Rig::kBytes, kBlock = Rig::kBytes / 32;
+  constexpr std::size_t kIn = Fixture::kBytes, kBlock = Fixture::kBytes / 32;
   const std::vector<int> window = {PIDCOMM_ERR_WINDOW};
   // 2^63 bytes: adding an offset, multiplying by 2 (rows) or by 32 (parts) overflows.
   const std::vector<int> either = {PIDCOMM_ERR_WINDOW, PIDCOMM_ERR_HOST_BUFFER, PIDCOMM_ERR_SIZE};
@@ -263,26 +181,26 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
 }
 
 TEST(Windows_ThatTouchButDoNotOverlapAreAllowed) {
-  Rig rig;
+  Fixture fixture;
   for (int collective : {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER}) {
-    const std::size_t in = collective == PIDCOMM_ALLGATHER ? Rig::kBytes / 32 : Rig::kBytes;
-    const std::size_t out = collective == PIDCOMM_REDUCE_SCATTER ? Rig::kBytes / 32 : Rig::kBytes;
+    const std::size_t in = collective == PIDCOMM_ALLGATHER ? Fixture::kBytes / 32 : Fixture::kBytes;
+    const std::size_t out = collective == PIDCOMM_REDUCE_SCATTER ? Fixture::kBytes / 32 : Fixture::kBytes;
     for (std::size_t dst : {kSrc, kSrc + in, kSrc - out, machine::kMramBytes - out}) {
-      pidcomm_request request = rig.good(collective);
+      pidcomm_request request = fixture.good(collective);
       request.dst = dst;
-      CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+      CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
     }
-    pidcomm_request request = rig.good(collective);
+    pidcomm_request request = fixture.good(collective);
     request.bytes = 0;  // windows without bytes overlap nothing, also at the end of MRAM
     request.dst = machine::kMramBytes;
-    CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
   }
 }
 
 TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
   const std::vector<int> hosts = {PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE, PIDCOMM_BROADCAST};
   const std::vector<int> status = {PIDCOMM_ERR_HOST_BUFFER};
-  const std::string parts = std::to_string(2 * 32 * Rig::kBytes), row = std::to_string(2 * Rig::kBytes);
+  const std::string parts = std::to_string(2 * 32 * Fixture::kBytes), row = std::to_string(2 * Fixture::kBytes);
   const auto size = [](std::size_t n) { return [n](pidcomm_request &r, pidcomm_options &) { r.host_bytes = n; }; };
   const auto off = [](std::ptrdiff_t by) {
     return [by](pidcomm_request &r, pidcomm_options &) { r.host_bytes += static_cast<std::size_t>(by); };
@@ -291,9 +209,19 @@ TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
       {
           {"host null", hosts, status, {}, false, [](pidcomm_request &r, pidcomm_options &) { r.host = nullptr; }},
           {"host empty", hosts, status, {"0"}, false, size(0)},
-          {"host too small", {PIDCOMM_SCATTER, PIDCOMM_GATHER}, status, {parts, std::to_string(2 * 32 * Rig::kBytes - 1)}, false, off(-1)},
-          {"host too small", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row, std::to_string(2 * Rig::kBytes - 8)}, false, off(-8)},
-          {"host too large", {PIDCOMM_SCATTER, PIDCOMM_GATHER}, status, {parts, std::to_string(2 * 32 * Rig::kBytes + 8)}, false, off(8)},
+          {"host too small",
+           {PIDCOMM_SCATTER, PIDCOMM_GATHER},
+           status,
+           {parts, std::to_string(2 * 32 * Fixture::kBytes - 1)},
+           false,
+           off(-1)},
+          {"host too small", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row, std::to_string(2 * Fixture::kBytes - 8)}, false, off(-8)},
+          {"host too large",
+           {PIDCOMM_SCATTER, PIDCOMM_GATHER},
+           status,
+           {parts, std::to_string(2 * 32 * Fixture::kBytes + 8)},
+           false,
+           off(8)},
           {"host too large", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row}, false, off(1)},
           {"host size huge", hosts, status, {std::to_string(SIZE_MAX)}, false, size(SIZE_MAX)},
           {"host not empty for no bytes",
@@ -352,17 +280,17 @@ TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
 }
 
 TEST(FieldsThatACollectiveDoesNotUse_AreIgnored) {
-  Rig rig;
+  Fixture fixture;
   for (int collective = kFirst; collective <= kLast; ++collective) {
-    pidcomm_request request = rig.good(collective);
+    pidcomm_request request = fixture.good(collective);
     if (collective != PIDCOMM_REDUCE_SCATTER && collective != PIDCOMM_ALLREDUCE && collective != PIDCOMM_REDUCE) request.op = 99;
     if (collective == PIDCOMM_GATHER || collective == PIDCOMM_REDUCE) request.dst = 3;
     if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_BROADCAST) request.src = kHuge + 3;
-    if (Rig::host_bytes(collective, 8) == 0) {
+    if (Fixture::host_bytes(collective, 8) == 0) {
       request.host = nullptr;
       request.host_bytes = 13;
     }
-    CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
   }
 }
 
@@ -378,8 +306,8 @@ TEST(Options_MustBeKnownAndPossibleOnThisMachine) {
   for (int value : {-1, 1025, 1 << 30})
     breakages.push_back(
         {"threads", {}, status, {std::to_string(value)}, true, [value](pidcomm_request &, pidcomm_options &o) { o.threads = value; }});
-#define ISA_ROW(ENUM, code, name, rank) \
-  if (pidcomm_isa_available(code) == 0) \
+#define ISA_ROW(ENUM, code, name, level) \
+  if (pidcomm_isa_available(code) == 0)  \
     breakages.push_back({"isa of another machine", {}, status, {name}, true, [](pidcomm_request &, pidcomm_options &o) { o.isa = code; }});
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
@@ -387,14 +315,14 @@ TEST(Options_MustBeKnownAndPossibleOnThisMachine) {
 }
 
 TEST(UnknownCollectivesAndNullArguments_AreRejected) {
-  Rig rig;
+  Fixture fixture;
   const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT};
-  pidcomm_request request = rig.good(PIDCOMM_ALLTOALL);
+  pidcomm_request request = fixture.good(PIDCOMM_ALLTOALL);
   for (int collective : {-1, 8, 1 << 30}) {
     request.collective = collective;
-    check_error(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), argument, {std::to_string(collective)}, "unknown collective");
+    check_error(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), argument, {std::to_string(collective)}, "unknown collective");
   }
-  check_error(pidcomm_run(rig.cube.get(), nullptr, nullptr, nullptr), argument, {}, "null request");
+  check_error(pidcomm_run(fixture.cube.get(), nullptr, nullptr, nullptr), argument, {}, "null request");
   request.collective = PIDCOMM_ALLTOALL;
   check_error(pidcomm_run(nullptr, &request, nullptr, nullptr), argument, {}, "null manager");
   const struct {
@@ -405,21 +333,21 @@ TEST(UnknownCollectivesAndNullArguments_AreRejected) {
       {"reduce_scatter", pidcomm_reduce_scatter(nullptr, "101", 512, 0, 4096, 4, PIDCOMM_SUM)},
       {"allreduce", pidcomm_allreduce(nullptr, "101", 512, 0, 4096, 4, PIDCOMM_SUM)},
       {"allgather", pidcomm_allgather(nullptr, "101", 512, 0, 4096, 4)},
-      {"scatter", pidcomm_scatter(nullptr, "101", 512, rig.host.data(), 32768, 0, 4)},
-      {"gather", pidcomm_gather(nullptr, "101", 512, 0, rig.host.data(), 32768, 4)},
-      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, rig.host.data(), 1024, 4, PIDCOMM_SUM)},
-      {"broadcast", pidcomm_broadcast(nullptr, "101", 512, rig.host.data(), 1024, 0, 4)},
-      {"write", pidcomm_write(nullptr, 0, 8, rig.host.data())},
-      {"read", pidcomm_read(nullptr, 0, 8, rig.host.data())},
+      {"scatter", pidcomm_scatter(nullptr, "101", 512, fixture.host.data(), 32768, 0, 4)},
+      {"gather", pidcomm_gather(nullptr, "101", 512, 0, fixture.host.data(), 32768, 4)},
+      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, fixture.host.data(), 1024, 4, PIDCOMM_SUM)},
+      {"broadcast", pidcomm_broadcast(nullptr, "101", 512, fixture.host.data(), 1024, 0, 4)},
+      {"write", pidcomm_write(nullptr, 0, 8, fixture.host.data())},
+      {"read", pidcomm_read(nullptr, 0, 8, fixture.host.data())},
   };
   for (const auto &call : calls) check_error(call.status, argument, {}, std::string("null manager, ") + call.name);
-  rig.unchanged.check();
+  fixture.unchanged.check();
 }
 
 TEST(NamedFunctions_CheckLikeRequests) {
-  Rig rig;
-  hypercube_manager *m = rig.cube.get();
-  Bytes &host = rig.host;
+  Fixture fixture;
+  hypercube_manager *m = fixture.cube.get();
+  Bytes &host = fixture.host;
   check_error(pidcomm_alltoall(m, "11", 512, 0, 4096, 4), {PIDCOMM_ERR_MASK}, {"11"}, "alltoall");
   check_error(pidcomm_reduce_scatter(m, "101", 520, 0, 4096, 4, PIDCOMM_SUM), {PIDCOMM_ERR_SIZE}, {"520"}, "reduce_scatter");
   check_error(pidcomm_allreduce(m, "101", 512, 0, 8, 4, PIDCOMM_SUM), {PIDCOMM_ERR_WINDOW}, {"8"}, "allreduce");
@@ -428,11 +356,11 @@ TEST(NamedFunctions_CheckLikeRequests) {
   check_error(pidcomm_gather(m, "101", 512, 0, nullptr, 32768, 4), {PIDCOMM_ERR_HOST_BUFFER}, {}, "gather");
   check_error(pidcomm_reduce(m, "101", 512, 0, host.data(), 1024, 4, PIDCOMM_MAX), {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE}, {"max"}, "reduce");
   check_error(pidcomm_broadcast(m, "101", 512, host.data(), 1024, 0, 33), {PIDCOMM_ERR_TYPE}, {"33"}, "broadcast");
-  rig.unchanged.check();
+  fixture.unchanged.check();
 }
 
 TEST(WriteAndRead_CheckTheirWindowAndBuffer) {
-  Rig rig;
+  Fixture fixture;
   const struct {
     const char *what;
     std::size_t offset, bytes;
@@ -449,16 +377,16 @@ TEST(WriteAndRead_CheckTheirWindowAndBuffer) {
       {"misaligned, no bytes", 12, 0, true, {PIDCOMM_ERR_WINDOW}, "12"},
   };
   for (const auto &row : rows) {
-    std::uint8_t *host = row.has_host ? rig.host.data() : nullptr;
-    check_error(pidcomm_write(rig.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("write ") + row.what);
-    check_error(pidcomm_read(rig.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("read ") + row.what);
+    std::uint8_t *host = row.has_host ? fixture.host.data() : nullptr;
+    check_error(pidcomm_write(fixture.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("write ") + row.what);
+    check_error(pidcomm_read(fixture.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("read ") + row.what);
   }
-  rig.unchanged.check();
+  fixture.unchanged.check();
 }
 
 TEST(Queries_CheckPeMaskAndPointers) {
-  Rig rig;
-  hypercube_manager *m = rig.cube.get();
+  Fixture fixture;
+  hypercube_manager *m = fixture.cube.get();
   std::uint32_t a = 77, b = 78, coords[3] = {1, 2, 3};
   const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT}, mask = {PIDCOMM_ERR_MASK};
   check_error(pidcomm_coords(m, 64, coords), argument, {"64"}, "coords of PE 64");
@@ -482,7 +410,7 @@ TEST(Queries_CheckPeMaskAndPointers) {
 TEST(PlanJson_ChecksShapeAndPointers) {
   pidcomm_request request{};
   request.collective = PIDCOMM_ALLTOALL;
-  request.dims = "10";
+  request.mask = "10";
   request.bytes = 64;
   request.dst = 4096;
   request.type = PIDCOMM_INT32;
@@ -501,226 +429,6 @@ TEST(PlanJson_ChecksShapeAndPointers) {
   check_error(plan(2, axis_len.data(), &request, nullptr, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null json");
   check_error(plan(2, axis_len.data(), &request, json, 8, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null length");
   CHECK_EQ(std::string(json), "1234567");
-}
-
-// ---- hypercubes and sets -------------------------------------------------------------------------------------------------------------
-
-int create(const DpuSet &set, const Axes &axis_len) {
-  hypercube_manager *manager = nullptr;
-  const std::uint32_t none = 0;
-  const std::uint32_t *len = axis_len.empty() ? &none : axis_len.data();
-  const int status = pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &manager);
-  const std::string sentence = pidcomm_last_error();
-  if (status == PIDCOMM_OK) {
-    pidcomm_hypercube_destroy(manager);
-  } else {
-    CHECK(manager == nullptr);
-    CHECK(init_hypercube_manager(set.get(), static_cast<std::uint32_t>(axis_len.size()), len) == nullptr);
-    CHECK_EQ(std::string(pidcomm_last_error()), sentence);
-  }
-  return status;
-}
-
-TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
-  machine::power_up(2);
-  const DpuSet set = DpuSet::of_ranks(1);
-  const std::vector<int> shape = {PIDCOMM_ERR_SHAPE};
-  check_error(create(set, {}), shape, {"0"}, "no axis");
-  check_error(create(set, Axes(17, 1)), shape, {"17", "16"}, "17 axes");
-  check_error(create(set, {8, 0}), shape, {"0"}, "length 0");
-  check_error(create(set, {0}), shape, {"0"}, "only length 0");
-  check_error(create(set, {65}), shape, {"65", "64"}, "65 PEs of 64");
-  check_error(create(set, {8, 9}), shape, {"72", "64"}, "72 PEs of 64");
-  check_error(create(set, {65536, 65536}), shape, {"4294967296"}, "product 2^32");
-  check_error(create(set, {65536, 65536, 65536, 65536}), shape, {"axis"}, "product 2^64");
-  check_error(create(set, {UINT32_MAX, UINT32_MAX, UINT32_MAX}), shape, {"axis"}, "product of largest lengths");
-  check_error(create(set, {1u << 31, 2, 0}), shape, {}, "product 2^32 times 0");
-  CHECK_EQ(create(set, {64}), +PIDCOMM_OK);
-  Axes sixteen(16, 1);
-  sixteen[3] = sixteen[15] = 8;
-  CHECK_EQ(create(set, sixteen), +PIDCOMM_OK);
-
-  const std::uint32_t len[] = {8, 8};
-  hypercube_manager *manager = nullptr;
-  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &manager), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
-  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null manager");
-  struct dpu_set_t nothing{};
-  check_error(pidcomm_hypercube_create(nothing, 2, len, &manager), {PIDCOMM_ERR_SET}, {}, "empty set");
-}
-
-TEST(Hypercube_NamesTheRankAndLaneThatDisabledPesCost) {
-  machine::power_up(2, {{1, 3, 2}});
-  const DpuSet set = DpuSet::of_ranks(2);
-  CHECK_EQ(create(set, {8, 15}), +PIDCOMM_OK);
-  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "lane 3"}, "one lane missing");
-  CHECK_EQ(create(set, {123}), +PIDCOMM_OK);  // ends in lanes 0 to 2 of that EG
-  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "lane 3"}, "the missing lane needed last");
-}
-
-TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
-  machine::power_up(1);
-  DpuSet set = DpuSet::of_ranks(1);
-  const struct dpu_set_t copy = set.get();
-  const std::uint32_t len[] = {8, 8};
-  hypercube_manager *manager = nullptr;
-  CHECK_EQ(pidcomm_hypercube_create(copy, 2, len, &manager), +PIDCOMM_OK);
-  set.free();
-  const std::vector<int> status = {PIDCOMM_ERR_SET};
-  Bytes host(64 * 64);
-  const auto check_all = [&](const std::string &when) {
-    check_error(pidcomm_alltoall(manager, "10", 64, 0, 4096, 4), status, {}, "alltoall " + when);
-    check_error(pidcomm_allreduce(manager, "10", 0, 0, 4096, 4, PIDCOMM_SUM), status, {}, "allreduce of no bytes " + when);
-    check_error(pidcomm_scatter(manager, "10", 64, host.data(), host.size(), 0, 4), status, {}, "scatter " + when);
-    check_error(pidcomm_write(manager, 0, 64, host.data()), status, {}, "write " + when);
-    check_error(pidcomm_read(manager, 0, 64, host.data()), status, {}, "read " + when);
-    hypercube_manager *other = nullptr;
-    check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
-    const pidcomm_options conventional = {PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
-    check_error(pidcomm_alltoall_ex(manager, "10", 64, 0, 4096, 4, &conventional), status, {}, "conventional " + when);
-  };
-  check_all("after dpu_free");
-  {
-    const DpuSet next = DpuSet::of_ranks(1);
-    const Hypercube cube(next, {8, 8});
-    const machine::Picture mram = [&] {
-      machine::Picture picture;
-      picture.cover(0, 8192);
-      picture.poison(cube, 1);
-      picture.write(cube);
-      return picture;
-    }();
-    check_all("after the ranks were taken again");
-    CHECK_EQ(mram.read(cube).difference(cube, mram), "");
-  }
-  pidcomm_hypercube_destroy(manager);
-}
-
-// ---- devices -------------------------------------------------------------------------------------------------------------------------
-
-TEST(FaultOfAPe_IsReportedAndNothingMoves) {
-  Rig rig;
-  constexpr std::uint32_t kChip = 3, kBank = 2;  // PE 19
-  struct dpu_rank_t *rank = rig.set.rank(0);
-  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL})
-    for (int collective = kFirst; collective <= kLast; ++collective)
-      for (std::size_t bytes : {Rig::kBytes, std::size_t{0}}) {
-        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
-        DPU_OK_OR_FAIL(dpuemu_end_run(rank, true, kChip * 8 + kBank));
-        pidcomm_request request = rig.good(collective);
-        request.bytes = bytes;
-        request.host_bytes = Rig::host_bytes(collective, bytes);
-        pidcomm_options options{};
-        options.technique = technique;
-        if (bytes != 0)
-          check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
-                      {"rank 0", "lane 3", "bank 2", "(pe 19) is"}, "fault");
-        else
-          pidcomm_run(rig.cube.get(), &request, &options, nullptr);  // no bytes: may or may not look at the device, must not hang
-        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                      // the next run clears the fault
-        DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
-        rig.unchanged.check();
-      }
-  pidcomm_request request = rig.good(PIDCOMM_ALLTOALL);
-  CHECK_EQ(pidcomm_run(rig.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
-}
-
-TEST(FaultThatTheSdkHasReturnedBefore_IsReportedAllTheSame) {
-  Rig rig;
-  const interposed::FaultsHaveBeenReturned to_somebody_else;
-  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "lane 3", "bank 2", "(pe 19) is"};
-  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));
-  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), true, 3 * 8 + 2));
-  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR})
-    for (int collective = kFirst; collective <= kLast; ++collective) {
-      const pidcomm_request request = rig.good(collective);
-      pidcomm_options options{};
-      options.technique = technique;
-      if (technique == PIDCOMM_TECHNIQUE_PR) options.scratch_offset = 2 * kMiB;
-      check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
-    }
-  check_error(pidcomm_read(rig.cube.get(), kSrc, 8, rig.host.data()), {PIDCOMM_ERR_DEVICE}, words, "read, a fault returned before");
-  CHECK(to_somebody_else.count() > 0);
-  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));
-  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), false, 0));
-  rig.unchanged.check();
-}
-
-TEST(ReorderProgramThatCannotBeLoaded_IsReportedAndNothingMoves) {
-  Rig rig;
-  pidcomm_request request = rig.good(PIDCOMM_ALLREDUCE);
-  pidcomm_options options{};
-  options.technique = PIDCOMM_TECHNIQUE_PR_IM;
-  options.scratch_offset = 2 * kMiB;
-  {
-    const interposed::LoadsFail fail;
-    check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
-                {"loading the reorder program", "no window has changed", "time"}, "a load that fails");
-  }
-  rig.unchanged.check();
-  CHECK_EQ(pidcomm_run(rig.cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
-}
-
-TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {
-  Rig rig;
-  struct dpu_rank_t *rank = rig.set.rank(0);
-  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
-    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
-    {
-      const std::jthread ends_the_run([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));
-        dpuemu_end_run(rank, true, 0);
-      });
-      pidcomm_request request = rig.good(PIDCOMM_ALLREDUCE);
-      pidcomm_options options{};
-      options.technique = technique;
-      check_error(pidcomm_run(rig.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0", "(pe 0) is"},
-                  "fault while waiting");
-    }
-    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
-    DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
-    rig.unchanged.check();
-  }
-}
-
-TEST(FaultInASecondRank_IsFoundBeforeTheFirstRankChanges) {
-  machine::power_up(2);
-  const DpuSet set = DpuSet::of_ranks(2);
-  const Hypercube cube(set, {8, 16});
-  Bytes host(8);
-  const Unchanged unchanged(cube, host);
-  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
-  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), true, 0));
-  check_error(pidcomm_alltoall(cube.get(), "10", 64, kSrc, kDst, 4), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "fault in rank 1");
-  const Bytes rows(128 * 64);
-  check_error(pidcomm_write(cube.get(), kDst, 64, rows.data()), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "write, fault in rank 1");
-  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
-  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), false, 0));
-  unchanged.check();
-}
-
-TEST(FailedCalls_LeaveTheRankFreeForLaunches) {
-  Rig rig;
-  pidcomm_alltoall(rig.cube.get(), "1", 64, 0, 4096, 4);
-  pidcomm_alltoall(rig.cube.get(), "101", 512, 0, 4096, 4);
-  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));  // refused with DPU_ERR_MRAM_BUSY while a window is open
-  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), true, 5));
-  pidcomm_alltoall(rig.cube.get(), "101", 512, 0, 4096, 4);
-  DPU_OK_OR_FAIL(dpuemu_begin_run(rig.set.rank(0)));
-  DPU_OK_OR_FAIL(dpuemu_end_run(rig.set.rank(0), false, 0));
-}
-
-TEST(LastError_BelongsToItsThreadAndIsEmptyAfterSuccess) {
-  Rig rig;
-  CHECK(pidcomm_alltoall(rig.cube.get(), "1", 64, 0, 4096, 4) != PIDCOMM_OK);
-  const std::string sentence = pidcomm_last_error();
-  CHECK(!sentence.empty());
-  std::string in_other = "unset";
-  std::thread([&] { in_other = pidcomm_last_error(); }).join();
-  CHECK_EQ(in_other, "");
-  std::thread([&] { pidcomm_alltoall(rig.cube.get(), "1111", 64, 0, 4096, 4); }).join();
-  CHECK_EQ(std::string(pidcomm_last_error()), sentence);
-  CHECK_EQ(pidcomm_alltoall(rig.cube.get(), "101", 512, 0, 4096, 4), +PIDCOMM_OK);
-  CHECK_EQ(std::string(pidcomm_last_error()), "");
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "harness.h"
 #include "base/geometry.h"
+#include "harness.h"
 #include "line_kernels/kernels.h"
 #include "model/work.h"
 #include "plan/plan.h"
@@ -51,7 +51,7 @@ Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *m
              const Options &options = kTile) {
   pidcomm_request request{};
   request.collective = collective;
-  request.dims = mask;
+  request.mask = mask;
   request.bytes = bytes;
   request.dst = dst;
   request.type = PIDCOMM_INT32;
@@ -94,7 +94,7 @@ struct OneWordCall {
     call.out_count = static_cast<uint32_t>(out.size());
     call.words = 1;
     call.lane_mask = lane_mask;
-    call.scratch = reinterpret_cast<std::byte *>(scratch);
+    call.item_buffers = reinterpret_cast<std::byte *>(item_buffers);
     kernels.pass[static_cast<int>(pass)](call);
     kernels.fence();
   }
@@ -104,7 +104,7 @@ struct OneWordCall {
   std::vector<Storage> in_lines, out_lines;
   std::vector<const std::byte *> in;
   std::vector<std::byte *> out;
-  alignas(64) uint8_t scratch[kScratchBytes];
+  alignas(64) uint8_t item_buffers[kCallBufferBytes];
 };
 
 }  // namespace
@@ -220,13 +220,13 @@ TEST(Plan_Is32x32AlltoallInThisForm) {
       "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": 1, \"out_bytes\": 0}, "
       "{\"name\": \"source\", \"count\": 4, \"in_egs\": 1, \"in_bytes\": 0, \"out_egs\": 0, \"out_bytes\": 262144}], \"ordered\": [], "
       "\"lockstep\": [{\"name\": \"set_pair\", \"count\": 2, \"in_egs\": 4, \"in_bytes\": 0, \"out_egs\": 4, \"out_bytes\": 0}], "
-      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], \"neighbours\": 1}, "
+      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], \"pair_banks\": 1}, "
       "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], "
-      "\"neighbours\": 1}}]}";
+      "\"pair_banks\": 1}}]}";
   CHECK_EQ(json, std::string(want));
 }
 
-TEST(Plan_ItemsInLockstepHaveScratchForEveryShape) {
+TEST(Plan_ItemsInLockstepHaveBuffersForEveryShape) {
   uint32_t most = 0;
   for (const std::vector<uint32_t> &lengths :
        std::vector<std::vector<uint32_t>>{{8, 16, 4, 3}, {8, 16, 4}, {16, 8, 8}, {32, 32}, {1024}, {8, 8, 16}, {8, 2, 4, 8}, {4, 4, 64}}) {
@@ -247,12 +247,12 @@ TEST(Plan_ItemsInLockstepHaveScratchForEveryShape) {
 }
 
 /// What each_sweep visits: rounds, sweeps, and the lines that they load and store. It is what the plan says of itself.
-struct Hopped {
+struct Stepped {
   uint32_t rounds = 0, sweeps = 0;
   uint64_t lines_in = 0, lines_out = 0;
 };
-Hopped hopped(const Plan &plan) {
-  Hopped all;
+Stepped stepped(const Plan &plan) {
+  Stepped all;
   uint32_t last_round = 0;
   each_sweep(plan, [&](const Sweep &sweep) {
     CHECK(sweep.round >= last_round);
@@ -267,19 +267,19 @@ Hopped hopped(const Plan &plan) {
     all.lines_in += sweep.in.streams.empty() ? lines : lines * sweep.in.streams.front().count;
     all.lines_out += lines;
   });
-  CHECK_EQ(plan.hops->rounds, all.rounds);
-  CHECK_EQ(plan.hops->lines_read, all.lines_in);
-  CHECK_EQ(plan.hops->lines_written, all.lines_out);
+  CHECK_EQ(plan.member_steps->rounds, all.rounds);
+  CHECK_EQ(plan.member_steps->lines_read, all.lines_in);
+  CHECK_EQ(plan.member_steps->lines_written, all.lines_out);
   return all;
 }
 
-TEST(Hops_TakeTheRoundsAndLinesOfTheirTopology) {
+TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
   constexpr uint64_t kBytes = 8 * 8192, kWords = kBytes / 8;
   const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 8 * kBytes};
   const Options tree = {PIDCOMM_TECHNIQUE_TREE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
   // 128 entangled groups. The ring: 7 rounds between lanes, 2 * 127 between entangled groups, 8 back to all lanes.
   {
-    const Hopped all = hopped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, ring));
+    const Stepped all = stepped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, ring));
     CHECK_EQ(all.rounds, 7u + 2 * 127 + 8);
     CHECK(all.sweeps <= 4 * all.rounds);
     const uint64_t slot_lines = 128 * kWords / 8;
@@ -288,25 +288,25 @@ TEST(Hops_TakeTheRoundsAndLinesOfTheirTopology) {
   }
   // The tree: 3 rounds between lanes and 7 between entangled groups, up and down; 127 entangled groups are taken in.
   {
-    const Hopped all = hopped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, tree));
+    const Stepped all = stepped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, tree));
     CHECK_EQ(all.rounds, 2u * (3 + 7));
     CHECK_EQ(all.sweeps, all.rounds);
     CHECK_EQ(all.lines_out, kWords * (2 * 3 * 128 + 2 * 127));
     CHECK_EQ(all.lines_in, kWords * (2 * 3 * 128 + 3 * 127));
   }
-  // Selected axes with one between them are two rings; neighbours are one. Nobody to talk to: a copy, and in place nothing.
-  CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds, 1u + 2 * 3 + 2 * 4);
-  CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds, 1u + 2 * 14);
-  CHECK_EQ(hopped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds, 2u * 4);
-  CHECK_EQ(hopped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, kBytes, tree)).rounds, 1u);
-  CHECK_EQ(hopped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, 0, tree)).rounds, 0u);
-  CHECK_EQ(hopped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "11", 0, 0, ring)).rounds, 0u);
+  // Selected axes with one between them are two rings; adjacent ones are one. Nobody to talk to: a copy, and in place nothing.
+  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds, 1u + 2 * 3 + 2 * 4);
+  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds, 1u + 2 * 14);
+  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds, 2u * 4);
+  CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, kBytes, tree)).rounds, 1u);
+  CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, 0, tree)).rounds, 0u);
+  CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "11", 0, 0, ring)).rounds, 0u);
 }
 
-TEST(Hops_HaveChunksOfAllWordsWhateverTheirNumber) {
+TEST(MemberSteps_HaveChunksOfAllWordsWhateverTheirNumber) {
   const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
   for (uint64_t words = 1; words < 40; ++words) {
-    const Hopped all = hopped(plan_of({8, 7}, PIDCOMM_ALLREDUCE, "01", 8 * words, 0, ring));
+    const Stepped all = stepped(plan_of({8, 7}, PIDCOMM_ALLREDUCE, "01", 8 * words, 0, ring));
     CHECK_EQ(all.lines_out, 2 * 6 * words);
     CHECK_EQ(all.lines_in, 3 * 6 * words);
   }
@@ -339,12 +339,12 @@ TEST(Kernels_TransposeMovesByteOfLaneToLineOfLaneForEveryMaskAndIsa) {
   }
 }
 
-TEST(Kernels_SpreadRepeatsOneSelectedLaneForEveryMaskAndIsa) {
+TEST(Kernels_ReplicateRepeatsOneSelectedLaneForEveryMaskAndIsa) {
   for (int isa : available_isas()) {
     for (uint32_t mask = 0; mask < 8; ++mask) {
       const uint32_t copies = 1u << std::popcount(mask);
       OneWordCall call(1, copies);
-      call.run(kernels_of(isa), Pass::spread, mask);
+      call.run(kernels_of(isa), Pass::replicate, mask);
       for (uint32_t i = 0; i < copies; ++i) {
         for (uint32_t byte = 0; byte < 64; ++byte) {
           uint32_t source_lane = byte % 8 & ~mask, bit = 0;
@@ -382,7 +382,7 @@ namespace {
 Work work_of_square(int collective, int technique, int type, uint64_t bytes) {
   pidcomm_request request{};
   request.collective = collective;
-  request.dims = "10";
+  request.mask = "10";
   request.bytes = bytes;
   request.dst = bytes;
   request.type = type;

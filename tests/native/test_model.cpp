@@ -17,7 +17,7 @@ constexpr uint32_t kAxes[] = {8, 8};
 pidcomm_request request_of(int collective) {
   pidcomm_request request{};
   request.collective = collective;
-  request.dims = "10";
+  request.mask = "10";
   request.bytes = request.dst = 1 << 16;
   request.type = PIDCOMM_INT32;
   request.op = PIDCOMM_SUM;

@@ -1,4 +1,4 @@
-// pidcomm_irun and its kin, pidcomm_wait, pidcomm_test.
+// Non-blocking calls (pidcomm_irun and pidcomm_i<collective>), pidcomm_wait, pidcomm_test.
 #include <atomic>
 #include <cstring>
 #include <pidcomm/pidcomm.hpp>
@@ -117,7 +117,7 @@ TEST(CallsOfEveryName_AreTheCollectives) {
        [&](auto p) { return pidcomm_ibroadcast(m, "10", bytes, host.data(), 8 * bytes, at, kType, p); });
 }
 
-#ifndef PIDCOMM_TEST_SDK_DOOR  // on DIMMs calls end before they return
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // on DIMMs calls end before they return
 TEST(Call_ReturnsBeforeItsEnd) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -190,7 +190,7 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
   const std::uint32_t lengths[] = {8, 8};
   hypercube_manager *manager = nullptr;
   CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, lengths, &manager), +PIDCOMM_OK);
-#ifdef PIDCOMM_TEST_SDK_DOOR
+#ifdef PIDCOMM_TEST_SDK_ACCESS
   bool was_refused = true;
   pidcomm_pending *ended = nullptr;
   CHECK_EQ(pidcomm_ialltoall(manager, "10", 512, 0, 4096, PIDCOMM_INT32, &ended), +PIDCOMM_OK);

@@ -61,8 +61,8 @@ TEST(Shares_HaveEachNumberOnceForEveryCountAndNumberOfThreads) {
   for (int threads : {1, 2, 3, 7})
     for (uint64_t count : {0, 1, 2, 6, 7, 100, 1000}) {
       std::vector<int> visits(count, 0);
-      Shares shares(count, threads);
-      run_threads(threads, [&](int thread) { shares.each(thread, [&](uint64_t number) { ++visits[number]; }); });
+      WorkQueue queue(count, threads);
+      run_threads(threads, [&](int thread) { queue.each(thread, [&](uint64_t number) { ++visits[number]; }); });
       CHECK(std::all_of(visits.begin(), visits.end(), [](int times) { return times == 1; }));
     }
 }
@@ -70,12 +70,12 @@ TEST(Shares_HaveEachNumberOnceForEveryCountAndNumberOfThreads) {
 TEST(Shares_OfAThreadThatIsHeldUpAreTakenByTheOthers) {
   constexpr int kThreads = 3;
   constexpr uint64_t kCount = 30;
-  Shares shares(kCount, kThreads);
+  WorkQueue queue(kCount, kThreads);
   std::vector<uint64_t> taken[kThreads];
-  shares.each(0, [&](uint64_t first) {
+  queue.each(0, [&](uint64_t first) {
     taken[0].push_back(first);
     if (taken[0].size() > 1) return;
-    for (int thread : {1, 2}) shares.each(thread, [&](uint64_t number) { taken[thread].push_back(number); });
+    for (int thread : {1, 2}) queue.each(thread, [&](uint64_t number) { taken[thread].push_back(number); });
   });
   CHECK_EQ(taken[0].size(), 1u);
   CHECK_EQ(taken[1].size(), kCount - 1);

@@ -30,7 +30,7 @@ KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
     *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "from_us", "work_us", "to_us", "plan_us", "pe_us"),
     *("launches", "mram_bytes", "host_bytes", "pe_bytes"),
-    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_stream", "speed_up"),
+    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_copy_order", "speed_up"),
     *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
 ]
 RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
@@ -230,7 +230,7 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
         assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
         assert row["limit_pct"] == pytest.approx(100 * row["bus_gb_s"] / row["limit_gb_s"])
-        assert row["limit_stream"] in pidcomm.STREAMS
+        assert row["limit_copy_order"] in pidcomm.COPY_ORDERS
         assert 0 < row["outside_us"] < row["t_p50_us"]
         assert row["plan_us"] > 0
         assert (row["op"] is None) == (not pidcomm.COLLECTIVES[row["collective"]].takes_op)
@@ -249,7 +249,7 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
         "dpu_push_xfer",
         "includes the flushes",
         "hypercube made in",
-        *pidcomm.STREAMS,
+        *pidcomm.COPY_ORDERS,
     ):
         assert word in text
     assert len(lines) == len(comments) + 1 + len(rows)
@@ -263,7 +263,7 @@ def test_bench_without_limit_and_small_pages(tmp_path: Path) -> None:
     assert result.returncode == 0, result
     assert "huge pages off" in result.stdout
     (row,) = map(json.loads, path.read_text().splitlines())
-    assert row["limit_gb_s"] is row["limit_pct"] is row["limit_stream"] is None
+    assert row["limit_gb_s"] is row["limit_pct"] is row["limit_copy_order"] is None
     assert "includes the flushes" not in result.stdout
     assert "flushes of the emulated SDK: off" in result.stdout
     assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
@@ -590,12 +590,12 @@ def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.Mon
 
 
 def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
-    seconds = np.full((3, len(pidcomm.STREAMS)), 9.0)
+    seconds = np.full((3, len(pidcomm.COPY_ORDERS)), 9.0)
     seconds[:, 2] = 2.0
     seconds[0, -1] = 1.0  # once the best, but not at the median
     rates = limit_rates(seconds, 10**9)
-    assert list(rates) == list(pidcomm.STREAMS)
-    assert best_limit(rates) == (list(pidcomm.STREAMS)[2], 0.5)
+    assert list(rates) == list(pidcomm.COPY_ORDERS)
+    assert best_limit(rates) == (list(pidcomm.COPY_ORDERS)[2], 0.5)
     explanation = "the limit is below 90%"
     for contiguous, has_flushes, explained in (
         (0.5, False, None),

@@ -399,7 +399,7 @@ def test_reasons_are_facts(collective: str, group: int, size: int) -> None:
             assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
             assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
     if (collective, group) == ("allreduce", 12) and size:
-        assert paths == {"tile", "general", "paper", "sdk", "hops"}
+        assert paths == {"tile", "general", "paper", "sdk", "member_steps"}
 
 
 def fact_about(collective: str, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
@@ -408,8 +408,8 @@ def fact_about(collective: str, shape: tuple[int, ...], mask: str, made: dict[st
         return "the general path, as the shape cuts lanes with a rest"
     if made["path"] == "sdk":
         return "through host memory, by transfers of the SDK"
-    if made["path"] == "hops":
-        return f"{made['hops']['rounds']} rounds of hops from member to member"
+    if made["path"] == "member_steps":
+        return f"{made['member_steps']['rounds']} rounds of steps from member to member"
     if "before" in made or "after" in made:
         return f"PEs reorder blocks {' and '.join(it for it in ('before', 'after') if it in made)} the host pass"
     place = np.unravel_index(range(96), shape, order="F")

@@ -17,9 +17,9 @@ constexpr int kCollectives[] = {
     PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
-constexpr int kStreams[] = {
-#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_STREAM_##ENUM,
-    PIDCOMM_STREAMS(PIDCOMM_ROW)
+constexpr int kCopyOrders[] = {
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_COPY_ORDER_##ENUM,
+    PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
 
@@ -243,11 +243,11 @@ int repetitions(const Settings &settings) { return settings.is_quick ? 3 : 10; }
 double copy_gb_s(const Cube &cube, const Settings &settings) {
   const std::size_t bytes = measured_bytes(cube, settings);
   double best = 0;
-  for (const int stream : kStreams)
+  for (const int copy_order : kCopyOrders)
     for (int i = 0; i < repetitions(settings); ++i) {
       double seconds = 0;
       uint64_t moved = 0;
-      check_library(pidcomm_stream_limit(cube.get(), stream, bytes, bytes, 0, bytes, nullptr, &seconds, &moved), "streaming copy");
+      check_library(pidcomm_stream_limit(cube.get(), copy_order, bytes, bytes, 0, bytes, nullptr, &seconds, &moved), "streaming copy");
       best = std::max(best, static_cast<double>(moved) / seconds / 1e9);
     }
   return best;

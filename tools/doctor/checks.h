@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "doctor/fixture.h"
 #include "doctor/pe_program.h"
 #include "doctor/report.h"
-#include "doctor/rig.h"
 
 namespace doctor {
 

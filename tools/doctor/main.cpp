@@ -72,11 +72,11 @@ std::optional<Options> parse(int argc, char **argv) {
 
 std::string best_isa() {
   std::string best = "none";
-  int best_rank = 0;
-#define PIDCOMM_ROW(ENUM, code, name, rank)                   \
-  if (rank > best_rank && pidcomm_isa_available(code) != 0) { \
-    best_rank = rank;                                         \
-    best = name;                                              \
+  int best_level = 0;
+#define PIDCOMM_ROW(ENUM, code, name, level)                    \
+  if (level > best_level && pidcomm_isa_available(code) != 0) { \
+    best_level = level;                                         \
+    best = name;                                                \
   }
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW

@@ -46,7 +46,7 @@ class Row(Measured):
     t_p50_us + pe_us, which has neither launches nor loads of programs: rows of an ablation assume what they take. bus:
     mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
     collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of
-    STREAMS that is best at the median (limit_stream); None if not measured. limit_pct: bus against that limit.
+    COPY_ORDERS that is best at the median (limit_copy_order); None if not measured. limit_pct: bus against that limit.
     speed_up: how much quicker t_p50_us + pe_us, the same as in algbw, are than `conventional`; None where that was not
     measured, or comparing would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
     carried_out: the technique, which differs from `technique` if that is auto.
@@ -69,7 +69,7 @@ class Row(Measured):
     bus_gb_s: float
     limit_gb_s: float | None
     limit_pct: float | None
-    limit_stream: str | None
+    limit_copy_order: str | None
     speed_up: float | None
     wrong: int
     source: str
@@ -160,7 +160,7 @@ def measure_rows(
                 bus_gb_s=bus_gb_s,
                 limit_gb_s=limit and limit.gb_s,
                 limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
-                limit_stream=limit and limit.stream,
+                limit_copy_order=limit and limit.copy_order,
                 speed_up=None if base_us is None else float(base_us / (p50_us + pe_us)),
                 wrong=verdict.wrong,
                 source="mixed" if pe_us else "measured",

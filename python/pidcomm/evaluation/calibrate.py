@@ -17,7 +17,7 @@ from pidcomm.hypercube import Hypercube
 from pidcomm.model.machines import Constant, Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.pe_set import allocate
-from pidcomm.tables import STREAMS
+from pidcomm.tables import COPY_ORDERS
 
 SEED = 1
 SAMPLES = 400
@@ -92,7 +92,7 @@ def _rates(threads: int, total: int) -> dict[str, Constant]:
     source, target = (np.full(total // 2, value, np.uint8) for value in (1, 2))
     copies = [_verify.host_copy(as_bytes(target), as_bytes(source), threads) for _ in range(_ROUNDS)]
     copy = float(2 * source.nbytes / np.median(copies) / 1e9)
-    how = f"{2 * size * _RATE_PES >> 21} MiB, the best order of STREAMS"
+    how = f"{2 * size * _RATE_PES >> 21} MiB, the best order of COPY_ORDERS"
 
     def rate(value: float, what: str, unit: str = "GB/s") -> Constant:
         return Constant(float(f"{value:.3g}"), unit, f"measured: {what}")
@@ -110,9 +110,11 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
     """Return the rate of the best order of the streaming limit."""
     dst = max(bytes_read, bytes_written)
     rates = []
-    for stream in STREAMS:
+    for copy_order in COPY_ORDERS:
         runs = [
-            cube.stream_limit(bytes_read, bytes_written, dst=dst, stream=stream, threads=threads, coherence="none")
+            cube.stream_limit(
+                bytes_read, bytes_written, dst=dst, copy_order=copy_order, threads=threads, coherence="none"
+            )
             for _ in range(_ROUNDS)
         ]
         rates.append(runs[0][1] / np.median([seconds for seconds, _ in runs]) / 1e9)

@@ -150,7 +150,7 @@ def _is_possible(problem: Problem, options: Options) -> bool:
 
 
 def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path that the plan of a problem takes: tile, general, paper, hops or sdk."""
+    """Return the path that the plan of a problem takes: tile, general, paper, member_steps or sdk."""
     from pidcomm.plans import plan
 
     anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # where windows are does not matter
@@ -278,14 +278,14 @@ def _audit(case: Case, trace: Trace) -> Iterator[str]:
     """Yield the promises about lines that the counters of the audit ISA break."""
     problem = case.problem
     path = _core_path(problem, case.options)
-    if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "hops"):
+    if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "member_steps"):
         return
     egs = problem.pes // 8
     loads, stores = (
         egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
     )
     promises = {"lines_outside": 0}
-    if path == "hops":  # lines are loaded and stored again and again
+    if path == "member_steps":  # lines are loaded and stored again and again
         promises["lines_loaded"] = trace.mram_bytes_read // LINE_BYTES
         promises["lines_stored"] = trace.mram_bytes_written // LINE_BYTES
     else:

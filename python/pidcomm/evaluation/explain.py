@@ -8,24 +8,24 @@ from pidcomm.sizes import format_size
 
 _PASSES = {
     "transpose": "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",
-    "spread": "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at every member",
-    "fold_blocks": "load 2^k lines of every member, accumulate, transpose in registers, combine, store one line",
-    "fold_lanes": "load one line per member, accumulate, combine over the selected lanes, store it at every member",
-    "fold_to_host": "load one line per member, accumulate, combine over the selected lanes, store to the host rows",
+    "replicate": "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at every member",
+    "reduce_blocks": "load 2^k lines of every member, accumulate, transpose in registers, combine, store one line",
+    "reduce_lanes": "load one line per member, accumulate, combine over the selected lanes, store it at every member",
+    "reduce_to_host": "load one line per member, accumulate, combine over the selected lanes, store to the host rows",
     "to_host": "load 8 lines, transpose to host order, store 64 bytes to each of 8 host rows",
     "from_host": "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines",
     "rotate": "load 2^k lines, rotate line s by s lanes, store 2^k lines",
-    "spread_rotated": "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",
-    "fold_rotated": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
+    "replicate_rotated": "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",
+    "reduce_rotated": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
     "store one line",
-    "fold_rotated_spread": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine; "
-    "store the result rotated by s as slot s of every member",
-    "fold_rotated_to_host": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
+    "reduce_rotated_replicate": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, "
+    "combine; store the result rotated by s as slot s of every member",
+    "reduce_rotated_to_host": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
     "store to the host rows",
-    "hop": "load one line, move its lanes, store it",
-    "hop_fold": "load two lines, move the lanes of the second, combine, store one line",
+    "member_step": "load one line, move its lanes, store it",
+    "member_step_reduce": "load two lines, move the lanes of the second, combine, store one line",
 }
-_SPACES = {"mram": "MRAM", "host": "the host rows", "staging": "host memory, as lines in host order"}
+_SPACES = {"mram": "MRAM", "host": "the host rows", "host_lines": "host memory, as lines in host order"}
 _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
 
 
@@ -88,16 +88,16 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
     )
 
 
-def _ring(hops: dict[str, Any]) -> list[str]:
-    lanes = 1 << int(hops["lane_mask"]).bit_count()
+def _ring(steps: dict[str, Any]) -> list[str]:
+    lanes = 1 << int(steps["lane_mask"]).bit_count()
     lines = [
         f"ring of {loop['count']} EGs, {loop['egs']} apart: {2 * (loop['count'] - 1)} rounds, in each of which every "
         f"EG sends one of {loop['count']} chunks to the next, to be combined, and later to be kept"
-        for loop in hops["members"]
+        for loop in steps["members"]
     ]
     if lanes == 1:
         return lines
-    slot = format_size(hops["slot_bytes"])
+    slot = format_size(steps["slot_bytes"])
     return [
         f"ring of {lanes} lanes: {lanes - 1} rounds, in each of which a slot of {slot} goes to the next lane's slot, "
         "to be combined",
@@ -106,20 +106,20 @@ def _ring(hops: dict[str, Any]) -> list[str]:
     ]
 
 
-def _tree(hops: dict[str, Any]) -> list[str]:
-    lane_bits = [bit for bit in range(3) if hops["lane_mask"] >> bit & 1]
+def _tree(steps: dict[str, Any]) -> list[str]:
+    lane_bits = [bit for bit in range(3) if steps["lane_mask"] >> bit & 1]
     lines = [f"tree over lane bit {bit}: a round up and one down" for bit in lane_bits]
-    for loop in hops["members"]:
+    for loop in steps["members"]:
         rounds = (loop["count"] - 1).bit_length()
         lines.append(f"tree of {loop['count']} EGs, {loop['egs']} apart: {rounds} rounds up and as many down")
     return lines
 
 
-def _hops(plan: dict[str, Any]) -> list[str]:
-    hops = plan["hops"]
-    copies = ["the source is copied to the destination"] if hops["copies_first"] else []
+def _member_steps(plan: dict[str, Any]) -> list[str]:
+    steps = plan["member_steps"]
+    copies = ["the source is copied to the destination"] if steps["copies_first"] else []
     kinds = {"ring": _ring, "tree": _tree}
-    return [f"{hops['rounds']} rounds of hops from member to member", *copies, *kinds[plan["technique"]](hops)]
+    return [f"{steps['rounds']} rounds of steps from member to member", *copies, *kinds[plan["technique"]](steps)]
 
 
 def summary(plan: dict[str, Any]) -> list[str]:
@@ -143,16 +143,16 @@ def summary(plan: dict[str, Any]) -> list[str]:
 def stages(plan: dict[str, Any]) -> list[list[str]]:
     """Return what a plan does, one list of lines for each of the stages that follow one another."""
     found = [[_reorder("before", plan["before"])]] if "before" in plan else []
-    found += [_hops(plan)] if "hops" in plan else []
+    found += [_member_steps(plan)] if "member_steps" in plan else []
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     found += [[_reorder("after", plan["after"])]] if "after" in plan else []
-    if "staged" in plan:
-        staged = plan["staged"]
+    if "general" in plan:
+        general = plan["general"]
         found.append(
             [
-                f"general path: this shape cuts the lanes with a rest; clusters of up to {staged['cluster_egs']} EGs, "
-                f"{staged['chunk_words']} words at a time, through a slab of "
-                f"{format_size(staged['slab_bytes_per_thread'])} per thread"
+                f"general path: this shape cuts the lanes with a rest; clusters of up to {general['cluster_egs']} EGs, "
+                f"{general['chunk_words']} words at a time, through a slab of "
+                f"{format_size(general['slab_bytes_per_thread'])} per thread"
             ]
         )
     elif plan["path"] == "sdk":

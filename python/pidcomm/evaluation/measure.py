@@ -19,7 +19,7 @@ from pidcomm.evaluation.platform import Flush
 from pidcomm.hypercube import Hypercube
 from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_about, format_size
-from pidcomm.tables import STREAMS, TECHNIQUES, WORD_BYTES
+from pidcomm.tables import COPY_ORDERS, TECHNIQUES, WORD_BYTES
 from pidcomm.trace import Trace
 
 SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with what is checked
@@ -116,7 +116,7 @@ class Trial:
         return self.problem.check(self._payload, got)
 
     def limit(self, options: Options) -> list[float]:
-        """Time the streaming pass that reads and writes `limit_bytes`, once in every order of STREAMS: seconds.
+        """Time the streaming pass that reads and writes `limit_bytes`, once in every order of COPY_ORDERS: seconds.
 
         It flushes what a collective has to flush: its input, unless that is in host rows.
         """
@@ -133,34 +133,38 @@ class Trial:
 
 def _stream_seconds(cube: Hypercube, bytes_read: int, bytes_written: int, dst: int, options: Options) -> list[float]:
     options = {key: value for key, value in options.items() if key != "technique"}  # type: ignore[assignment]
-    return [cube.stream_limit(bytes_read, bytes_written, dst=dst, stream=stream, **options)[0] for stream in STREAMS]
+    return [
+        cube.stream_limit(bytes_read, bytes_written, dst=dst, copy_order=copy_order, **options)[0]
+        for copy_order in COPY_ORDERS
+    ]
 
 
 class Limit(NamedTuple):
     """The best order in which to stream so many bytes, and its rate."""
 
-    stream: str
+    copy_order: str
     gb_s: float
 
 
 def best_limit(gb_s: Mapping[str, float]) -> Limit:
     """Return the order of the highest rate: which one it is depends on the machine and the footprint."""
-    stream = max(gb_s, key=lambda name: gb_s[name])
-    return Limit(stream, gb_s[stream])
+    copy_order = max(gb_s, key=lambda name: gb_s[name])
+    return Limit(copy_order, gb_s[copy_order])
 
 
 def limit_rates(rounds: NDArray[np.float64], size_bytes: int) -> dict[str, float]:
-    """Return the GB/s of every order of STREAMS at the median of rounds, seconds of shape (rounds, orders)."""
+    """Return the GB/s of every order of COPY_ORDERS at the median of rounds, seconds of shape (rounds, orders)."""
     medians = np.median(rounds, axis=0)
-    return {stream: float(size_bytes / took / 1e9) for stream, took in zip(STREAMS, medians, strict=True)}
+    return {copy_order: float(size_bytes / took / 1e9) for copy_order, took in zip(COPY_ORDERS, medians, strict=True)}
 
 
 @dataclass(frozen=True)
 class SdkCondition:
     """Whether the emulated SDK is quick enough for a speed-up over `conventional` to mean something.
 
-    All rates count bytes read and written. limits_gb_s: of the streaming copy, for every order of STREAMS. has_flushes:
-    whether the streaming copy flushes its source, as policy `hardware` wants; the contiguous copy never does.
+    All rates count bytes read and written. limits_gb_s: of the streaming copy, for every order of COPY_ORDERS.
+    has_flushes: whether the streaming copy flushes its source, as policy `hardware` wants; the contiguous copy
+    never does.
     """
 
     to_pes_gb_s: float
@@ -184,8 +188,8 @@ class SdkCondition:
         limit = best_limit(self.limits_gb_s)
         of_contiguous = limit.gb_s / self.contiguous_gb_s
         lines = [
-            f"limit: streaming copy {limit.gb_s:.2f} GB/s read + written in order {limit.stream} ("
-            + ", ".join(f"{name} {gb_s:.2f}" for name, gb_s in self.limits_gb_s.items() if name != limit.stream)
+            f"limit: streaming copy {limit.gb_s:.2f} GB/s read + written in order {limit.copy_order} ("
+            + ", ".join(f"{name} {gb_s:.2f}" for name, gb_s in self.limits_gb_s.items() if name != limit.copy_order)
             + f"), {100 * of_contiguous:.0f}% of an ordinary contiguous copy ({self.contiguous_gb_s:.2f} GB/s)"
             + ("; the limit includes the flushes of policy hardware" if self.has_flushes else "")
         ]

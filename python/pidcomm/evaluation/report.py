@@ -112,7 +112,7 @@ _ROW = (
     ("algbw", "{0.algbw_gb_s:>6.2f}"),
     ("bus", "{0.bus_gb_s:>6.2f}"),
     ("limit%", "{limit:>6}"),
-    ("limit by", "{stream:<10}"),
+    ("limit by", "{copy_order:<10}"),
     ("speed-up", "{speed_up:>8}"),
     ("wrong", "{0.wrong:>5}"),
     ("source", "{0.source:<8}"),
@@ -180,7 +180,7 @@ def _row_fields(row: Row) -> dict[str, str]:
     return {
         "technique": technique_label(row.technique, row.carried_out),
         "limit": _number(row.limit_pct, ".0f"),
-        "stream": row.limit_stream or "-",
+        "copy_order": row.limit_copy_order or "-",
         "speed_up": _gain(row.speed_up),
     }
 

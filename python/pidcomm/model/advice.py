@@ -253,8 +253,8 @@ def _how(made: dict[str, Any]) -> str:
         return "the general path, as the shape cuts lanes with a rest"
     if path == "sdk":
         return "through host memory, by transfers of the SDK"
-    if path == "hops":
-        return f"{made['hops']['rounds']} rounds of hops from member to member"
+    if path == "member_steps":
+        return f"{made['member_steps']['rounds']} rounds of steps from member to member"
     if path == "paper" and ("before" in made or "after" in made):
         when = " and ".join(name for name in ("before", "after") if name in made)
         return f"PEs reorder blocks {when} the host pass"

@@ -131,21 +131,21 @@ class Cube {
     return coords;
   }
 
-  uint32_t group_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_group_of, dims, pe); }
-  uint32_t member_of(const std::string &dims, uint32_t pe) const { return index(pidcomm_member_of, dims, pe); }
+  uint32_t group_of(const std::string &mask, uint32_t pe) const { return index(pidcomm_group_of, mask, pe); }
+  uint32_t member_of(const std::string &mask, uint32_t pe) const { return index(pidcomm_member_of, mask, pe); }
 
-  std::pair<uint32_t, uint32_t> groups(const std::string &dims) const {
+  std::pair<uint32_t, uint32_t> groups(const std::string &mask) const {
     std::pair<uint32_t, uint32_t> counts;
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, dims.c_str(), &counts.first, &counts.second)); });
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, mask.c_str(), &counts.first, &counts.second)); });
     return counts;
   }
 
-  std::pair<double, uint64_t> stream_limit(int stream, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+  std::pair<double, uint64_t> stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                                            OptionCodes codes) {
     const pidcomm_options options = options_of(codes);
     std::pair<double, uint64_t> result;
     allocation_->use([&](struct dpu_set_t) {
-      check(pidcomm_stream_limit(manager_, stream, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
+      check(pidcomm_stream_limit(manager_, copy_order, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
     });
     return result;
   }
@@ -183,9 +183,9 @@ class Cube {
     return value;
   }
   template <class Function>
-  uint32_t index(const Function &function, const std::string &dims, uint32_t pe) const {
+  uint32_t index(const Function &function, const std::string &mask, uint32_t pe) const {
     uint32_t result = 0;
-    allocation_->use([&](struct dpu_set_t) { check(function(manager_, dims.c_str(), pe, &result)); });
+    allocation_->use([&](struct dpu_set_t) { check(function(manager_, mask.c_str(), pe, &result)); });
     return result;
   }
   std::shared_ptr<Allocation> allocation_;

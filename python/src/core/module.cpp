@@ -18,10 +18,10 @@ void bind_cube(nb::module_ &m) {
   nb::class_<Request>(m, "Request")
       .def(
           "__init__",
-          [](Request *self, int collective, std::string dims, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
-            new (self) Request{collective, std::move(dims), bytes, src, dst, type, op};
+          [](Request *self, int collective, std::string mask, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
+            new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
           },
-          "collective"_a, "dims"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
+          "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
 
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
 
@@ -30,10 +30,10 @@ void bind_cube(nb::module_ &m) {
            nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
       .def("coords", &Cube::coords, "pe"_a)
-      .def("group_of", &Cube::group_of, "dims"_a, "pe"_a)
-      .def("member_of", &Cube::member_of, "dims"_a, "pe"_a)
-      .def("groups", &Cube::groups, "dims"_a)
-      .def("stream_limit", &Cube::stream_limit, "stream"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
+      .def("group_of", &Cube::group_of, "mask"_a, "pe"_a)
+      .def("member_of", &Cube::member_of, "mask"_a, "pe"_a)
+      .def("groups", &Cube::groups, "mask"_a)
+      .def("stream_limit", &Cube::stream_limit, "copy_order"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
       .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
 }
 

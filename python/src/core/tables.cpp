@@ -25,7 +25,7 @@ namespace core {
 namespace {
 
 nb::dict tables() {
-  nb::list collectives, types, ops, techniques, isas, coherences, streams, statuses;
+  nb::list collectives, types, ops, techniques, isas, coherences, copy_orders, statuses;
 #define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
   collectives.append(                                                                                      \
       nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0, steps));
@@ -46,8 +46,8 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name) coherences.append(nb::make_tuple(name, code));
   PIDCOMM_COHERENCES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, ...) streams.append(nb::make_tuple(name, code));
-  PIDCOMM_STREAMS(PIDCOMM_ROW)
+#define PIDCOMM_ROW(ENUM, code, name, ...) copy_orders.append(nb::make_tuple(name, code));
+  PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, text) statuses.append(nb::make_tuple(#ENUM, code, text));
   PIDCOMM_STATUSES(PIDCOMM_ROW)
@@ -59,7 +59,7 @@ nb::dict tables() {
   dict["techniques"] = techniques;
   dict["isas"] = isas;
   dict["coherences"] = coherences;
-  dict["streams"] = streams;
+  dict["copy_orders"] = copy_orders;
   dict["statuses"] = statuses;
   return dict;
 }

@@ -5,8 +5,8 @@
 namespace core {
 
 pidcomm_request Request::value() const {
-  if (dims.find('\0') != std::string::npos) throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
-  return {collective, dims.c_str(), bytes, src, dst, nullptr, 0, type, op};
+  if (mask.find('\0') != std::string::npos) throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
+  return {collective, mask.c_str(), bytes, src, dst, nullptr, 0, type, op};
 }
 
 pidcomm_options options_of(const OptionCodes &codes) {
@@ -39,7 +39,7 @@ nb::dict dict_of(const pidcomm_trace &trace) {
   PIDCOMM_FIELD(mram_bytes_written)
   PIDCOMM_FIELD(host_bytes_read)
   PIDCOMM_FIELD(host_bytes_written)
-  PIDCOMM_FIELD(staging_bytes)
+  PIDCOMM_FIELD(bytes_staged)
   PIDCOMM_FIELD(lines_loaded)
   PIDCOMM_FIELD(lines_stored)
   PIDCOMM_FIELD(lines_flushed)

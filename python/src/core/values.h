@@ -18,7 +18,7 @@ using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device:
 
 struct Request {
   int collective;
-  std::string dims;
+  std::string mask;
   uint64_t bytes, src, dst;
   int type, op;
 

@@ -31,7 +31,7 @@ struct Isa {
     _mm256_stream_si256(reinterpret_cast<__m256i *>(to), h.low);
     _mm256_stream_si256(reinterpret_cast<__m256i *>(to) + 1, h.high);
   }
-  static void stream_words(std::byte *to, Line words) { store_line(to, words); }
+  static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
   static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
   static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }

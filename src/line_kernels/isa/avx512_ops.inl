@@ -7,7 +7,7 @@ struct Avx512Ops {
 
   static Line load_line(const std::byte *from) { return line(_mm512_load_si512(from)); }
   static void store_line(std::byte *to, Line x) { _mm512_stream_si512(reinterpret_cast<__m512i *>(to), reg(x)); }
-  static void stream_words(std::byte *to, Line words) { store_line(to, words); }
+  static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
   static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
   static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }

@@ -16,7 +16,7 @@ struct Isa : ScalarOps {
   static void store_line(std::byte *to, Line line) {
     for (int i = 0; i < Line::kParts; ++i) _mm_stream_si128(reinterpret_cast<__m128i *>(to) + i, (__m128i)line.part[i]);
   }
-  static void stream_words(std::byte *to, Line words) { store_line(to, words); }
+  static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflush(line); }
   static void prefetch_line(const std::byte *line) { __builtin_prefetch(line); }
   static void prefetch_far(const std::byte *line) { prefetch_line(line); }

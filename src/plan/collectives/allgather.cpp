@@ -9,7 +9,7 @@ namespace pidcomm {
 
 /* [collective] */
 void sweep_allgather(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
-  sweep.pass = sweep.rotates ? Pass::spread_rotated : Pass::spread;
+  sweep.pass = sweep.rotates ? Pass::replicate_rotated : Pass::replicate;
   sweep.ordered_downwards = sweep.is_in_place();
   add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
   add_loops(sweep.ordered_downwards ? sweep.ordered : sweep.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);

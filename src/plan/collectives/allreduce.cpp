@@ -8,7 +8,7 @@
 namespace pidcomm {
 
 void sweep_allreduce(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
-  sweep.pass = sweep.rotates ? Pass::fold_rotated_spread : Pass::fold_lanes;
+  sweep.pass = sweep.rotates ? Pass::reduce_rotated_replicate : Pass::reduce_lanes;
   add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
   for (Side *side : {&sweep.in, &sweep.out}) {
     add_streams(*side, split.members);

@@ -5,7 +5,7 @@
 namespace pidcomm {
 
 void sweep_reduce(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
-  sweep.pass = sweep.rotates ? Pass::fold_rotated_to_host : Pass::fold_to_host;
+  sweep.pass = sweep.rotates ? Pass::reduce_rotated_to_host : Pass::reduce_to_host;
   add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
   add_streams(sweep.in, split.members);
   if (sweep.rotates) {

@@ -8,7 +8,7 @@
 namespace pidcomm {
 
 void sweep_reduce_scatter(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
-  sweep.pass = sweep.rotates ? Pass::fold_rotated : Pass::fold_blocks;
+  sweep.pass = sweep.rotates ? Pass::reduce_rotated : Pass::reduce_blocks;
   add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
   add_loops(sweep.is_in_place() ? sweep.ordered : sweep.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
   add_streams(sweep.in, split.members);

@@ -45,14 +45,14 @@ def test_array_collective_equals_its_definition(
 
 
 # Selected lane bits from none to three; entangled groups as neighbours, in two axes apart, and three or five of them.
-HOPPED = [
+MEMBER_STEPS = [
     *(((8, 8), "01"), ((2, 8, 5), "100"), ((4, 2, 8), "101"), ((8, 8), "11"), ((8, 2, 2, 3), "1011")),
     *(((8, 2, 2, 3), "0101"), ((2, 2, 2, 5), "1011"), ((4, 4), "00"), ((128,), "1"), ((2, 4, 5), "011")),
 ]
 
 
 @pytest.mark.parametrize("technique", ["ring", "tree"])
-@pytest.mark.parametrize(("shape", "mask"), HOPPED)
+@pytest.mark.parametrize(("shape", "mask"), MEMBER_STEPS)
 def test_ring_and_tree_reduce_every_type_in_place_and_apart(
     pes: pidcomm.PeSet, shape: tuple[int, ...], mask: str, technique: str
 ) -> None:
@@ -86,8 +86,8 @@ def test_ring_and_tree_reduce_every_type_in_place_and_apart(
 def test_an_expanded_plan_lists_the_sweeps_of_every_round(technique: str, rounds: int) -> None:
     options: Any = {"bytes": 4096, "dst": 4096, "technique": technique, "scratch": 8192}
     plan = pidcomm.plan("allreduce", (8, 8), "11", expand=True, **options)
-    assert plan["path"] == "hops"
-    assert plan["hops"]["rounds"] == rounds
+    assert plan["path"] == "member_steps"
+    assert plan["member_steps"]["rounds"] == rounds
     assert sorted({sweep["round"] for sweep in plan["sweeps"]}) == list(range(rounds))
     lines = sum(sweep["words"] * len(sweep["steps"]) for sweep in plan["sweeps"])
     assert plan["mram_bytes_written"] == 64 * lines

@@ -145,7 +145,7 @@ def _facts(rows: Sequence[JsonRow]) -> Iterator[tuple[str, object]]:
         yield "flushes of the emulated SDK", row["sdk_flush"]
     limits = [it["limit_gb_s"] for it in rows if it.get("limit_gb_s") is not None]
     if limits:
-        orders = sorted({it["limit_stream"] for it in rows if it.get("limit_stream")})
+        orders = sorted({it["limit_copy_order"] for it in rows if it.get("limit_copy_order")})
         yield "limits", f"{min(limits):.2f} to {max(limits):.2f} GB/s, best orders {', '.join(orders)}"
     yield "wrong elements", sum(int(it.get("wrong", 0)) for it in rows)
 

@@ -1,4 +1,4 @@
-#include "doctor/rig.h"
+#include "doctor/fixture.h"
 
 #include <algorithm>
 #include <array>
@@ -164,7 +164,7 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
   const bool has_host = !in.at_pes || !out.at_pes;
   pidcomm_request request{};
   request.collective = problem.collective;
-  request.dims = problem.mask.c_str();
+  request.mask = problem.mask.c_str();
   request.bytes = problem.bytes;
   request.src = trial.src;
   request.dst = trial.dst;

@@ -1,10 +1,10 @@
-// The streaming limit: the least work that moves the same bytes. Every word of the windows once, neighbouring banks together.
+// The streaming limit: the least work that moves the same bytes. Every word of the windows once, the banks of a pair together.
 #include <algorithm>
 #include <array>
 
+#include "base/geometry.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
-#include "base/geometry.h"
 
 namespace pidcomm {
 
@@ -29,13 +29,13 @@ struct PiecedWindow {
 };
 
 /// Some pieces of memory that are moved side by side.
-class StreamWorker {
+class CopyWorker {
  public:
-  StreamWorker(const Kernels &kernels, const StreamOrder &order) : kernels_(kernels), order_(order) {}
+  CopyWorker(const Kernels &kernels, const CopyOrder &order) : kernels_(kernels), order_(order) {}
 
-  void add(const Column &column, const Words &in, const Words &out) {
-    if (count_ == order_.streams || (count_ != 0 && !fits(column, in, out))) run();
-    columns_[count_] = column;
+  void add(const BankPair &pair, const Words &in, const Words &out) {
+    if (count_ == order_.streams || (count_ != 0 && !fits(pair, in, out))) run();
+    pairs_[count_] = pair;
     in_[count_] = in;
     out_[count_++] = out;
   }
@@ -54,28 +54,28 @@ class StreamWorker {
 
  private:
   /// Whether a piece can go in step with those that are waiting.
-  bool fits(const Column &column, const Words &in, const Words &out) const {
+  bool fits(const BankPair &pair, const Words &in, const Words &out) const {
     const auto alike = [](const Words &a, const Words &b) { return a.count == b.count && a.first % kRunWords == b.first % kRunWords; };
-    return column.banks == columns_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);
+    return pair.banks == pairs_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);
   }
 
   void visit(bool loads, bool stores) const {
     const uint64_t words = (loads ? in_[0] : out_[0]).count;
     for (uint64_t done = 0; done < words;) {
       uint64_t now = words - done;
-      StreamCall call{};
+      CopyCall call{};
       std::array<const std::byte *, kMaxStreams> from;
       std::array<std::byte *, kMaxStreams> to;
       for (uint32_t s = 0; s < count_; ++s) {
         if (loads) {
-          const LinePosition at = position_of(columns_[s].base, in_[s].first + done);
+          const LinePosition at = position_of(pairs_[s].base, in_[s].first + done);
           now = std::min<uint64_t>(now, at.run_words);
           from[s] = at.line;
           const uint64_t ahead = std::min<uint64_t>(at.run_words, in_[s].window_end - in_[s].first - done);
           call.prefetch_end = s == 0 ? static_cast<uint32_t>(ahead) : std::min(call.prefetch_end, static_cast<uint32_t>(ahead));
         }
         if (stores) {
-          const LinePosition at = position_of(columns_[s].base, out_[s].first + done);
+          const LinePosition at = position_of(pairs_[s].base, out_[s].first + done);
           now = std::min<uint64_t>(now, at.run_words);
           to[s] = at.line;
         }
@@ -83,50 +83,50 @@ class StreamWorker {
       call.in = loads ? from.data() : nullptr;
       call.out = stores ? to.data() : nullptr;
       call.streams = count_;
-      call.banks = columns_[0].banks;
+      call.banks = pairs_[0].banks;
       call.words = static_cast<uint32_t>(now);
       call.turn_words = order_.turn_words;
       call.ahead_words = order_.ahead_words;
       call.ahead_level = order_.ahead_level;
-      kernels_.stream(call);
+      kernels_.copy(call);
       done += now;
     }
   }
 
   const Kernels &kernels_;
-  const StreamOrder &order_;
+  const CopyOrder &order_;
   uint32_t count_ = 0;
-  std::array<Column, kMaxStreams> columns_;
+  std::array<BankPair, kMaxStreams> pairs_;
   std::array<Words, kMaxStreams> in_, out_;
 };
 
 }  // namespace
 
-const StreamOrder *stream_order(int stream) {
+const CopyOrder *copy_order_of(int copy_order) {
 #define PIDCOMM_ROW(ENUM, code, name, streams, turn, ahead, level) {code, streams, turn, ahead, level},
-  static constexpr StreamOrder kOrders[] = {PIDCOMM_STREAMS(PIDCOMM_ROW)};
+  static constexpr CopyOrder kOrders[] = {PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)};
 #undef PIDCOMM_ROW
-  static_assert(std::all_of(std::begin(kOrders), std::end(kOrders), [](const StreamOrder &order) { return order.streams <= kMaxStreams; }));
+  static_assert(std::all_of(std::begin(kOrders), std::end(kOrders), [](const CopyOrder &order) { return order.streams <= kMaxStreams; }));
   const auto *const found =
-      std::find_if(std::begin(kOrders), std::end(kOrders), [&](const StreamOrder &order) { return order.code == stream; });
+      std::find_if(std::begin(kOrders), std::end(kOrders), [&](const CopyOrder &order) { return order.code == copy_order; });
   return found == std::end(kOrders) ? nullptr : found;
 }
 
-void run_stream(const Kernels &kernels, const StreamOrder &order, const std::vector<Column> &columns, uint64_t src, uint64_t bytes_read,
-                uint64_t dst, uint64_t bytes_written, int threads) {
+void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
+                    uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads) {
   const uint64_t words_read = bytes_read / kWordBytes, words_written = bytes_written / kWordBytes;
   const uint64_t longest = std::max(words_read, words_written);
   const uint64_t pieces = std::max<uint64_t>(1, (longest + kPieceWords - 1) / kPieceWords);
   const PiecedWindow in = {src / kWordBytes, words_read, pieces, words_read == longest};
   const PiecedWindow out = {dst / kWordBytes, words_written, pieces, words_written == longest};
-  Shares shares(columns.size() * pieces, threads);
+  WorkQueue queue(bank_pairs.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
-    StreamWorker worker(kernels, order);
+    CopyWorker worker(kernels, order);
     const auto add = [&](uint64_t unit) {  // banks first: side by side they keep memory busier than runs do
-      const uint64_t piece = unit / columns.size();
-      worker.add(columns[unit % columns.size()], in.piece(piece), out.piece(piece));
+      const uint64_t piece = unit / bank_pairs.size();
+      worker.add(bank_pairs[unit % bank_pairs.size()], in.piece(piece), out.piece(piece));
     };
-    shares.each(thread, add, [&] { worker.run(); });
+    queue.each(thread, add, [&] { worker.run(); });
     worker.run();
     kernels.fence();
   });

@@ -1,4 +1,4 @@
-// Host memory for staging: aligned to a line, not initialised.
+// Host memory of the library's own: aligned to a line, not initialised.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace pidcomm {
 
-class Scratch {
+class HostBuffer {
  public:
-  Scratch() = default;
-  explicit Scratch(std::size_t bytes)
+  HostBuffer() = default;
+  explicit HostBuffer(std::size_t bytes)
       : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
 
   /// Makes it as large as that, if it is not; the contents are lost then.
   void require(std::size_t bytes) {
     if (bytes_ >= bytes) return;
-    *this = Scratch();  // the old one goes first: both may not fit
-    *this = Scratch(bytes);
+    *this = HostBuffer();  // the old one goes first: both may not fit
+    *this = HostBuffer(bytes);
   }
 
   std::byte *data() const { return data_.get(); }

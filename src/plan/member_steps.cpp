@@ -1,4 +1,4 @@
-// Hops from member to member: the sweeps of `ring` and `tree`.
+// Steps from member to member: the sweeps of `ring` and `tree`.
 //
 // Source of the two topologies: the PID-Comm paper (ISCA 2024, section VIII-H), which compares its hypercube with them.
 #include <algorithm>
@@ -33,16 +33,16 @@ std::vector<EgLoop> joined(const std::vector<EgLoop> &loops) {
 }
 
 /// Makes the sweeps of a plan and visits them, round after round.
-class HopSweeps {
+class MemberStepSweeps {
  public:
-  HopSweeps(const Plan &plan, const Hops &hops, const std::function<void(const Sweep &)> &visit)
-      : plan_(plan), hops_(hops), split_(hops.split), visit_(visit) {}
+  MemberStepSweeps(const Plan &plan, const MemberSteps &steps, const std::function<void(const Sweep &)> &visit)
+      : plan_(plan), steps_(steps), split_(steps.split), visit_(visit) {}
 
   /// Returns the number of rounds.
   uint32_t run() {
     if (plan_.bytes == 0) return 0;
-    if (hops_.copies) hop_lanes(kStay, plan_.src, plan_.dst);
-    hops_.is_ring ? ring() : tree();
+    if (steps_.copies) move_lanes(kStay, plan_.src, plan_.dst);
+    steps_.is_ring ? ring() : tree();
     return round_;
   }
 
@@ -51,27 +51,27 @@ class HopSweeps {
     const uint32_t slots = 1u << split_.k;
     const uint64_t work = split_.k == 0 ? plan_.dst : plan_.pass_src;  // where slots are reduced
     const uint64_t onwards = lane_map([&](uint32_t lane) {
-      const uint32_t rank = extract_bits(lane, split_.lane_mask);
-      return (lane & ~split_.lane_mask) | deposit_bits((rank - 1) & (slots - 1), split_.lane_mask);
+      const uint32_t index = extract_bits(lane, split_.lane_mask);
+      return (lane & ~split_.lane_mask) | deposit_bits((index - 1) & (slots - 1), split_.lane_mask);
     });
     for (uint32_t slot = slots - 1; slot > 0; --slot)
-      fold_lanes(onwards, {2, 0, hops_.slot_bytes}, work + (slot - 1) * hops_.slot_bytes, work + (slot - 1) * hops_.slot_bytes);
+      reduce_lanes(onwards, {2, 0, steps_.slot_bytes}, work + (slot - 1) * steps_.slot_bytes, work + (slot - 1) * steps_.slot_bytes);
     for (std::size_t loop = 0; loop < split_.members.size(); ++loop)
       for (uint32_t step = 0; step < 2 * (split_.members[loop].count - 1); ++step) ring_step(loop, step, work);
     if (split_.k == 0) return;
-    hop_lanes(kStay, work, plan_.dst);
+    move_lanes(kStay, work, plan_.dst);
     for (uint32_t slot = 1; slot < slots; ++slot)
-      hop_lanes(onwards, plan_.dst + (slot - 1) * hops_.slot_bytes, plan_.dst + slot * hops_.slot_bytes);
+      move_lanes(onwards, plan_.dst + (slot - 1) * steps_.slot_bytes, plan_.dst + slot * steps_.slot_bytes);
   }
 
   /// Entangled group m sends chunk (m - step) mod M to m + 1 (mod M), which combines it in the first M - 1 steps and then keeps it. Chunks
   /// are as long as each other, but that the last one with any words may be shorter. Between cuts neither m nor m + 1 wraps.
   void ring_step(std::size_t loop, uint32_t step, uint64_t work) {
     const auto [count, stride, index_stride] = split_.members[loop];
-    const uint64_t words = hops_.slot_bytes / kWordBytes, chunk_words = (words + count - 1) / count;
+    const uint64_t words = steps_.slot_bytes / kWordBytes, chunk_words = (words + count - 1) / count;
     const uint32_t full = static_cast<uint32_t>(words / chunk_words);
     const uint32_t shift = step % count;
-    const bool folds = step < count - 1;
+    const bool reduces = step < count - 1;
     std::array<uint32_t, 6> cuts = {0, count - 1 - shift, count - shift, full, std::min(full + 1, count), count};
     std::sort(cuts.begin(), cuts.end());
     for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -79,11 +79,11 @@ class HopSweeps {
       const uint64_t sent_words = first < full ? chunk_words : first == full ? words % chunk_words : 0;
       if (chunks == 0 || sent_words == 0) continue;
       const uint32_t from = (first + shift) % count, to = (from + 1) % count;
-      Sweep sweep = make_sweep(folds, sent_words, kStay);
+      Sweep sweep = make_sweep(reduces, sent_words, kStay);
       sweep.in.offset = sweep.out.offset = work + first * chunk_words * kWordBytes;
-      sweep.in.eg = (folds ? std::min(from, to) : from) * stride;
+      sweep.in.eg = (reduces ? std::min(from, to) : from) * stride;
       sweep.out.eg = to * stride;
-      if (folds) sweep.in.streams = {{2, (std::max(from, to) - std::min(from, to)) * stride, 0}};
+      if (reduces) sweep.in.streams = {{2, (std::max(from, to) - std::min(from, to)) * stride, 0}};
       add_other_loops(sweep, loop);
       arrange(sweep);
       if (chunks > 1)
@@ -95,10 +95,10 @@ class HopSweeps {
 
   void tree() {
     const auto partner_map = [](uint32_t bit, bool up) { return lane_map([&](uint32_t lane) { return up ? lane | bit : lane & ~bit; }); };
-    uint64_t from = hops_.copies ? plan_.dst : plan_.src;  // until the first round has written to the destination
+    uint64_t from = steps_.copies ? plan_.dst : plan_.src;  // until the first round has written to the destination
     for (uint32_t bit = 1; bit < kLanes; bit *= 2) {
       if ((split_.lane_mask & bit) == 0) continue;
-      fold_lanes(partner_map(bit, true), {1, 0, 0}, from, plan_.dst);
+      reduce_lanes(partner_map(bit, true), {1, 0, 0}, from, plan_.dst);
       from = plan_.dst;
     }
     for (std::size_t loop = 0; loop < split_.members.size(); ++loop)
@@ -106,13 +106,13 @@ class HopSweeps {
     for (std::size_t loop = split_.members.size(); loop-- > 0;)
       for (uint32_t reach = std::bit_floor(split_.members[loop].count - 1); reach > 0; reach /= 2) tree_step(loop, reach, false);
     for (uint32_t bit = kLanes / 2; bit > 0; bit /= 2)
-      if ((split_.lane_mask & bit) != 0) hop_lanes(partner_map(bit, false), plan_.dst, plan_.dst);
+      if ((split_.lane_mask & bit) != 0) move_lanes(partner_map(bit, false), plan_.dst, plan_.dst);
   }
 
   /// Every entangled group m that 2 * reach divides takes in m + reach, or gives it the result.
   void tree_step(std::size_t loop, uint32_t reach, bool up) {
     const auto [count, stride, index_stride] = split_.members[loop];
-    Sweep sweep = make_sweep(up, hops_.slot_bytes / kWordBytes, kStay);
+    Sweep sweep = make_sweep(up, steps_.slot_bytes / kWordBytes, kStay);
     sweep.in.offset = sweep.out.offset = plan_.dst;
     if (up)
       sweep.in.streams = {{2, reach * stride, 0}};
@@ -126,10 +126,10 @@ class HopSweeps {
   }
 
   /// In every entangled group: lines at byte `to` are those at `from` (and further streams), their lanes moved.
-  void fold_lanes(uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) { sweep_lanes(true, map, streams, from, to); }
-  void hop_lanes(uint64_t map, uint64_t from, uint64_t to) { sweep_lanes(false, map, {1, 0, 0}, from, to); }
-  void sweep_lanes(bool folds, uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) {
-    Sweep sweep = make_sweep(folds, hops_.slot_bytes / kWordBytes, map);
+  void reduce_lanes(uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) { sweep_lanes(true, map, streams, from, to); }
+  void move_lanes(uint64_t map, uint64_t from, uint64_t to) { sweep_lanes(false, map, {1, 0, 0}, from, to); }
+  void sweep_lanes(bool reduces, uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) {
+    Sweep sweep = make_sweep(reduces, steps_.slot_bytes / kWordBytes, map);
     sweep.in.offset = from;
     sweep.out.offset = to;
     sweep.in.streams = {streams};
@@ -139,10 +139,10 @@ class HopSweeps {
     ++round_;
   }
 
-  Sweep make_sweep(bool folds, uint64_t words, uint64_t map) const {
+  Sweep make_sweep(bool reduces, uint64_t words, uint64_t map) const {
     Sweep sweep;
-    sweep.pass = folds ? Pass::hop_fold : Pass::hop;
-    sweep.host_order = folds && !plan_.bytewise;
+    sweep.pass = reduces ? Pass::member_step_reduce : Pass::member_step;
+    sweep.host_order = reduces && !plan_.bytewise;
     sweep.lane_mask = split_.lane_mask;
     sweep.k = split_.k;
     sweep.lane_map = map;
@@ -162,7 +162,7 @@ class HopSweeps {
   static constexpr uint64_t kStay = 0x0706050403020100;
 
   const Plan &plan_;
-  const Hops &hops_;
+  const MemberSteps &steps_;
   const LaneSplit &split_;
   const std::function<void(const Sweep &)> &visit_;
   uint32_t round_ = 0;
@@ -172,24 +172,24 @@ uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep)
 
 }  // namespace
 
-Hops make_hops(const Plan &plan, const LaneSplit &split) {
-  Hops hops;
-  hops.is_ring = plan.options.technique == PIDCOMM_TECHNIQUE_RING;
-  hops.split = split;
-  hops.split.members = joined(split.members);
-  hops.slot_bytes = hops.is_ring ? plan.block_bytes >> split.k : plan.block_bytes;
-  hops.copies = split.k == 0 && plan.src != plan.dst;
+MemberSteps make_member_steps(const Plan &plan, const LaneSplit &split) {
+  MemberSteps steps;
+  steps.is_ring = plan.options.technique == PIDCOMM_TECHNIQUE_RING;
+  steps.split = split;
+  steps.split.members = joined(split.members);
+  steps.slot_bytes = steps.is_ring ? plan.block_bytes >> split.k : plan.block_bytes;
+  steps.copies = split.k == 0 && plan.src != plan.dst;
   const auto count = [&](const Sweep &sweep) {
-    hops.lines_read += lines_of(sweep, sweep.in);
-    hops.lines_written += lines_of(sweep, sweep.out);
+    steps.lines_read += lines_of(sweep, sweep.in);
+    steps.lines_written += lines_of(sweep, sweep.out);
   };
-  hops.rounds = HopSweeps(plan, hops, count).run();
-  return hops;
+  steps.rounds = MemberStepSweeps(plan, steps, count).run();
+  return steps;
 }
 
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit) {
-  if (plan.hops)
-    HopSweeps(plan, *plan.hops, visit).run();
+  if (plan.member_steps)
+    MemberStepSweeps(plan, *plan.member_steps, visit).run();
   else
     for (const Sweep &sweep : plan.sweeps) visit(sweep);
 }

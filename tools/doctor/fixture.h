@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "rank_access/sdk.h"
 #include "pidcomm/pidcomm.h"
+#include "rank_access/sdk.h"
 #include "verify/oracle.h"
 
 namespace doctor {

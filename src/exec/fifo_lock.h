@@ -1,0 +1,47 @@
+// A lock that is granted in the order of the calls (first in, first out). Unlike that of a mutex, its guard may end on another thread than
+// the one that took it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace pidcomm {
+
+class FifoLock {
+ public:
+  class Guard {
+   public:
+    explicit Guard(FifoLock &lock) : lock_(&lock) {}
+    Guard(Guard &&other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
+    ~Guard() {
+      if (lock_ != nullptr) lock_->unlock();
+    }
+    Guard &operator=(Guard &&) = delete;
+
+   private:
+    FifoLock *lock_;
+  };
+
+  /// Waits for all earlier calls. The lock is held until the guard ends, which the FifoLock must outlive.
+  Guard lock() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t own = next_++;
+    changed_.wait(lock, [&] { return own == serving_; });
+    return Guard(*this);
+  }
+
+ private:
+  void unlock() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++serving_;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t next_ = 0, serving_ = 0;  // tickets
+};
+
+}  // namespace pidcomm

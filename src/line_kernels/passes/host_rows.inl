@@ -1,0 +1,173 @@
+// The passes between lines and host rows: to_host (gather), from_host (scatter, broadcast). A part of passes.inl.
+
+/// Bytes by which loads of host rows run after prefetches. Past the end of a row this touches nothing that can fault.
+constexpr uint64_t kRowPrefetchBytes = 512;
+
+bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
+
+/// Words of a row that go to the host in one turn, or come from it: rows are far apart, and memory likes a few lines of each at once.
+constexpr uint32_t kTurnWords = 2 * kStepWords;
+
+/// Lines -> rows, a few words.
+void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
+  for (uint32_t w = step.word; w < step.word + step.count; ++w) {
+    Line line = Isa::transpose(next_line(call, item.in[0], w));
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      if (item.out[lane] != nullptr) store_word(host_word(item.out[lane], w), load_word(bytes_of(&line) + 8 * lane));
+  }
+}
+
+/// Words by which loads of lines that go to host rows run after prefetches.
+constexpr uint32_t kToHostPrefetchWords = 32;
+
+/// Lines -> rows, whole tiles of 8 words.
+template <bool NonTemporal>
+void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
+  Line rows[kTurnWords / kStepWords][8];
+  const uint32_t tiles = turn.count / kStepWords;
+  for (uint32_t t = 0; t < tiles; ++t) {
+    Line tile[kMaxTileLines];
+    for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = Isa::transpose(Isa::load_line(line_at(item.in[0], turn.word + t * kStepWords + w)));
+    transpose_tile<7, HostOrder>(tile);
+    for (uint32_t lane = 0; lane < 8; ++lane) rows[t][lane] = tile[lane];
+  }
+  for (uint32_t lane = 0; lane < 8; ++lane) {
+    if (item.out[lane] == nullptr) continue;
+    std::byte *const to = host_word(item.out[lane], turn.word);
+    for (uint32_t t = 0; t < tiles; ++t) {
+      const uint32_t ahead = turn.word + t * kStepWords + lane + kToHostPrefetchWords;
+      if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(item.in[0], ahead));
+      if (NonTemporal)
+        Isa::store_words_non_temporal(to + sizeof(Line) * t, rows[t][lane]);
+      else
+        store_words(to + sizeof(Line) * t, rows[t][lane]);
+    }
+  }
+}
+
+/// visit_words(step) for the words before and after whole tiles, visit_tiles(turn) for a few tiles at once.
+template <class VisitWords, class VisitTiles>
+void each_turn(const SweepCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
+  uint32_t word = call.first_words == kStepWords ? 0 : call.first_words < call.words ? call.first_words : call.words;
+  if (word != 0) visit_words({0, word});
+  for (uint32_t left = call.words - word; left >= kStepWords; left = call.words - word) {
+    const uint32_t count = left < kTurnWords ? left / kStepWords * kStepWords : kTurnWords;
+    visit_tiles({word, count});
+    word += count;
+  }
+  if (word != call.words) visit_words({word, call.words - word});
+}
+
+void pass_to_host(const SweepCall &call) {
+  // Non-temporal stores to rows are of whole lines: the steps are such that either all or none can be.
+  bool is_non_temporal = call.non_temporal_rows;
+  for (uint32_t i = 0; i < call.item_count; ++i)
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      is_non_temporal &= call.items[i].out[lane] == nullptr || is_aligned(host_word(call.items[i].out[lane], call.first_words));
+  const auto for_items = [&](auto function) {
+    return [&call, function](Step step) {
+      for (uint32_t i = 0; i < call.item_count; ++i) function(call.items[i], call, step);
+    };
+  };
+  if (is_non_temporal)
+    each_turn(call, for_items(words_to_host), for_items(tiles_to_host<true>));
+  else
+    each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
+}
+
+/// How the lanes of an item have their rows.
+enum class RowLanes { some_missing, all, shared };
+RowLanes row_lanes(const std::byte *const *rows) {
+  bool has_all = true, is_shared = rows[0] != nullptr;
+  for (uint32_t lane = 0; lane < 8; ++lane) {
+    has_all &= rows[lane] != nullptr;
+    is_shared &= rows[lane] == rows[0];
+  }
+  return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
+}
+
+/// 8 words of 8 rows -> lines in PIM order; put(w, line) for each. Whole: no row is missing.
+template <bool Whole, class Put>
+void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
+  Line tile[kMaxTileLines];
+  for (uint32_t lane = 0; lane < 8; ++lane) {
+    tile[lane] = kZeroLine;
+    if (!Whole && item.in[lane] == nullptr) continue;
+    const std::byte *const from = host_word(item.in[lane], word);
+    __builtin_prefetch(from + kRowPrefetchBytes);
+    tile[lane] = load_words(from);
+  }
+  transpose_tile<7, HostOrder>(tile);
+  for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
+}
+
+/// The same where all lanes have the same row.
+template <class Put>
+void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
+  __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);
+  for (uint32_t w = 0; w < kStepWords; ++w) {
+    Line line;
+    for (Line::Part &part : line.part) part = Line::Part{} + load_word(host_word(row, word + w));
+    put(w, Isa::transpose(line));
+  }
+}
+
+/// A few words of rows -> lines in PIM order; put(w, line) for each.
+template <class Put>
+void words_from_host(const SweepItem &item, Step step, const Put &put) {
+  for (uint32_t w = 0; w < step.count; ++w) {
+    Line line = kZeroLine;
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      if (item.in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(item.in[lane], step.word + w)));
+    put(w, Isa::transpose(line));
+  }
+}
+
+template <class Put>
+void from_host(const SweepItem &item, Step step, RowLanes lanes, const Put &put) {
+  if (step.count != kStepWords)
+    words_from_host(item, step, put);
+  else if (lanes == RowLanes::shared)
+    shared_from_host(item.in[0], step.word, put);
+  else if (lanes == RowLanes::all)
+    tile_from_host<true>(item, step.word, put);
+  else
+    tile_from_host<false>(item, step.word, put);
+}
+
+/// Puts the bytes of the lanes to keep, as they are in memory, into the lines that will be stored there.
+void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line *lines) {
+  uint64_t keep_beat = 0;
+  for (uint32_t lane = 0; lane < 8; ++lane)
+    if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
+  for (uint32_t w = 0; w < step.count; ++w) {
+    const Line old = Isa::load_line(line_at(stream, step.word + w));
+    for (int i = 0; i < Line::kParts; ++i) lines[w].part[i] = (lines[w].part[i] & ~keep_beat) | (old.part[i] & keep_beat);
+  }
+}
+
+void pass_from_host(const SweepCall &call) {
+  RowLanes lanes[kMaxItems];
+  for (uint32_t i = 0; i < call.item_count; ++i) lanes[i] = row_lanes(call.items[i].in);
+  if (call.out_count == 1 && call.keep_lanes == 0) {
+    each_step(call, [&](Step step) {
+      for (uint32_t i = 0; i < call.item_count; ++i) {
+        std::byte *const to = line_at(call.items[i].out[0], step.word);
+        from_host(call.items[i], step, lanes[i], [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+      }
+    });
+    return;
+  }
+  each_step<kItemBufferLines>(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const SweepItem &item = call.items[i];
+      Line *lines = lines_of(call, i);
+      for (uint32_t done = 0; done < step.count; done += kStepWords, lines += kStepWords) {
+        const Step part = {step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords};
+        from_host(item, part, lanes[i], [lines](uint32_t w, Line line) { lines[w] = line; });
+        if (call.keep_lanes != 0) keep_bytes(call, part, item.out[0], lines);
+      }
+    }
+    put_everywhere(call, step);
+  });
+}

@@ -1,0 +1,173 @@
+// Lines and steps, and the passes that move lanes: transpose (alltoall), replicate (allgather). A part of passes.inl.
+
+constexpr int kMaxTileLines = 8;
+
+/// A line of zeros.
+constexpr Line kZeroLine = {};
+
+Line load_words(const std::byte *from) {
+  Line line;
+  for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(&line.part[i], from + i * Line::kPartBytes, Line::kPartBytes);
+  return line;
+}
+void store_words(std::byte *to, Line line) {
+  for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(to + i * Line::kPartBytes, &line.part[i], Line::kPartBytes);
+}
+
+uint64_t load_word(const std::byte *from) {
+  uint64_t word;
+  __builtin_memcpy(&word, from, sizeof word);
+  return word;
+}
+void store_word(std::byte *to, uint64_t word) { __builtin_memcpy(to, &word, sizeof word); }
+
+std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
+
+/// Words by which loads run after prefetches.
+constexpr uint32_t kPrefetchWords = kStepWords;
+
+/// visit(step) for every step of a call; the first one is as long as the call says, the others StepWords, but for the last.
+template <uint32_t StepWords = kStepWords, class Visit>
+void each_step(const SweepCall &call, const Visit &visit) {
+  Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
+  for (; step.word < call.words; step.word += step.count, step.count = StepWords) {
+    if (step.count > call.words - step.word) step.count = call.words - step.word;
+    visit(step);
+  }
+}
+
+/// Word `w` of a stream.
+template <class Pointer>
+Pointer line_at(Pointer stream, uint32_t w) {
+  return stream + kLineStride * w;
+}
+
+/// Line `w` of a stream, and a prefetch of a later one.
+template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
+Line next_line(const SweepCall &call, const std::byte *stream, uint32_t w) {
+  if (w + kPrefetchWords < call.prefetch_end) Prefetch(line_at(stream, w + kPrefetchWords));
+  return Isa::load_line(line_at(stream, w));
+}
+
+/// Word `w` in a host row.
+template <class Pointer>
+Pointer host_word(Pointer row, uint32_t w) {
+  return row + 8 * w;
+}
+
+uint32_t count_bits(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
+
+/// Exchanges a bit of the line index with a bit of the lane, in PIM order or in host order.
+struct PimOrder {
+  template <int Bit>
+  static void butterfly(Line &a, Line &b) {
+    Isa::template butterfly<Bit>(a, b);
+  }
+};
+struct HostOrder {
+  template <int Bit>
+  static void butterfly(Line &a, Line &b) {
+    Isa::template butterfly_words<Bit>(a, b);
+  }
+};
+
+/// One stage of a tile transposition: lines i and i | Index exchange over lane bit Bit.
+template <int Lines, int Index, int Bit, class Order>
+void exchange_stage(Line *tile) {
+  for (int i = 0; i < Lines; ++i)
+    if ((i & Index) == 0) Order::template butterfly<Bit>(tile[i], tile[i | Index]);
+}
+
+/// Transposes Lines = 2^k lines over the lane bits of Mask: what `lane` has of line i (a byte of every beat, or a word) moves to the lane
+/// whose selected bits are i, of the line whose number is the lane's selected bits.
+template <int Mask, class Order = PimOrder>
+void transpose_tile(Line *tile) {
+  constexpr int kLines = 1 << __builtin_popcount(Mask);
+  constexpr int kAfter0 = Mask & 1 ? 2 : 1;
+  constexpr int kAfter1 = Mask & 2 ? 2 * kAfter0 : kAfter0;
+  if constexpr ((Mask & 1) != 0) exchange_stage<kLines, 1, 0, Order>(tile);
+  if constexpr ((Mask & 2) != 0) exchange_stage<kLines, kAfter0, 1, Order>(tile);
+  if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
+}
+
+/// Tiles == 2: the in-place exchange; both tiles are loaded before either is stored.
+template <int Mask, int Tiles>
+void transpose_words(const SweepCall &call) {
+  constexpr int kLines = 1 << __builtin_popcount(Mask);
+  for (uint32_t w = 0; w < call.words; ++w) {
+    for (uint32_t item = 0; item < call.item_count; ++item) {
+      const SweepItem &streams = call.items[item];
+      Line tile[Tiles][kLines];
+      for (int t = 0; t < Tiles; ++t)
+        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, streams.in[t * kLines + i], w);
+      for (int t = 0; t < Tiles; ++t) {
+        transpose_tile<Mask>(tile[t]);
+        for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
+      }
+    }
+  }
+}
+
+template <int Mask>
+void transpose_items(const SweepCall &call) {
+  if (call.in_count == 1u << __builtin_popcount(Mask))
+    transpose_words<Mask, 1>(call);
+  else
+    transpose_words<Mask, 2>(call);
+}
+
+/// Calls the instance of a template for the lane mask: one jump per call.
+#define PIDCOMM_BY_LANE_MASK(function, ...)                                                      \
+  do {                                                                                           \
+    using Function = decltype(&function<0>);                                                     \
+    static constexpr Function kByMask[8] = {function<0>, function<1>, function<2>, function<3>,  \
+                                            function<4>, function<5>, function<6>, function<7>}; \
+    kByMask[call.lane_mask](__VA_ARGS__);                                                        \
+  } while (false)
+
+void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
+
+/// The lines in the buffer of an item.
+Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.item_buffers + kItemBufferBytes * item); }
+
+/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: the banks of a pair one after the other.
+void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
+  for (uint32_t o = first; o < last; o += call.out_pair_banks)
+    for (uint32_t w = 0; w < step.count; ++w)
+      for (uint32_t i = 0; i < call.item_count; ++i)
+        for (uint32_t n = 0; n < call.out_pair_banks; ++n)
+          Isa::store_line(line_at(call.items[i].out[o + n], step.word + w), lines[i * pitch + w]);
+}
+
+constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
+
+/// Stores the first lines in the buffer of every item to all its streams.
+void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
+
+/// Stores `copies` versions of the step's lines, the first in every item's buffer: version(line, n) to block n of every destination.
+template <class Version>
+void put_versions(const SweepCall &call, Step step, uint32_t copies, const Version &version) {
+  Line lines[kMaxItems][kStepWords];
+  for (uint32_t n = 0; n < copies; ++n) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w) lines[i][w] = version(lines_of(call, i)[w], n);
+    for (uint32_t o = n * call.out_pair_banks; o < call.out_count; o += copies * call.out_pair_banks)
+      put_streams(call, step, lines[0], kStepWords, o, o + call.out_pair_banks);
+  }
+}
+
+void pass_replicate(const SweepCall &call) {
+  const uint32_t copies = 1u << count_bits(call.lane_mask);
+  decltype(Isa::lane_control(0)) controls[8];
+  for (uint32_t copy = 0; copy < copies; ++copy) {
+    const uint32_t from = deposit_bits(copy, call.lane_mask);
+    uint64_t map = 0;
+    for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
+    controls[copy] = Isa::lane_control(map);
+  }
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = next_line(call, call.items[i].in[0], step.word + w);
+    put_versions(call, step, copies, [&](Line line, uint32_t copy) { return Isa::shuffle_lanes(line, controls[copy]); });
+  });
+}

@@ -1,0 +1,235 @@
+// Reductions: element types and operators; accumulating lines. A part of passes.inl.
+
+/// What an operator does to two vectors of elements.
+template <int Op>
+struct Operator;
+template <>
+struct Operator<PIDCOMM_SUM> {
+  template <class V>
+  static V apply(V a, V b) {
+    return a + b;
+  }
+};
+template <>
+struct Operator<PIDCOMM_PROD> {
+  template <class V>
+  static V apply(V a, V b) {
+    return a * b;
+  }
+};
+template <>
+struct Operator<PIDCOMM_AND> {
+  template <class V>
+  static V apply(V a, V b) {
+    return a & b;
+  }
+};
+template <>
+struct Operator<PIDCOMM_OR> {
+  template <class V>
+  static V apply(V a, V b) {
+    return a | b;
+  }
+};
+/* [operator] */
+template <>
+struct Operator<PIDCOMM_XOR> {
+  template <class V>
+  static V apply(V a, V b) {
+    return a ^ b;
+  }
+};
+/* [end] */
+
+/// The smaller (larger) of two; for floats as IEEE 754-2019 minimum (maximum): NaN if either is, and -0 below +0.
+template <bool IsMin, class V>
+V extreme(V a, V b) {
+  const auto takes_a = IsMin ? a < b : a > b;
+  V result = takes_a ? a : b;
+  using Element = __typeof__(a[0] + 0);
+  if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
+    // Where a == b only the sign of a zero can differ: or keeps a -0, and drops it.
+    typedef Line::Part Bits;
+    const Bits zeros = IsMin ? ((Bits)a | (Bits)b) : ((Bits)a & (Bits)b);
+    result = a == b ? (V)zeros : result;
+    result = (a != a) | (b != b) ? a + b : result;
+  }
+  return result;
+}
+template <>
+struct Operator<PIDCOMM_MIN> {
+  template <class V>
+  static V apply(V a, V b) {
+    return extreme<true>(a, b);
+  }
+};
+template <>
+struct Operator<PIDCOMM_MAX> {
+  template <class V>
+  static V apply(V a, V b) {
+    return extreme<false>(a, b);
+  }
+};
+
+/// Where the sign does not matter the unsigned type stands for both, so that wrapping is defined and code exists once.
+template <class T>
+struct Unsigned {
+  typedef T Type;
+};
+template <>
+struct Unsigned<int8_t> {
+  typedef uint8_t Type;
+};
+template <>
+struct Unsigned<int16_t> {
+  typedef uint16_t Type;
+};
+template <>
+struct Unsigned<int32_t> {
+  typedef uint32_t Type;
+};
+template <>
+struct Unsigned<int64_t> {
+  typedef uint64_t Type;
+};
+
+template <class T, int Op>
+Line combine_lines(Line a, Line b) {
+  typedef T Elements __attribute__((vector_size(Line::kPartBytes)));
+  Line result;
+  for (int i = 0; i < Line::kParts; ++i) result.part[i] = (Line::Part)Operator<Op>::apply((Elements)a.part[i], (Elements)b.part[i]);
+  return result;
+}
+
+/// Lines, of all items, by which the loads of a reduction run after prefetches.
+constexpr uint32_t kAheadLines = 64;
+
+/// One visit of a reduction: the streams of Members members of a block, side by side.
+struct Visit {
+  uint32_t first_stream;
+  Step step;
+};
+
+/// The visit that is `later` visits after number `index` of a step, cut to what may be fetched ahead.
+Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
+  const uint32_t visits = call.in_count / members, target = index + later;
+  const uint32_t word = step.word + target / visits * step.count, v = target % visits;
+  const uint32_t left = word < call.prefetch_end ? call.prefetch_end - word : 0;
+  return {v / blocks * members * blocks + v % blocks, {word, left < step.count ? left : step.count}};
+}
+
+/// Streams to store by the time that `visited` of `visits` are done.
+uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
+  const uint32_t pairs = call.out_count / call.out_pair_banks;
+  return pairs * visited / visits * call.out_pair_banks;
+}
+
+/// Where the lines of an item that wait for stream o begin.
+const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
+  const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
+  return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
+}
+
+template <class T, int Op, bool Transposes, int Members>
+void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+  const uint32_t visits = call.in_count / Members;
+  const uint32_t visit_lines = Members * call.item_count * step.count;
+  const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
+  for (uint32_t index = 0; index < visits; ++index) {
+    const uint32_t member = index / blocks * Members, block = index % blocks;
+    const uint32_t s = member * blocks + block;
+    const Visit ahead = visit_after(call, step, index, later, Members, blocks);
+    const bool stores = store != nullptr;
+    const uint32_t first_out = stores ? share_of_streams(call, index, visits) : 0;
+    const uint32_t last_out = stores ? share_of_streams(call, index + 1, visits) : 0;
+    const uint32_t words = stores && store->step.count > step.count ? store->step.count : step.count;
+    for (uint32_t w = 0; w < words; ++w) {
+      if (w < step.count) {
+        for (uint32_t i = 0; i < call.item_count; ++i) {
+          const std::byte *const *const in = call.items[i].in;
+          Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemBufferLines + block * step.count + w;
+          Line line = kZeroLine;
+          for (uint32_t m = 0; m < Members; ++m) {
+            if (w < ahead.step.count) Isa::prefetch_line(line_at(in[ahead.first_stream + m * blocks], ahead.step.word + w));
+            Line next = Isa::load_line(line_at(in[s + m * blocks], step.word + w));
+            if constexpr (Transposes) next = Isa::transpose(next);
+            line = m == 0 ? (member == 0 ? next : combine_lines<T, Op>(*sum, next)) : combine_lines<T, Op>(line, next);
+          }
+          *sum = line;
+        }
+      }
+      if (stores && w < store->step.count)  // a share of what waits, so that reads and writes alternate
+        for (uint32_t o = first_out; o < last_out; ++o)
+          for (uint32_t i = 0; i < call.item_count; ++i)
+            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), waiting_lines(call, *store, i, o)[w]);
+    }
+  }
+}
+
+template <class T, int Op, bool Transposes>
+void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+  const uint32_t members = call.in_count / blocks;
+  const auto function = members % 8 == 0   ? accumulate_members<T, Op, Transposes, 8>
+                        : members % 4 == 0 ? accumulate_members<T, Op, Transposes, 4>
+                        : members % 2 == 0 ? accumulate_members<T, Op, Transposes, 2>
+                                           : accumulate_members<T, Op, Transposes, 1>;
+  function(call, step, sums, blocks, store);
+}
+
+template <class T, int Op, bool Bytewise, int Bit>
+Line reduce_bit(Line line, uint32_t lane_mask) {
+  if ((lane_mask >> Bit & 1) == 0) return line;
+  if constexpr (Bytewise)
+    return combine_lines<T, Op>(line, Isa::template swap_lanes<Bit>(line));
+  else
+    return combine_lines<T, Op>(line, Isa::swap_words(line, Bit));
+}
+
+template <class T, int Op, bool Bytewise>
+void reduce_lanes(std::byte *lines, uint32_t words, uint32_t lane_mask) {
+  Line *const line = reinterpret_cast<Line *>(lines);
+  for (uint32_t w = 0; w < words; ++w) {
+    Line reduced = reduce_bit<T, Op, Bytewise, 0>(line[w], lane_mask);
+    reduced = reduce_bit<T, Op, Bytewise, 1>(reduced, lane_mask);
+    line[w] = reduce_bit<T, Op, Bytewise, 2>(reduced, lane_mask);
+  }
+}
+
+template <class T, int Op>
+void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
+  std::size_t i = 0;
+  for (; i + sizeof(Line) <= bytes; i += sizeof(Line))
+    store_words(into + i, combine_lines<T, Op>(load_words(into + i), load_words(from + i)));
+  if (i == bytes) return;
+  Line a = kZeroLine, b = kZeroLine;
+  __builtin_memcpy(&a, into + i, bytes - i);
+  __builtin_memcpy(&b, from + i, bytes - i);
+  a = combine_lines<T, Op>(a, b);
+  __builtin_memcpy(into + i, &a, bytes - i);
+}
+
+template <class T, int Op, bool Bytewise>
+constexpr Reducer reducer_of() {
+  return {{accumulate<T, Op, false>, accumulate<T, Op, true>}, reduce_lanes<T, Op, Bytewise>, combine<T, Op>};
+}
+
+/// An entry of Kernels::reducers; no functions where the operator is not defined for the type.
+template <int Op, OpKind Kind, class T>
+constexpr Reducer reducer_for() {
+  constexpr bool kIsByte = sizeof(T) == 1;
+  if constexpr (Kind == OpKind::arith)
+    return reducer_of<typename Unsigned<T>::Type, Op, kIsByte>();
+  else if constexpr (Kind == OpKind::order)
+    return reducer_of<T, Op, kIsByte>();
+  else if constexpr (__is_same(T, float) || __is_same(T, double))
+    return {};
+  else
+    return reducer_of<uint64_t, Op, true>();
+}
+
+template <class T>
+constexpr Reducer kReducerRow[] = {
+#define PIDCOMM_ROW(ENUM, code, name, kind) reducer_for<code, OpKind::kind, T>(),
+    PIDCOMM_OPS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};

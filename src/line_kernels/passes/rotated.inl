@@ -1,0 +1,118 @@
+// The passes after PE-assisted reordering: lines rotated over the lanes of their groups. A part of passes.inl.
+
+/// Rotates lines over the lanes of their groups, in the order that the call works in.
+class Rotation {
+ public:
+  explicit Rotation(const SweepCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
+    for (uint32_t slot = 0; slot < slots_; ++slot) {
+      uint64_t map = 0;
+      for (uint32_t lane = 0; lane < 8; ++lane) {
+        const uint32_t index = extract_bits(lane, call.lane_mask);
+        const uint32_t from = deposit_bits((index - slot) & (slots_ - 1), call.lane_mask);
+        map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
+      }
+      lanes_[slot] = Isa::lane_control(map);
+      words_[slot] = Isa::word_control(map);
+    }
+  }
+
+  uint32_t slots() const { return slots_; }
+
+  /// What the lane of index c has goes to the lane of index c + slot.
+  Line rotated(Line line, uint32_t slot) const {
+    return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
+  }
+  /// The same for lines in PIM order, whatever order the call works in.
+  Line rotated_lanes(Line line, uint32_t slot) const { return Isa::shuffle_lanes(line, lanes_[slot]); }
+
+ private:
+  uint32_t slots_;
+  bool is_host_order_;
+  decltype(Isa::lane_control(0)) lanes_[8];
+  decltype(Isa::word_control(0)) words_[8];
+};
+
+/// A line on its way from or to where the other order is used.
+Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
+
+void pass_rotate(const SweepCall &call) {
+  const Rotation rotation(call);
+  Line lines[2 * kMaxTileLines];
+  for (uint32_t w = 0; w < call.words; ++w) {
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const SweepItem &streams = call.items[i];
+      for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line<&Isa::prefetch_far>(call, streams.in[s], w);
+      for (uint32_t s = 0; s < call.in_count; ++s) {
+        const Line rotated = rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));
+        Isa::store_line(line_at(streams.out[s], w), reordered(rotated, call.store_transposes));
+      }
+    }
+  }
+}
+
+void pass_replicate_rotated(const SweepCall &call) {
+  const Rotation rotation(call);
+  each_step(call, [&](Step step) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t w = 0; w < step.count; ++w)
+        lines_of(call, i)[w] = reordered(next_line(call, call.items[i].in[0], step.word + w), call.load_transposes);
+    put_versions(call, step, rotation.slots(),
+                 [&](Line line, uint32_t slot) { return reordered(rotation.rotated(line, slot), call.store_transposes); });
+  });
+}
+
+/// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first lines in the buffer of the
+/// item.
+void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
+  accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
+  for (uint32_t i = 0; i < call.item_count; ++i) {
+    Line *const sums = lines_of(call, i);
+    for (uint32_t slot = 0; slot < rotation.slots(); ++slot) {
+      for (uint32_t w = 0; w < step.count; ++w) {
+        const uint32_t ahead = step.word + step.count + w;
+        if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(call.items[i].in[slot], ahead));  // of the next step, meanwhile
+        Line &sum = sums[slot * step.count + w];
+        sum = rotation.rotated(sum, slot);
+      }
+    }
+    combine_blocks(call, step, sums, rotation.slots());
+  }
+}
+
+void pass_reduce_rotated(const SweepCall &call) {
+  const Rotation rotation(call);
+  each_step<kReduceStepWords>(call, [&](Step step) {
+    reduce_slots(call, step, rotation, nullptr);
+    for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+    put_everywhere(call, step);
+  });
+}
+
+/// As pass_reduce_lanes, the lines of a step are stored while those of the next one are loaded.
+void pass_reduce_rotated_replicate(const SweepCall &call) {
+  const Rotation rotation(call);
+  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // those that wait are behind them
+  static_assert(2 * kSumLines <= kItemBufferLines);
+  Store store = {nullptr, {0, 0}, rotation.slots()};
+  each_step(call, [&](Step step) {
+    reduce_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      Line *const sums = lines_of(call, i);
+      Line *const waiting = sums + kSumLines;
+      if (call.store_transposes) transpose_lines(sums, step.count);  // once: PIM order from here on
+      for (uint32_t slot = 0; slot < rotation.slots(); ++slot)
+        for (uint32_t w = 0; w < step.count; ++w) waiting[slot * step.count + w] = rotation.rotated_lanes(sums[w], slot);
+    }
+    store = {bytes_of(lines_of(call, 0) + kSumLines), step, rotation.slots()};
+  });
+  put_waiting(call, store);
+}
+
+void pass_reduce_rotated_to_host(const SweepCall &call) {
+  const Rotation rotation(call);
+  each_step(call, [&](Step step) {
+    reduce_slots(call, step, rotation, nullptr);
+    for (uint32_t i = 0; !call.host_order && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+    put_words(call, step, 0xFF);
+  });
+}

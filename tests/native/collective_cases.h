@@ -1,0 +1,223 @@
+// Shapes, techniques and cases of the collectives, and what a case claims about its trace.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "machine.h"
+
+namespace collective_cases {
+
+using machine::Axes;
+using machine::Bytes;
+using machine::Case;
+using machine::DpuSet;
+using machine::Grid;
+using machine::Hypercube;
+using verify::Fill;
+
+/// Shapes for which `tile` transposes lanes in registers; between them every number and position of selected lane bits.
+inline const std::vector<Axes> kFastShapes = {{8, 4}, {4, 8},    {2, 4, 4}, {2, 2, 2, 4}, {16, 3},    {4, 6},
+                                              {8, 5}, {1, 8, 4}, {64},      {24},         {2, 1, 12}, {2, 2, 6}};
+/// Shapes that take the general path, some with a partial last EG.
+inline const std::vector<Axes> kGeneralShapes = {{3, 5},    {5, 7},   {12, 4},  {3, 8}, {6, 4},   {7},
+                                                 {5, 3, 2}, {10, 10}, {12, 16}, {1},    {2, 3, 1}};
+
+inline const int kCollectives[] = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER,
+                                   PIDCOMM_SCATTER,  PIDCOMM_GATHER,         PIDCOMM_REDUCE,    PIDCOMM_BROADCAST};
+
+inline const std::vector<int> kBothPolicies = {machine::kDefaultCoherence, PIDCOMM_COHERENCE_HARDWARE};
+
+/// A row of PIDCOMM_TECHNIQUES.
+struct Technique {
+  int code, steps;
+  unsigned collectives;
+
+  bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
+};
+inline const std::vector<Technique> kTechniques = {
+#define TECHNIQUE_ROW(ENUM, code, name, steps, collectives) {code, steps, collectives},
+    PIDCOMM_TECHNIQUES(TECHNIQUE_ROW)
+#undef TECHNIQUE_ROW
+};
+
+inline const Technique &technique_of(int code) {
+  return *std::find_if(kTechniques.begin(), kTechniques.end(), [code](const Technique &technique) { return technique.code == code; });
+}
+
+/// All techniques but some.
+inline std::vector<int> techniques_without(const std::set<int> &left_out) {
+  std::vector<int> codes;
+  for (const Technique &technique : kTechniques)
+    if (!left_out.contains(technique.code)) codes.push_back(technique.code);
+  return codes;
+}
+
+/// The techniques that run the collective on the shape: on general shapes, tile and conventional.
+inline std::vector<int> techniques_for(int collective, const Axes &axis_len) {
+  std::vector<int> codes = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL};
+  if (!machine::is_fast(axis_len)) return codes;
+  std::erase_if(codes = techniques_without({}), [&](int code) { return !technique_of(code).is_for(collective); });
+  return codes;
+}
+
+/// The steps of the paper that a technique takes in a collective.
+inline int steps_taken(int technique, int collective) {
+  int steps = 0;
+#define COLLECTIVE_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, applicable) \
+  if (code == collective) steps = applicable;
+  PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)
+#undef COLLECTIVE_ROW
+  return steps & technique_of(technique).steps;
+}
+
+/// Is there a host pass of the library's own? Else the SDK transfers everything.
+inline bool has_host_pass(int technique, int collective) {
+  if (technique == PIDCOMM_TECHNIQUE_CONVENTIONAL) return false;
+  return technique_of(technique).steps == 0 || steps_taken(technique, collective) != 0;
+}
+
+/// Do the PEs reorder blocks? A group must have several PEs in an entangled group.
+inline bool reorders(int technique, int collective, const Axes &axis_len, const std::string &mask) {
+  if ((steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
+  std::uint32_t stride = 1;
+  for (std::size_t axis = 0; axis < axis_len.size(); stride *= axis_len[axis++])
+    if (mask[axis] == '1' && axis_len[axis] > 1 && stride < 8) return true;
+  return false;
+}
+
+struct Element {
+  int type, op;
+};
+
+/// Every element type with every operator that is defined for it, bare sizes included.
+inline std::vector<Element> elements() {
+  std::vector<Element> all;
+  std::vector<int> types = {1, 2, 4, 8};
+#define TYPE_ROW(ENUM, code, ...) types.push_back(code);
+  PIDCOMM_TYPES(TYPE_ROW)
+#undef TYPE_ROW
+#define OP_ROW(ENUM, code, ...) \
+  for (int type : types)        \
+    if (verify::is_defined(code, type)) all.push_back({type, code});
+  PIDCOMM_OPS(OP_ROW)
+#undef OP_ROW
+  return all;
+}
+
+inline std::size_t pes_of(const Axes &axis_len) {
+  std::size_t pes = 1;
+  for (std::uint32_t len : axis_len) pes *= len;
+  return pes;
+}
+
+inline std::uint32_t ranks_for(const Axes &axis_len) { return static_cast<std::uint32_t>((pes_of(axis_len) + 63) / 64); }
+
+inline bool can_be_in_place(int collective) {
+  return collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLREDUCE ||
+         collective == PIDCOMM_ALLGATHER;
+}
+
+/// bytes per PE such that a block (where there are blocks) is `block_bytes`.
+inline std::size_t bytes_for_blocks(int collective, std::uint32_t group_pes, std::size_t block_bytes) {
+  return can_be_in_place(collective) && collective != PIDCOMM_ALLREDUCE ? group_pes * block_bytes : block_bytes;
+}
+
+/// The case with payload and type filled in as the collective needs it.
+inline Case make_case(int collective, const Axes &axis_len, const std::string &mask, std::size_t bytes, Element element,
+                      std::uint64_t seed) {
+  Case c;
+  c.problem = {collective, axis_len, mask, bytes, element.type, element.op};
+  c.fill = verify::fill_for(c.takes_op(), element.type, element.op);
+  c.seed = seed;
+  return c;
+}
+
+inline bool is_cut_by_lanes(int collective) { return collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE; }
+
+/// Sets the technique. If PEs reorder blocks there is scratch, and a vector that they cut into blocks grows to whole ones.
+inline void use_technique(Case &c, int technique, std::size_t scratch_offset) {
+  c.options.technique = technique;
+  if (c.problem.bytes == 0 || !reorders(technique, c.problem.collective, c.problem.axis_len, c.problem.mask)) return;
+  if (is_cut_by_lanes(c.problem.collective)) c.problem.bytes = (c.problem.bytes + 63) / 64 * 64;
+  c.options.scratch_offset = scratch_offset;
+}
+
+/// A destination window behind the source window, at a distance that is no multiple of a line, or the source window itself.
+inline void place(Case &c, std::size_t src, bool is_in_place) {
+  c.src = src;
+  c.dst = is_in_place ? src : src + verify::rows_before(c.problem).row_bytes + 8 * (1 + c.seed % 11);
+}
+
+inline void check_number(const Case &c, const char *field, std::uint64_t got, std::uint64_t low, std::uint64_t high) {
+  if (got < low || got > high)
+    machine::fail(std::string("trace.") + field + " is " + std::to_string(got) + ", not " + std::to_string(low) + " [" +
+                  machine::describe(c) + "]");
+}
+inline void check_number(const Case &c, const char *field, std::uint64_t got, std::uint64_t want) {
+  check_number(c, field, got, want, want);
+}
+
+/// What the audit ISA must have counted for a tile on a fast shape: every line of the windows once.
+inline void check_lines(const Case &c, const pidcomm_trace &trace) {
+  const std::size_t egs = pes_of(c.problem.axis_len) / 8;
+  const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
+  const std::uint64_t lines_in = in.at_pes ? egs * in.row_bytes / 8 : 0, lines_out = out.at_pes ? egs * out.row_bytes / 8 : 0;
+  check_number(c, "lines_loaded", trace.lines_loaded, lines_in);
+  check_number(c, "distinct_lines_loaded", trace.distinct_lines_loaded, lines_in);
+  check_number(c, "max_loads_of_a_line", trace.max_loads_of_a_line, lines_in != 0);
+  check_number(c, "lines_stored", trace.lines_stored, lines_out);
+  check_number(c, "distinct_lines_stored", trace.distinct_lines_stored, lines_out);
+  check_number(c, "max_stores_of_a_line", trace.max_stores_of_a_line, lines_out != 0);
+  check_number(c, "lines_outside", trace.lines_outside, 0);
+  if (c.options.coherence != PIDCOMM_COHERENCE_HARDWARE) return check_number(c, "lines_flushed", trace.lines_flushed, 0);
+  check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
+  check_number(c, "lines_flushed", trace.lines_flushed, lines_in, UINT64_MAX);
+}
+
+inline void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
+  const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, in.at_pes ? in.bytes() : 0);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, out.at_pes ? out.bytes() : 0);
+  check_number(c, "host_bytes_read", trace.host_bytes_read, in.at_pes ? 0 : in.bytes());
+  check_number(c, "host_bytes_written", trace.host_bytes_written, out.at_pes ? 0 : out.bytes());
+}
+
+/// What the audit ISA must have counted for ring and tree, which load and store a line many times.
+inline void check_member_step_lines(const Case &c, const pidcomm_trace &trace) {
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
+  check_number(c, "lines_outside", trace.lines_outside, 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
+}
+
+/// What the audit ISA must have counted on the general path: lines are composed and stored whole.
+inline void check_general_lines(const Case &c, const pidcomm_trace &trace) {
+  const verify::Rows out = verify::rows_after(c.problem);
+  const std::uint64_t lines_out = out.at_pes ? (pes_of(c.problem.axis_len) + 7) / 8 * (out.row_bytes / 8) : 0;
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
+  check_number(c, "lines_outside", trace.lines_outside, 0);
+  check_number(c, "lines_stored", trace.lines_stored, lines_out);
+  check_number(c, "max_stores_of_a_line", trace.max_stores_of_a_line, lines_out != 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
+}
+
+/// What the technique of a case claims about its trace.
+inline void check_claims(const Case &c, const pidcomm_trace &trace) {
+  const int technique = c.options.technique, collective = c.problem.collective;
+  const bool has_launches = c.problem.bytes != 0 && reorders(technique, collective, c.problem.axis_len, c.problem.mask);
+  const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
+  check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
+  check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
+  if (!has_host_pass(technique, collective)) return;
+  const bool has_member_steps = technique == PIDCOMM_TECHNIQUE_RING || technique == PIDCOMM_TECHNIQUE_TREE;
+  const bool is_general = !has_member_steps && !machine::is_fast(c.problem.axis_len);
+  const bool goes_via_host_memory = technique == PIDCOMM_TECHNIQUE_PR;
+  if (!has_member_steps && !is_general && !goes_via_host_memory) check_bytes_moved(c, trace);
+  if (c.options.isa == PIDCOMM_ISA_AUDIT)
+    (has_member_steps ? check_member_step_lines : is_general ? check_general_lines : check_lines)(c, trace);
+}
+
+}  // namespace collective_cases

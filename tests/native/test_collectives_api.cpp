@@ -1,0 +1,253 @@
+// The named functions and names of the C API, plans as JSON, and the streaming limit.
+#include <set>
+
+#include "collective_cases.h"
+
+namespace {
+
+using namespace collective_cases;
+
+// ---- every call of the same collective -------------------------------------------------------------------------------------------------
+
+/// Calls the named function of the C API for a request; with `options`, its _ex form.
+int call_by_name(hypercube_manager *m, const pidcomm_request &r, const pidcomm_options *options) {
+  switch (r.collective) {
+    case PIDCOMM_ALLTOALL:
+      return options ? pidcomm_alltoall_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, options)
+                     : pidcomm_alltoall(m, r.mask, r.bytes, r.src, r.dst, r.type);
+    case PIDCOMM_REDUCE_SCATTER:
+      return options ? pidcomm_reduce_scatter_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op, options)
+                     : pidcomm_reduce_scatter(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
+    case PIDCOMM_ALLREDUCE:
+      return options ? pidcomm_allreduce_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op, options)
+                     : pidcomm_allreduce(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
+    case PIDCOMM_ALLGATHER:
+      return options ? pidcomm_allgather_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, options)
+                     : pidcomm_allgather(m, r.mask, r.bytes, r.src, r.dst, r.type);
+    case PIDCOMM_SCATTER:
+      return options ? pidcomm_scatter_ex(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
+                     : pidcomm_scatter(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
+    case PIDCOMM_GATHER:
+      return options ? pidcomm_gather_ex(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, options)
+                     : pidcomm_gather(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type);
+    case PIDCOMM_REDUCE:
+      return options ? pidcomm_reduce_ex(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op, options)
+                     : pidcomm_reduce(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op);
+    default:
+      return options ? pidcomm_broadcast_ex(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
+                     : pidcomm_broadcast(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
+  }
+}
+
+TEST(NamedFunctionsAndTheirExForms_AreTheRequestsTheyName) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 4});
+  const pidcomm_options scalar = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_HARDWARE, 0};
+  for (int collective : kCollectives)
+    for (const pidcomm_options *options : {static_cast<const pidcomm_options *>(nullptr), &scalar}) {
+      Case c = make_case(collective, cube.axis_len(), "01", bytes_for_blocks(collective, 4, 24), {PIDCOMM_INT16, PIDCOMM_MAX}, 5);
+      place(c, 256, false);
+      const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
+      Bytes before(in.bytes()), host(in.at_pes ? (out.at_pes ? 0 : out.bytes()) : in.bytes());
+      verify::fill_distinct(6, in.row_bytes, before);
+      machine::Picture mram;
+      mram.cover(c.src, 4096);
+      mram.poison(cube, 1);
+      if (in.at_pes)
+        mram.put(cube, c.src, in.row_bytes, before);
+      else
+        host = before;
+      mram.write(cube);
+      const pidcomm_request request = {collective,  c.problem.mask.c_str(), c.problem.bytes, c.src, c.dst, host.data(),
+                                       host.size(), c.problem.type,         c.problem.op};
+      CHECK_EQ(call_by_name(cube.get(), request, options), +PIDCOMM_OK);
+      const Bytes want = verify::expected(c.problem, before);
+      if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, want);
+      CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+      CHECK(host == (out.at_pes ? (in.at_pes ? Bytes{} : before) : want));
+    }
+}
+
+TEST(Names_AreThoseOfTheTables) {
+#define CHECK_NAME(function, code, name) CHECK_EQ(std::string(function(code)), name);
+#define COLLECTIVE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_collective_name, code, #name)
+#define TYPE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_type_name, code, #name)
+#define OP_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_op_name, code, name)
+#define TECHNIQUE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_technique_name, code, name)
+#define ISA_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_isa_name, code, name)
+#define COHERENCE_ROW(ENUM, code, name) CHECK_NAME(pidcomm_coherence_name, code, name)
+  PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)
+  PIDCOMM_TYPES(TYPE_ROW)
+  PIDCOMM_OPS(OP_ROW)
+  PIDCOMM_TECHNIQUES(TECHNIQUE_ROW)
+  PIDCOMM_ISAS(ISA_ROW)
+  PIDCOMM_COHERENCES(COHERENCE_ROW)
+#undef CHECK_NAME
+#undef COLLECTIVE_ROW
+#undef TYPE_ROW
+#undef OP_ROW
+#undef TECHNIQUE_ROW
+#undef ISA_ROW
+#undef COHERENCE_ROW
+  std::set<std::string> statuses;
+#define STATUS_ROW(ENUM, code, ...)            \
+  CHECK(pidcomm_status_name(code) != nullptr); \
+  CHECK(statuses.insert(pidcomm_status_name(code)).second);
+  PIDCOMM_STATUSES(STATUS_ROW)
+#undef STATUS_ROW
+  for (int unknown : {-1, 99, 1 << 30}) {
+    CHECK(pidcomm_status_name(unknown) == nullptr);
+    CHECK(pidcomm_collective_name(unknown) == nullptr);
+    CHECK(pidcomm_type_name(unknown) == nullptr);
+    CHECK(pidcomm_op_name(unknown) == nullptr);
+    CHECK(pidcomm_technique_name(unknown) == nullptr);
+    CHECK(pidcomm_isa_name(unknown) == nullptr);
+    CHECK(pidcomm_coherence_name(unknown) == nullptr);
+    CHECK_EQ(pidcomm_isa_available(unknown), 0);
+  }
+  CHECK_EQ(pidcomm_isa_available(PIDCOMM_ISA_SCALAR), 1);
+  CHECK_EQ(pidcomm_isa_available(PIDCOMM_ISA_AUDIT), 1);
+  CHECK_EQ(std::string(pidcomm_version()), std::to_string(PIDCOMM_VERSION_MAJOR) + "." + std::to_string(PIDCOMM_VERSION_MINOR) + "." +
+                                               std::to_string(PIDCOMM_VERSION_PATCH));
+}
+
+// ---- plans and limits ------------------------------------------------------------------------------------------------------------------
+
+std::string plan_json(const Axes &axis_len, const pidcomm_request &request, int expand) {
+  std::size_t length = 0;
+  const auto axes = static_cast<std::uint32_t>(axis_len.size());
+  CHECK_EQ(pidcomm_plan_json(axes, axis_len.data(), &request, nullptr, expand, nullptr, 0, &length), +PIDCOMM_OK);
+  CHECK(length > 2);
+  std::string json(length + 1, '#');
+  std::size_t again = 0;
+  CHECK_EQ(pidcomm_plan_json(axes, axis_len.data(), &request, nullptr, expand, json.data(), json.size(), &again), +PIDCOMM_OK);
+  CHECK_EQ(again, length);
+  CHECK_EQ(std::strlen(json.c_str()), length);
+  json.resize(length);
+  return json;
+}
+
+/// Are brackets and quotes balanced, outside and inside strings? (The Python tests parse it.)
+bool is_balanced(const std::string &json) {
+  std::string open;
+  bool is_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (is_string) {
+      if (c == '\\')
+        ++i;
+      else
+        is_string = c != '"';
+    } else if (c == '"') {
+      is_string = true;
+    } else if (c == '{' || c == '[') {
+      open += c;
+    } else if (c == '}' || c == ']') {
+      if (open.empty() || open.back() != (c == '}' ? '{' : '[')) return false;
+      open.pop_back();
+    }
+  }
+  return open.empty() && !is_string;
+}
+
+TEST(PlanJson_DescribesEveryRequestWithoutADevice) {
+  for (const Axes &axis_len : {Axes{8, 4}, Axes{2, 4, 4}, Axes{3, 5}, Axes{16, 3}, Axes{32, 32}})
+    for (const std::string &mask : machine::masks_of(axis_len.size()))
+      for (int collective : kCollectives)
+        for (int expand : {0, 1}) {
+          const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+          if (expand && group_pes > 64) continue;
+          pidcomm_request request{};
+          request.collective = collective;
+          request.mask = mask.c_str();
+          request.bytes = bytes_for_blocks(collective, group_pes, 16);
+          request.dst = 1 << 20;
+          request.type = PIDCOMM_INT32;
+          const std::string json = plan_json(axis_len, request, expand);
+          CHECK_EQ(json.front(), '{');
+          CHECK_EQ(json.back(), '}');
+          CHECK(is_balanced(json));
+          CHECK(json.find(std::string("\"") + pidcomm_collective_name(collective) + "\"") != std::string::npos);
+          CHECK(json.find("\"tile\"") != std::string::npos);
+          // The general path says that it is one; its work is not a list of tiles.
+          CHECK_EQ(json.find("\"general\"") == std::string::npos, machine::is_fast(axis_len));
+          if (expand && machine::is_fast(axis_len)) CHECK(json.size() > plan_json(axis_len, request, 0).size());
+        }
+}
+
+TEST(PlanJson_WritesNoMoreThanTheCapacity) {
+  const Axes axis_len = {8, 4};
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLTOALL;
+  request.mask = "10";
+  request.bytes = 64;
+  request.dst = 4096;
+  request.type = PIDCOMM_INT32;
+  const std::string whole = plan_json(axis_len, request, 0);
+  for (std::size_t capacity : {std::size_t{1}, std::size_t{2}, whole.size() / 2, whole.size(), whole.size() + 1, whole.size() + 9}) {
+    std::string json(whole.size() + 16, '#');
+    std::size_t length = 0;
+    CHECK_EQ(pidcomm_plan_json(2, axis_len.data(), &request, nullptr, 0, json.data(), capacity, &length), +PIDCOMM_OK);
+    CHECK_EQ(length, whole.size());
+    const std::size_t kept = std::min(capacity - 1, whole.size());
+    CHECK_EQ(json.substr(0, kept), whole.substr(0, kept));
+    CHECK_EQ(json[kept], '\0');
+    CHECK_EQ(json.substr(kept + 1), std::string(json.size() - kept - 1, '#'));
+  }
+}
+
+TEST(PlanJson_HasASizeThatDoesNotGrowWithBytes) {
+  const Axes axis_len = {32, 32};
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLTOALL;
+  request.mask = "10";
+  request.type = PIDCOMM_INT32;
+  request.dst = 32 << 20;
+  request.bytes = 32 * 8;
+  const std::size_t small = plan_json(axis_len, request, 0).size();
+  request.bytes = 32 * 8 * 4096;
+  CHECK(plan_json(axis_len, request, 0).size() < small + 200);  // numbers have more digits
+  CHECK(small < 16384);
+}
+
+TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {60});  // 7 whole entangled groups, and one with 4 PEs that the limit leaves alone
+  constexpr std::size_t kSrc = 8192 - 24, kDst = (1 << 20) + 40, kBytes = 3 * 8192 + 8, kGuard = 64;
+  Bytes input(60 * kBytes), guarded(60 * (kBytes + 2 * kGuard)), output(guarded.size());
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::uint8_t>(verify::mix(i));
+  for (std::size_t i = 0; i < guarded.size(); ++i) guarded[i] = static_cast<std::uint8_t>(verify::mix(~i));
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_COPY_ORDER_##ENUM,
+  constexpr int kAllCopyOrders[] = {PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)};
+#undef PIDCOMM_ROW
+  double seconds = 0;
+  std::uint64_t bytes_moved = 0;
+  CHECK_EQ(pidcomm_stream_limit(cube.get(), 0, 64, 64, 0, 64, nullptr, &seconds, &bytes_moved), +PIDCOMM_ERR_OPTION);
+  for (int coherence : kBothPolicies) {
+    for (int threads : {1, 2, 7}) {
+      for (std::size_t bytes_read : {kBytes, kBytes / 16 * 8, std::size_t{0}})
+        for (int copy_order : kAllCopyOrders) {
+          CHECK_EQ(pidcomm_write(cube.get(), kSrc, kBytes, input.data()), +PIDCOMM_OK);
+          CHECK_EQ(pidcomm_write(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, guarded.data()), +PIDCOMM_OK);
+          const pidcomm_options options = {0, 0, threads, coherence, 0};
+          CHECK_EQ(pidcomm_stream_limit(cube.get(), copy_order, bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved),
+                   +PIDCOMM_OK);
+          CHECK(seconds > 0);
+          CHECK_EQ(bytes_moved, 56u * (bytes_read + kBytes));
+          CHECK_EQ(pidcomm_read(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, output.data()), +PIDCOMM_OK);
+          for (std::size_t pe = 0; pe < 60; ++pe) {
+            const std::size_t row = pe * (kBytes + 2 * kGuard);
+            for (std::size_t i = 0; i < kBytes + 2 * kGuard; ++i) {
+              const bool is_inside = i >= kGuard && i < kGuard + kBytes && pe < 56;
+              const std::uint8_t want = !is_inside ? guarded[row + i] : bytes_read == kBytes ? input[pe * kBytes + i - kGuard] : 0;
+              if (output[row + i] != want) machine::fail("PE " + std::to_string(pe) + " byte " + std::to_string(i));
+            }
+          }
+        }
+    }
+  }
+}
+
+}  // namespace

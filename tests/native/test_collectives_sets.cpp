@@ -1,0 +1,301 @@
+// Collectives on sets of every kind, on several threads, after fork, and after asynchronous work of the set.
+#include <dpu_program.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "collective_cases.h"
+
+namespace {
+
+using namespace collective_cases;
+
+// ---- sets of every kind --------------------------------------------------------------------------------------------------------------
+
+/// Where the PEs must be: whole EGs of the set in the order of ranks and banks; then, for a shape that ends in a partial EG, its PEs.
+void check_pe_order(const Hypercube &cube, const std::vector<std::pair<std::uint32_t, std::uint32_t>> &egs) {
+  for (std::size_t pe = 0; pe < cube.pes(); ++pe) {
+    struct dpu_t *dpu = dpu_from_set(cube.dpu(pe));
+    CHECK(dpu != nullptr);
+    CHECK_EQ(dpu_get_slice_id(dpu), pe % 8);
+    CHECK_EQ(dpu_get_member_id(dpu), egs[pe / 8].second);
+    CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu)), egs[pe / 8].first);
+  }
+}
+
+/// All collectives on a shape, a few masks each, on whatever set is given.
+void run_some(const DpuSet &set, const Axes &axis_len, Grid &grid) {
+  const Hypercube cube(set, axis_len);
+  std::uint64_t seed = 0;
+  for (const std::string &mask : machine::masks_of(axis_len.size()))
+    for (int collective : kCollectives)
+      for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
+        const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+        Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 40), {PIDCOMM_INT64, PIDCOMM_SUM}, ++seed);
+        place(c, 8192 - 64, false);
+        c.options.technique = technique;
+        grid.run([&] { machine::run_case(cube, c); });
+      }
+}
+
+TEST(EgsWithADisabledLane_AreSkipped) {
+  machine::power_up(2, {{0, 3, 2}, {0, 7, 2}, {1, 0, 0}, {1, 5, 7}});
+  const DpuSet set = DpuSet::of_ranks(2);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> egs;
+  for (std::uint32_t rank : {0u, 1u})
+    for (std::uint32_t bank = 0; bank < 8; ++bank)
+      if (!(rank == 0 && bank == 2) && !(rank == 1 && (bank == 0 || bank == 7))) egs.push_back({rank, bank});
+  check_pe_order(Hypercube(set, {8, 13}), egs);
+  Grid grid("disabled lanes");
+  for (const Axes &axis_len : {Axes{8, 13}, Axes{4, 26}, Axes{2, 2, 2, 8}, Axes{10, 10}, Axes{104}}) run_some(set, axis_len, grid);
+  grid.finish();
+}
+
+TEST(PartialLastEg_MayBeOneWithADisabledLaneBehindItsPes) {
+  machine::power_up(1, {{0, 3, 2}});
+  const DpuSet set = DpuSet::of_ranks(1);
+  Grid grid("partial EG with a disabled lane");
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> egs;
+  for (std::uint32_t bank : {0u, 1u, 3u, 4u, 5u, 6u, 7u, 2u}) egs.push_back({0, bank});
+  check_pe_order(Hypercube(set, {59}), egs);  // 7 whole EGs and lanes 0 to 2 of bank 2
+  for (const Axes &axis_len : {Axes{59}, Axes{29, 2}, Axes{19, 3}}) run_some(set, axis_len, grid);
+  grid.finish();
+}
+
+TEST(SetsOfAnyNumberOfDpus_WorkWithTheirWholeEgs) {
+  machine::power_up(2);
+  Grid grid("dpu_alloc");
+  const struct {
+    std::uint32_t dpus;
+    Axes axis_len;
+  } rows[] = {{96, {8, 12}}, {96, {4, 2, 12}}, {72, {8, 9}}, {8, {2, 4}}, {16, {4, 4}},
+              {20, {4, 5}},  {20, {20}},       {12, {3, 4}}, {4, {2, 2}}, {1, {1}}};
+  for (const auto &row : rows) {
+    const DpuSet set = DpuSet::of_dpus(row.dpus);
+    run_some(set, row.axis_len, grid);
+  }
+  grid.finish();
+}
+
+TEST(PeOrder_IsBankThenChipAndNotTheOrderOfDpuForeach) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16});
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> egs;
+  for (std::uint32_t eg = 0; eg < 16; ++eg) egs.push_back({eg / 8, eg % 8});
+  check_pe_order(cube, egs);
+
+  // Number i is given to the i-th DPU of DPU_FOREACH, which is chip * 8 + bank; PE order is bank * 8 + chip.
+  std::vector<std::uint64_t> numbers(128);
+  struct dpu_set_t all = set.get(), dpu;
+  std::uint32_t i;
+  DPU_FOREACH(all, dpu, i) {
+    numbers[i] = i;
+    DPU_OK_OR_FAIL(dpu_prepare_xfer(dpu, &numbers[i]));
+  }
+  DPU_OK_OR_FAIL(dpu_push_xfer(all, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 8, DPU_XFER_DEFAULT));
+  std::vector<std::uint64_t> rows(128);
+  CHECK_EQ(pidcomm_read(cube.get(), 0, 8, rows.data()), +PIDCOMM_OK);
+  for (std::uint64_t pe = 0; pe < 128; ++pe) CHECK_EQ(rows[pe], pe / 64 * 64 + pe % 8 * 8 + pe % 64 / 8);
+  CHECK_EQ(rows[1], 8u);  // PE 1 is the second chip's DPU; the second DPU of DPU_FOREACH is the second bank's
+}
+
+TEST(WriteAndRead_AreRowsInPeOrderAndTouchNothingElse) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  for (const Axes &axis_len : {Axes{8, 10}, Axes{3, 5}, Axes{70}})
+    for (std::size_t bytes : {0u, 8u, 8208u})
+      for (std::size_t offset : {std::size_t{0}, std::size_t{8192 - 16}, machine::kMramBytes - bytes}) {
+        const Hypercube cube(set, axis_len);
+        machine::Picture mram;
+        mram.cover(offset, bytes);
+        mram.poison(cube, 7);
+        mram.write(cube);
+        Bytes rows(cube.pes() * bytes);
+        if (bytes != 0) verify::fill_distinct(8, bytes, rows);
+        CHECK_EQ(pidcomm_write(cube.get(), offset, bytes, rows.data()), +PIDCOMM_OK);
+        mram.put(cube, offset, bytes, rows);
+        CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+        Bytes read(rows.size());
+        CHECK_EQ(pidcomm_read(cube.get(), offset, bytes, read.data()), +PIDCOMM_OK);
+        CHECK(read == rows);
+        CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+      }
+}
+
+TEST(CoordinatesGroupsAndMembers_AreThoseOfTheDefinition) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  for (const Axes &axis_len : {Axes{2, 3, 4}, Axes{8, 12}, Axes{5, 1, 7}, Axes{1}}) {
+    const Hypercube cube(set, axis_len);
+    CHECK_EQ(pidcomm_pes(cube.get()), pes_of(axis_len));
+    for (std::uint32_t pe = 0; pe < cube.pes(); ++pe) {
+      Axes coords(axis_len.size());
+      CHECK_EQ(pidcomm_coords(cube.get(), pe, coords.data()), +PIDCOMM_OK);
+      CHECK(coords == verify::coordinates(axis_len, pe));
+    }
+    for (const std::string &mask : machine::masks_of(axis_len.size())) {
+      const verify::Groups want = verify::groups_of(axis_len, mask);
+      std::uint32_t groups = 0, group_pes = 0;
+      CHECK_EQ(pidcomm_groups(cube.get(), mask.c_str(), &groups, &group_pes), +PIDCOMM_OK);
+      CHECK_EQ(groups, want.count);
+      CHECK_EQ(group_pes, want.group_pes);
+      for (std::uint32_t pe = 0; pe < cube.pes(); ++pe) {
+        std::uint32_t group = 0, member = 0;
+        CHECK_EQ(pidcomm_group_of(cube.get(), mask.c_str(), pe, &group), +PIDCOMM_OK);
+        CHECK_EQ(pidcomm_member_of(cube.get(), mask.c_str(), pe, &member), +PIDCOMM_OK);
+        CHECK_EQ(group, want.group[pe]);
+        CHECK_EQ(member, want.member[pe]);
+      }
+    }
+  }
+}
+
+// ---- at the same time ----------------------------------------------------------------------------------------------------------------
+
+/// Runs `body(i)` in `count` threads at once; the first failure is the test's.
+template <class Body>
+void in_threads(int count, const Body &body) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back([&body, &errors, i] {
+        try {
+          body(i);
+        } catch (...) {
+          errors[static_cast<std::size_t>(i)] = std::current_exception();
+        }
+      });
+  }
+  for (const std::exception_ptr &error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+TEST(ManagersOfDifferentSets_RunInParallel) {
+  machine::power_up(2);
+  const DpuSet sets[] = {DpuSet::of_ranks(1), DpuSet::of_ranks(1)};
+  const Hypercube cubes[] = {{sets[0], {8, 8}}, {sets[1], {5, 7}}};
+  in_threads(2, [&](int i) {
+    std::uint64_t seed = 100u * static_cast<unsigned>(i);
+    for (int round = 0; round < (effort::is_small() ? 1 : 8); ++round)
+      for (int collective : kCollectives)
+        for (const char *mask : {"10", "01", "11"}) {
+          const std::uint32_t group_pes = verify::groups_of(cubes[i].axis_len(), mask).group_pes;
+          Case c = make_case(collective, cubes[i].axis_len(), mask, bytes_for_blocks(collective, group_pes, 72),
+                             {PIDCOMM_INT32, PIDCOMM_SUM}, ++seed);
+          place(c, 64, false);
+          c.options.threads = 1 + round % 2;
+          machine::run_case(cubes[i], c);
+        }
+  });
+}
+
+TEST(CallsOnOneManager_AreSerialised) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "01", 8 * 1024, PIDCOMM_INT32, 0};
+  Bytes before(verify::rows_before(problem).bytes());
+  verify::fill_distinct(1, problem.bytes, before);
+  constexpr std::size_t kStep = 1 << 16;
+  for (std::size_t i = 0; i < 4; ++i) cube.write(i * kStep, problem.bytes, before);
+  in_threads(4, [&](int i) {
+    const std::size_t src = static_cast<std::size_t>(i) * kStep;
+    for (int round = 0; round < 20; ++round)
+      CHECK_EQ(pidcomm_alltoall(cube.get(), "01", problem.bytes, src, src + kStep / 2, PIDCOMM_INT32), +PIDCOMM_OK);
+  });
+  for (std::size_t i = 0; i < 4; ++i) CHECK_EQ(verify::check(problem, before, cube.read(i * kStep + kStep / 2, problem.bytes)).first, "");
+}
+
+#ifndef __SANITIZE_THREAD__  // which does not support threads in a child of a process that has some
+TEST(ChildOfFork_CanRunACollective) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  constexpr std::size_t kBytes = 8 * 1024, kDst = 1 << 16;
+  Bytes before(cube.rows() * kBytes);
+  verify::fill_distinct(3, kBytes, before);
+  cube.write(0, kBytes, before);
+  const pidcomm_options options = {0, 0, 4, 0, 0};
+  const auto result = [&](std::size_t dst) {
+    Bytes rows(before.size());
+    CHECK_EQ(pidcomm_alltoall_ex(cube.get(), "10", kBytes, 0, dst, PIDCOMM_INT32, &options), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_read(cube.get(), dst, kBytes, rows.data()), +PIDCOMM_OK);
+    return rows;
+  };
+  const Bytes of_parent = result(kDst);
+  const pid_t child = fork();
+  if (child == 0) {
+    bool is_same = false;
+    try {
+      is_same = result(2 * kDst) == of_parent;
+    } catch (...) {
+    }
+    _exit(is_same ? 0 : 1);
+  }
+  CHECK(child > 0);
+  int status = 0;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status));
+  CHECK_EQ(WEXITSTATUS(status), 0);
+  CHECK(result(3 * kDst) == of_parent);
+}
+#endif
+
+TEST(Collective_WaitsForEarlierAsynchronousTransfersOfItsRanks) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (effort::is_small() ? 1024 : 16384), PIDCOMM_INT32, 0};
+  Bytes before(verify::rows_before(problem).bytes());
+  verify::fill_distinct(2, problem.bytes, before);
+  for (std::size_t pe = 0; pe < 64; ++pe) DPU_OK_OR_FAIL(dpu_prepare_xfer(cube.dpu(pe), &before[pe * problem.bytes]));
+  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, problem.bytes, DPU_XFER_ASYNC));
+  CHECK_EQ(pidcomm_alltoall(cube.get(), "10", problem.bytes, 0, 1 << 20, PIDCOMM_INT32), +PIDCOMM_OK);
+  CHECK_EQ(verify::check(problem, before, cube.read(1 << 20, problem.bytes)).first, "");
+}
+
+TEST(Collective_WaitsForRunningPesOfItsRanks) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  const verify::Problem problem{PIDCOMM_ALLREDUCE, {8, 8}, "11", 256, PIDCOMM_INT32, PIDCOMM_SUM};
+  Bytes before(verify::rows_before(problem).bytes());
+  verify::fill_distinct(2, problem.bytes, before);
+  cube.write(0, problem.bytes, before);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
+  std::atomic<bool> has_ended{false};
+  {
+    const std::jthread ends_the_run([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      has_ended = true;
+      dpuemu_end_run(set.rank(0), false, 0);
+    });
+    CHECK_EQ(pidcomm_allreduce(cube.get(), "11", problem.bytes, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), +PIDCOMM_OK);
+    CHECK(has_ended);
+  }
+  CHECK_EQ(verify::check(problem, before, cube.read(4096, problem.bytes)).first, "");
+}
+
+TEST(HypercubesOfOneSet_MayCoexistAndBeMadeAgain) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  Grid grid("hypercubes of one set");
+  for (int round = 0; round < 3; ++round) {
+    const Hypercube large(set, {8, 8});
+    run_some(set, {4, 4}, grid);
+    Case c = make_case(PIDCOMM_ALLTOALL, {8, 8}, "10", 64, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+    place(c, 0, false);
+    machine::run_case(large, c);
+  }
+  grid.finish();
+  CHECK_EQ(pidcomm_pes(nullptr), 0u);
+  pidcomm_hypercube_destroy(nullptr);
+}
+
+}  // namespace

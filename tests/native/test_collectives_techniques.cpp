@@ -1,0 +1,107 @@
+// What the paper's techniques, `ring` and `tree` need and refuse.
+#include <dpu_program.h>
+
+#include "collective_cases.h"
+
+namespace {
+
+using namespace collective_cases;
+
+// ---- the paper's techniques ----------------------------------------------------------------------------------------------------------
+
+TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  const auto heap_base = [&] {
+    struct dpu_symbol_t symbol;
+    DPU_OK_OR_FAIL(dpu_get_symbol(dpu_get_program(dpu_from_set(cube.dpu(0))), DPU_MRAM_HEAP_POINTER_NAME, &symbol));
+    return symbol.address;
+  };
+  const std::uint32_t before = heap_base();
+  CHECK(before != 0x08000000u);
+  Case c = make_case(PIDCOMM_ALLREDUCE, {8, 8}, "10", 640, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+  c.src = 64;
+  c.dst = 4096;
+  c.options.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  c.options.scratch_offset = 8192;
+  for (int times = 0; times < 2; ++times) {
+    const pidcomm_trace trace = machine::run_case(cube, c);
+    CHECK_EQ(trace.pe_loads, times == 0 ? 1u : 0u);
+    CHECK_EQ(heap_base(), before);
+  }
+  // A launch without loading the program again is a fault, and the next call says why; loading mends it.
+  CHECK_EQ(dpu_launch(set.get(), DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  std::vector<std::uint8_t> host(64);
+  pidcomm_request request = {PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+  CHECK_EQ(pidcomm_run(cube.get(), &request, &c.options, nullptr), +PIDCOMM_ERR_DEVICE);
+  CHECK(std::string(pidcomm_last_error()).find("load yours again") != std::string::npos);
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
+  machine::run_case(cube, c);
+
+  // What is refused, before anything moves or the program is replaced.
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  const auto refuses = [&](int status, const char *word, std::size_t scratch, std::size_t bytes) {
+    request.bytes = bytes;
+    pidcomm_options options = c.options;
+    options.scratch_offset = scratch;
+    CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), status);
+    if (std::string(pidcomm_last_error()).find(word) == std::string::npos) machine::fail(pidcomm_last_error());
+  };
+  refuses(PIDCOMM_ERR_WINDOW, "scratch_offset", 0, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "source", 64 + 632, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "destination", 4096 - 632, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "multiple", 8196, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "past the", machine::kMramBytes - 632 - (before - 0x08000000u), 640);
+  refuses(PIDCOMM_ERR_SIZE, "divisible by 8 * 8", 8192, 648);
+  DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
+}
+
+TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {3, 8});
+  const pidcomm_request request = {PIDCOMM_ALLTOALL, "01", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+  const pidcomm_options options = {PIDCOMM_TECHNIQUE_PR_IM_CM, 0, 0, 0, 8192};
+  CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_ERR_OPTION);
+  CHECK(std::string(pidcomm_last_error()).find("3x8") != std::string::npos);
+}
+
+// ---- from member to member -----------------------------------------------------------------------------------------------------------
+
+TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8}), cut(set, {3, 8});
+  for (int technique : {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE}) {
+    pidcomm_options options = {technique, 0, 0, 0, 8192};
+    const auto refuses = [&](const Hypercube &on, const pidcomm_request &request, int status, const std::vector<std::string> &words) {
+      const Bytes before = on.read(0, 16384);
+      CHECK_EQ(pidcomm_run(on.get(), &request, &options, nullptr), status);
+      const std::string sentence = pidcomm_last_error();
+      for (const std::string &word : words)
+        if (sentence.find(word) == std::string::npos) machine::fail("no \"" + word + "\" in: " + sentence);
+      CHECK(on.read(0, 16384) == before);
+    };
+    const std::string name = pidcomm_technique_name(technique);
+    std::vector<std::uint8_t> host(64 * 64);
+    for (int collective : kCollectives) {
+      if (collective == PIDCOMM_ALLREDUCE) continue;
+      refuses(cube, {collective, "10", 64, 0, 4096, host.data(), host.size(), PIDCOMM_INT32, PIDCOMM_SUM}, PIDCOMM_ERR_OPTION,
+              {name, "is for allreduce", pidcomm_collective_name(collective)});
+    }
+    pidcomm_request request = {PIDCOMM_ALLREDUCE, "10", 72, 0, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+    refuses(cut, request, PIDCOMM_ERR_OPTION, {name, "3x8"});
+    if (technique == PIDCOMM_TECHNIQUE_TREE) continue;
+    refuses(cube, request, PIDCOMM_ERR_SIZE, {name, "divisible by 8 * 8"});
+    request.bytes = 64;
+    options.scratch_offset = 0;
+    refuses(cube, request, PIDCOMM_ERR_WINDOW, {name, "scratch_offset"});
+    options.scratch_offset = 4096 + 56;
+    refuses(cube, request, PIDCOMM_ERR_WINDOW, {"scratch", "destination"});
+  }
+}
+
+}  // namespace

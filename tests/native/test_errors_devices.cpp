@@ -1,0 +1,232 @@
+// Errors of hypercubes, sets and devices: the status, and that nothing moved.
+#include <chrono>
+#include <thread>
+
+#include "error_cases.h"
+#include "interposed_sdk.h"
+
+namespace {
+
+using namespace error_cases;
+
+// ---- hypercubes and sets -------------------------------------------------------------------------------------------------------------
+
+int create(const DpuSet &set, const Axes &axis_len) {
+  hypercube_manager *manager = nullptr;
+  const std::uint32_t none = 0;
+  const std::uint32_t *len = axis_len.empty() ? &none : axis_len.data();
+  const int status = pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &manager);
+  const std::string sentence = pidcomm_last_error();
+  if (status == PIDCOMM_OK) {
+    pidcomm_hypercube_destroy(manager);
+  } else {
+    CHECK(manager == nullptr);
+    CHECK(init_hypercube_manager(set.get(), static_cast<std::uint32_t>(axis_len.size()), len) == nullptr);
+    CHECK_EQ(std::string(pidcomm_last_error()), sentence);
+  }
+  return status;
+}
+
+TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const std::vector<int> shape = {PIDCOMM_ERR_SHAPE};
+  check_error(create(set, {}), shape, {"0"}, "no axis");
+  check_error(create(set, Axes(17, 1)), shape, {"17", "16"}, "17 axes");
+  check_error(create(set, {8, 0}), shape, {"0"}, "length 0");
+  check_error(create(set, {0}), shape, {"0"}, "only length 0");
+  check_error(create(set, {65}), shape, {"65", "64"}, "65 PEs of 64");
+  check_error(create(set, {8, 9}), shape, {"72", "64"}, "72 PEs of 64");
+  check_error(create(set, {65536, 65536}), shape, {"4294967296"}, "product 2^32");
+  check_error(create(set, {65536, 65536, 65536, 65536}), shape, {"axis"}, "product 2^64");
+  check_error(create(set, {UINT32_MAX, UINT32_MAX, UINT32_MAX}), shape, {"axis"}, "product of largest lengths");
+  check_error(create(set, {1u << 31, 2, 0}), shape, {}, "product 2^32 times 0");
+  CHECK_EQ(create(set, {64}), +PIDCOMM_OK);
+  Axes sixteen(16, 1);
+  sixteen[3] = sixteen[15] = 8;
+  CHECK_EQ(create(set, sixteen), +PIDCOMM_OK);
+
+  const std::uint32_t len[] = {8, 8};
+  hypercube_manager *manager = nullptr;
+  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &manager), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
+  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null manager");
+  struct dpu_set_t nothing{};
+  check_error(pidcomm_hypercube_create(nothing, 2, len, &manager), {PIDCOMM_ERR_SET}, {}, "empty set");
+}
+
+TEST(Hypercube_NamesTheRankAndLaneThatDisabledPesCost) {
+  machine::power_up(2, {{1, 3, 2}});
+  const DpuSet set = DpuSet::of_ranks(2);
+  CHECK_EQ(create(set, {8, 15}), +PIDCOMM_OK);
+  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "lane 3"}, "one lane missing");
+  CHECK_EQ(create(set, {123}), +PIDCOMM_OK);  // ends in lanes 0 to 2 of that EG
+  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "lane 3"}, "the missing lane needed last");
+}
+
+TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
+  machine::power_up(1);
+  DpuSet set = DpuSet::of_ranks(1);
+  const struct dpu_set_t copy = set.get();
+  const std::uint32_t len[] = {8, 8};
+  hypercube_manager *manager = nullptr;
+  CHECK_EQ(pidcomm_hypercube_create(copy, 2, len, &manager), +PIDCOMM_OK);
+  set.free();
+  const std::vector<int> status = {PIDCOMM_ERR_SET};
+  Bytes host(64 * 64);
+  const auto check_all = [&](const std::string &when) {
+    check_error(pidcomm_alltoall(manager, "10", 64, 0, 4096, 4), status, {}, "alltoall " + when);
+    check_error(pidcomm_allreduce(manager, "10", 0, 0, 4096, 4, PIDCOMM_SUM), status, {}, "allreduce of no bytes " + when);
+    check_error(pidcomm_scatter(manager, "10", 64, host.data(), host.size(), 0, 4), status, {}, "scatter " + when);
+    check_error(pidcomm_write(manager, 0, 64, host.data()), status, {}, "write " + when);
+    check_error(pidcomm_read(manager, 0, 64, host.data()), status, {}, "read " + when);
+    hypercube_manager *other = nullptr;
+    check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
+    const pidcomm_options conventional = {PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
+    check_error(pidcomm_alltoall_ex(manager, "10", 64, 0, 4096, 4, &conventional), status, {}, "conventional " + when);
+  };
+  check_all("after dpu_free");
+  {
+    const DpuSet next = DpuSet::of_ranks(1);
+    const Hypercube cube(next, {8, 8});
+    const machine::Picture mram = [&] {
+      machine::Picture picture;
+      picture.cover(0, 8192);
+      picture.poison(cube, 1);
+      picture.write(cube);
+      return picture;
+    }();
+    check_all("after the ranks were taken again");
+    CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+  }
+  pidcomm_hypercube_destroy(manager);
+}
+
+// ---- devices -------------------------------------------------------------------------------------------------------------------------
+
+TEST(FaultOfAPe_IsReportedAndNothingMoves) {
+  Fixture fixture;
+  constexpr std::uint32_t kChip = 3, kBank = 2;  // PE 19
+  struct dpu_rank_t *rank = fixture.set.rank(0);
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL})
+    for (int collective = kFirst; collective <= kLast; ++collective)
+      for (std::size_t bytes : {Fixture::kBytes, std::size_t{0}}) {
+        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+        DPU_OK_OR_FAIL(dpuemu_end_run(rank, true, kChip * 8 + kBank));
+        pidcomm_request request = fixture.good(collective);
+        request.bytes = bytes;
+        request.host_bytes = Fixture::host_bytes(collective, bytes);
+        pidcomm_options options{};
+        options.technique = technique;
+        if (bytes != 0)
+          check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
+                      {"rank 0", "lane 3", "bank 2", "(pe 19) is"}, "fault");
+        else
+          pidcomm_run(fixture.cube.get(), &request, &options, nullptr);  // no bytes: may or may not look at the device, must not hang
+        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                          // the next run clears the fault
+        DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
+        fixture.unchanged.check();
+      }
+  pidcomm_request request = fixture.good(PIDCOMM_ALLTOALL);
+  CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+}
+
+TEST(FaultThatTheSdkHasReturnedBefore_IsReportedAllTheSame) {
+  Fixture fixture;
+  const interposed::FaultsHaveBeenReturned to_somebody_else;
+  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "lane 3", "bank 2", "(pe 19) is"};
+  DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 3 * 8 + 2));
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR})
+    for (int collective = kFirst; collective <= kLast; ++collective) {
+      const pidcomm_request request = fixture.good(collective);
+      pidcomm_options options{};
+      options.technique = technique;
+      if (technique == PIDCOMM_TECHNIQUE_PR) options.scratch_offset = 2 * kMiB;
+      check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
+    }
+  check_error(pidcomm_read(fixture.cube.get(), kSrc, 8, fixture.host.data()), {PIDCOMM_ERR_DEVICE}, words, "read, a fault returned before");
+  CHECK(to_somebody_else.count() > 0);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), false, 0));
+  fixture.unchanged.check();
+}
+
+TEST(ReorderProgramThatCannotBeLoaded_IsReportedAndNothingMoves) {
+  Fixture fixture;
+  pidcomm_request request = fixture.good(PIDCOMM_ALLREDUCE);
+  pidcomm_options options{};
+  options.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  options.scratch_offset = 2 * kMiB;
+  {
+    const interposed::LoadsFail fail;
+    check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
+                {"loading the reorder program", "no window has changed", "time"}, "a load that fails");
+  }
+  fixture.unchanged.check();
+  CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
+}
+
+TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {
+  Fixture fixture;
+  struct dpu_rank_t *rank = fixture.set.rank(0);
+  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
+    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+    {
+      const std::jthread ends_the_run([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        dpuemu_end_run(rank, true, 0);
+      });
+      pidcomm_request request = fixture.good(PIDCOMM_ALLREDUCE);
+      pidcomm_options options{};
+      options.technique = technique;
+      check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0", "(pe 0) is"},
+                  "fault while waiting");
+    }
+    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+    DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
+    fixture.unchanged.check();
+  }
+}
+
+TEST(FaultInASecondRank_IsFoundBeforeTheFirstRankChanges) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16});
+  Bytes host(8);
+  const Unchanged unchanged(cube, host);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), true, 0));
+  check_error(pidcomm_alltoall(cube.get(), "10", 64, kSrc, kDst, 4), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "fault in rank 1");
+  const Bytes rows(128 * 64);
+  check_error(pidcomm_write(cube.get(), kDst, 64, rows.data()), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "write, fault in rank 1");
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), false, 0));
+  unchanged.check();
+}
+
+TEST(FailedCalls_LeaveTheRankFreeForLaunches) {
+  Fixture fixture;
+  pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, 4);
+  pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, 4);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));  // refused with DPU_ERR_MRAM_BUSY while a window is open
+  DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 5));
+  pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, 4);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
+  DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), false, 0));
+}
+
+TEST(LastError_BelongsToItsThreadAndIsEmptyAfterSuccess) {
+  Fixture fixture;
+  CHECK(pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, 4) != PIDCOMM_OK);
+  const std::string sentence = pidcomm_last_error();
+  CHECK(!sentence.empty());
+  std::string in_other = "unset";
+  std::thread([&] { in_other = pidcomm_last_error(); }).join();
+  CHECK_EQ(in_other, "");
+  std::thread([&] { pidcomm_alltoall(fixture.cube.get(), "1111", 64, 0, 4096, 4); }).join();
+  CHECK_EQ(std::string(pidcomm_last_error()), sentence);
+  CHECK_EQ(pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, 4), +PIDCOMM_OK);
+  CHECK_EQ(std::string(pidcomm_last_error()), "");
+}
+
+}  // namespace
