@@ -9,11 +9,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pidcomm.apps import compare
+from pidcomm.apps import compare, picture
 from pidcomm.apps.bfs import BreadthFirstSearch
 from pidcomm.apps.graphs import Graph
 from pidcomm.apps.report import Conditions, rows_of
-from pidcomm.apps import picture
 from pidcomm.evaluation.pictures import style
 
 random = np.random.default_rng(1)

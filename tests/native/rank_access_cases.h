@@ -40,7 +40,7 @@ inline RegionMapping region_of(struct dpu_rank_t *rank) {
   dpuemu_rank_access_t access;
   DPU_OK_OR_FAIL(dpuemu_rank_acquire(rank, &access));
   DPU_OK_OR_FAIL(dpuemu_rank_release(rank));
-  return {reinterpret_cast<std::byte *>(window.base), window.size_bytes, "region"};
+  return {reinterpret_cast<std::byte *>(access.base), access.size_bytes, "region"};
 }
 
 /// Memory in which a region could be.
