@@ -98,8 +98,8 @@ typedef struct pidcomm_pending pidcomm_pending;
  * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
  * the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: steps from member to member, many
  * passes over the lines, to compare with (section VIII-H of the paper). For `ring` all that is said of pr+im+cm holds, too; `tree` needs
- * no PE program and no scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those that let PEs
- * reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries out as
+ * no PE program and no PE scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those that let
+ * PEs reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries out as
  * `conventional` ends before it returns. If the host runs out of memory between steps, the error says that the destination window is
  * undefined. */
 typedef struct pidcomm_options {

@@ -303,7 +303,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
 void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace) {
   const PeReorder pes(set_, placement_, heap_base, trace);
   const auto fail_midway = [](pidcomm_status status, const std::string &sentence) {
-    fail(status, sentence, "; scratch and the destination window are undefined now, and the program of the PEs has been replaced");
+    fail(status, sentence, "; PE scratch and the destination window are undefined now, and the program of the PEs has been replaced");
   };
   try {
     if (plan.before) pes.run(*plan.before, trace);

@@ -131,7 +131,8 @@ class ProofIs {
 };
 
 /// Carries out what tags a region, and copies the lines to another place.
-ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &region, uint32_t but_offset = UINT32_MAX, uint32_t but_bank = 0) {
+inline ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &region, uint32_t but_offset = UINT32_MAX,
+                                    uint32_t but_bank = 0) {
   return [=, from = region.begin](For what, uint32_t offset, const interposed::Copy &copy) {
     const dpu_error_t status = copy.carry_out();
     for (uint32_t bank = 0; bank < DPUEMU_BANKS_PER_CHIP && what == For::tagging; ++bank) {

@@ -48,7 +48,7 @@ const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflush
                                   &kOthers, &kConventionalGeneral, &kRingAndTree};
 
 /// What takes turns: for each technique, collective and list of ISAs by itself, so that none of them decides another.
-class Turns {
+class RoundRobin {
  public:
   static constexpr std::size_t kThreads = 3;
   struct Choice {
@@ -75,7 +75,7 @@ class Turns {
 
 /// visit(case) for every case on a shape, on a machine that has these ISAs.
 template <class Visit>
-void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> &isas, Turns &turns, const Visit &visit) {
+void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> &isas, RoundRobin &round_robin, const Visit &visit) {
   std::vector<int> not_audit = isas;
   std::erase(not_audit, PIDCOMM_ISA_AUDIT);
   std::vector<std::vector<int>> each;
@@ -84,8 +84,8 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
 
   const auto visit_one = [&](int collective, const std::string &mask, bool is_in_place, std::size_t block_bytes, int technique,
                              const std::vector<int> &list) {
-    const Turns::Choice choice = turns.next(technique, collective, list, cases.coherences);
-    const std::uint64_t seed = turns.next_number(), place_of = verify::mix(seed) % 18;
+    const RoundRobin::Choice choice = round_robin.next(technique, collective, list, cases.coherences);
+    const std::uint64_t seed = round_robin.next_number(), place_of = verify::mix(seed) % 18;
     // Blocks that PEs cut into 8 are as large as others.
     const bool is_cut = is_cut_by_lanes(collective) && reorders(technique, collective, axis_len, mask);
     const std::size_t bytes =
@@ -102,7 +102,7 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
         if (is_in_place && !can_be_in_place(collective)) continue;
         for (int technique : cases.techniques) {
           if (!technique_of(technique).is_for(collective)) continue;
-          const std::size_t audited_size = verify::mix(turns.next_number()) % cases.blocks_bytes.size();
+          const std::size_t audited_size = verify::mix(round_robin.next_number()) % cases.blocks_bytes.size();
           for (std::size_t size = 0; size < cases.blocks_bytes.size(); ++size) {
             const bool is_audited = cases.isas == Isas::kAudit || (cases.isas == Isas::kOne && size == audited_size);
             for (const std::vector<int> &list : is_audited ? audit : cases.isas == Isas::kEach ? each : one)
@@ -115,12 +115,12 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
 void run_grid(const Cases &cases) {
   Grid grid(cases.name);
   const std::vector<int> isas = machine::available_isas();
-  Turns turns;
+  RoundRobin round_robin;
   for (const Axes &axis_len : cases.shapes) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     const Hypercube cube(set, axis_len);
-    each_case(cases, axis_len, isas, turns, [&](const Case &c) { grid.run([&] { check_claims(c, machine::run_case(cube, c)); }); });
+    each_case(cases, axis_len, isas, round_robin, [&](const Case &c) { grid.run([&] { check_claims(c, machine::run_case(cube, c)); }); });
   }
   grid.finish();
 }
@@ -151,9 +151,9 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
     std::map<std::pair<std::string, Row>, std::set<Row>> met;  // what (and with which technique, which collective) -> levels met
     std::set<std::tuple<Axes, std::string, int, int>> ran, audited;
     for (const Cases *cases : kAllCases) {
-      Turns turns;
+      RoundRobin round_robin;
       for (const Axes &axis_len : cases->shapes)
-        each_case(*cases, axis_len, isas, turns, [&](const Case &c) {
+        each_case(*cases, axis_len, isas, round_robin, [&](const Case &c) {
           const verify::Problem &p = c.problem;
           const pidcomm_options &o = c.options;
           ran.insert({p.axis_len, p.mask, p.collective, o.technique});
@@ -178,10 +178,10 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
     for (const Technique &technique : kTechniques) {
       for (int collective : kCollectives) {
         if (!technique.is_for(collective)) continue;
-        check_met("type x threads", {technique.code, collective}, Turns::kThreads * types.size());
+        check_met("type x threads", {technique.code, collective}, RoundRobin::kThreads * types.size());
         if (reduces(collective)) check_met("type x op", {technique.code, collective}, kinds.size());
       }
-      check_met("ISA x threads", {technique.code}, Turns::kThreads * count);
+      check_met("ISA x threads", {technique.code}, RoundRobin::kThreads * count);
       check_met("ISA x policy", {technique.code}, policies * count);
       check_met("type x op x ISA", {technique.code}, (count - 1) * kinds.size());
     }
