@@ -56,9 +56,14 @@ test-sanitizers: $(VENV)/tools
 	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
 
-# At most four at once: each has an emulated machine.
+# At most four at once: each has an emulated machine. The tests of the API run again with a libpidcomm that reaches the ranks as it does on
+# DIMMs, through the SDK.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+SDK_ACCESS := $(CURDIR)/build/release/tests/native/sdk_access
 test-python: install
-	$(BIN)/python -m pytest tests/python -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST)
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_sdk_access_shared
+	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) tests/python/api
 
 # Runs the commands that bench/README.md lists.
 bench-reference: install

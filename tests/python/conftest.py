@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pidcomm
@@ -19,3 +20,10 @@ def pes() -> Iterator[pidcomm.PeSet]:
 def cube(pes: pidcomm.PeSet) -> pidcomm.Hypercube:
     """64 PEs as 8x8."""
     return pes.hypercube(8, 8)
+
+
+def pytest_sessionstart() -> None:
+    """Check that the library is the one that the run is about: the SDK's rank access flushes, the emulator's does not."""
+    with pidcomm.allocate(pes=8) as pe_set:
+        trace = pe_set.hypercube(8).alltoall("1", bytes=64, dst=64)
+    assert (trace.coherence == "hardware") == ("PIDCOMM_TEST_SDK_ACCESS" in os.environ)

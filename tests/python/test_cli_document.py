@@ -14,7 +14,7 @@ from pidcomm.cli.app import ExitCode
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "command-line.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
-NO_FIELDS = ("upmem-env", "plot", "report")  # their sections have no table of what they write
+NO_FIELDS = ("plot", "report")  # their sections have no table of what they write
 # What plans have of other shapes, techniques and collectives than the one of the document.
 MORE_PLANS = [
     "alltoall --technique pr",
