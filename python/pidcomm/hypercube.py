@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, overload
 from weakref import WeakSet
 
 import numpy as np
@@ -32,52 +32,10 @@ from pidcomm.tables import COLLECTIVES, COPY_ORDERS
 from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
-    from typing_extensions import Required, Unpack
+    from typing_extensions import Unpack
 
     from pidcomm.arguments import Options
-
-    # What any collective may take.
-    class _Arguments(TypedDict, total=False):
-        options: Required[Options]
-        bytes: int | None
-        src: int
-        dst: int
-        dtype: DTypeLike
-        op: str | None
-        host: ArrayInput | None
-        out: ArrayOutput | None
-
-    # Arguments of the collectives, for the overloads that tell a request from a result.
-    class _Moved(Options, total=False):
-        bytes: Required[int]
-        src: int
-        dst: int
-        dtype: DTypeLike
-
-    class _Reduced(Options, total=False):
-        bytes: Required[int]
-        src: int
-        dst: int
-        dtype: Required[DTypeLike]
-        op: str
-
-    class _FromHost(Options, total=False):
-        host: Required[ArrayInput]
-        bytes: int | None
-        dst: int
-
-    class _ToHost(Options, total=False):
-        bytes: Required[int]
-        src: int
-        dtype: DTypeLike
-        out: ArrayOutput | None
-
-    class _ReducedToHost(Options, total=False):
-        bytes: Required[int]
-        src: int
-        dtype: Required[DTypeLike]
-        op: str
-        out: ArrayOutput | None
+    from pidcomm.signatures import AnyArguments, FromHost, Moved, Reduced, ReducedToHost, ToHost
 
 
 class Owner(Protocol):
@@ -209,11 +167,11 @@ class Hypercube:
     # ---- the eight collectives
 
     @overload
-    def alltoall(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Moved]) -> Trace: ...
+    def alltoall(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Moved]) -> Trace: ...
     @overload
-    def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]: ...
+    def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Moved]) -> Request[Trace]: ...
     @overload
-    def alltoall(self, mask: str, *, wait: bool, **arguments: Unpack[_Moved]) -> Trace | Request[Trace]: ...
+    def alltoall(self, mask: str, *, wait: bool, **arguments: Unpack[Moved]) -> Trace | Request[Trace]: ...
     def alltoall(
         self,
         mask: str,
@@ -232,11 +190,11 @@ class Hypercube:
         return self._moved("alltoall", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)
 
     @overload
-    def reduce_scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Reduced]) -> Trace: ...
+    def reduce_scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Reduced]) -> Trace: ...
     @overload
-    def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]: ...
+    def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Reduced]) -> Request[Trace]: ...
     @overload
-    def reduce_scatter(self, mask: str, *, wait: bool, **arguments: Unpack[_Reduced]) -> Trace | Request[Trace]: ...
+    def reduce_scatter(self, mask: str, *, wait: bool, **arguments: Unpack[Reduced]) -> Trace | Request[Trace]: ...
     def reduce_scatter(
         self,
         mask: str,
@@ -258,11 +216,11 @@ class Hypercube:
         )
 
     @overload
-    def allreduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Reduced]) -> Trace: ...
+    def allreduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Reduced]) -> Trace: ...
     @overload
-    def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]: ...
+    def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Reduced]) -> Request[Trace]: ...
     @overload
-    def allreduce(self, mask: str, *, wait: bool, **arguments: Unpack[_Reduced]) -> Trace | Request[Trace]: ...
+    def allreduce(self, mask: str, *, wait: bool, **arguments: Unpack[Reduced]) -> Trace | Request[Trace]: ...
     def allreduce(
         self,
         mask: str,
@@ -282,11 +240,11 @@ class Hypercube:
         return self._moved("allreduce", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options)
 
     @overload
-    def allgather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_Moved]) -> Trace: ...
+    def allgather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Moved]) -> Trace: ...
     @overload
-    def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]: ...
+    def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Moved]) -> Request[Trace]: ...
     @overload
-    def allgather(self, mask: str, *, wait: bool, **arguments: Unpack[_Moved]) -> Trace | Request[Trace]: ...
+    def allgather(self, mask: str, *, wait: bool, **arguments: Unpack[Moved]) -> Trace | Request[Trace]: ...
     def allgather(
         self,
         mask: str,
@@ -305,11 +263,11 @@ class Hypercube:
         return self._moved("allgather", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)
 
     @overload
-    def scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_FromHost]) -> Trace: ...
+    def scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[FromHost]) -> Trace: ...
     @overload
-    def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]: ...
+    def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[FromHost]) -> Request[Trace]: ...
     @overload
-    def scatter(self, mask: str, *, wait: bool, **arguments: Unpack[_FromHost]) -> Trace | Request[Trace]: ...
+    def scatter(self, mask: str, *, wait: bool, **arguments: Unpack[FromHost]) -> Trace | Request[Trace]: ...
     def scatter(
         self,
         mask: str,
@@ -327,11 +285,11 @@ class Hypercube:
         return self._moved("scatter", mask, wait, bytes=bytes, dst=dst, host=host, options=options)
 
     @overload
-    def gather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_ToHost]) -> Array: ...
+    def gather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[ToHost]) -> Array: ...
     @overload
-    def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ToHost]) -> Request[Array]: ...
+    def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[ToHost]) -> Request[Array]: ...
     @overload
-    def gather(self, mask: str, *, wait: bool, **arguments: Unpack[_ToHost]) -> Array | Request[Array]: ...
+    def gather(self, mask: str, *, wait: bool, **arguments: Unpack[ToHost]) -> Array | Request[Array]: ...
     def gather(
         self,
         mask: str,
@@ -350,11 +308,11 @@ class Hypercube:
         return self._filled("gather", mask, wait, bytes=bytes, src=src, dtype=dtype, out=out, options=options)
 
     @overload
-    def reduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_ReducedToHost]) -> Array: ...
+    def reduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[ReducedToHost]) -> Array: ...
     @overload
-    def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ReducedToHost]) -> Request[Array]: ...
+    def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[ReducedToHost]) -> Request[Array]: ...
     @overload
-    def reduce(self, mask: str, *, wait: bool, **arguments: Unpack[_ReducedToHost]) -> Array | Request[Array]: ...
+    def reduce(self, mask: str, *, wait: bool, **arguments: Unpack[ReducedToHost]) -> Array | Request[Array]: ...
     def reduce(
         self,
         mask: str,
@@ -374,11 +332,11 @@ class Hypercube:
         return self._filled("reduce", mask, wait, bytes=bytes, src=src, dtype=dtype, op=op, out=out, options=options)
 
     @overload
-    def broadcast(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[_FromHost]) -> Trace: ...
+    def broadcast(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[FromHost]) -> Trace: ...
     @overload
-    def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]: ...
+    def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[FromHost]) -> Request[Trace]: ...
     @overload
-    def broadcast(self, mask: str, *, wait: bool, **arguments: Unpack[_FromHost]) -> Trace | Request[Trace]: ...
+    def broadcast(self, mask: str, *, wait: bool, **arguments: Unpack[FromHost]) -> Trace | Request[Trace]: ...
     def broadcast(
         self,
         mask: str,
@@ -435,7 +393,7 @@ class Hypercube:
 
     # ---- the one implementation
 
-    def carry_out(self, name: str, mask: str, **arguments: Unpack[_Arguments]) -> tuple[Trace, Array | None]:
+    def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
         """Carry out any collective of `pidcomm.COLLECTIVES`; return its trace and the host array it filled, if any.
 
         arguments: those of the method of that name, and its options as ``options``; what a collective does not use is
@@ -444,7 +402,7 @@ class Hypercube:
         call = self._prepare(name, mask, **arguments)
         return self._remember(Trace(**self._core.run(*call.arguments))), call.out
 
-    def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Any:
+    def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
         """Return what the method of a collective returns: its trace or the host array it filled, or a request of it."""
         call = self._prepare(name, mask, **arguments)
 
@@ -458,10 +416,10 @@ class Hypercube:
         self._requests.add(request)
         return request
 
-    def _moved(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Trace | Request[Trace]:
+    def _moved(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Trace | Request[Trace]:
         return cast("Trace | Request[Trace]", self._call(name, mask, wait, **arguments))
 
-    def _filled(self, name: str, mask: str, wait: bool, **arguments: Unpack[_Arguments]) -> Array | Request[Array]:
+    def _filled(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Array | Request[Array]:
         return cast("Array | Request[Array]", self._call(name, mask, wait, **arguments))
 
     def _remember(self, trace: Trace) -> Trace:

@@ -28,9 +28,10 @@ def commands() -> dict[str, Any]:
 
 
 def install(folder: Path) -> Path:
-    """Write a `pidcomm` and a `python` that are this Python into a folder, and return the folder."""
+    """Write `pidcomm`, `dpuemu` and `python` of this Python into a folder, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, words in {"pidcomm": PIDCOMM, "python": [sys.executable]}.items():
+    dpuemu = [sys.executable, "-m", "dpuemu"]
+    for name, words in {"pidcomm": PIDCOMM, "dpuemu": dpuemu, "python": [sys.executable]}.items():
         script = folder / name
         script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         script.chmod(0o755)

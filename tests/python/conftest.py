@@ -23,7 +23,7 @@ def cube(pes: pidcomm.PeSet) -> pidcomm.Hypercube:
 
 
 def pytest_sessionstart() -> None:
-    """Check that the library is the one that the run is about: the SDK's rank access flushes, the emulator's does not."""
+    """Check which library is under test: with the SDK's rank access it flushes, with the emulator's it does not."""
     with pidcomm.allocate(pes=8) as pe_set:
         trace = pe_set.hypercube(8).alltoall("1", bytes=64, dst=64)
     assert (trace.coherence == "hardware") == ("PIDCOMM_TEST_SDK_ACCESS" in os.environ)

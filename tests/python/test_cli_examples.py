@@ -46,7 +46,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def built_project(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Path:
     """The project, built."""
     folder = shutil.copytree(PROJECT, tmp_path_factory.mktemp("built") / "project")
-    subprocess.run(["pidcomm", "run", "--", "make"], cwd=folder, env=environment, check=True, capture_output=True)
+    subprocess.run(["dpuemu", "run", "--", "make"], cwd=folder, env=environment, check=True, capture_output=True)
     return folder
 
 

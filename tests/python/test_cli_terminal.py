@@ -218,7 +218,7 @@ def test_ctrl_c_gives_the_pes_back(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(interrupted, interrupt)
-    monkeypatch.setattr("pidcomm.cli.bench._use_hugepages", lambda _: None)
+    monkeypatch.setattr("pidcomm.evaluation.platform.configure", lambda **_: None)
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == ExitCode.INTERRUPTED
     assert result.output.endswith("pidcomm: interrupted\n")

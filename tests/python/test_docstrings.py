@@ -145,5 +145,5 @@ def test_the_page_about_python_has_every_public_name() -> None:
 
 def test_the_page_about_the_command_line_has_every_command_and_option() -> None:
     page = reference.command_line_page()
-    for words in ("## pidcomm bench", "--sweep", "## dpuemu env", "Exit codes"):
+    for words in ("## pidcomm bench", "--sweep", "## pidcomm config", "Exit codes"):
         assert words in page

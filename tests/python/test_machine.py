@@ -75,9 +75,9 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
 
 
 def test_transfer_settings_are_checked() -> None:
-    with pytest.raises(pidcomm.ArgumentError, match=r"threads \(0\)"):
+    with pytest.raises(dpuemu.ArgumentError, match=r"threads \(0\)"):
         dpuemu.set_transfer(threads=0)
-    with pytest.raises(pidcomm.ArgumentError, match="flush 'twice' is unknown; use True, False or 'once'"):
+    with pytest.raises(dpuemu.ArgumentError, match="flush 'twice' is unknown; use True, False or 'once'"):
         dpuemu.set_transfer(flush="twice")  # type: ignore[arg-type]
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from html.parser import HTMLParser
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -23,10 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from pidcomm.cli import app
-from pidcomm.evaluation.pictures import drawing, figures, page, phases, places, style, words
+from pidcomm.evaluation.pictures import drawing, figures, phases, places, style
 from pidcomm.evaluation.pictures.rows import JsonRow, kind_of, pes_of, read_rows
 from pidcomm.sizes import parse_shape
 from pidcomm.tables import techniques_for
@@ -480,245 +476,3 @@ def test_the_pictures_of_the_document_are_what_its_commands_draw(
     )
     assert len(kept) > 20
     assert kept == drawn, f"run: {command}"
-
-
-# ---- explain
-
-
-def test_places_are_those_of_the_documents() -> None:
-    it = places.locate((32, 80), "01")
-    assert it.place(43) == (0, 5, 3)  # chip 3 bank 5 of the first rank: docs/collectives.md
-    assert len({it.place(pe) for pe in range(it.pes)}) == it.pes == 2560
-    assert (it.ranks, it.channels) == (40, dpuemu.machine().channels)
-    assert [pe for rank in range(it.ranks) for pe in it.pes_of_rank(rank)] == list(range(it.pes))
-
-
-@pytest.mark.parametrize(("shape", "mask"), [((4, 8, 2), "010"), ((5, 7, 8), "101"), ((7,), "0")])
-def test_groups_are_those_of_the_definition(shape: tuple[int, ...], mask: str) -> None:
-    it = places.locate(shape, mask)
-    for coordinates in product(*map(range, shape)):
-        pe = int(np.ravel_multi_index(coordinates[::-1], shape[::-1]))
-        numbers = {"0": 0, "1": 0}
-        for bit, coordinate, length in reversed(list(zip(mask, coordinates, shape, strict=True))):
-            numbers[bit] = numbers[bit] * length + coordinate
-        assert it.members[numbers["0"]][numbers["1"]] == pe
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], ""), ([5], "5"), ([0, 1, 2, 3], "0-3"), ([0, 8, 16], "0, 8, .. 16"), ([1, 2, 4, 9], "1, 2, 4, 9")],
-)
-def test_runs_of_numbers_are_short(numbers: list[int], text: str) -> None:
-    assert ", ".join(places.runs(numbers)) == text
-
-
-@pytest.mark.parametrize("case", EXPLAINED)
-def test_an_explanation_has_places_groups_and_every_line_of_the_plan(case: tuple[str, str, str, int, str]) -> None:
-    where, plan = explained(*case)
-    before = dpuemu.resident_bytes()
-    text = "\n".join(words.explain_places(where, plan))
-    assert dpuemu.resident_bytes() == before
-    for line in pidcomm.evaluation.explain.explain(plan):
-        assert line.strip() in text
-    assert f"{where.groups} group{'s' if where.groups > 1 else ''} of" in text
-    for rank in range(where.ranks):
-        assert f"rank {rank}: PEs {where.pes_of_rank(rank)[0]}-" in text
-    for pe in range(min(where.pes, 128)):
-        assert re.search(rf"\b{pe}:{where.group[pe]}\b", text)
-
-
-@pytest.mark.parametrize("case", EXPLAINED)
-def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[str, str, str, int, str]) -> None:
-    where, plan = explained(*case)
-    figure = drawing.draw(where, plan)
-    cells: dict[tuple[float, float], str] = {}
-    shapes = [patch for patch in plots_of(figure)[0].patches if isinstance(patch, PathPatch) and patch.get_gid()]
-    for shape in shapes:
-        for square in shape.get_path().to_polygons():
-            cells[tuple(np.round(np.min(square, axis=0), 6))] = str(shape.get_gid())
-    assert len(cells) == where.pes
-    layout = drawing._lay_out(where)
-    for pe, x, y in drawing._cells(where, layout):
-        group = where.group[pe]
-        assert cells[round(x, 6), round(y, 6)] == (f"group{group}" if group < drawing.MAX_HIGHLIGHTED else "others")
-    colours = [to_rgb(shape.get_facecolor()) for shape in shapes]
-    assert len(set(colours)) == len(colours) == min(where.groups, drawing.MAX_HIGHLIGHTED + 1)
-    corners = {rank: drawing._rank_corner(where, layout, rank) for rank in range(where.ranks)}
-    for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
-        place = where.place(pe)
-        corner = corners[place.rank]
-        assert (x - corner[0], y - corner[1]) == pytest.approx((place.lane * layout.cell, place.bank * layout.cell))
-    text = all_text(figure)
-    assert ("the others are white" in text) == (where.groups > drawing.MAX_HIGHLIGHTED)
-    for stage in pidcomm.evaluation.explain.stages(plan):
-        assert " ".join(stage[0].split()) in " ".join(text.split())
-
-
-def test_explain_prints_or_draws(tmp_path: Path) -> None:
-    arguments = ["explain", "alltoall", "--shape", "4x8x2", "--mask", "010", "--bytes", "8KiB", "--technique", "pr"]
-    printed = CliRunner().invoke(app, arguments)
-    assert printed.exit_code == 0
-    assert "1. PEs, before the host pass" in printed.output
-    for name in ("x.svg", "x.png"):
-        result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / name)])
-        assert (result.exit_code, result.output) == (0, f"wrote {tmp_path / name}\n")
-        assert (tmp_path / name).stat().st_size > 1000
-
-
-# ---- the report
-
-
-class Page(HTMLParser):
-    """What a test asks of a page: its tables, its elements and what they refer to."""
-
-    VOID = ("meta", "br", "hr", "img", "link", "input")
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tables: list[list[list[tuple[str, str | None]]]] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.elements.append((tag, dict(attributes)))
-        if tag not in self.VOID:
-            self._open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append(("", dict(attributes).get("data-value")))
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note an element without content."""
-        self.elements.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag: str) -> None:
-        """Check that elements end in turn."""
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Collect the text of cells."""
-        if self._open and {"td", "th"} & set(self._open):
-            text, value = self.tables[-1][-1][-1]
-            self.tables[-1][-1][-1] = (text + data, value)
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of rows that are kept with the project."""
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    names = ("collectives", "sizes", "ablation")
-    sources = [page.Source(name, reference(name)) for name in names]
-    page.write(page.build(sources), path)
-    return path
-
-
-def test_a_report_needs_nothing_but_itself(report: Path) -> None:
-    text = report.read_text()
-    assert "http" not in text
-    it = Page(text)
-    ids = [attributes["id"] for _, attributes in it.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    for tag, attributes in it.elements:
-        assert tag not in ("link", "img", "iframe")
-        assert "src" not in attributes
-        for name, value in attributes.items():
-            if name.endswith("href"):
-                assert value is not None
-                assert value.startswith("#")
-                assert value[1:] in ids
-    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(ids)
-    assert [tag for tag, _ in it.elements].count("svg") == 3
-    assert "prefers-color-scheme: dark" in text
-    assert "@media print" in text
-
-
-def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> None:
-    tables = Page(report.read_text()).tables
-    for name, table in zip(("collectives", "sizes", "ablation"), tables, strict=True):
-        rows = reference(name)
-        columns = [text for text, _ in table[0]]
-        assert columns == [key for key in rows[0] if key not in page.RUN_KEYS]
-        assert len(table) == 1 + len(rows)
-        for line, row in zip(table[1:], rows, strict=True):
-            for column, (text, value) in zip(columns, line, strict=True):
-                if row[column] is None:
-                    assert (text, value) == ("-", None)
-                elif isinstance(row[column], str):
-                    assert text == value == row[column]
-                else:
-                    assert value is not None
-                    assert float(value) == row[column]
-                    assert float(text) == pytest.approx(row[column], rel=1e-5)
-
-
-def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path) -> None:
-    text = report.read_text()
-    for wanted in ("limit_pct: bus against that limit.", "Rows of an ablation", "emulated machine", "best orders"):
-        assert wanted in text
-
-
-def test_a_report_keeps_runs_apart_and_says_why_there_is_no_figure() -> None:
-    rows = reference("collectives")
-    text = page.build([page.Source("two runs", [rows[0], {**rows[1], "commit": "other"}, reference("ablation")[0]])])
-    assert [len(table) for table in Page(text).tables] == [2, 2, 2]
-    assert "No figure: the rows are mixed" in text
-
-
-def test_a_report_quotes_what_it_is_given() -> None:
-    row = {**reference("collectives")[0], "commit": "<b>&\"'", "isa": "<i>"}
-    text = page.build([page.Source("<script>", [row], ["# <hr>"])])
-    it = Page(text)
-    assert not {"b", "i", "hr"} & {tag for tag, _ in it.elements}
-    assert [tag for tag, _ in it.elements].count("script") == 1
-
-
-def test_a_report_runs_a_quick_benchmark_if_it_gets_no_rows(tmp_path: Path) -> None:
-    path = tmp_path / "quick.html"
-    result = run("report", str(path), "--shape", "8x8", "--bytes", "16KiB")
-    assert (result.returncode, result.stdout) == (0, f"wrote {path}\n"), result
-    text = path.read_text()
-    assert "# geometry:" in text
-    assert "# limit: streaming copy" in text
-    ((head, *lines),) = Page(text).tables
-    assert len(lines) == 16
-    wrong = [name for name, _ in head].index("wrong")
-    assert {line[wrong][0] for line in lines} == {"0"}
-
-
-def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip(f"none of the browsers {', '.join(BROWSERS)} is installed")
-    for column, clicks in (("t_p50_us", 1), ("t_p50_us", 2), ("collective", 1), ("speed_up", 1), ("speed_up", 2)):
-        rows = reference("collectives")
-        rows[3] = {**rows[3], "speed_up": None}
-        text = page.build([page.Source("rows", rows)])
-        number = [name for name, _ in Page(text).tables[0][0]].index(column)
-        click = f"document.querySelectorAll('th button')[{number}].click();" * clicks
-        path = tmp_path / "clicked.html"
-        path.write_text(text.replace("</body>", f"<script>{click}</script></body>"))
-        command = [browser, "--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}"]
-        result = subprocess.run(
-            [*command, "--virtual-time-budget=2000", "--dump-dom", path.as_uri()],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=90,
-            env={**os.environ, "HOME": str(tmp_path)},
-        )
-        it = Page(result.stdout)
-        got = [line[number][1] for line in it.tables[0][1:]]
-        known = [row[column] for row in rows if row[column] is not None]
-        wanted = [str(value) for value in sorted(known, reverse=clicks == 2)]
-        assert got == wanted + [None] * (len(rows) - len(known))
-        assert got != [str(row[column]) for row in rows]
-        sorts = [attributes["aria-sort"] for tag, attributes in it.elements if tag == "th"]
-        assert sorts[number] == ("ascending" if clicks == 1 else "descending")
-        assert set(sorts[:number] + sorts[number + 1 :]) == {"none"}

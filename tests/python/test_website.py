@@ -112,5 +112,5 @@ def test_links_of_every_form_lead_to_shown_files(tmp_path: Path, monkeypatch: py
 def test_the_search_index_has_the_words_of_the_pages(site: Path) -> None:
     script = (site / "search/search_index.js").read_text()
     assert script.startswith("var search_index = {")
-    for word in ("pidcomm_stream_limit", "Entangled groups", "upmem-env"):
+    for word in ("pidcomm_stream_limit", "Entangled groups", "dpuemu env"):
         assert word in script

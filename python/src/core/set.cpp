@@ -81,22 +81,14 @@ template <class Run>
 dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
   constexpr std::chrono::milliseconds kPeriod{50};
   std::future<dpu_error_t> end = std::async(std::launch::async, run);
-  bool is_interrupted = false;
+  std::optional<nb::python_error> interrupt;
   while (end.wait_for(kPeriod) != std::future_status::ready) {
-    if (!is_interrupted) {
-      const nb::gil_scoped_acquire held;
-      is_interrupted = PyErr_CheckSignals() != 0;
-    }
-    if (is_interrupted && stop) {
-      const nb::gil_scoped_acquire held;
-      (*stop)(bytes_of(set));
-    }
+    const nb::gil_scoped_acquire held;
+    if (!interrupt && PyErr_CheckSignals() != 0) interrupt.emplace();
+    if (interrupt && stop) (*stop)(bytes_of(set));
   }
   const dpu_error_t error = end.get();
-  if (is_interrupted) {
-    const nb::gil_scoped_acquire held;
-    throw nb::python_error();
-  }
+  if (interrupt) throw nb::python_error(std::move(*interrupt));
   return error;
 }
 

@@ -259,7 +259,7 @@ def test_collectives_fit_between_launches(count: int) -> None:
 
 
 DISABLED = """
-import numpy as np, pidcomm, sys
+import dpuemu, numpy as np, pidcomm, sys
 dpuemu.machine(ranks=1, disabled=[(0, 3, 2), (0, 0, 5)])
 with pidcomm.allocate() as pes:
     heap, n = pes.symbol("__sys_used_mram_end"), pes.pes

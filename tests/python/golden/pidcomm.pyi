@@ -36,6 +36,8 @@ COHERENCES: dict
 
 COLLECTIVES: dict
 
+COPY_ORDERS: dict
+
 DEFAULT_ISA: str
 
 class Error(RuntimeError):
@@ -87,120 +89,120 @@ class Hypercube:
         ...
 
     @overload
-    def alltoall(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_Moved]) -> Trace:
+    def alltoall(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[Moved]) -> Trace:
         ...
 
     @overload
-    def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]:
+    def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Moved]) -> Request[Trace]:
         ...
 
     @overload
-    def alltoall(self, mask: str, *, wait: bool, **arguments: Unpack[_Moved]) -> Trace | Request[Trace]:
+    def alltoall(self, mask: str, *, wait: bool, **arguments: Unpack[Moved]) -> Trace | Request[Trace]:
         ...
 
     def alltoall(self, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, wait: bool=True, **options: Unpack[Options]) -> Trace | Request[Trace]:
         ...
 
     @overload
-    def reduce_scatter(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_Reduced]) -> Trace:
+    def reduce_scatter(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[Reduced]) -> Trace:
         ...
 
     @overload
-    def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]:
+    def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Reduced]) -> Request[Trace]:
         ...
 
     @overload
-    def reduce_scatter(self, mask: str, *, wait: bool, **arguments: Unpack[_Reduced]) -> Trace | Request[Trace]:
+    def reduce_scatter(self, mask: str, *, wait: bool, **arguments: Unpack[Reduced]) -> Trace | Request[Trace]:
         ...
 
     def reduce_scatter(self, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike, op: str='sum', wait: bool=True, **options: Unpack[Options]) -> Trace | Request[Trace]:
         ...
 
     @overload
-    def allreduce(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_Reduced]) -> Trace:
+    def allreduce(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[Reduced]) -> Trace:
         ...
 
     @overload
-    def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Reduced]) -> Request[Trace]:
+    def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Reduced]) -> Request[Trace]:
         ...
 
     @overload
-    def allreduce(self, mask: str, *, wait: bool, **arguments: Unpack[_Reduced]) -> Trace | Request[Trace]:
+    def allreduce(self, mask: str, *, wait: bool, **arguments: Unpack[Reduced]) -> Trace | Request[Trace]:
         ...
 
     def allreduce(self, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike, op: str='sum', wait: bool=True, **options: Unpack[Options]) -> Trace | Request[Trace]:
         ...
 
     @overload
-    def allgather(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_Moved]) -> Trace:
+    def allgather(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[Moved]) -> Trace:
         ...
 
     @overload
-    def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_Moved]) -> Request[Trace]:
+    def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Moved]) -> Request[Trace]:
         ...
 
     @overload
-    def allgather(self, mask: str, *, wait: bool, **arguments: Unpack[_Moved]) -> Trace | Request[Trace]:
+    def allgather(self, mask: str, *, wait: bool, **arguments: Unpack[Moved]) -> Trace | Request[Trace]:
         ...
 
     def allgather(self, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, wait: bool=True, **options: Unpack[Options]) -> Trace | Request[Trace]:
         ...
 
     @overload
-    def scatter(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_FromHost]) -> Trace:
+    def scatter(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[FromHost]) -> Trace:
         ...
 
     @overload
-    def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]:
+    def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[FromHost]) -> Request[Trace]:
         ...
 
     @overload
-    def scatter(self, mask: str, *, wait: bool, **arguments: Unpack[_FromHost]) -> Trace | Request[Trace]:
+    def scatter(self, mask: str, *, wait: bool, **arguments: Unpack[FromHost]) -> Trace | Request[Trace]:
         ...
 
     def scatter(self, mask: str, *, host: ArrayInput, bytes: int | None=None, dst: int=0, wait: bool=True, **options: Unpack[Options]) -> Trace | Request[Trace]:
         ...
 
     @overload
-    def gather(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_ToHost]) -> Array:
+    def gather(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[ToHost]) -> Array:
         ...
 
     @overload
-    def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ToHost]) -> Request[Array]:
+    def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[ToHost]) -> Request[Array]:
         ...
 
     @overload
-    def gather(self, mask: str, *, wait: bool, **arguments: Unpack[_ToHost]) -> Array | Request[Array]:
+    def gather(self, mask: str, *, wait: bool, **arguments: Unpack[ToHost]) -> Array | Request[Array]:
         ...
 
     def gather(self, mask: str, *, bytes: int, src: int=0, dtype: DTypeLike=np.uint8, out: ArrayOutput | None=None, wait: bool=True, **options: Unpack[Options]) -> Array | Request[Array]:
         ...
 
     @overload
-    def reduce(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_ReducedToHost]) -> Array:
+    def reduce(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[ReducedToHost]) -> Array:
         ...
 
     @overload
-    def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_ReducedToHost]) -> Request[Array]:
+    def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[ReducedToHost]) -> Request[Array]:
         ...
 
     @overload
-    def reduce(self, mask: str, *, wait: bool, **arguments: Unpack[_ReducedToHost]) -> Array | Request[Array]:
+    def reduce(self, mask: str, *, wait: bool, **arguments: Unpack[ReducedToHost]) -> Array | Request[Array]:
         ...
 
     def reduce(self, mask: str, *, bytes: int, src: int=0, dtype: DTypeLike, op: str='sum', out: ArrayOutput | None=None, wait: bool=True, **options: Unpack[Options]) -> Array | Request[Array]:
         ...
 
     @overload
-    def broadcast(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[_FromHost]) -> Trace:
+    def broadcast(self, mask: str, *, wait: Literal[True]=True, **arguments: Unpack[FromHost]) -> Trace:
         ...
 
     @overload
-    def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[_FromHost]) -> Request[Trace]:
+    def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[FromHost]) -> Request[Trace]:
         ...
 
     @overload
-    def broadcast(self, mask: str, *, wait: bool, **arguments: Unpack[_FromHost]) -> Trace | Request[Trace]:
+    def broadcast(self, mask: str, *, wait: bool, **arguments: Unpack[FromHost]) -> Trace | Request[Trace]:
         ...
 
     def broadcast(self, mask: str, *, host: ArrayInput, bytes: int | None=None, dst: int=0, wait: bool=True, **options: Unpack[Options]) -> Trace | Request[Trace]:
@@ -209,13 +211,13 @@ class Hypercube:
     def plan(self, collective: str, mask: str, *, bytes: int, **arguments: Any) -> dict[str, Any]:
         ...
 
-    def stream_limit(self, bytes_read: int, bytes_written: int, *, src: int=0, dst: int=0, stream: str='sequential', **options: Unpack[Options]) -> tuple[float, int]:
+    def stream_limit(self, bytes_read: int, bytes_written: int, *, src: int=0, dst: int=0, copy_order: str='sequential', **options: Unpack[Options]) -> tuple[float, int]:
         ...
 
     def push_xfer(self, rows: NDArray[np.uint8], offset: int=0, *, to_pes: bool) -> float:
         ...
 
-    def carry_out(self, name: str, mask: str, **arguments: Unpack[_Arguments]) -> tuple[Trace, Array | None]:
+    def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
         ...
 
 ISAS: dict
@@ -296,8 +298,6 @@ class Request(Generic[T]):
 
 STATUSES: dict
 
-STREAMS: dict
-
 class Symbol:
 
     def __init__(self, core_set: _core.Set, name: str) -> None:
@@ -349,7 +349,7 @@ class Trace:
     mram_bytes_written: int
     host_bytes_read: int
     host_bytes_written: int
-    staging_bytes: int
+    bytes_staged: int
     lines_loaded: int
     lines_stored: int
     lines_flushed: int

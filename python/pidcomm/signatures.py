@@ -1,0 +1,69 @@
+"""Keyword arguments of the collectives, for type checkers: the overloads of `Hypercube` use them."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from numpy.typing import DTypeLike
+from typing_extensions import Required
+
+from pidcomm.arguments import ArrayInput, ArrayOutput, Options
+
+
+class AnyArguments(TypedDict, total=False):
+    """What any collective may take."""
+
+    options: Required[Options]
+    bytes: int | None
+    src: int
+    dst: int
+    dtype: DTypeLike
+    op: str | None
+    host: ArrayInput | None
+    out: ArrayOutput | None
+
+
+class Moved(Options, total=False):
+    """From MRAM to MRAM, bytes as they are."""
+
+    bytes: Required[int]
+    src: int
+    dst: int
+    dtype: DTypeLike
+
+
+class Reduced(Options, total=False):
+    """From MRAM to MRAM, reduced."""
+
+    bytes: Required[int]
+    src: int
+    dst: int
+    dtype: Required[DTypeLike]
+    op: str
+
+
+class FromHost(Options, total=False):
+    """From host rows."""
+
+    host: Required[ArrayInput]
+    bytes: int | None
+    dst: int
+
+
+class ToHost(Options, total=False):
+    """To host rows."""
+
+    bytes: Required[int]
+    src: int
+    dtype: DTypeLike
+    out: ArrayOutput | None
+
+
+class ReducedToHost(Options, total=False):
+    """To host rows, reduced."""
+
+    bytes: Required[int]
+    src: int
+    dtype: Required[DTypeLike]
+    op: str
+    out: ArrayOutput | None
