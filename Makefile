@@ -31,7 +31,7 @@ install: $(VENV)/tools
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_line_kernels
 	rm -rf build/wheel
 	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel \
-	  -C cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
+	  -C build-dir=build/make/{wheel_tag} -C cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
 	$(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[test]"
 	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
 
@@ -94,6 +94,7 @@ lint: $(VENV)/tools
 	$(BIN)/ruff check python apps tests emulator examples tools docs
 	$(BIN)/ruff format --check python apps tests emulator examples tools docs
 	$(BIN)/mypy
+	cd build/wheel && $(BIN)/mypy --strict --ignore-missing-imports -p pidcomm.apps
 	cd emulator/pe/compile && $(BIN)/mypy --config-file ../../../pyproject.toml *.py
 
 clean:

@@ -1,4 +1,4 @@
-// The border of the calls: they return an exception as a status, and its sentence as the last error of the thread.
+// Where exceptions become a status: they return an exception as a status, and its sentence as the last error of the thread.
 #pragma once
 
 #include <pidcomm/pidcomm.h>

@@ -22,7 +22,8 @@ class Loop : public WorkerPool::Job {
   std::atomic<uint64_t> next_{0};
 };
 
-/// Whether the first loop ran in another process, of which fork() made this one.
+/// Whether the first loop ran in another process, of which fork() made this one. Such a child has none of the threads, so its loops run in
+/// their caller alone.
 bool is_forked() {
   static std::atomic<pid_t> first{0};
   const pid_t self = getpid();

@@ -40,7 +40,7 @@ class WorkerPool {
     std::condition_variable empty_;
   };
 
-  /// Lets `wanted` further threads join the job, whatever number of joins was pending. Jobs get threads in the order of their invitations.
+  /// Lets `wanted` threads join the job; replaces the number of pending joins. Jobs get threads in the order of their invitations.
   /// Starts threads for it if too few are free and the pool has less than `most` in all. Returns false, and then changes nothing, if the
   /// pool has no thread at all.
   bool invite(Job &job, uint32_t wanted, uint32_t most);

@@ -22,8 +22,8 @@ NO_COMPILER = 127  # the compiler's exit code if there is no gcc
 
 def compiler_command() -> list[str]:
     """Return the words that start the compiler of PE programs. The emulated SDK's is a Python program."""
-    words = shlex.split(package().pe_compiler)
-    return [sys.executable, *words] if _core.IS_EMULATED else words
+    compiler = package().pe_compiler
+    return [sys.executable, compiler] if _core.IS_EMULATED else shlex.split(compiler)
 
 
 def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:

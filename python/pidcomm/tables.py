@@ -81,9 +81,9 @@ class Op(Choice):
 
 @dataclass(frozen=True)
 class Isa(Choice):
-    """Describe an instruction set: the highest rank that is available is the default, rank 0 never is."""
+    """Describe an instruction set: the highest level that is available is the default, level 0 never is."""
 
-    rank: int
+    level: int
     is_available: bool
 
 
@@ -112,5 +112,5 @@ def techniques_for(collective: str) -> list[str]:
     return [name for name, technique in TECHNIQUES.items() if technique.is_for(row)]
 
 
-DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.rank).name
+DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.level).name
 """Name of the instruction set that is used unless told otherwise: the best that this machine runs."""

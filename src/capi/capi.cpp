@@ -30,8 +30,7 @@ class CheapestPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
   Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) const override {
-    if (options.technique != PIDCOMM_TECHNIQUE_AUTO) return make_plan(cube, request, options, heap_base, true);
-    return cheapest_plan(cube, request, options, heap_base, true, current_machine());
+    return plan_on(current_machine(), cube, request, options, heap_base, true);
   }
 };
 const CheapestPlanner kPlanner;

@@ -60,9 +60,10 @@ const Kernels &kernels_of(int isa) {
 }
 
 int best_isa() {
-  const IsaRow *best = &kRows[0];
+  const IsaRow *best = nullptr;
   for (const IsaRow &row : kRows)
-    if (row.level > best->level && isa_available(row.code)) best = &row;
+    if ((best == nullptr || row.level > best->level) && isa_available(row.code)) best = &row;
+  if (best == nullptr) fail(PIDCOMM_ERR_OPTION, "this machine runs none of the instruction sets that the library was built for");
   return best->code;
 }
 

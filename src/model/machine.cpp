@@ -57,7 +57,7 @@ double *find(pidcomm_machine &machine, const std::string &name) {
   return name.rfind(kIsa, 0) == 0 ? find_cost(machine, name.substr(sizeof kIsa - 1)) : nullptr;
 }
 
-pidcomm_machine machine_of(const Builtin &builtin) {
+pidcomm_machine make_machine(const Builtin &builtin) {
   pidcomm_machine machine = {};
   for (const Number &number : builtin.numbers) {
     double *const place = find(machine, number.name);
@@ -65,6 +65,16 @@ pidcomm_machine machine_of(const Builtin &builtin) {
     *place = number.value;
   }
   return machine;
+}
+
+/// The machines of builtins(), in their order, made once.
+const std::vector<pidcomm_machine> &builtin_machines() {
+  static const std::vector<pidcomm_machine> all = [] {
+    std::vector<pidcomm_machine> made;
+    for (const Builtin &builtin : builtins()) made.push_back(make_machine(builtin));
+    return made;
+  }();
+  return all;
 }
 
 std::mutex in_use_mutex;
@@ -79,7 +89,7 @@ std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index) {
     for (const Builtin &builtin : builtins()) names += std::string(" ") + builtin.name;
     fail(PIDCOMM_ERR_ARGUMENT, "machine number ", index, " does not exist; there are ", builtins().size(), ":", names);
   }
-  return {builtins()[index].name, machine_of(builtins()[index])};
+  return {builtins()[index].name, builtin_machines()[index]};
 }
 
 pidcomm_machine machine_in_use(const char *builtin) {
@@ -87,8 +97,8 @@ pidcomm_machine machine_in_use(const char *builtin) {
     const std::lock_guard<std::mutex> lock(in_use_mutex);
     if (in_use) return *in_use;
   }
-  for (const Builtin &row : builtins())
-    if (std::strcmp(row.name, builtin) == 0) return machine_of(row);
+  for (std::size_t index = 0; index < builtins().size(); ++index)
+    if (std::strcmp(builtins()[index].name, builtin) == 0) return builtin_machines()[index];
   fail(PIDCOMM_ERR_INTERNAL, "there is no machine ", builtin);
 }
 

@@ -1,4 +1,4 @@
-// Who makes the plans of an executor. The executor knows no prices: a planner that chooses a technique by price does so before execution.
+// The interface by which an executor gets its plans. A planner may choose a technique by price; the executor knows no prices.
 #pragma once
 
 #include "plan/plan.h"

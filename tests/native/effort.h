@@ -1,4 +1,4 @@
-// How much of a grid runs: all of it, or about a tenth of it with PIDCOMM_TEST_EFFORT=small, for sanitizers.
+// How much of a grid runs: all of it, or about a tenth of it with PIDCOMM_TEST_EFFORT=small, for sanitizers and for a second rank access.
 #pragma once
 
 #include <cstdlib>

@@ -9,7 +9,10 @@ with pidcomm.allocate() as pes:
 
 from __future__ import annotations
 
-from dpuemu._dpuemu import VERSION as __version__
+try:
+    from dpuemu._dpuemu import VERSION as __version__
+except ModuleNotFoundError as error:
+    raise ImportError("this installation was built for an UPMEM SDK and has no emulator") from error
 from dpuemu.errors import ArgumentError, Error
 from dpuemu.reports import LaunchReport, report
 from dpuemu.settings import Machine, machine, resident_bytes, set_transfer

@@ -56,6 +56,6 @@ class LaunchReport:
 def report(pes: DpuSet) -> LaunchReport:
     """Return what the PEs of a set did in their last launch, also if it ended in a fault.
 
-    Raises Error while PEs run, if nothing has been launched, and if the set is freed.
+    Raises Error while PEs run and if nothing has been launched. A freed set raises what its package raises.
     """
     return LaunchReport(**_dpuemu.report(pes.dpu_set))

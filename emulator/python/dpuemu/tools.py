@@ -47,6 +47,6 @@ def environment(*, strict: bool = False) -> dict[str, str]:
 
 
 def put_first(folder: str, variable: str, variables: Mapping[str, str]) -> str:
-    """Return a search path such as PATH with one folder put first, unless it is in there already."""
-    folders = [name for name in variables.get(variable, "").split(os.pathsep) if name]
-    return os.pathsep.join(folders if folder in folders else [folder, *folders])
+    """Return a search path such as PATH with one folder put first."""
+    folders = [name for name in variables.get(variable, "").split(os.pathsep) if name and name != folder]
+    return os.pathsep.join([folder, *folders])

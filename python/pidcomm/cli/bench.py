@@ -175,7 +175,7 @@ def bench(
         masks,
         parse_names(dtypes, TYPES, "dtype"),
         op,
-        parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.rank > 0]),
+        parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0]),
         techniques,
     )
     schedule = Schedule(iters, warmup, limit or ablation)

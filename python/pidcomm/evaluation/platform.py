@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pidcomm import _core
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.pe_set import PeSet
 
 if TYPE_CHECKING:
@@ -23,6 +24,19 @@ COHERENCE = "none" if IS_EMULATED else "hardware"
 """The coherence policy that the library takes by default."""
 CHIPS, BANKS = 8, 8
 """Of a rank: a PE is a chip's bank."""
+
+
+@contextmanager
+def _errors_of_dpuemu() -> Iterator[None]:
+    """Raise errors of dpuemu as those of pidcomm."""
+    import dpuemu
+
+    try:
+        yield
+    except dpuemu.ArgumentError as error:
+        raise ArgumentError(str(error)) from None
+    except dpuemu.Error as error:
+        raise Error(str(error)) from None
 
 
 def emulated() -> dpuemu.Machine | None:
@@ -40,10 +54,8 @@ def configure(**settings: Any) -> None:
         raise ArgumentError(f"{', '.join(settings)}: only emulated machines can be changed; this is {SDK}")
     import dpuemu
 
-    try:
+    with _errors_of_dpuemu():
         dpuemu.machine(**settings)
-    except dpuemu.ArgumentError as error:
-        raise ArgumentError(str(error)) from None
 
 
 def threads() -> int:
@@ -82,10 +94,8 @@ def set_transfers(threads: int | None, flush: Flush) -> None:
         return
     import dpuemu
 
-    try:
+    with _errors_of_dpuemu():
         dpuemu.set_transfer(threads=threads, flush=flush)
-    except dpuemu.ArgumentError as error:
-        raise ArgumentError(str(error)) from None
 
 
 def launch_seconds(pes: PeSet) -> float:
@@ -97,13 +107,16 @@ def launch_seconds(pes: PeSet) -> float:
         return measured
     import dpuemu
 
-    return dpuemu.report(pes).modelled_seconds
+    with _errors_of_dpuemu():
+        return dpuemu.report(pes).modelled_seconds
 
 
 def run_program(words: Sequence[str]) -> int:
-    """Run a host program to its end and return its exit code; on emulated DIMMs it finds the emulated SDK."""
+    """Run a host program; return its exit code, 128 + n for signal n. On emulated DIMMs it finds the stand-in SDK."""
     if not IS_EMULATED:
-        return subprocess.run(list(words), check=False).returncode
+        code = subprocess.run(list(words), check=False).returncode
+        return code if code >= 0 else 128 - code
     from dpuemu import run
 
-    return run.run_program(words)[0]
+    with _errors_of_dpuemu():
+        return run.run_program(words)[0]

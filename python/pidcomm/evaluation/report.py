@@ -209,7 +209,7 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
     yield (
         "measured phases of what goes through host memory: from the PEs, work on the host, to the PEs. What host_us is "
         "made of: outside = all but the pass over memory, measured; bus = the streaming limit for the same bytes of "
-        "MRAM; host mem = an ordinary copy of the bytes of staging; DT = domain transfers, pr+im less pr+im+cm (below "
+        "MRAM; host mem = an ordinary copy of the bytes staged; DT = domain transfers, pr+im less pr+im+cm (below "
         "0: noise; -: nothing tells); modul. = the rest, with such domain transfers as there are where DT is -. They "
         "overlap: a rest below 0 is a pass that is quicker than the sum of the others"
     )

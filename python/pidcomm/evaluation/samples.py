@@ -110,7 +110,9 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
     op = rng.choice([op for op in OPS if is_defined(op, dtype)])
     options: Options = {
         "technique": rng.choice(("tile", "tile", *TECHNIQUES)),
-        "isa": rng.choice([name for name, isa in ISAS.items() if isa.is_available and isa.rank > ISAS["scalar"].rank]),
+        "isa": rng.choice(
+            [name for name, isa in ISAS.items() if isa.is_available and isa.level > ISAS["scalar"].level]
+        ),
         "threads": rng.randint(1, threads),
         "coherence": rng.choice(list(COHERENCES)),
     }

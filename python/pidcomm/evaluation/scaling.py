@@ -27,7 +27,7 @@ from pidcomm.sizes import format_shape, format_size
 from pidcomm.tables import DEFAULT_ISA
 
 DTYPE, OP = "int32", "sum"
-EMULATED = "emulated here"
+EMULATED = "emulated here" if platform.IS_EMULATED else "measured here"
 GAIN = 0.10  # what doubling must gain to be called scaling, or a step of at most that may cost
 GROUP_PES = 32
 RANK_PES = pidcomm.PES_PER_RANK

@@ -152,11 +152,13 @@ class Set {
   void launch(bool waits, const Stop &stop, const ExplainFault &explain) {
     allocation_->use([&](struct dpu_set_t set) {
       require_own_program(set);
+      ++launches_;
       const auto launch = [=] { return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS); };
       check_run(waits ? run_interruptibly(set, stop, launch) : launch(), set, explain);
     });
   }
   void sync(const Stop &stop, const ExplainFault &explain) {
+    if (launches_ == 0 && !allocation_->is_freed()) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
     allocation_->use(
         [&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
   }
@@ -280,7 +282,7 @@ class Set {
   std::shared_ptr<Allocation> allocation_;
   uint32_t pes_ = 0, ranks_ = 0;
   std::atomic<struct dpu_program_t *> program_ = nullptr;  // lives as long as the process
-  std::atomic<uint64_t> loads_ = 0;
+  std::atomic<uint64_t> loads_ = 0, launches_ = 0;
   std::mutex rows_mutex_;
   std::vector<struct dpu_set_t> rows_;  // once made they stay
 };

@@ -40,7 +40,7 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name, steps, collectives) techniques.append(nb::make_tuple(name, code, steps, collectives));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, rank) isas.append(nb::make_tuple(name, code, rank, pidcomm_isa_available(code) != 0));
+#define PIDCOMM_ROW(ENUM, code, name, level) isas.append(nb::make_tuple(name, code, level, pidcomm_isa_available(code) != 0));
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name) coherences.append(nb::make_tuple(name, code));

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import dpuemu
@@ -316,6 +317,9 @@ def test_a_launch_that_is_not_waited_for(rank: pidcomm.PeSet, programs: dict[str
     for _ in range(10):  # until the PEs have not ended before all has been asked
         rank.launch(wait=False)
         refused = [is_busy(call) for call in (lambda: done.read(np.uint32), rank.logs)]
+        with suppress(dpuemu.Error):
+            dpuemu.report(rank)
+            refused.append(False)  # the PEs had ended
         rank.wait()
         if all(refused):
             break
@@ -349,6 +353,8 @@ def test_a_fault_names_the_pe_and_the_reason(rank: pidcomm.PeSet, programs: dict
 def test_reports_count_dma_exactly(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
     with pytest.raises(dpuemu.Error, match="no program has been launched"):
         dpuemu.report(rank)
+    with pytest.raises(pidcomm.Error, match="no program has been launched"):
+        rank.wait()
     rank.load(programs["dma"])
     rank.launch()
     report = dpuemu.report(rank)

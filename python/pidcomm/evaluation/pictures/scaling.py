@@ -48,7 +48,7 @@ def draw(points: Sequence[Point]) -> Figure:
     machines = sorted({point.where for point in points if point.source == MODELLED})
     sources = [f"modelled: GB/s, larger side summed over PEs, on {', '.join(machines)}"] if machines else []
     if any(point.source != MODELLED for point in points):
-        sources.append("measured: % of the streaming limit, staging counted, on the emulated DIMMs of one machine")
+        sources.append("measured: % of the streaming limit, bytes staged counted, on the emulated DIMMs of one machine")
     with style.settings():
         figure, body = style.new_figure(
             max(PANEL_INCHES * len(collectives), MIN_WIDTH_INCHES),

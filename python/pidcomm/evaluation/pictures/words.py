@@ -47,7 +47,7 @@ def used(places: Places) -> str:
 
 
 def _machine(places: Places) -> Iterator[str]:
-    yield f"where the {format_shape(places.shape)} PEs are: {used(places)} (emulated; all PEs are taken to work)"
+    yield f"where the {format_shape(places.shape)} PEs are: {used(places)} ({platform.SDK}; all PEs are taken to work)"
     yield (
         f"  PE {CHIPS} * e + lane: lane = chip, e (entangled group, EG) counts {BANKS} banks per rank, then ranks; "
         f"a cell is PE:group"
