@@ -13,7 +13,7 @@ from command_line import commands, install, objects
 
 PROJECT = Path(__file__).parent / "project"
 REFERENCE = Path(__file__).parents[2] / "bench" / "reference"
-MACHINES = Path(__file__).parents[2] / "model" / "machines"
+MACHINES = Path(__file__).parents[2] / "machines"
 # Files that examples take.
 FILES = {
     "rows.jsonl": REFERENCE / "collectives.jsonl",
@@ -42,20 +42,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join((str(install(tmp_path_factory.mktemp("bin"))), os.environ["PATH"]))}
 
 
-@pytest.fixture(scope="module")
-def built_project(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Path:
-    """The project, built."""
-    folder = shutil.copytree(PROJECT, tmp_path_factory.mktemp("built") / "project")
-    subprocess.run(["dpuemu", "run", "--", "make"], cwd=folder, env=environment, check=True, capture_output=True)
-    return folder
-
-
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[f"{name}: {example}" for name, example in EXAMPLES])
-def test_examples_run(
-    name: str, example: str, environment: dict[str, str], built_project: Path, tmp_path: Path
-) -> None:
-    # Programs that are run are built; where something builds, nothing is.
-    project = shutil.copytree(built_project if "./host" in example else PROJECT, tmp_path / "project")
+def test_examples_run(name: str, example: str, environment: dict[str, str], tmp_path: Path) -> None:
+    project = shutil.copytree(PROJECT, tmp_path / "project")
     for name_of_file, file in FILES.items():
         shutil.copy(file, project / name_of_file)
     called = re.search(r"pidcomm ([\w-]+)", example)

@@ -51,7 +51,8 @@ def test_links_lead_somewhere(document: Document) -> None:
     assert not list(document.wrong_links())
 
 
-@named([document for document in DOCUMENTS if document.script("sh")])
+# The commands of docs/command-line.md run in test_cli_document.py.
+@named([it for it in DOCUMENTS if it.script("sh") and it.name != "docs/command-line.md"])
 def test_commands_run(document: Document, tmp_path: Path) -> None:
     script = tmp_path / "script.sh"
     script.write_text(document.script("sh"))

@@ -17,7 +17,7 @@ from pidcomm.evaluation.results import Results
 @command(
     "cc host.c $(pidcomm config --cflags --libs)",
     "pidcomm config --cmake-dir",
-    'eval "$(pidcomm config --artifact-env)" && make',
+    'eval "$(dpuemu env)" && eval "$(pidcomm config --artifact-env)" && make',
     "pidcomm config --json -",
 )
 def config(

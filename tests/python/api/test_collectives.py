@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pidcomm
 import pytest
+from conftest import needs_emulated_access
 from definitions import OPERATORS, REDUCTIONS, groups_of, payload, result_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -186,7 +187,7 @@ def test_zero_bytes_are_a_no_op(cube: pidcomm.Hypercube) -> None:
 
 
 @pytest.mark.parametrize("isa", [name for name, isa in pidcomm.ISAS.items() if isa.is_available])
-@pytest.mark.parametrize("coherence", pidcomm.COHERENCES)
+@pytest.mark.parametrize("coherence", [pytest.param("none", marks=needs_emulated_access), "hardware"])
 def test_options_do_not_change_the_result_and_are_in_the_trace(
     cube: pidcomm.Hypercube, isa: str, coherence: str
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pidcomm
 import pytest
+from conftest import needs_emulated_access
 from definitions import payload
 from user_program import main as user_program
 
@@ -151,6 +152,7 @@ def test_a_request_keeps_its_hypercube_alive() -> None:
     assert request.wait().lines_stored == LONG
 
 
+@needs_emulated_access
 def test_the_caller_goes_on_meanwhile(cube: pidcomm.Hypercube) -> None:
     for _ in range(10):
         request = cube.alltoall("10", bytes=LONG, wait=False, **SLOW)
