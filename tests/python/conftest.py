@@ -10,7 +10,7 @@ import pytest
 
 needs_emulated_access = pytest.mark.skipif(
     "PIDCOMM_TEST_SDK_ACCESS" in os.environ,
-    reason="with the SDK's rank access this is an error, or ends before it returns",
+    reason="the SDK's rank access refuses this, or does not return early",
 )
 
 
