@@ -7,7 +7,7 @@ CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g -O1
 LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line_kernels.dir/isa
 
-.PHONY: demo test test-native test-sanitizers test-python bench-reference bench-applications docs snippets install format lint clean
+.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm demo
@@ -50,11 +50,19 @@ test-native: $(VENV)/tools
 	tests/check_isa_objects.sh build/release
 	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
 
-test-sanitizers: $(VENV)/tools
-	$(call build_native,asan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=address$(,)undefined -fno-sanitize-recover=undefined")
-	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/asan
-	$(call build_native,tsan,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) -fsanitize=thread" -DCMAKE_C_FLAGS="$(SANITIZE) -fsanitize=thread")
-	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/tsan
+# Sanitizers see two instruction sets and a tenth of the grids; $(1) name, $(2) flags of both compilers.
+define test_sanitizer
+	$(call build_native,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)")
+	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/$(1)
+endef
+
+test-sanitizers: test-asan test-tsan
+
+test-asan: $(VENV)/tools
+	$(call test_sanitizer,asan,-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined)
+
+test-tsan: $(VENV)/tools
+	$(call test_sanitizer,tsan,-fsanitize=thread)
 
 # At most four at once: each has an emulated machine. The tests of the API run again with a libpidcomm that reaches the ranks as it does on
 # DIMMs, through the SDK.
