@@ -1,4 +1,4 @@
-// How much of a grid runs: all of it, or about a tenth of it with PIDCOMM_TEST_EFFORT=small, for sanitizers and for a second rank access.
+// How much of a grid runs: all of it, or a small part of it with PIDCOMM_TEST_EFFORT=small, for sanitizers and for a second rank access.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,11 @@
 
 namespace effort {
 
+#ifdef __SANITIZE_THREAD__
+constexpr int kSmallPart = 40;  // TSan is slow, and a race shows on a path, whatever the sizes
+#else
 constexpr int kSmallPart = 10;
+#endif
 
 inline bool is_small() {
   const char *effort = std::getenv("PIDCOMM_TEST_EFFORT");
