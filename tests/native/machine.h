@@ -43,7 +43,7 @@ inline void dpu_ok(dpu_error_t error, const char *call) {
 }
 #define DPU_OK_OR_FAIL(call) ::machine::dpu_ok((call), #call)
 
-/// Runs all cases of a grid, or a scattered tenth of them, and fails at the end with the first few failures: one wrong case does not
+/// Runs all cases of a grid, or the first and a scattered part of the others, and fails at the end with the first few failures: one wrong case does not
 /// hide the pattern of the others.
 class Grid {
  public:
@@ -52,7 +52,7 @@ class Grid {
   template <class Body>
   void run(const Body &body) {
     const std::uint64_t number = cases_++;
-    if (effort::is_small() && verify::mix(number) % effort::kSmallPart != 0) return;
+    if (effort::is_small() && number != 0 && verify::mix(number) % effort::kSmallPart != 0) return;
     ++ran_;
     try {
       body();
