@@ -30,7 +30,7 @@ TotalOption = Annotated[
 ]
 
 
-@command("pidcomm calibrate mine.toml", "pidcomm calibrate mine.toml --samples 800 --json -")
+@command("pidcomm calibrate mine.toml --json -")
 def calibrate(
     file: Annotated[Path, typer.Argument(help=f"File to write, ending in {SUFFIX}.")],
     title: Annotated[str, typer.Option("--title", help="A line that says which machine this is.")] = "this machine",

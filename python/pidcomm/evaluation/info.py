@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def cpu_name() -> str:
     return "unknown CPU"
 
 
+@cache
 def commit() -> str | None:
     """Return the commit of the project's work tree that the package or the working directory is in, if any.
 
