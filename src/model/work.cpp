@@ -22,34 +22,11 @@ Item item_of(const Sweep &sweep, double in, double out) {
   const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
   const double host_rows = sweep.host_order ? in * from : 1;  // transposes of what goes to host rows: every line, or the result alone
   switch (sweep.pass) {
-    case Pass::transpose:
-      return {0, in * k, 0, 0, 0};
-    case Pass::replicate:
-      return {0, k > 0 ? ways : 0, 0, 0, 0};
-    case Pass::reduce_blocks:
-      return {in * from + to, ways * k, in - 1, 0, 0};
-    case Pass::reduce_lanes:
-      return {in * from + to, k, in - 1 + k, 0, 0};
-    case Pass::reduce_to_host:
-      return {host_rows, k, in - 1 + k, 0, 8 / ways};
-    case Pass::to_host:
-      return {1, 3, 0, 0, 8};
-    case Pass::from_host:
-      return {1, 3, 0, 8, 0};
-    case Pass::rotate:
-      return {in * from + out * to, k > 0 ? in : 0, 0, 0, 0};
-    case Pass::replicate_rotated:
-      return {from + ways * to, ways, 0, 0, 0};
-    case Pass::reduce_rotated:
-      return {in * from + to, ways, in - 1, 0, 0};
-    case Pass::reduce_rotated_replicate:
-      return {in * from + to, 2 * ways, in - 1, 0, 0};
-    case Pass::reduce_rotated_to_host:
-      return {host_rows, ways, in - 1, 0, 8};
-    case Pass::member_step:
-      return {from + to, 1, 0, 0, 0};
-    case Pass::member_step_reduce:  // one stream: the line and its moved copy are transposed
-      return {2 * from + to, 1, 1, 0, 0};
+#define PIDCOMM_ROW(name, does, transposes, shuffles, combines, rows_read, rows_written) \
+  case Pass::name:                                                                       \
+    return {transposes, shuffles, combines, rows_read, rows_written};
+    PIDCOMM_PASSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
   }
   return {};
 }

@@ -5,41 +5,53 @@
 
 namespace pidcomm {
 
-/// What one item does with its lines.
-/// For `tile`:
-///   transpose      2^k lines -> 2^k lines, selected lane bits exchanged with line index bits (alltoall)
-///   replicate      1 line -> 2^k lines per destination, each with one selected lane everywhere (allgather)
-///   reduce_blocks    members x 2^k lines -> 1 line: accumulate, transpose, combine (reduce_scatter)
-///   reduce_lanes     member lines -> 1 line: accumulate, combine over the selected lanes, to every member (allreduce)
-///   reduce_to_host   the same, out to the host rows of the groups (reduce)
-/// For all:
-///   to_host        lines -> 8 host rows (gather)
-///   from_host      8 host rows -> lines (scatter; broadcast, where lanes of a group share a row and lines go to every member)
-/// After PE-assisted reordering. Rotating a line by s moves what the lane of index c in its group holds to the lane of index c + s (mod
-/// 2^k), where a lane's index is made of its selected bits. Slot s of a member is block s of some 2^k.
-///   rotate                 2^k lines -> 2^k lines, line s rotated by s (alltoall; with k = 0 a copy)
-///   replicate_rotated         1 line -> 2^k lines per destination, line s rotated by s (allgather)
-///   reduce_rotated           members x 2^k lines -> 1 line: accumulate each slot, rotate slot s by s, combine (reduce_scatter)
-///   reduce_rotated_replicate    the same, and line s of every destination is the result rotated by s (allreduce)
-///   reduce_rotated_to_host   the same, out to 8 pieces of host rows (reduce)
-/// From member to member, lane l taking what lane `map[l]` of the sweep has:
-///   member_step            1 line -> 1 line: the lanes moved
-///   member_step_reduce     2 lines -> 1 line: the second, its lanes moved, combined with the first (1 line: with itself)
-#define PIDCOMM_PASSES(X)                                                                                                            \
-  X(transpose)                                                                                                                       \
-  X(replicate)                                                                                                                       \
-  X(reduce_blocks)                                                                                                                   \
-  X(reduce_lanes)                                                                                                                    \
-  X(reduce_to_host)                                                                                                                  \
-  X(to_host)                                                                                                                         \
-  X(from_host) X(rotate) X(replicate_rotated) X(reduce_rotated) X(reduce_rotated_replicate) X(reduce_rotated_to_host) X(member_step) \
-      X(member_step_reduce)
+/// X(name, what an item does, and for each of its words: transposes, shuffles, combines, host rows read, host rows written).
+///
+/// The numbers are formulas of `in` and `out`, the streams of the sides; `k`; `ways`, 2^k; `from` and `to`, 1 if lines are transposed when
+/// they are loaded and stored, else 0; `host_rows`, the transposes of what goes to host rows.
+/// Rotating a line by s moves what the lane of index c in its group holds to the lane of index c + s (mod 2^k), where a lane's index is
+/// made of its selected bits. Slot s of a member is block s of some 2^k. The passes that rotate follow PE-assisted reordering.
+/// In member_step and member_step_reduce lane l takes what lane `map[l]` of the sweep has. With one stream the latter combines a line with
+/// its moved copy, and transposes both.
+// clang-format off
+#define PIDCOMM_PASSES(X)                                                                                                                    \
+  X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \
+    0, in * k, 0, 0, 0)                                                                                                                      \
+  X(replicate, "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at every member",                        \
+    0, k > 0 ? ways : 0, 0, 0, 0)                                                                                                            \
+  X(reduce_blocks, "load 2^k lines of every member, accumulate, transpose in registers, combine, store one line",                            \
+    in * from + to, ways * k, in - 1, 0, 0)                                                                                                  \
+  X(reduce_lanes, "load one line per member, accumulate, combine over the selected lanes, store it at every member",                         \
+    in * from + to, k, in - 1 + k, 0, 0)                                                                                                     \
+  X(reduce_to_host, "load one line per member, accumulate, combine over the selected lanes, store to the host rows",                         \
+    host_rows, k, in - 1 + k, 0, 8 / ways)                                                                                                   \
+  X(to_host, "load 8 lines, transpose to host order, store 64 bytes to each of 8 host rows",                                                 \
+    1, 3, 0, 0, 8)                                                                                                                           \
+  X(from_host, "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines",                                                \
+    1, 3, 0, 8, 0)                                                                                                                           \
+  X(rotate, "load 2^k lines, rotate line s by s lanes, store 2^k lines",                                                                     \
+    in * from + out * to, k > 0 ? in : 0, 0, 0, 0)                                                                                           \
+  X(replicate_rotated, "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",                        \
+    from + ways * to, ways, 0, 0, 0)                                                                                                         \
+  X(reduce_rotated, "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, store one line",                 \
+    in * from + to, ways, in - 1, 0, 0)                                                                                                      \
+  X(reduce_rotated_replicate,                                                                                                                \
+    "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine; "                                                \
+    "store the result rotated by s as slot s of every member",                                                                               \
+    in * from + to, 2 * ways, in - 1, 0, 0)                                                                                                  \
+  X(reduce_rotated_to_host, "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, store to the host rows", \
+    host_rows, ways, in - 1, 0, 8)                                                                                                           \
+  X(member_step, "load one line, move its lanes, store it",                                                                                  \
+    from + to, 1, 0, 0, 0)                                                                                                                   \
+  X(member_step_reduce, "load two lines, move the lanes of the second, combine, store one line",                                             \
+    2 * from + to, 1, 1, 0, 0)
+// clang-format on
 enum class Pass {
-#define PIDCOMM_ROW(name) name,
+#define PIDCOMM_ROW(name, ...) name,
   PIDCOMM_PASSES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
-#define PIDCOMM_ROW(name) +1
+#define PIDCOMM_ROW(...) +1
 inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 

@@ -7,8 +7,12 @@ namespace pidcomm {
 
 namespace {
 
-constexpr const char *kPassNames[] = {
-#define PIDCOMM_ROW(name) #name,
+/// A row of PIDCOMM_PASSES.
+struct PassText {
+  const char *name, *does;
+};
+constexpr PassText kPassTexts[] = {
+#define PIDCOMM_ROW(name, does, ...) {#name, does},
     PIDCOMM_PASSES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
@@ -127,7 +131,9 @@ void write_member_step(JsonWriter &json, const Sweep &sweep) {
 
 void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
   json.open(nullptr, '{');
-  json.string("pass", kPassNames[static_cast<int>(sweep.pass)]);
+  const PassText &pass = kPassTexts[static_cast<int>(sweep.pass)];
+  json.string("pass", pass.name);
+  json.string("does", pass.does);
   json.number("lane_mask", sweep.lane_mask);
   json.number("k", sweep.k);
   if (sweep.pass == Pass::member_step || sweep.pass == Pass::member_step_reduce) write_member_step(json, sweep);

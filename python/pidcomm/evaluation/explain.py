@@ -6,25 +6,6 @@ from typing import Any
 
 from pidcomm.sizes import format_size
 
-_PASSES = {
-    "transpose": "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",
-    "replicate": "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at every member",
-    "reduce_blocks": "load 2^k lines of every member, accumulate, transpose in registers, combine, store one line",
-    "reduce_lanes": "load one line per member, accumulate, combine over the selected lanes, store it at every member",
-    "reduce_to_host": "load one line per member, accumulate, combine over the selected lanes, store to the host rows",
-    "to_host": "load 8 lines, transpose to host order, store 64 bytes to each of 8 host rows",
-    "from_host": "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines",
-    "rotate": "load 2^k lines, rotate line s by s lanes, store 2^k lines",
-    "replicate_rotated": "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",
-    "reduce_rotated": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
-    "store one line",
-    "reduce_rotated_replicate": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, "
-    "combine; store the result rotated by s as slot s of every member",
-    "reduce_rotated_to_host": "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, "
-    "store to the host rows",
-    "member_step": "load one line, move its lanes, store it",
-    "member_step_reduce": "load two lines, move the lanes of the second, combine, store one line",
-}
 _SPACES = {"mram": "MRAM", "host": "the host rows", "host_lines": "host memory, as lines in host order"}
 _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
 
@@ -56,9 +37,7 @@ def _sweep(sweep: dict[str, Any]) -> list[str]:
     spaces = {sweep["in"]["space"], sweep["out"]["space"]}
     order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
     lines = [f"round {sweep['round']}: lane l takes from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
-    lines += [
-        f"pass {sweep['pass']}: {_PASSES[sweep['pass']]} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"
-    ]
+    lines += [f"pass {sweep['pass']}: {sweep['does']} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"]
     for kind in ("outer", "ordered", "lockstep"):
         lines += [_loop(kind, loop) for loop in sweep[kind]]
     lines += [
