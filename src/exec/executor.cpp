@@ -21,49 +21,30 @@ namespace pidcomm {
 
 namespace {
 
-constexpr int kMaxThreads = 1024;
-
-// "; use one of tile (1), conventional (2)", and so on.
+// "; use one of plain (1) sequential (2)", and so on.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
-constexpr const char *kTechniqueChoices = "; use auto (-1) or one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
 constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PIDCOMM_ROW);
-constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);
-constexpr const char *kCoherenceChoices = "; use one of" PIDCOMM_COHERENCES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// Threads of a call that does not say: OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs the caller may use.
-int default_threads() {
-  const char *text = std::getenv("OMP_NUM_THREADS");
-  const int wanted = text == nullptr ? 0 : std::atoi(text);
-  return std::min(wanted > 0 ? wanted : usable_cpus(), kMaxThreads);
-}
+/// This machine.
+class Host : public OptionRules {
+ public:
+  int default_isa() const override { return best_isa(); }
+  /// OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs that the caller may use.
+  int default_threads() const override {
+    const char *text = std::getenv("OMP_NUM_THREADS");
+    const int wanted = text == nullptr ? 0 : std::atoi(text);
+    return std::min(wanted > 0 ? wanted : usable_cpus(), kMaxThreads);
+  }
+  bool is_coherent() const override { return ranks_are_coherent(); }
+  void check_isa(int isa) const override {
+    if (!isa_available(isa)) fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(isa));
+  }
+};
 
 }  // namespace
 
-Options resolve(const pidcomm_options *options) {
-  const bool is_coherent = ranks_are_coherent();
-  Options resolved{PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_DEFAULT, 0, is_coherent ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE, 0};
-  if (options != nullptr) {
-    if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
-    if (options->coherence != PIDCOMM_COHERENCE_DEFAULT) resolved.coherence = options->coherence;
-    resolved.isa = options->isa;
-    resolved.threads = options->threads;
-    resolved.scratch_offset = options->scratch_offset;
-  }
-  if (resolved.technique != PIDCOMM_TECHNIQUE_AUTO && name_of_technique(resolved.technique) == nullptr)
-    fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown", kTechniqueChoices);
-  if (name_of_coherence(resolved.coherence) == nullptr)
-    fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown", kCoherenceChoices);
-  if (resolved.coherence == PIDCOMM_COHERENCE_NONE && !is_coherent)
-    fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; the PEs of this set write behind the host's caches");
-  if (resolved.isa == PIDCOMM_ISA_DEFAULT) resolved.isa = best_isa();
-  if (name_of_isa(resolved.isa) == nullptr) fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown", kIsaChoices);
-  if (!isa_available(resolved.isa)) fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(resolved.isa));
-  if (resolved.threads < 0 || resolved.threads > kMaxThreads)
-    fail(PIDCOMM_ERR_OPTION, "threads (", resolved.threads, ") must be 1 to ", kMaxThreads, ", or 0 for the default");
-  if (resolved.threads == 0) resolved.threads = default_threads();
-  return resolved;
-}
+Options resolve(const pidcomm_options *options) { return resolve(options, Host()); }
 
 /// The ranks of a set, acquired for the life of the object.
 class Executor::AcquiredRanks {

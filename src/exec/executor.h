@@ -16,8 +16,7 @@
 
 namespace pidcomm {
 
-/// The options with every default replaced by what it stands for.
-/// Errors: ERR_OPTION (unknown, not available on this machine, threads outside 0 .. 1024, coherence `none` on DIMMs).
+/// The options on this machine. Errors: ERR_OPTION.
 Options resolve(const pidcomm_options *options);
 
 /// A hypercube on a set. Calls are serialised.

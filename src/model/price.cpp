@@ -13,7 +13,6 @@ namespace pidcomm {
 namespace {
 
 constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kKib = 1024;
-constexpr int kMaxThreads = 1024;
 #define PIDCOMM_ROW(ENUM, code, ...) | 1 << code
 constexpr int kEveryCollective = 0 PIDCOMM_COLLECTIVES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
@@ -30,6 +29,20 @@ bool has_isa(const pidcomm_machine &machine, int isa) {
   const auto costs = costs_of(machine.isa[isa]);
   return std::any_of(costs.begin(), costs.end(), [](double cost) { return cost != 0; });
 }
+
+class ModelledHost : public OptionRules {
+ public:
+  explicit ModelledHost(const pidcomm_machine &machine) : machine_(machine) {}
+  int default_isa() const override { return best_isa_of(machine_); }
+  int default_threads() const override { return static_cast<int>(machine_.host_threads); }
+  bool is_coherent() const override { return machine_.host_emulated != 0; }
+  void check_isa(int isa) const override {
+    if (!has_isa(machine_, isa)) fail(PIDCOMM_ERR_OPTION, "the machine has no costs for ISA ", name_of_isa(isa));
+  }
+
+ private:
+  const pidcomm_machine &machine_;
+};
 
 /// Two times that overlap more or less.
 double overlapped(double a, double b, double sharpness) {
@@ -225,27 +238,7 @@ int best_isa_of(const pidcomm_machine &machine) {
   return best;
 }
 
-Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options) {
-  Options resolved{PIDCOMM_TECHNIQUE_TILE, best_isa_of(machine), static_cast<int>(machine.host_threads),
-                   machine.host_emulated != 0 ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE, 0};
-  if (options != nullptr) {
-    if (options->technique != PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = options->technique;
-    if (options->isa != PIDCOMM_ISA_DEFAULT) resolved.isa = options->isa;
-    if (options->threads != 0) resolved.threads = options->threads;
-    if (options->coherence != PIDCOMM_COHERENCE_DEFAULT) resolved.coherence = options->coherence;
-    resolved.scratch_offset = options->scratch_offset;
-  }
-  if (name_of_isa(resolved.isa) == nullptr) fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown");
-  if (!has_isa(machine, resolved.isa)) fail(PIDCOMM_ERR_OPTION, "the machine has no costs for ISA ", name_of_isa(resolved.isa));
-  if (resolved.technique != PIDCOMM_TECHNIQUE_AUTO && name_of_technique(resolved.technique) == nullptr)
-    fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown");
-  if (name_of_coherence(resolved.coherence) == nullptr) fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown");
-  if (resolved.coherence == PIDCOMM_COHERENCE_NONE && machine.host_emulated == 0)
-    fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; the PEs of this machine write behind the host's caches");
-  if (resolved.threads < 1 || resolved.threads > kMaxThreads)
-    fail(PIDCOMM_ERR_OPTION, "threads (", resolved.threads, ") must be 1 to ", kMaxThreads, ", or 0 for the default");
-  return resolved;
-}
+Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options) { return resolve(options, ModelledHost(machine)); }
 
 pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine) {
   const Work work = work_of(plan, plan.options.isa);

@@ -12,8 +12,7 @@ void check_machine(const pidcomm_machine &machine);
 /// The machine's best instruction set, a code. Errors: ERR_ARGUMENT (it has none).
 int best_isa_of(const pidcomm_machine &machine);
 
-/// The options with every default replaced by the machine's. Errors: ERR_OPTION (unknown, an instruction set that the machine lacks,
-/// threads outside 0 .. 1024).
+/// The options on the machine. Errors: ERR_OPTION.
 Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options);
 
 /// Requires: check_machine. plan.options are those of resolve_for. A function of its arguments alone.

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/options.h"
 #include "plan/passes.h"
 #include "plan/request.h"
 #include "topology/hypercube.h"
@@ -112,12 +113,6 @@ struct MemberSteps {
 
   uint64_t bytes_read() const { return lines_read * kLanes * kWordBytes; }
   uint64_t bytes_written() const { return lines_written * kLanes * kWordBytes; }
-};
-
-struct Options {
-  int technique, isa, threads, coherence;
-  uint64_t scratch_offset;  // from the heap base; 0: none
-  bool operator==(const Options &) const = default;
 };
 
 /// How the bytes travel.
