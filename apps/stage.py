@@ -371,7 +371,7 @@ class Stage:
 
 
 def _needs_scratch(techniques: Sequence[str]) -> bool:
-    return any(name in TECHNIQUES and TECHNIQUES[name].steps for name in techniques)
+    return any(name in TECHNIQUES and TECHNIQUES[name].runs_pe_program for name in techniques)
 
 
 def _median(seconds: Sequence[float]) -> float:

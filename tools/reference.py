@@ -293,7 +293,7 @@ def tables() -> Iterator[tuple[str, str, list[str]]]:
                 elif column == "collectives that it is for":
                     chosen = [collective for code, collective in collectives if int(cells[n], 0) >> int(code) & 1]
                     cells[n] = "all" if len(chosen) == len(collectives) else ", ".join(chosen)
-                elif column.startswith(("takes", "input", "output")):
+                elif column.startswith(("takes", "input", "output", "needs", "runs", "is one")):
                     cells[n] = "yes" if cells[n] == "1" else "no"
             rows.append((f"`{prefix}{cells[0]}`", *cells[1:]))
         yield type_name, rest[:1].upper() + rest[1:], _table(("name in C", *columns[1:]), rows)

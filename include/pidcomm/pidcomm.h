@@ -107,7 +107,7 @@ typedef struct pidcomm_options {
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
-  size_t scratch_offset; /* from the MRAM heap base: where pr, pr+im, pr+im+cm and ring may write as much as a PE's input is long, if PEs
+  size_t scratch_offset; /* from the MRAM heap base: where techniques with a PE program may write as much as a PE's input is long, if PEs
                             reorder before the host pass; an error if it is missing (0) then, unless bytes is 0. Unused by the others */
 } pidcomm_options;
 
@@ -261,7 +261,7 @@ PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *r
  * SDK, collectives on this and on other managers, whose windows may hold its result. So a set has one collective under way, and a second
  * call may wait for the first before it returns; overlap it with work of the host, or of other sets. A call costs a wake-up of every rank
  * more than a blocking one, so it is for passes that take longer than that. These end before they return: techniques that need the SDK or
- * the PEs on the way (conventional; pr, pr+im, pr+im+cm, ring if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do
+ * the PEs on the way (conventional; those with a PE program if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do
  * not hold back what other threads ask. dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), and so is a
  * launch that another thread asks for at the very moment of the call, as during a blocking one. Inside a dpu_callback of the set do not
  * wait for a call, nor use a manager that other threads use. A child of fork cannot wait for the calls of its parent.

@@ -53,16 +53,19 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* X(ENUM, code, name, steps of the paper that it takes, collectives that it is for). Collectives are a set of bits, that of code c is
- * 1 << c. Code 0 of an option always means "the library chooses". */
-#define PIDCOMM_TECHNIQUES(X)                 \
-  X(TILE, 1, "tile", 0, 0xFF)                 \
-  X(CONVENTIONAL, 2, "conventional", 0, 0xFF) \
-  X(PR, 3, "pr", 1, 0xFF)                     \
-  X(PR_IM, 4, "pr+im", 3, 0xFF)               \
-  X(PR_IM_CM, 5, "pr+im+cm", 7, 0xFF)         \
-  X(RING, 6, "ring", 7, 0x04)                 \
-  X(TREE, 7, "tree", 0, 0x04)
+/* X(ENUM, code, name, path, steps of the paper that it takes, collectives that it is for, needs shapes that the 8 lanes divide, runs a PE
+ * program, is one that `auto` chooses from). The path, make_PATH in src/plan, says how the bytes travel.
+ * Collectives are a set of bits, that of code c is 1 << c. A technique leaves out those of its steps that do not apply to a collective; if
+ * none applies, it is as `conventional`. A PE program runs where PEs of a group share an entangled group: it replaces the loaded program,
+ * and most collectives then need scratch MRAM. Code 0 of an option always means "the library chooses". */
+#define PIDCOMM_TECHNIQUES(X)                               \
+  X(TILE, 1, "tile", tile, 0, 0xFF, 0, 0, 1)                \
+  X(CONVENTIONAL, 2, "conventional", sdk, 0, 0xFF, 0, 0, 1) \
+  X(PR, 3, "pr", paper, 1, 0xFF, 1, 1, 1)                   \
+  X(PR_IM, 4, "pr+im", paper, 3, 0xFF, 1, 1, 1)             \
+  X(PR_IM_CM, 5, "pr+im+cm", paper, 7, 0xFF, 1, 1, 1)       \
+  X(RING, 6, "ring", ring, 7, 0x04, 1, 1, 0)                \
+  X(TREE, 7, "tree", tree, 0, 0x04, 1, 0, 0)
 
 /* X(ENUM, code, name, level): the highest level the machine can run is the default; level 0 is never chosen by itself. */
 #define PIDCOMM_ISAS(X)         \

@@ -44,8 +44,8 @@ class Options(TypedDict, total=False):
     paper), or auto: the one that is predicted to be the fastest (`pidcomm.model`), those that need scratch only if it
     is given. isa: a name of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host
     threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES``
-    (default: none on emulated DIMMs). scratch: MRAM offset, not 0, where the techniques pr, pr+im, pr+im+cm and ring
-    may write as much as a PE's input is long; unused by the others.
+    (default: none on emulated DIMMs). scratch: MRAM offset, not 0, where the techniques that run a PE program may
+    write as much as a PE's input is long; unused by the others.
     """
 
     technique: str | None

@@ -60,8 +60,8 @@ class ArrayCollectives:
     Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group
     and n the elements per block, with n * itemsize a multiple of 8. The dtype is that of x; ``mask`` and ``op`` are
     as in `Hypercube`. Each call overwrites the MRAM from ``base_offset`` (default 0) on, up to the larger of its
-    two sides, and works there in place; the techniques pr, pr+im, pr+im+cm and ring overwrite as much again behind it,
-    or at ``scratch``. ``out=`` is filled and returned if given. ``**options`` are those of `Hypercube`; the trace is
+    two sides, and works there in place; the techniques that run a PE program overwrite as much again behind it, or at
+    ``scratch``. ``out=`` is filled and returned if given. ``**options`` are those of `Hypercube`; the trace is
     ``cube.last_trace``. Cost: x and the result cross the memory bus once more than in the collective itself. Raises
     `ArgumentError` before anything moves. Source of the collectives: PID-Comm (ISCA 2024).
     """

@@ -19,8 +19,8 @@ class Request(Generic[T]):
     the arrays alive. Whatever else is asked of the same PEs (a launch, another collective, a transfer) waits for its
     end, and freeing them is an error. As a ``with`` block it is waited for at the end; dropped, it is waited for too.
 
-    The techniques conventional, and pr, pr+im, pr+im+cm and ring where PEs reorder blocks, end before the call
-    returns.
+    The technique conventional ends before the call returns, and so do those that run a PE program where PEs reorder
+    blocks (``pidcomm.TECHNIQUES``).
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:

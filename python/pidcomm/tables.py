@@ -51,13 +51,20 @@ class Collective(Choice):
 
 @dataclass(frozen=True)
 class Technique(Choice):
-    """Describe a technique: the steps of the PID-Comm paper that it takes, as bits PR 1, IM 2, CM 4.
+    """Describe a technique: how its bytes travel, and the steps of the PID-Comm paper that it takes where they apply.
 
-    collectives: those that it is for, bit c the one with code c.
+    path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: those that it
+    is for, bit c the one with code c. needs_lane_split: it is for shapes that the 8 lanes divide. runs_pe_program: PEs
+    may reorder blocks, which replaces the loaded program and takes scratch MRAM. is_for_auto: ``auto`` may choose it.
+    If none of its steps applies to a collective, a technique is as ``conventional`` and needs nothing.
     """
 
+    path: str
     steps: int
     collectives: int
+    needs_lane_split: bool
+    runs_pe_program: bool
+    is_for_auto: bool
 
     def is_for(self, collective: Collective) -> bool:
         """Return whether a collective can be carried out so."""

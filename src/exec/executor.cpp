@@ -94,7 +94,6 @@ struct Executor::CachedPlan {
   pidcomm_request request;
   std::string mask;
   Options options;
-  uint64_t heap_base;
   uint64_t version;  // of the planner
   Plan plan;
 
@@ -102,14 +101,16 @@ struct Executor::CachedPlan {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
     return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
-           (request.host == nullptr) == (other.host == nullptr) && options == other_options && heap_base == other_base;
+           (request.host == nullptr) == (other.host == nullptr) && options == other_options && plan.heap_base == other_base;
   }
 };
 
 namespace {
 
 /// Whether the last entangled group is partial and the bytes of its other lanes are read before its lines are stored whole.
-bool keeps_lanes(const Plan &plan) { return plan.general && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0; }
+bool keeps_lanes(const Plan &plan) {
+  return std::holds_alternative<GeneralForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
+}
 
 /// Lines on record that lie in neither window of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
@@ -118,33 +119,51 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
     for (std::byte *base : eg_base)
       for (uint64_t word = offset / kWordBytes; word < (offset + bytes) / kWordBytes; ++word) inside.insert(base + word_offset(word));
   };
-  add(plan.pass_src, plan.in_pe_bytes);
+  add(pass_src_of(plan), plan.in_pe_bytes);
   add(plan.dst, plan.out_pe_bytes);
   uint64_t outside = 0;
   record.each_line([&](const std::byte *line) { outside += !inside.contains(line); });
   return outside;
 }
 
-/// Carries out the sweeps of a plan one after another.
-void run_sweeps(const HostPass &pass, pidcomm_trace &trace) {
-  const Plan &plan = pass.plan;
-  uint64_t step_bytes = 0;  // of item buffers: one sweep's after the other
-  try {
-    each_sweep(plan, [&](const Sweep &sweep) {
+/// Carries out the form of a plan over acquired ranks, and notes the bytes of item buffers.
+class FormPass {
+ public:
+  FormPass(const HostPass &pass, pidcomm_trace &trace) : pass_(pass), trace_(trace) {}
+
+  void operator()(const TileForm &form) const { trace_.bytes_staged += run_sweep(pass_, form.sweep); }
+
+  void operator()(const GeneralForm &form) const { trace_.bytes_staged += run_general(pass_, form); }
+
+  void operator()(const PaperForm &form) const {
+    const auto timed = [this](const Sweep &sweep) {
       const Stopwatch sweeping;
-      const uint64_t buffer_bytes = run_sweep(pass, sweep);
-      if (plan.member_steps)
-        step_bytes = std::max(step_bytes, buffer_bytes);
-      else
-        trace.bytes_staged += buffer_bytes;
-      if (plan.via_host_memory) (sweep.out.space == Space::host_lines ? trace.seconds_from_pes : trace.seconds_to_pes) = sweeping.seconds();
-    });
-  } catch (const std::bad_alloc &) {
-    if (step_bytes == 0 || plan.before) throw;  // nothing has moved, or the caller says what is undefined
-    fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
+      trace_.bytes_staged += run_sweep(pass_, sweep);
+      return sweeping.seconds();
+    };
+    if (form.to_host_memory) trace_.seconds_from_pes = timed(*form.to_host_memory);
+    const double seconds = timed(form.sweep);
+    if (form.to_host_memory) trace_.seconds_to_pes = seconds;
   }
-  trace.bytes_staged += step_bytes;
-}
+
+  void operator()(const MemberSteps &) const {
+    uint64_t step_bytes = 0;  // one sweep's after the other
+    try {
+      each_sweep(pass_.plan, [&](const Sweep &sweep) { step_bytes = std::max(step_bytes, run_sweep(pass_, sweep)); });
+    } catch (const std::bad_alloc &) {
+      const PeSteps *pes = pe_steps_of(pass_.plan);
+      if (step_bytes == 0 || (pes != nullptr && pes->before)) throw;  // nothing has moved, or the caller says what is undefined
+      fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
+    }
+    trace_.bytes_staged += step_bytes;
+  }
+
+  void operator()(const SdkForm &) const {}  // run_conventional needs no ranks
+
+ private:
+  const HostPass &pass_;
+  pidcomm_trace &trace_;
+};
 
 }  // namespace
 
@@ -165,8 +184,7 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   const uint64_t version = planner_.version();  // first: a plan that is newer than its version is only made once more
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(),
-                std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, heap_base, version, std::move(plan)}));
+  plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, version, std::move(plan)}));
   return plans_.front()->plan;
 }
 
@@ -174,7 +192,6 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
 struct Executor::Call {
   FifoLock::Guard guard;
   Stopwatch total{};
-  uint64_t heap_base = 0;
   const Plan *plan = nullptr;  // of the cache, while the guard lives
   std::byte *host = nullptr;
 };
@@ -187,8 +204,7 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
 
   const Stopwatch planning;
   const Options resolved = resolve(options);
-  call.heap_base = heap_base_of(placement_);
-  call.plan = &plan_for(request, resolved, call.heap_base);
+  call.plan = &plan_for(request, resolved, heap_base_of(placement_));
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.plan->options.technique;
   trace.threads = resolved.threads;
@@ -199,12 +215,13 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
-  trace.mram_bytes_read = plan.member_steps ? plan.member_steps->bytes_read() : plan.in_pe_bytes * line_bytes;
-  trace.mram_bytes_written = plan.member_steps ? plan.member_steps->bytes_written() : plan.out_pe_bytes * line_bytes;
+  const MemberSteps *steps = member_steps_of(plan);
+  trace.mram_bytes_read = steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * line_bytes;
+  trace.mram_bytes_written = steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
   if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
-  if (plan.via_host_memory) {
+  if (const auto *form = std::get_if<PaperForm>(&plan.form); form != nullptr && form->to_host_memory) {
     const uint64_t bytes = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
     host_buffer_.require(bytes);
     trace.bytes_staged = bytes;
@@ -218,12 +235,12 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = *call.plan;
   if (plan.bytes == 0) {
     // nothing to move
-  } else if (plan.path == Path::sdk) {
+  } else if (std::holds_alternative<SdkForm>(plan.form)) {
     const Stopwatch pass;
     run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
-  } else if (plan.before || plan.after) {
-    run_with_reordering(plan, call.heap_base, call.host, trace);
+  } else if (reorders(plan)) {
+    run_with_reordering(plan, call.host, trace);
   } else {
     run_on_ranks(plan, call.host, trace);
   }
@@ -265,7 +282,8 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   std::future<pidcomm_trace> end = underway->end.get_future();
   underway->call.emplace(prepare(request, options, underway->trace));
   const Plan &plan = *underway->call->plan;
-  if (plan.bytes != 0 && plan.path != Path::sdk && !plan.before && !plan.after && rank_queues_block_later_work()) {
+  const bool is_host_pass = !std::holds_alternative<SdkForm>(plan.form) && !reorders(plan);
+  if (plan.bytes != 0 && is_host_pass && rank_queues_block_later_work()) {
     const Stopwatch acquiring;
     underway->ranks.emplace(placement_, mapped_);
     underway->trace.seconds_acquire += acquiring.seconds();
@@ -281,15 +299,16 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   return end;
 }
 
-void Executor::run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace) {
-  const PeReorder pes(set_, placement_, heap_base, trace);
+void Executor::run_with_reordering(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
+  const PeSteps &steps = *pe_steps_of(plan);
+  const PeReorder pes(set_, placement_, plan.heap_base, trace);
   const auto fail_midway = [](pidcomm_status status, const std::string &sentence) {
     fail(status, sentence, "; PE scratch and the destination window are undefined now, and the program of the PEs has been replaced");
   };
   try {
-    if (plan.before) pes.run(*plan.before, trace);
+    if (steps.before) pes.run(*steps.before, trace);
     run_on_ranks(plan, host, trace);
-    if (plan.after) pes.run(*plan.after, trace);
+    if (steps.after) pes.run(*steps.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
   } catch (const std::bad_alloc &) {
@@ -313,13 +332,10 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRa
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, ranks.bank_pairs(), plan.pass_src, plan.in_pe_bytes, pass.threads);
+    flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  if (plan.general)
-    trace.bytes_staged += run_general(pass);
-  else
-    run_sweeps(pass, trace);
+  std::visit(FormPass(pass, trace), plan.form);
   if (scope) {
     record.summarise(trace);
     trace.lines_outside = lines_outside(record, plan, ranks.eg_base());

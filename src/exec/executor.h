@@ -55,7 +55,7 @@ class Executor {
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
   Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
-  void run_with_reordering(const Plan &plan, uint64_t heap_base, std::byte *host, pidcomm_trace &trace);
+  void run_with_reordering(const Plan &plan, std::byte *host, pidcomm_trace &trace);
   void run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &trace);
   void run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace);
 

@@ -53,9 +53,9 @@ std::vector<BankPairEgs> pairs_of(const HostPass &pass, const std::vector<uint32
   return pairs;
 }
 
-Places places_of(const HostPass &pass) {
+Places places_of(const HostPass &pass, const GeneralForm &form) {
   const Plan &plan = pass.plan;
-  const bool uses_slab = plan.general->slab_bytes != 0;
+  const bool uses_slab = form.slab_bytes != 0;
   const uint32_t egs = (plan.cube.pes + kLanes - 1) / kLanes;
   const std::vector<uint32_t> cluster_of = uses_slab ? clusters_of(plan.cube, plan.grouping) : std::vector<uint32_t>(egs, 0);
   Places places;
@@ -91,10 +91,10 @@ Places places_of(const HostPass &pass) {
 
 class GeneralWorker {
  public:
-  GeneralWorker(const HostPass &pass, const Places &places)
+  GeneralWorker(const HostPass &pass, const GeneralForm &form, const Places &places)
       : pass_(pass),
         plan_(pass.plan),
-        form_(*pass.plan.general),
+        form_(form),
         places_(places),
         in_blocks_(plan_.in.per_member ? plan_.grouping.group_pes : 1),
         out_blocks_(plan_.out.per_member ? plan_.grouping.group_pes : 1),
@@ -232,16 +232,15 @@ class GeneralWorker {
 
 }  // namespace
 
-uint64_t run_general(const HostPass &pass) {
-  const GeneralForm &form = *pass.plan.general;
-  const Places places = places_of(pass);
+uint64_t run_general(const HostPass &pass, const GeneralForm &form) {
+  const Places places = places_of(pass, form);
   const uint64_t block_words = pass.plan.block_bytes / kWordBytes;
   const uint64_t chunks = (block_words + form.chunk_words - 1) / form.chunk_words;
   // Everything that can fail to be allocated exists before the first byte moves.
   const uint64_t units = places.clusters.size() * chunks;
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
   std::vector<std::unique_ptr<GeneralWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<GeneralWorker>(pass, places));
+  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<GeneralWorker>(pass, form, places));
   WorkQueue queue(units, threads);
   run_threads(threads, [&](int thread) {
     GeneralWorker &worker = *workers[static_cast<std::size_t>(thread)];

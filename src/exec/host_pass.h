@@ -1,4 +1,4 @@
-// The host passes: carry out the sweeps or the general form of a plan over acquired ranks.
+// The host passes: carry out sweeps or the general form of a plan over acquired ranks.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +33,11 @@ struct HostPass {
 /// The functions for a plan's element type and operator; null if it does not reduce.
 const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
-/// Carries out one of plan.sweeps. Returns the bytes of host memory used for item buffers, all threads.
+/// Carries out one sweep of the plan. Returns the bytes of host memory used for item buffers, all threads.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 
-/// Carries out plan.general. Returns likewise.
-uint64_t run_general(const HostPass &pass);
+/// Carries out the general path. Returns likewise.
+uint64_t run_general(const HostPass &pass, const GeneralForm &form);
 
 /// A bank pair: the entangled groups of banks d and d + 4, whose lines are neighbours. `banks` is 2, or 1 if the first is unpaired.
 struct BankPair {

@@ -3,7 +3,7 @@
 
 #include "exec/placement.h"
 #include "pidcomm/pidcomm.h"
-#include "plan/plan.h"
+#include "plan/forms.h"
 
 namespace pidcomm {
 

@@ -13,9 +13,6 @@ namespace pidcomm {
 namespace {
 
 constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kKib = 1024;
-#define PIDCOMM_ROW(ENUM, code, ...) | 1 << code
-constexpr int kEveryCollective = 0 PIDCOMM_COLLECTIVES(PIDCOMM_ROW);
-#undef PIDCOMM_ROW
 constexpr double kLargest = 1e12;  // of a constant
 
 /// Costs in ns of an instruction set, by LineWork.
@@ -252,8 +249,7 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
   Plan best = make_plan(cube, request, variant, heap_base, needs_host);  // whatever is wrong with the request is an error here
   if (best.bytes == 0) return best;
   double best_seconds = price(best, machine).seconds_total;
-  const auto consider = [&](int technique, int collectives) {
-    if (technique == PIDCOMM_TECHNIQUE_TILE || collectives != kEveryCollective) return;
+  const auto consider = [&](int technique) {
     variant.technique = technique;
     std::optional<Plan> plan;
     try {
@@ -262,11 +258,12 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
       if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE && options.scratch_offset != 0) throw;
       return;  // not for this request
     }
-    if ((plan->before || plan->after) && options.scratch_offset == 0) return;
+    if (reorders(*plan) && options.scratch_offset == 0) return;
     const double seconds = price(*plan, machine).seconds_total;
     if (seconds < best_seconds) best = std::move(*plan), best_seconds = seconds;
   };
-#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) consider(code, collectives);
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, is_for_auto) \
+  if (is_for_auto && code != PIDCOMM_TECHNIQUE_TILE) consider(code);
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   return best;

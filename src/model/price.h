@@ -19,8 +19,8 @@ Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *optio
 pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 
 /// The plan of PIDCOMM_TECHNIQUE_AUTO: of every technique that can carry out the request the one with the lowest price, the first in case
-/// of a draw. Techniques that let PEs reorder take part if scratch_offset is not 0, those for a few collectives (ring, tree: to compare
-/// with) never do. Errors: those of `tile` for the request, and of scratch_offset if it is given.
+/// of a draw. Those that let PEs reorder take part if scratch_offset is not 0, those to compare with (PIDCOMM_TECHNIQUES) never. Errors:
+/// those of `tile` for the request, and of scratch_offset if it is given.
 Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
                    const pidcomm_machine &machine);
 

@@ -54,9 +54,8 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   return part;
 }
 
-Part part_of_general(const Plan &plan, LineWork combine) {
+Part part_of_general(const Plan &plan, const GeneralForm &form, LineWork combine) {
   Part part;
-  const GeneralForm &form = *plan.general;
   const double egs = std::ceil(plan.cube.pes / static_cast<double>(kLanes)), block = static_cast<double>(plan.block_bytes);
   const double chunks = std::ceil(block / kWordBytes / static_cast<double>(form.chunk_words));
   const auto blocks_of = [&](uint64_t pe_bytes) { return static_cast<double>(pe_bytes) / block; };
@@ -148,18 +147,21 @@ Work work_of(const Plan &plan, int isa) {
   work.pes = plan.cube.pes;
   work.ranks = std::ceil(work.pes / kPesOfARank);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
-  if (plan.path == Path::sdk) {
+  if (std::holds_alternative<SdkForm>(plan.form)) {
     add_conventional(plan, slow, work);
     return work;
   }
   work.flushed_lines = in / kLine;
-  if (plan.general && plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
   each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
-  if (plan.general) work.parts.push_back(part_of_general(plan, combine));
+  if (const auto *form = std::get_if<GeneralForm>(&plan.form)) {
+    work.parts.push_back(part_of_general(plan, *form, combine));
+    if (plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
+  }
   const double unpaired = unpaired_share(plan.cube.pes);
   for (Part &part : work.parts) part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
-  for (const std::optional<Reorder> *reorder : {&plan.before, &plan.after})
-    if (*reorder) work.reorders.push_back(**reorder);
+  if (const PeSteps *pes = pe_steps_of(plan))
+    for (const std::optional<Reorder> *reorder : {&pes->before, &pes->after})
+      if (*reorder) work.reorders.push_back(**reorder);
   return work;
 }
 

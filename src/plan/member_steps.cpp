@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "base/bits.h"
-#include "plan/plan.h"
+#include "plan/make_form.h"
 
 namespace pidcomm {
 
@@ -39,17 +39,17 @@ class MemberStepSweeps {
       : plan_(plan), steps_(steps), split_(steps.split), visit_(visit) {}
 
   /// Returns the number of rounds.
-  uint32_t run() {
+  uint32_t run(const auto &form) {
     if (plan_.bytes == 0) return 0;
     if (steps_.copies) move_lanes(kStay, plan_.src, plan_.dst);
-    steps_.is_ring ? ring() : tree();
+    visit_steps(form);
     return round_;
   }
 
  private:
-  void ring() {
+  void visit_steps(const RingForm &form) {
     const uint32_t slots = 1u << split_.k;
-    const uint64_t work = split_.k == 0 ? plan_.dst : plan_.pass_src;  // where slots are reduced
+    const uint64_t work = split_.k == 0 ? plan_.dst : form.pes.pass_src;  // where slots are reduced
     const uint64_t onwards = lane_map([&](uint32_t lane) {
       const uint32_t index = extract_bits(lane, split_.lane_mask);
       return (lane & ~split_.lane_mask) | deposit_bits((index - 1) & (slots - 1), split_.lane_mask);
@@ -93,7 +93,7 @@ class MemberStepSweeps {
     ++round_;
   }
 
-  void tree() {
+  void visit_steps(const TreeForm &) {
     const auto partner_map = [](uint32_t bit, bool up) { return lane_map([&](uint32_t lane) { return up ? lane | bit : lane & ~bit; }); };
     uint64_t from = steps_.copies ? plan_.dst : plan_.src;  // until the first round has written to the destination
     for (uint32_t bit = 1; bit < kLanes; bit *= 2) {
@@ -170,28 +170,39 @@ class MemberStepSweeps {
 
 uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep) * sweep.words * streams_of(side); }
 
-}  // namespace
-
-MemberSteps make_member_steps(const Plan &plan, const LaneSplit &split) {
-  MemberSteps steps;
-  steps.is_ring = plan.options.technique == PIDCOMM_TECHNIQUE_RING;
-  steps.split = split;
-  steps.split.members = joined(split.members);
-  steps.slot_bytes = steps.is_ring ? plan.block_bytes >> split.k : plan.block_bytes;
-  steps.copies = split.k == 0 && plan.src != plan.dst;
-  const auto count = [&](const Sweep &sweep) {
-    steps.lines_read += lines_of(sweep, sweep.in);
-    steps.lines_written += lines_of(sweep, sweep.out);
-  };
-  steps.rounds = MemberStepSweeps(plan, steps, count).run();
-  return steps;
+/// Fills in what ring and tree share.
+template <class SteppedForm>
+void set_steps(SteppedForm &form, const FormInputs &inputs, uint64_t slot_bytes) {
+  form.split = *inputs.split;
+  form.split.members = joined(form.split.members);
+  form.slot_bytes = slot_bytes;
+  form.copies = form.split.k == 0 && inputs.plan.src != inputs.plan.dst;
+  form.rounds = each_member_step(inputs.plan, form, [&](const Sweep &sweep) {
+    form.lines_read += lines_of(sweep, sweep.in);
+    form.lines_written += lines_of(sweep, sweep.out);
+  });
 }
 
-void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit) {
-  if (plan.member_steps)
-    MemberStepSweeps(plan, *plan.member_steps, visit).run();
-  else
-    for (const Sweep &sweep : plan.sweeps) visit(sweep);
+}  // namespace
+
+Form make_ring(const FormInputs &inputs) {
+  RingForm form;
+  form.pes = make_pe_steps(inputs);
+  set_steps(form, inputs, inputs.plan.block_bytes >> inputs.split->k);
+  return form;
+}
+
+Form make_tree(const FormInputs &inputs) {
+  TreeForm form;
+  set_steps(form, inputs, inputs.plan.block_bytes);
+  return form;
+}
+
+uint32_t each_member_step(const Plan &plan, const RingForm &form, const std::function<void(const Sweep &)> &visit) {
+  return MemberStepSweeps(plan, form, visit).run(form);
+}
+uint32_t each_member_step(const Plan &plan, const TreeForm &form, const std::function<void(const Sweep &)> &visit) {
+  return MemberStepSweeps(plan, form, visit).run(form);
 }
 
 }  // namespace pidcomm

@@ -1,6 +1,8 @@
 // A plan as JSON. Values are numbers, and names of our own that need no escaping.
+#include <concepts>
 #include <sstream>
 
+#include "base/overloaded.h"
 #include "plan/plan.h"
 
 namespace pidcomm {
@@ -17,7 +19,6 @@ constexpr PassText kPassTexts[] = {
 #undef PIDCOMM_ROW
 };
 
-constexpr const char *kPathNames[] = {"tile", "general", "paper", "sdk", "member_steps"};
 constexpr const char *kSpaceNames[] = {"mram", "host", "host_lines"};
 
 /// Writes objects and arrays with their commas.
@@ -168,8 +169,16 @@ void write_reorder(JsonWriter &json, const char *key, const Reorder &reorder) {
   json.close('}');
 }
 
-void write_member_steps(JsonWriter &json, const MemberSteps &steps) {
+void write_pe_steps(JsonWriter &json, const PeSteps &pes) {
+  json.number("steps", static_cast<uint64_t>(pes.taken));
+  json.number("scratch_bytes", pes.scratch_bytes);
+  if (pes.before) write_reorder(json, "before", *pes.before);
+  if (pes.after) write_reorder(json, "after", *pes.after);
+}
+
+void write_member_steps(JsonWriter &json, const char *topology, const MemberSteps &steps) {
   json.open("member_steps", '{');
+  json.string("topology", topology);
   json.number("rounds", steps.rounds);
   json.number("slot_bytes", steps.slot_bytes);
   json.boolean("copies_first", steps.copies);
@@ -200,7 +209,7 @@ std::string to_json(const Plan &plan, bool expand) {
   json.open(nullptr, '{');
   json.string("collective", name_of_collective(plan.collective));
   json.string("technique", name_of_technique(plan.options.technique));
-  json.string("path", kPathNames[static_cast<int>(plan.path)]);
+  json.string("path", std::visit([](const auto &form) { return form.kPath; }, plan.form));
   json.string("shape", plan.cube.to_string());
   json.string("mask", plan.mask);
   json.string("dtype", name_of_type(plan.type.code));
@@ -210,23 +219,28 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("group_pes", plan.grouping.group_pes);
   json.number("bytes_per_pe", plan.bytes);
   json.number("block_bytes", plan.block_bytes);
-  json.number("mram_bytes_read", plan.member_steps ? plan.member_steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
-  json.number("mram_bytes_written", plan.member_steps ? plan.member_steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
+  const MemberSteps *steps = member_steps_of(plan);
+  json.number("mram_bytes_read", steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_written", steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   if (plan.reduces) json.string("reduces_in", plan.bytewise ? "pim_order" : "host_order");
-  if (plan.path == Path::paper || (plan.path == Path::member_steps && plan.steps != 0)) {
-    json.number("steps", static_cast<uint64_t>(plan.steps));
-    json.number("scratch_bytes", plan.scratch_bytes);
-    if (plan.before) write_reorder(json, "before", *plan.before);
-    if (plan.after) write_reorder(json, "after", *plan.after);
-  }
-  if (plan.member_steps) write_member_steps(json, *plan.member_steps);
-  if (!plan.sweeps.empty() || (plan.member_steps && expand)) {
+  if (const PeSteps *pes = pe_steps_of(plan)) write_pe_steps(json, *pes);
+  const auto write_sweeps = [&] {
     json.open("sweeps", '[');
     each_sweep(plan, [&](const Sweep &sweep) { write_sweep(json, sweep, expand); });
     json.close(']');
-  }
-  if (plan.general) write_general(json, *plan.general);
+  };
+  std::visit(Overloaded{
+                 [&](const TileForm &) { write_sweeps(); },
+                 [&](const PaperForm &) { write_sweeps(); },
+                 [&](const std::derived_from<MemberSteps> auto &form) {
+                   write_member_steps(json, form.kTopology, form);
+                   if (expand) write_sweeps();
+                 },
+                 [&](const GeneralForm &form) { write_general(json, form); },
+                 [](const SdkForm &) {},
+             },
+             plan.form);
   json.close('}');
   return json.text();
 }

@@ -31,13 +31,17 @@ inline const std::vector<int> kBothPolicies = {machine::kDefaultCoherence, PIDCO
 
 /// A row of PIDCOMM_TECHNIQUES.
 struct Technique {
-  int code, steps;
+  int code;
+  std::string path;
+  int steps;
   unsigned collectives;
+  bool needs_lane_split, runs_pe_program;
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
 };
 inline const std::vector<Technique> kTechniques = {
-#define TECHNIQUE_ROW(ENUM, code, name, steps, collectives) {code, steps, collectives},
+#define TECHNIQUE_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, ...) \
+  {code, #path, steps, collectives, needs_lane_split != 0, runs_pe_program != 0},
     PIDCOMM_TECHNIQUES(TECHNIQUE_ROW)
 #undef TECHNIQUE_ROW
 };
@@ -54,11 +58,11 @@ inline std::vector<int> techniques_without(const std::set<int> &left_out) {
   return codes;
 }
 
-/// The techniques that run the collective on the shape: on general shapes, tile and conventional.
+/// The techniques that run the collective on the shape.
 inline std::vector<int> techniques_for(int collective, const Axes &axis_len) {
-  std::vector<int> codes = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL};
-  if (!machine::is_fast(axis_len)) return codes;
-  std::erase_if(codes = techniques_without({}), [&](int code) { return !technique_of(code).is_for(collective); });
+  std::vector<int> codes;
+  for (const Technique &technique : kTechniques)
+    if (technique.is_for(collective) && (machine::is_fast(axis_len) || !technique.needs_lane_split)) codes.push_back(technique.code);
   return codes;
 }
 
@@ -74,13 +78,13 @@ inline int steps_taken(int technique, int collective) {
 
 /// Is there a host pass of the library's own? Else the SDK transfers everything.
 inline bool has_host_pass(int technique, int collective) {
-  if (technique == PIDCOMM_TECHNIQUE_CONVENTIONAL) return false;
+  if (technique_of(technique).path == "sdk") return false;
   return technique_of(technique).steps == 0 || steps_taken(technique, collective) != 0;
 }
 
 /// Do the PEs reorder blocks? A group must have several PEs in an entangled group.
 inline bool reorders(int technique, int collective, const Axes &axis_len, const std::string &mask) {
-  if ((steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
+  if (!technique_of(technique).runs_pe_program || (steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
   std::uint32_t stride = 1;
   for (std::size_t axis = 0; axis < axis_len.size(); stride *= axis_len[axis++])
     if (mask[axis] == '1' && axis_len[axis] > 1 && stride < 8) return true;
@@ -212,9 +216,10 @@ inline void check_claims(const Case &c, const pidcomm_trace &trace) {
   check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
   check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
   if (!has_host_pass(technique, collective)) return;
-  const bool has_member_steps = technique == PIDCOMM_TECHNIQUE_RING || technique == PIDCOMM_TECHNIQUE_TREE;
+  const std::string &path = technique_of(technique).path;
+  const bool has_member_steps = path == "ring" || path == "tree";
   const bool is_general = !has_member_steps && !machine::is_fast(c.problem.axis_len);
-  const bool goes_via_host_memory = technique == PIDCOMM_TECHNIQUE_PR;
+  const bool goes_via_host_memory = path == "paper" && (steps_taken(technique, collective) & PIDCOMM_STEP_IM) == 0;
   if (!has_member_steps && !is_general && !goes_via_host_memory) check_bytes_moved(c, trace);
   if (c.options.isa == PIDCOMM_ISA_AUDIT)
     (has_member_steps ? check_member_step_lines : is_general ? check_general_lines : check_lines)(c, trace);

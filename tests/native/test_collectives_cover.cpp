@@ -31,9 +31,7 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
   const auto is_possible = [&](std::size_t f, std::size_t i, std::size_t g, std::size_t j) {
     if (f == kCollective && g == kTechnique) return kTechniques[j].is_for(kCollectives[i]);
     if (f == kCollective && g == kInPlace) return j == 0 || can_be_in_place(kCollectives[i]);
-    if (f != kShape || g != kTechnique) return true;
-    const int code = kTechniques[j].code;
-    return code == PIDCOMM_TECHNIQUE_TILE || code == PIDCOMM_TECHNIQUE_CONVENTIONAL || machine::is_fast(shapes[i].axis_len);
+    return f != kShape || g != kTechnique || !kTechniques[j].needs_lane_split || machine::is_fast(shapes[i].axis_len);
   };
   const std::vector<std::vector<std::size_t>> rows =
       pairwise::table({std::size(kCollectives), kinds.size(), shapes.size(), sizes.size(), places.size(), places.size(), threads.size(),

@@ -117,8 +117,8 @@ def test_the_page_about_c_has_every_function_that_the_library_exports() -> None:
     headings = re.findall(r"^### (.*)$", page, re.M)
     assert not set(declared) - {name for heading in headings for name in heading.split(", ")}
     assert "| `PIDCOMM_ERR_SIZE` | 3 |" in page
-    assert "| `PIDCOMM_TECHNIQUE_PR_IM` | 4 | pr+im | PR, IM | all |" in page
-    assert "| `PIDCOMM_TECHNIQUE_RING` | 6 | ring | PR, IM, CM | allreduce |" in page
+    assert "| `PIDCOMM_TECHNIQUE_PR_IM` | 4 | pr+im | paper | PR, IM | all | yes | yes | yes |" in page
+    assert "| `PIDCOMM_TECHNIQUE_RING` | 6 | ring | ring | PR, IM, CM | allreduce | yes | yes | no |" in page
 
 
 def test_every_declaration_of_the_headers_has_a_comment() -> None:

@@ -125,7 +125,7 @@ int examine(const Options &options, std::FILE *json) {
 #undef PIDCOMM_ROW
   report.item("launches", with_cube([&] { return check_launches(*ranks, *cube, PeProgram(settings.is_emulated), settings); }));
   cube.reset();
-#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) \
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, ...) \
   if (code != PIDCOMM_TECHNIQUE_TILE) report.item("technique " name, [&] { return check_technique(*ranks, code, collectives, settings); });
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // `tile` is what the collectives above took
 #undef PIDCOMM_ROW

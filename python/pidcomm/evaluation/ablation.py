@@ -20,11 +20,9 @@ from pidcomm.evaluation.measure import Scratch, SdkCondition
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.pe_set import PeSet
 from pidcomm.plans import plan
-from pidcomm.tables import COLLECTIVES as COLLECTIVE_ROWS
 from pidcomm.tables import TECHNIQUES
 
-# Techniques for one collective only take the steps as they are.
-PAPER = [name for name, it in TECHNIQUES.items() if it.steps and all(map(it.is_for, COLLECTIVE_ROWS.values()))]
+PAPER = [name for name, it in TECHNIQUES.items() if it.path == "paper"]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
 COLLECTIVES = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # those of the paper's ablation, figure 16
 MIN_ROUNDS = 3  # of fewer, quartiles tell nothing

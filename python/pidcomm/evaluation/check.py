@@ -251,7 +251,7 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
             yield f"{wrong} wrong elements; {first}"
     if host_out is None:
         image[: cube.pes, dst : dst + problem.after.row_bytes] = result
-    if TECHNIQUES[trace.technique].steps:  # scratch may hold anything, but nothing beside it
+    if TECHNIQUES[trace.technique].runs_pe_program:  # scratch may hold anything, but nothing beside it
         scratch = slice(case.scratch - case.origin, case.scratch - case.origin + problem.before.row_bytes)
         image[: cube.pes, scratch] = after[: cube.pes, scratch]
     if not np.array_equal(image, after):

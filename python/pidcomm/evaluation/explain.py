@@ -98,7 +98,7 @@ def _member_steps(plan: dict[str, Any]) -> list[str]:
     steps = plan["member_steps"]
     copies = ["the source is copied to the destination"] if steps["copies_first"] else []
     kinds = {"ring": _ring, "tree": _tree}
-    return [f"{steps['rounds']} rounds of steps from member to member", *copies, *kinds[plan["technique"]](steps)]
+    return [f"{steps['rounds']} rounds of steps from member to member", *copies, *kinds[steps["topology"]](steps)]
 
 
 def summary(plan: dict[str, Any]) -> list[str]:

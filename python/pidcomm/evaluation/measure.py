@@ -274,7 +274,7 @@ def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None
     """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
     # MRAM: input and output, and scratch for the paper's techniques; huge pages back as much again between its pieces.
     # Host: payload and result, and as much again for the bytes staged by `conventional`.
-    windows = 3 if any(name != AUTO and TECHNIQUES[name].steps for name in techniques) else 2
+    windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2
     side = pes * size_bytes
     needed, available = platform.host_bytes(windows * side) + (2 + 2) * side, available_bytes()
     if available is not None and needed > available:

@@ -35,6 +35,16 @@ namespace core {
 
 namespace {
 
+/// " pr pr+im", and so on.
+std::string techniques_with_pe_program() {
+  std::string names;
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, ...) \
+  if (runs_pe_program) names += " " name;
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return names;
+}
+
 /// The PEs of a set as sets of one, in the order of its rows: as the largest hypercube that the set allows numbers them, then those that no
 /// hypercube can use, of entangled groups that lack lanes, in the order of DPU_FOREACH.
 std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
@@ -159,8 +169,7 @@ class Set {
   }
   void sync(const Stop &stop, const ExplainFault &explain) {
     if (launches_ == 0 && !allocation_->is_freed()) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
-    allocation_->use(
-        [&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
+    allocation_->use([&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
   }
 
   SymbolPlace symbol(const std::string &name) const {
@@ -275,8 +284,8 @@ class Set {
     if (is_replaced)
       throw StatusError(
           PIDCOMM_ERR_DEVICE,
-          "a collective has replaced the program of these PEs by the one with which they reorder blocks (techniques pr, pr+im, "
-          "pr+im+cm and ring); load yours again");
+          "a collective has replaced the program of these PEs by the one with which they reorder blocks (one of the techniques" +
+              techniques_with_pe_program() + "); load yours again");
   }
 
   std::shared_ptr<Allocation> allocation_;

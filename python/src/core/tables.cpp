@@ -37,7 +37,8 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
   PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, steps, collectives) techniques.append(nb::make_tuple(name, code, steps, collectives));
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, is_for_auto) \
+  techniques.append(nb::make_tuple(name, code, #path, steps, collectives, needs_lane_split != 0, runs_pe_program != 0, is_for_auto != 0));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, level) isas.append(nb::make_tuple(name, code, level, pidcomm_isa_available(code) != 0));

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 SHAPES = [((8, 8), "10"), ((8, 8), "01"), ((4, 2, 8), "101"), ((2, 4, 5), "011"), ((3, 5), "10"), ((3, 2, 2), "111")]
 GENERAL = ((3, 5), (3, 2, 2))
 TECHNIQUES = list(pidcomm.TECHNIQUES)
-NEEDS_LANE_SPLIT = ("ring", "tree")
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -32,7 +31,8 @@ def test_array_collective_equals_its_definition(
         with pytest.raises(pidcomm.ArgumentError, match=f"{name}: technique {technique} is for "):
             getattr(cube.arrays, name)(x, mask, technique=technique)
         return
-    if (row.steps & pidcomm.COLLECTIVES[name].steps or technique in NEEDS_LANE_SPLIT) and shape in GENERAL:
+    applies = not row.steps or row.steps & pidcomm.COLLECTIVES[name].steps
+    if row.needs_lane_split and applies and shape in GENERAL:
         with pytest.raises(pidcomm.ArgumentError, match="divide without a rest"):
             getattr(cube.arrays, name)(x, mask, technique=technique)
         return
@@ -52,7 +52,9 @@ MEMBER_STEPS = [
 ]
 
 
-@pytest.mark.parametrize("technique", ["ring", "tree"])
+@pytest.mark.parametrize(
+    "technique", [name for name, row in pidcomm.TECHNIQUES.items() if row.path in ("ring", "tree")]
+)
 @pytest.mark.parametrize(("shape", "mask"), MEMBER_STEPS)
 def test_ring_and_tree_reduce_every_type_in_place_and_apart(
     pes: pidcomm.PeSet, shape: tuple[int, ...], mask: str, technique: str
@@ -88,11 +90,32 @@ def test_an_expanded_plan_lists_the_sweeps_of_every_round(technique: str, rounds
     options: Any = {"bytes": 4096, "dst": 4096, "technique": technique, "scratch": 8192}
     plan = pidcomm.plan("allreduce", (8, 8), "11", expand=True, **options)
     assert plan["path"] == "member_steps"
+    assert plan["member_steps"]["topology"] == technique
     assert plan["member_steps"]["rounds"] == rounds
     assert sorted({sweep["round"] for sweep in plan["sweeps"]}) == list(range(rounds))
     lines = sum(sweep["words"] * len(sweep["steps"]) for sweep in plan["sweeps"])
     assert plan["mram_bytes_written"] == 64 * lines
     assert "sweeps" not in pidcomm.plan("allreduce", (8, 8), "11", **options)
+
+
+@pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
+def test_plans_do_what_the_rows_of_their_techniques_say(pes: pidcomm.PeSet, name: str) -> None:
+    cube, collective = pes.hypercube(8, 8), pidcomm.COLLECTIVES[name]
+    x = payload(name, (8, 8), "10", "int32", block_bytes=64)
+    for technique, row in pidcomm.TECHNIQUES.items():
+        if not row.is_for(collective):
+            continue
+        getattr(cube.arrays, name)(x, "10", technique=technique)
+        size = 64 * collective.blocks_per_pe(8)
+        plan = cube.plan(name, "10", bytes=size, technique=technique, scratch=size)
+        path = row.path if not row.steps or row.steps & collective.steps else "sdk"
+        assert plan["path"] == {"ring": "member_steps", "tree": "member_steps"}.get(path, path)
+        assert row.runs_pe_program or not plan.keys() & {"before", "after"}
+        assert cube.last_trace is not None
+        assert (cube.last_trace.pe_launches > 0) == bool(plan.keys() & {"before", "after"})
+        if path == "sdk":
+            assert plan["sdk"]["bytes_staged"] == cube.last_trace.bytes_staged
+            assert plan["sdk"]["has_host_work"] == (cube.last_trace.bytes_staged > 0)
 
 
 @pytest.mark.parametrize("dtype", pidcomm.TYPES)

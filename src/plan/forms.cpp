@@ -1,0 +1,203 @@
+#include "plan/forms.h"
+
+#include <algorithm>
+#include <concepts>
+#include <numeric>
+
+#include "base/overloaded.h"
+#include "plan/make_form.h"
+#include "plan/window.h"
+
+namespace pidcomm {
+
+namespace {
+
+/// words: of every stream, unless the collective cuts them further.
+Sweep empty_sweep(uint64_t words) {
+  Sweep sweep;
+  sweep.words = words;
+  return sweep;
+}
+
+/// The sweep that does a collective's work. src: the MRAM byte that it reads from, if it reads MRAM.
+Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
+  const Plan &plan = inputs.plan;
+  Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes);
+  sweep.lane_mask = inputs.split->lane_mask;
+  sweep.k = inputs.split->k;
+  sweep.rotates = (inputs.steps & PIDCOMM_STEP_PR) != 0;
+  sweep.host_order = sweep.rotates ? (inputs.steps & PIDCOMM_STEP_CM) == 0 : plan.reduces && !plan.bytewise;
+  sweep.in.space = from;
+  sweep.out.space = plan.out.space;
+  sweep.in.offset = sweep.in.space == Space::mram ? src : 0;
+  sweep.out.offset = sweep.out.space == Space::mram ? plan.dst : 0;
+  inputs.rule.sweep(plan, *inputs.split, sweep);
+  arrange(sweep);
+  return sweep;
+}
+
+/// Everything that the host pass reads, into host memory.
+Sweep make_sweep_to_host_memory(const Plan &plan, uint64_t src) {
+  Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes);
+  sweep.pass = Pass::rotate;
+  sweep.host_order = true;
+  sweep.in.offset = src;
+  sweep.in.streams = sweep.out.streams = {{1, 0, 0}};
+  sweep.out.space = Space::host_lines;
+  sweep.outer = {{"entangled_group", plan.cube.pes / kLanes, 1, 1, 0, 0}};
+  arrange(sweep);
+  return sweep;
+}
+
+void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
+  const uint64_t offset = plan.options.scratch_offset;
+  const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
+  if (offset == 0)
+    fail(PIDCOMM_ERR_WINDOW, name, ": technique ", technique, " needs ", scratch_bytes,
+         " bytes of scratch MRAM at every PE; say where by scratch_offset, which cannot be 0");
+  check_window(name, "scratch", offset, scratch_bytes, plan.heap_base);
+  const auto check_apart = [&](const char *side, uint64_t begin, uint64_t bytes) {
+    if (offset < begin + bytes && begin < offset + scratch_bytes)
+      fail(PIDCOMM_ERR_WINDOW, name, ": scratch [", offset, ", ", offset + scratch_bytes, ") and ", side, " [", begin, ", ", begin + bytes,
+           ") overlap");
+  };
+  check_apart("source", plan.src - plan.heap_base, plan.in_pe_bytes);
+  if (plan.out_pe_bytes != 0) check_apart("destination", plan.dst - plan.heap_base, plan.out_pe_bytes);
+}
+
+GeneralForm make_general(const Plan &plan) {
+  GeneralForm form;
+  const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
+  std::vector<uint32_t> size(cluster_of.size(), 0);
+  for (uint32_t first : cluster_of) form.cluster_egs = std::max(form.cluster_egs, ++size[first]);
+  // A slab row is one block of a PE (or group) for a chunk of words; where PEs are combined, an entangled group is read beside it. Rows
+  // that go straight to or from host buffers need no slab.
+  constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20, kSlabMaxBytes = uint64_t{64} << 20;
+  constexpr uint64_t kMaxChunkWords = 256;
+  const uint64_t cluster_pes = uint64_t{form.cluster_egs} * kLanes;
+  const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
+  const uint64_t word_rows = cluster_rows * blocks_of(plan.in, plan.grouping);
+  // A slab that stays in a core's cache, but not less than the 8 words that passes handle at once, unless that takes too much memory.
+  const uint64_t word_bytes = word_rows * kWordBytes;
+  uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
+  if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);
+  words = std::min(words, std::max<uint64_t>(plan.block_bytes / kWordBytes, 1));
+  form.chunk_words = words;
+  const bool is_direct = !plan.reduces && (plan.in.space == Space::host || plan.out.space == Space::host);
+  form.slab_bytes = is_direct ? 0 : word_rows * words * kWordBytes;
+  return form;
+}
+
+}  // namespace
+
+PeSteps make_pe_steps(const FormInputs &inputs) {
+  const Plan &plan = inputs.plan;
+  const LaneSplit &split = *inputs.split;
+  PeSteps pes;
+  pes.taken = inputs.steps;
+  pes.pass_src = plan.src;
+  // Without selected lanes every lane is a group of its own: there is nothing to reorder.
+  if ((inputs.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return pes;
+  const bool has_blocks = inputs.rule.bytes_are_blocks();
+  if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)
+    fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": technique ", name_of_technique(plan.options.technique),
+         " cuts the vector into ", 1u << split.k, " blocks, one for each PE of a group in an entangled group; it needs bytes (", plan.bytes,
+         ") divisible by ", 1u << split.k, " * ", kWordBytes);
+  const Reorder reorder = {
+      0,       0,    has_blocks ? plan.block_bytes : plan.block_bytes >> split.k, has_blocks ? split.member_egs : 1, split.lane_mask,
+      split.k, false};
+  if (plan.in.per_member || plan.reduces) {
+    pes.scratch_bytes = reorder.bytes();
+    if (pes.scratch_bytes != 0) check_scratch(plan, pes.scratch_bytes);
+    pes.pass_src = plan.heap_base + plan.options.scratch_offset;
+    pes.before = reorder;
+    pes.before->from = plan.src;
+    pes.before->to = pes.pass_src;
+  }
+  if (plan.out.space == Space::mram && (!plan.reduces || !plan.in.per_member)) {
+    pes.after = reorder;
+    pes.after->from = pes.after->to = plan.dst;
+    pes.after->backwards = true;
+  }
+  return pes;
+}
+
+Form make_tile(const FormInputs &inputs) {
+  if (!inputs.split) return make_general(inputs.plan);
+  return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)};
+}
+
+Form make_paper(const FormInputs &inputs) {
+  const Plan &plan = inputs.plan;
+  PaperForm form;
+  form.pes = make_pe_steps(inputs);
+  if ((inputs.steps & PIDCOMM_STEP_IM) == 0) form.to_host_memory = make_sweep_to_host_memory(plan, form.pes.pass_src);
+  form.sweep = make_sweep(inputs, form.to_host_memory ? Space::host_lines : plan.in.space, form.pes.pass_src);
+  return form;
+}
+
+Form make_sdk(const FormInputs &) { return SdkForm{}; }
+
+const PeSteps *pe_steps_of(const Plan &plan) {
+  return std::visit(
+      [](const auto &form) -> const PeSteps * {
+        if constexpr (requires { form.pes; })
+          return &form.pes;
+        else
+          return nullptr;
+      },
+      plan.form);
+}
+
+const MemberSteps *member_steps_of(const Plan &plan) {
+  return std::visit(
+      [](const auto &form) -> const MemberSteps * {
+        if constexpr (requires { form.rounds; })
+          return &form;
+        else
+          return nullptr;
+      },
+      plan.form);
+}
+
+bool reorders(const Plan &plan) {
+  const PeSteps *pes = pe_steps_of(plan);
+  return pes != nullptr && (pes->before || pes->after);
+}
+
+uint64_t pass_src_of(const Plan &plan) {
+  const PeSteps *pes = pe_steps_of(plan);
+  return pes != nullptr ? pes->pass_src : plan.src;
+}
+
+void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit) {
+  std::visit(Overloaded{
+                 [&](const TileForm &form) { visit(form.sweep); },
+                 [&](const PaperForm &form) {
+                   if (form.to_host_memory) visit(*form.to_host_memory);
+                   visit(form.sweep);
+                 },
+                 [&](const std::derived_from<MemberSteps> auto &form) { each_member_step(plan, form, visit); },
+                 [](const GeneralForm &) {},
+                 [](const SdkForm &) {},
+             },
+             plan.form);
+}
+
+std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping) {
+  std::vector<uint32_t> parent((cube.pes + kLanes - 1) / kLanes);
+  std::iota(parent.begin(), parent.end(), 0u);
+  const auto root = [&](uint32_t e) {
+    while (parent[e] != e) e = parent[e] = parent[parent[e]];
+    return e;
+  };
+  for (uint32_t pe = 0; pe < cube.pes; ++pe) {
+    const uint32_t a = root(pe / kLanes);
+    const uint32_t b = root(grouping.pe_at(grouping.group_of(pe), 0) / kLanes);
+    parent[std::max(a, b)] = std::min(a, b);
+  }
+  for (uint32_t e = 0; e < parent.size(); ++e) parent[e] = root(e);
+  return parent;
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,32 @@
+// What make_plan makes the form of a plan with.
+#pragma once
+
+#include <optional>
+
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+struct FormInputs {
+  const Plan &plan;  // everything but its form
+  const CollectiveRule &rule;
+  const std::optional<LaneSplit> &split;  // there is one if the technique needs it
+  int steps;                              // PIDCOMM_STEP bits that the technique takes
+};
+
+/// A function for every path of PIDCOMM_TECHNIQUES. bytes may be 0. Errors: those of the path's sizes and scratch.
+#define PIDCOMM_ROW(ENUM, code, name, path, ...) Form make_##path(const FormInputs &inputs);
+PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+
+/// Errors: ERR_SIZE, ERR_WINDOW (scratch).
+PeSteps make_pe_steps(const FormInputs &inputs);
+
+/// Blocks of a row of the extent.
+uint64_t blocks_of(const Extent &extent, const Grouping &grouping);
+
+/// visit(sweep) for every sweep of every round. Returns the rounds.
+uint32_t each_member_step(const Plan &plan, const RingForm &form, const std::function<void(const Sweep &)> &visit);
+uint32_t each_member_step(const Plan &plan, const TreeForm &form, const std::function<void(const Sweep &)> &visit);
+
+}  // namespace pidcomm

@@ -1,0 +1,160 @@
+#include "plan/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace pidcomm {
+
+namespace {
+
+/// Joins neighbouring loops that are one loop in disguise, and drops loops of one step.
+void simplify(std::vector<Loop> &loops) {
+  std::vector<Loop> joined;
+  for (Loop &loop : loops) {
+    if (loop.count == 1) continue;
+    if (!joined.empty()) {
+      Loop &slow = joined.back();
+      const uint64_t n = loop.count;
+      if (slow.name == loop.name && slow.in_egs == loop.in_egs * n && slow.out_egs == loop.out_egs * n &&
+          slow.in_bytes == loop.in_bytes * n && slow.out_bytes == loop.out_bytes * n) {
+        const uint32_t count = slow.count * loop.count;
+        slow = std::move(loop);
+        slow.count = count;
+        continue;
+      }
+    }
+    joined.push_back(std::move(loop));
+  }
+  loops = std::move(joined);
+}
+
+/// The step between the banks of a pair (d and d + 4) inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps
+/// above it. below = 0 if the loop has no such step.
+struct BankPairStep {
+  uint32_t below, above;
+};
+BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
+  const uint32_t below = egs != 0 && kPairEgs % egs == 0 ? kPairEgs / egs : 0;
+  if (below == 0 || count % (2 * below) != 0) return {0, 0};
+  return {below, count / (2 * below)};
+}
+
+/// Moves the pair steps of the outer loops into lockstep; those of the output are the fastest, so that neighbouring lines are stored one
+/// after the other. The banks below go along where an item has so few streams that one pair of banks would not keep memory busy. A step of
+/// the input alone stays where it is when every item is stored to all members: the output is then the larger part by far, and has its own
+/// pairs.
+void visit_bank_pairs_in_lockstep(Sweep &sweep) {
+  const bool stores_to_members =
+      std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
+  const uint32_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
+  const auto pair_of = [&](const Loop &loop) {
+    return loop.out_egs == 0 && stores_to_members ? BankPairStep{0, 0} : bank_pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+  };
+  uint32_t items = 1;
+  for (const Loop &loop : sweep.outer)
+    if (pair_of(loop).below != 0) items *= 2;
+  if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have a buffer");
+  std::vector<Loop> rest;
+  for (const Loop &loop : sweep.outer) {
+    const BankPairStep pair = pair_of(loop);
+    const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
+      return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
+    };
+    if (pair.below == 0) {
+      rest.push_back(loop);
+      continue;
+    }
+    rest.push_back(part("", pair.above, 2 * pair.below));
+    const bool takes_low = items * pair.below * item_streams <= kMaxItems;
+    if (takes_low) items *= pair.below;
+    (takes_low ? sweep.lockstep : rest).push_back(part("_low", pair.below, 1));
+    const bool moves_output = loop.out_egs != 0;
+    sweep.lockstep.insert(moves_output ? sweep.lockstep.end() : sweep.lockstep.begin(), part("_pair", 2, pair.below));
+  }
+  sweep.outer = std::move(rest);
+}
+
+/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
+/// the input's members is that of the reduction, so it stays.)
+void store_bank_pairs_together(Side &side) {
+  std::vector<StreamLoop> members, pairs, blocks;
+  const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {
+    if (loop.count > 1) streams.push_back(loop);
+  };
+  for (const StreamLoop &loop : side.streams) {
+    const BankPairStep pair = bank_pair_step(loop.count, loop.egs);
+    if (pair.below == 0) {
+      add(loop.egs == 0 ? blocks : members, loop);
+      continue;
+    }
+    add(members, {pair.above, 2 * pair.below * loop.egs, 2 * pair.below * loop.bytes});
+    add(members, {pair.below, loop.egs, loop.bytes});
+    add(pairs, {2, pair.below * loop.egs, pair.below * loop.bytes});
+  }
+  side.pair_banks = pairs.empty() ? 1 : 2;
+  side.streams = std::move(members);
+  side.streams.insert(side.streams.end(), blocks.begin(), blocks.end());
+  side.streams.insert(side.streams.end(), pairs.begin(), pairs.end());
+}
+
+}  // namespace
+
+uint64_t steps_of(const std::vector<Loop> &loops) {
+  uint64_t steps = 1;
+  for (const Loop &loop : loops) steps *= loop.count;
+  return steps;
+}
+
+uint64_t items_of(const Sweep &sweep) { return steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep); }
+
+uint32_t streams_of(const Side &side) {
+  uint32_t streams = 1;
+  for (const StreamLoop &loop : side.streams) streams *= loop.count;
+  return streams;
+}
+
+void arrange(Sweep &sweep) {
+  visit_bank_pairs_in_lockstep(sweep);
+  store_bank_pairs_together(sweep.out);
+  for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
+}
+
+uint64_t pieces_of(const Sweep &sweep, int threads) {
+  constexpr uint64_t kUnitsPerThread = 16;
+  const uint64_t outer = steps_of(sweep.outer);
+  const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(threads);
+  const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
+  return outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
+}
+
+void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
+               uint64_t out_bytes) {
+  for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop)
+    loops.push_back({name, loop->count, in_moves ? loop->eg_stride : 0, out_moves ? loop->eg_stride : 0, in_bytes * loop->index_stride,
+                     out_bytes * loop->index_stride});
+}
+
+void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes) {
+  const uint64_t slot_bytes = vector_bytes >> split.k;
+  sweep.words = slot_bytes / kWordBytes;
+  side.streams.push_back({1u << split.k, 0, slot_bytes});
+}
+
+void add_streams(Side &side, const std::vector<EgLoop> &egs) {
+  for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop) side.streams.push_back({loop->count, loop->eg_stride, 0});
+}
+
+void add_lane_streams(Side &side, const LaneSplit &split, uint64_t member_bytes, uint64_t group_bytes) {
+  std::vector<StreamLoop> nest;
+  uint64_t member_step = member_bytes, group_step = group_bytes;
+  for (uint32_t bit = 0; bit < 3; ++bit) {
+    uint64_t &step = split.lane_mask >> bit & 1 ? member_step : group_step;
+    nest.push_back({2, 0, step});
+    step *= 2;
+  }
+  side.streams.insert(side.streams.end(), nest.rbegin(), nest.rend());
+}
+
+}  // namespace pidcomm
