@@ -13,11 +13,9 @@ namespace pidcomm {
 
 namespace {
 
-/// Buffers of a call. Input rows: one per PE. Output rows: one per PE for alltoall, else one per group, shared by its members.
+/// Source rows and result rows of a call.
 struct Rows {
-  std::byte *in;
-  std::byte *out;
-  uint64_t in_bytes, out_bytes;
+  std::byte *in = nullptr, *out = nullptr;
 };
 
 /// Moves `bytes` bytes between every PE's window and its row.
@@ -34,33 +32,32 @@ void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &place
 
 class HostWork {
  public:
-  HostWork(const Plan &plan, const Kernels &kernels, const Rows &rows)
-      : plan_(plan), grouping_(plan.grouping), reducer_(reducer_of(kernels, plan)), rows_(rows) {}
+  HostWork(const Plan &plan, const SdkForm &form, const Kernels &kernels, const Rows &rows)
+      : plan_(plan), form_(form), grouping_(plan.grouping), reducer_(reducer_of(kernels, plan)), rows_(rows) {}
 
   void run() const {
     if (plan_.reduces)
-      share(grouping_.groups * pieces(rows_.in_bytes), [this](uint64_t unit) { reduce(unit); });
-    else if (plan_.in.per_member)
-      share(plan_.cube.pes, [this](uint64_t pe) { exchange(static_cast<uint32_t>(pe)); });
+      share([this](uint64_t unit) { reduce(unit); });
+    else if (form_.has_result_per_pe)
+      share([this](uint64_t pe) { exchange(static_cast<uint32_t>(pe)); });
     else
-      share(plan_.cube.pes, [this](uint64_t pe) { join(static_cast<uint32_t>(pe)); });
+      share([this](uint64_t pe) { join(static_cast<uint32_t>(pe)); });
   }
 
  private:
-  static uint64_t pieces(uint64_t bytes) { return (bytes + kPieceBytes - 1) / kPieceBytes; }
-  std::byte *in_row(uint32_t pe) const { return rows_.in + pe * rows_.in_bytes; }
-  std::byte *out_row(uint32_t row) const { return rows_.out + row * rows_.out_bytes; }
+  std::byte *in_row(uint32_t pe) const { return rows_.in + pe * plan_.in_pe_bytes; }
+  std::byte *out_row(uint32_t row) const { return rows_.out + row * form_.result_row_bytes; }
 
   template <class Body>
-  void share(uint64_t units, const Body &body) const {
-    WorkQueue queue(units, plan_.options.threads);
+  void share(const Body &body) const {
+    WorkQueue queue(form_.units, plan_.options.threads);
     run_threads(plan_.options.threads, [&](int thread) { queue.each(thread, body); });
   }
 
   void reduce(uint64_t unit) const {
-    const uint32_t group = static_cast<uint32_t>(unit / pieces(rows_.in_bytes));
-    const uint64_t first = unit % pieces(rows_.in_bytes) * kPieceBytes;
-    const uint64_t bytes = std::min(kPieceBytes, rows_.in_bytes - first);
+    const uint32_t group = static_cast<uint32_t>(unit / form_.row_pieces);
+    const uint64_t first = unit % form_.row_pieces * kPieceBytes;
+    const uint64_t bytes = std::min(kPieceBytes, plan_.in_pe_bytes - first);
     std::byte *const result = out_row(group) + first;
     std::memcpy(result, in_row(grouping_.pe_at(group, 0)) + first, bytes);
     for (uint32_t member = 1; member < grouping_.group_pes; ++member)
@@ -78,6 +75,7 @@ class HostWork {
   }
 
   const Plan &plan_;
+  const SdkForm &form_;
   const Grouping &grouping_;
   const Reducer *reducer_;
   const Rows rows_;
@@ -85,22 +83,18 @@ class HostWork {
 
 }  // namespace
 
-void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &placement, const Kernels &kernels, std::byte *host,
-                      HostBuffer &buffer, pidcomm_trace &trace) {
+void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set, const Placement &placement, const Kernels &kernels,
+                      std::byte *host, HostBuffer &buffer, pidcomm_trace &trace) {
   const Grouping &grouping = plan.grouping;
   const bool from_host = plan.in.space == Space::host, to_host = plan.out.space == Space::host;
-  const bool is_direct = from_host || (to_host && !plan.reduces);
-  const bool out_is_per_pe = plan.in.per_member && !plan.reduces;
-  Rows rows{nullptr, nullptr, plan.in_pe_bytes, plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes};
-  if (!is_direct) {
-    const uint64_t in_bytes = plan.cube.pes * rows.in_bytes;
-    const uint64_t out_bytes = to_host ? 0 : (out_is_per_pe ? plan.cube.pes : grouping.groups) * rows.out_bytes;
-    buffer.require(in_bytes + out_bytes);
+  Rows rows;
+  if (form.has_host_work) {
+    buffer.require(form.staged_bytes);
     rows.in = buffer.data();
-    rows.out = to_host ? host : buffer.data() + in_bytes;
-    trace.bytes_staged = in_bytes + out_bytes;
-    trace.host_bytes_written += in_bytes + (to_host ? 0 : out_bytes);
-    trace.host_bytes_read += in_bytes + (to_host ? 0 : out_bytes);
+    rows.out = to_host ? host : buffer.data() + form.source_bytes;
+    trace.bytes_staged = form.staged_bytes;
+    trace.host_bytes_written += form.staged_bytes;
+    trace.host_bytes_read += form.staged_bytes;
   }
   const auto host_row = [&](uint32_t pe, const Extent &extent, uint64_t row_bytes) {
     return host + grouping.group_of(pe) * row_bytes + (extent.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
@@ -108,21 +102,23 @@ void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &p
 
   Stopwatch from_pes;
   if (!from_host)
-    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes,
-             [&](uint32_t pe) { return is_direct ? host_row(pe, plan.out, plan.out_row_bytes) : rows.in + pe * rows.in_bytes; });
+    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes, [&](uint32_t pe) {
+      return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out, plan.out_row_bytes);
+    });
   trace.seconds_from_pes = from_pes.seconds();
 
   Stopwatch host_work;
-  if (!is_direct) HostWork(plan, kernels, rows).run();
+  if (form.has_host_work) HostWork(plan, form, kernels, rows).run();
   trace.seconds_host = host_work.seconds();
 
   Stopwatch to_pes;
   if (!to_host)
     transfer(DPU_XFER_TO_DPU, set, placement, plan.dst, plan.out_pe_bytes, [&](uint32_t pe) {
       if (from_host) return host_row(pe, plan.in, plan.in_row_bytes);
-      if (out_is_per_pe) return rows.out + pe * rows.out_bytes;
+      if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
       // reduce_scatter: the member's block of the group's row; allreduce, allgather: the row
-      return rows.out + grouping.group_of(pe) * rows.out_bytes + (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
+      return rows.out + grouping.group_of(pe) * form.result_row_bytes +
+             (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
     });
   trace.seconds_to_pes = to_pes.seconds();
 }

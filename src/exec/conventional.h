@@ -12,7 +12,7 @@ namespace pidcomm {
 /// Carries out a plan by SDK transfers through host memory: PEs -> buffer, host work (threads, vector instructions of `kernels`),
 /// buffer -> PEs. Rows that several PEs share exist once; host buffers are read and written in place. Fills the phase times and byte
 /// counts of trace. Errors: ERR_DEVICE, ERR_MEMORY (the buffer; before any byte moves).
-void run_conventional(const Plan &plan, struct dpu_set_t set, const Placement &placement, const Kernels &kernels, std::byte *host,
-                      HostBuffer &buffer, pidcomm_trace &trace);
+void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set, const Placement &placement, const Kernels &kernels,
+                      std::byte *host, HostBuffer &buffer, pidcomm_trace &trace);
 
 }  // namespace pidcomm

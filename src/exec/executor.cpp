@@ -235,9 +235,9 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = *call.plan;
   if (plan.bytes == 0) {
     // nothing to move
-  } else if (std::holds_alternative<SdkForm>(plan.form)) {
+  } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     const Stopwatch pass;
-    run_conventional(plan, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
+    run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
   } else if (reorders(plan)) {
     run_with_reordering(plan, call.host, trace);

@@ -93,38 +93,29 @@ double unpaired_share(uint32_t pes) {
   return static_cast<double>(unpaired) / egs;
 }
 
-/// What goes through the SDK: as run_conventional does it.
-void add_conventional(const Plan &plan, bool is_slow, Work &work) {
+void add_sdk(const Plan &plan, const SdkForm &form, bool is_slow, Work &work) {
   const double pes = plan.cube.pes, in = pes * static_cast<double>(plan.in_pe_bytes), out = pes * static_cast<double>(plan.out_pe_bytes);
-  const double host_in = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
-  const double host_out = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups;
-  const bool is_direct = plan.in.space == Space::host || (plan.out.space == Space::host && !plan.reduces);
-  const double block = static_cast<double>(plan.block_bytes);
-  double result = host_out;  // of the host's work
-  if (!is_direct && plan.out.space == Space::mram) {
-    const bool is_per_pe = plan.in.per_member && !plan.reduces;
-    result = is_per_pe ? out : static_cast<double>(plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes) * plan.grouping.groups;
-  }
+  const double host_in = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups, results = static_cast<double>(form.result_bytes);
   if (plan.in.space == Space::mram) {
     Part part{.kind = Part::Kind::from_pes};
     part.mram_read = in;
     part.host_written = in;
     work.parts.push_back(part);
   }
-  if (!is_direct) {
+  if (form.has_host_work) {
     Part part{.kind = Part::Kind::host};
     part.host_read = in;
-    part.host_written = result;
+    part.host_written = results;
     part.combines = plan.reduces;
     part.is_slow = is_slow;
-    part.pieces = plan.reduces ? pes * std::ceil(static_cast<double>(plan.in_pe_bytes) / static_cast<double>(kPieceBytes)) : in / block;
-    part.units = plan.reduces ? part.pieces / plan.grouping.group_pes : pes;
+    part.pieces = pes * static_cast<double>(form.row_pieces);
+    part.units = static_cast<double>(form.units);
     work.parts.push_back(part);
   }
   if (plan.out.space == Space::mram) {
     Part part{.kind = Part::Kind::to_pes};
     part.mram_written = out;
-    part.host_read = is_direct ? host_in : result;
+    part.host_read = form.has_host_work ? results : host_in;
     work.parts.push_back(part);
   }
 }
@@ -147,8 +138,8 @@ Work work_of(const Plan &plan, int isa) {
   work.pes = plan.cube.pes;
   work.ranks = std::ceil(work.pes / kPesOfARank);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
-  if (std::holds_alternative<SdkForm>(plan.form)) {
-    add_conventional(plan, slow, work);
+  if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
+    add_sdk(plan, *form, slow, work);
     return work;
   }
   work.flushed_lines = in / kLine;

@@ -136,7 +136,20 @@ Form make_paper(const FormInputs &inputs) {
   return form;
 }
 
-Form make_sdk(const FormInputs &) { return SdkForm{}; }
+Form make_sdk(const FormInputs &inputs) {
+  const Plan &plan = inputs.plan;
+  SdkForm form;
+  form.has_host_work = plan.reduces || (plan.in.space == Space::mram && plan.out.space == Space::mram);
+  if (!form.has_host_work) return form;
+  form.has_result_per_pe = plan.in.per_member && !plan.reduces;
+  form.result_row_bytes = plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes;
+  form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
+  form.result_bytes = (form.has_result_per_pe ? plan.cube.pes : plan.grouping.groups) * form.result_row_bytes;
+  form.staged_bytes = form.source_bytes + (plan.out.space == Space::mram ? form.result_bytes : 0);
+  form.row_pieces = plan.reduces ? (plan.in_pe_bytes + kPieceBytes - 1) / kPieceBytes : blocks_of(plan.in, plan.grouping);
+  form.units = plan.reduces ? plan.grouping.groups * form.row_pieces : plan.cube.pes;
+  return form;
+}
 
 const PeSteps *pe_steps_of(const Plan &plan) {
   return std::visit(

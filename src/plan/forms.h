@@ -84,9 +84,17 @@ struct TreeForm : MemberSteps {
   static constexpr const char *kTopology = "tree";
 };
 
-/// What goes through the SDK; it needs the grouping only.
+/// What goes through the SDK: its transfers of a source row from every PE, work of the host on the rows, transfers of results to every PE.
+/// If either side is at the host and nothing is combined, one transfer between PEs and the caller's host rows is all.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
+  bool has_host_work = false;      // what follows is about it
+  bool has_result_per_pe = false;  // else one per group, which its members share
+  uint64_t result_row_bytes = 0;
+  uint64_t source_bytes = 0, result_bytes = 0;  // of all rows
+  uint64_t staged_bytes = 0;                    // of the rows that are not the caller's
+  uint64_t row_pieces = 0;                      // of a source row, each of them copied or combined by itself
+  uint64_t units = 0;                           // that threads share: pieces of result rows, or PEs
 };
 
 /// What `conventional` reduces is cut into pieces that stay in a core's cache.

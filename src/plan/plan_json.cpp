@@ -202,6 +202,13 @@ void write_general(JsonWriter &json, const GeneralForm &form) {
   json.close('}');
 }
 
+void write_sdk(JsonWriter &json, const SdkForm &form) {
+  json.open("sdk", '{');
+  json.boolean("has_host_work", form.has_host_work);
+  json.number("bytes_staged", form.staged_bytes);
+  json.close('}');
+}
+
 }  // namespace
 
 std::string to_json(const Plan &plan, bool expand) {
@@ -238,7 +245,7 @@ std::string to_json(const Plan &plan, bool expand) {
                    if (expand) write_sweeps();
                  },
                  [&](const GeneralForm &form) { write_general(json, form); },
-                 [](const SdkForm &) {},
+                 [&](const SdkForm &form) { write_sdk(json, form); },
              },
              plan.form);
   json.close('}');

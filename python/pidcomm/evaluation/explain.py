@@ -134,8 +134,10 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
                 f"{format_size(general['slab_bytes_per_thread'])} per thread"
             ]
         )
-    elif plan["path"] == "sdk":
-        found.append(["the SDK's transfers to host memory, the rearrangement there, the SDK's transfers back"])
+    elif "sdk" in plan:
+        staged = f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and the host's work on them"
+        rows = staged if plan["sdk"]["has_host_work"] else "the host rows"
+        found.append([f"the SDK's transfers between the PEs and {rows}"])
     return found
 
 
