@@ -30,7 +30,7 @@ class CheapestPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
   Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) const override {
-    return plan_on(current_machine(), cube, request, options, heap_base, true);
+    return plan_on(current_machine, cube, request, options, heap_base, true);
   }
 };
 const CheapestPlanner kPlanner;
@@ -341,7 +341,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
     require(length, "length");
     if (capacity != 0) require(json, "json");
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    const std::string text = to_json(plan_on(current_machine(), cube, *request, resolve(options), 0, false), expand != 0);
+    const std::string text = to_json(plan_on(current_machine, cube, *request, resolve(options), 0, false), expand != 0);
     *length = text.size();
     if (capacity == 0) return;
     const std::size_t copied = std::min(text.size(), capacity - 1);
@@ -366,7 +366,7 @@ int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_reque
     const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     if (machine != nullptr) check_machine(on);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    *prediction = price(plan_on(on, cube, *request, resolve_for(on, options), 0, false), on);
+    *prediction = price(plan_on([&] { return on; }, cube, *request, resolve_for(on, options), 0, false), on);
   });
 }
 

@@ -269,9 +269,9 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
   return best;
 }
 
-Plan plan_on(const pidcomm_machine &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
+Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
              uint64_t heap_base, bool needs_host) {
-  if (options.technique == PIDCOMM_TECHNIQUE_AUTO) return cheapest_plan(cube, request, options, heap_base, needs_host, machine);
+  if (options.technique == PIDCOMM_TECHNIQUE_AUTO) return cheapest_plan(cube, request, options, heap_base, needs_host, machine());
   return make_plan(cube, request, options, heap_base, needs_host);
 }
 

@@ -1,6 +1,8 @@
 // What a plan would take on a machine.
 #pragma once
 
+#include <functional>
+
 #include "model/work.h"
 
 namespace pidcomm {
@@ -24,8 +26,8 @@ pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
                    const pidcomm_machine &machine);
 
-/// make_plan, or cheapest_plan if options say so.
-Plan plan_on(const pidcomm_machine &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
+/// make_plan, or cheapest_plan on machine() if options say so.
+Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
              uint64_t heap_base, bool needs_host);
 
 }  // namespace pidcomm
