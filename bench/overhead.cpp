@@ -146,11 +146,10 @@ void print_shapes(int calls) {
 }
 
 void print_waiting(int calls) {
-  constexpr uint32_t kPesPerRank = 64;
   std::printf("\n%-15s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun+wait");
   for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
-    const DpuSet pes(kPesPerRank * ranks);
-    hypercube_manager *const cube = hypercube_on(pes, {8, kPesPerRank / 8 * ranks});
+    const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
+    hypercube_manager *const cube = hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
     const pidcomm_request request{PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
     std::vector<double> waited;
     for (int call = 0; call < calls; ++call) {

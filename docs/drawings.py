@@ -92,8 +92,8 @@ def rank() -> Drawing:
     """A rank: 8 chips with 8 banks each, an entangled group, both ways to count, and what a PE is."""
     drawing, ax = Drawing.blank(20.5, 8.6)
     with pidcomm.allocate(ranks=1) as pes:
-        cube = pes.hypercube(8, 8)  # lanes x entangled groups
-        places = [cube.coords(pe) for pe in range(pes.pes)]
+        cube = pes.hypercube(pes.pes)
+        places = [cube.location(pe)[1:] for pe in range(pes.pes)]
     chosen = 2
     for left, title, number in (
         (0.6, "PE number", lambda chip, bank: places.index((chip, bank))),

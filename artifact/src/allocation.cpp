@@ -12,7 +12,7 @@ namespace {
 
 using pidcomm_artifact::kBanks, pidcomm_artifact::kLanes;
 
-constexpr uint32_t kRankDpus = kLanes * kBanks;
+constexpr uint32_t kRankDpus = PIDCOMM_PES_PER_RANK;
 constexpr uint32_t kAllLanes = (1u << kLanes) - 1;
 
 uint32_t dpus_of(struct dpu_set_t set) {

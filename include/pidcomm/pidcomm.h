@@ -197,6 +197,10 @@ PIDCOMM_API struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, ui
 #define PIDCOMM_FOREACH_PE(manager, dpu, pe) \
   for ((pe) = 0; (pe) < pidcomm_pes(manager) && ((dpu) = pidcomm_pe_set((manager), (pe)), 1); ++(pe))
 
+/* Where PE `pe` is: the index of its rank in the order of the set's ranks, its chip (0 to 7: its lane) and its bank (0 to 7). Errors:
+ * ERR_ARGUMENT (pe out of range, null). */
+PIDCOMM_API int pidcomm_pe_location(const hypercube_manager *manager, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank);
+
 /* Coordinates of PE `pe`, one per axis. Errors: ERR_ARGUMENT (pe out of range, null). */
 PIDCOMM_API int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coords);
 

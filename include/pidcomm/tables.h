@@ -6,8 +6,13 @@
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
-/* PEs of a rank without disabled ones, and bytes of MRAM that every PE has. */
-#define PIDCOMM_PES_PER_RANK 64
+/* A rank without disabled PEs: its chips (lanes of a line), banks of a chip (entangled groups of the rank), and PEs. */
+#define PIDCOMM_CHIPS_PER_RANK 8
+#define PIDCOMM_BANKS_PER_CHIP 8
+#define PIDCOMM_PES_PER_RANK (PIDCOMM_CHIPS_PER_RANK * PIDCOMM_BANKS_PER_CHIP)
+
+/* Bytes of a word, of which blocks and offsets are multiples, and of the MRAM that every PE has. */
+#define PIDCOMM_WORD_BYTES 8
 #define PIDCOMM_MRAM_BYTES (64ull << 20)
 
 /* The three steps by which the PID-Comm paper (ISCA 2024, section V) leaves the conventional way, as bits of a set: PE-assisted reordering,

@@ -17,7 +17,7 @@ from pidcomm._core import version as _version
 from pidcomm.arguments import Options
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
-from pidcomm.hypercube import Groups, Hypercube
+from pidcomm.hypercube import Groups, Hypercube, Location
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.plans import plan
 from pidcomm.programs import Symbol
@@ -45,6 +45,7 @@ __all__ = [
     "Error",
     "Groups",
     "Hypercube",
+    "Location",
     "Options",
     "OutOfMemoryError",
     "PeSet",

@@ -12,8 +12,16 @@ SymbolPlace: TypeAlias = tuple[int, int]
 
 MRAM_BYTES: int
 """Bytes of MRAM that every PE has: 64 MiB."""
+CHIPS_PER_RANK: int
+BANKS_PER_CHIP: int
 PES_PER_RANK: int
 """PEs of a rank without disabled ones: 64."""
+WORD_BYTES: int
+"""Bytes of which blocks and offsets are multiples."""
+LINE_BYTES: int
+"""Bytes of a line of the memory bus: a word of each chip."""
+RUN_BYTES: int
+"""Bytes of MRAM whose lines follow one another at an equal distance in the memory of the rank."""
 HEAP_NAME: str
 SDK: str
 IS_EMULATED: bool
@@ -32,6 +40,7 @@ class Cube:
     def run(
         self, request: Request, host_in: _Bytes | None, host_out: _Bytes | None, options: OptionCodes
     ) -> dict[str, Any]: ...
+    def location(self, pe: int) -> tuple[int, int, int]: ...
     def coords(self, pe: int) -> list[int]: ...
     def group_of(self, mask: str, pe: int) -> int: ...
     def member_of(self, mask: str, pe: int) -> int: ...

@@ -63,6 +63,14 @@ class Groups(NamedTuple):
     group_pes: int
 
 
+class Location(NamedTuple):
+    """Where a PE is: the index of its rank in the set, its chip (its lane) and its bank, each from 0."""
+
+    rank: int
+    chip: int
+    bank: int
+
+
 class Hypercube:
     """PEs numbered x + len_x * (y + len_y * (z + ...)), with the collectives among them. Made by `PeSet.hypercube`.
 
@@ -121,6 +129,10 @@ class Hypercube:
         return f"<Hypercube {'x'.join(map(str, self._shape))}>"
 
     # ---- who talks to whom
+
+    def location(self, pe: int) -> Location:
+        """Return where the PE with number pe is. Raises ArgumentError if there is none."""
+        return Location(*self._core.location(as_integer("pe", pe, high=MAX_COUNT)))
 
     def coords(self, pe: int) -> tuple[int, ...]:
         """Return the coordinates of the PE with number pe, x first. Raises ArgumentError if there is none."""

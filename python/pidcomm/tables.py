@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pidcomm import _core
 
-WORD_BYTES = 8  # blocks are multiples of it
+WORD_BYTES = _core.WORD_BYTES
 
 
 @dataclass(frozen=True)

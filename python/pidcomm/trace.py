@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PE_CLOCK_HZ = 350e6  # of UPMEM DIMMs
+from pidcomm.model.machines import load_machine
+from pidcomm.model.prediction import EMULATED_MACHINE
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Trace:
     @property
     def pe_seconds(self) -> float:
         """Return what the PEs would take for the cycles that are modelled."""
-        return self.pe_cycles / PE_CLOCK_HZ
+        return self.pe_cycles / (1e6 * load_machine(EMULATED_MACHINE)["pe.clock_mhz"])
 
     @property
     def bus_bytes(self) -> int:

@@ -15,12 +15,11 @@
 
 namespace pidcomm {
 
-inline constexpr uint32_t kLanes = 8;  // chips of a rank: PEs of an entangled group
-inline constexpr uint32_t kBanks = 8;  // entangled groups of a rank
-inline constexpr uint64_t kWordBytes = 8;
+inline constexpr uint32_t kLanes = PIDCOMM_CHIPS_PER_RANK;  // PEs of an entangled group
+inline constexpr uint32_t kBanks = PIDCOMM_BANKS_PER_CHIP;  // entangled groups of a rank
+inline constexpr uint64_t kWordBytes = PIDCOMM_WORD_BYTES;
 inline constexpr uint64_t kMramBytes = PIDCOMM_MRAM_BYTES;
-
-static_assert(kLanes * kBanks == PIDCOMM_PES_PER_RANK);
+inline constexpr uint32_t kMramAddress = 0x08000000;  // of MRAM byte 0 among the symbols of a PE program
 
 inline constexpr uint64_t kLineBytes = kLanes * kWordBytes;
 inline constexpr uint64_t kLineStride = 2 * kLineBytes;

@@ -152,6 +152,19 @@ struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, uint32_t pe) {
   return set;
 }
 
+int pidcomm_pe_location(const hypercube_manager *manager, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank) {
+  return guarded([&] {
+    require_pe(manager, pe);
+    require(rank, "rank");
+    require(chip, "chip");
+    require(bank, "bank");
+    const PlacedEg &eg = manager->executor.placement().egs[pe / kLanes];
+    *rank = eg.rank;
+    *chip = pe % kLanes;
+    *bank = eg.bank;
+  });
+}
+
 int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coords) {
   return guarded([&] {
     require_pe(manager, pe);

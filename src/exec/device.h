@@ -10,9 +10,6 @@ namespace pidcomm {
 
 struct Placement;
 
-/// Where MRAM starts in the address space of symbols.
-inline constexpr uint32_t kMramAddress = 0x08000000;
-
 /// Throws ERR_SET or ERR_DEVICE with the SDK's sentence and what was being done, unless status is DPU_OK.
 void check_device(dpu_error_t status, const std::string &doing);
 

@@ -21,8 +21,8 @@ inline constexpr uint32_t kStepWords = 8;
 /// Words of a step of reduce_scatter: longer, because there are many streams, and memory likes more than a few lines of each.
 inline constexpr uint32_t kReduceStepWords = 16;
 
-/// Buffers of the items of a call: 8 accumulator lines per word of a step of every item.
-inline constexpr std::size_t kItemBufferBytes = std::size_t{kReduceStepWords} * 8 * 64;
+/// Buffers of the items of a call: an accumulator line per lane and word of a step of every item.
+inline constexpr std::size_t kItemBufferBytes = kReduceStepWords * kLanes * kLineBytes;
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 struct SweepCall;

@@ -159,7 +159,7 @@ class Pricing {
     const double bus = std::min(total, bus_seconds(part)), memory = std::min(total - bus, memory_seconds(part));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
-    if (flushes && is_from) seconds.flush += bytes / 64 * machine_.sdk_flush_ns * kNano / threads;
+    if (flushes && is_from) seconds.flush += bytes / kLineBytes * machine_.sdk_flush_ns * kNano / threads;
   }
 
   void add_host(const Part &part, Seconds &seconds) const {

@@ -9,7 +9,7 @@ namespace pidcomm {
 
 namespace {
 
-constexpr double kLine = 64, kPesOfARank = 64;
+constexpr double kLine = kLineBytes;
 
 /// What one word of one item takes: the lines or rows of its sides apart.
 struct Item {
@@ -136,7 +136,7 @@ Work work_of(const Plan &plan, int isa) {
   const bool slow = plan.reduces && is_slow(plan.op, plan.type, isa);
   const LineWork combine = slow ? LineWork::slow_combine : LineWork::combine;
   work.pes = plan.cube.pes;
-  work.ranks = std::ceil(work.pes / kPesOfARank);
+  work.ranks = std::ceil(work.pes / PIDCOMM_PES_PER_RANK);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
   if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     add_sdk(plan, *form, slow, work);

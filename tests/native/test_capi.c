@@ -66,6 +66,8 @@ int main(void) {
   hypercube_manager *m = init_hypercube_manager(dpu_set, 3, axis_len);
   if (check(m != NULL, "init_hypercube_manager")) {
     check(pidcomm_pes(m) == PES, "pidcomm_pes");
+    uint32_t rank, chip, bank;
+    check(pidcomm_pe_location(m, 107, &rank, &chip, &bank) == PIDCOMM_OK && rank == 1 && chip == 3 && bank == 5, "pidcomm_pe_location");
     check(transfer(m, dpu_set, DPU_XFER_TO_DPU, 0, in, WORDS), "to the PEs");
 
     check(pidcomm_reduce_scatter(m, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM) == PIDCOMM_OK, "the paper's call");

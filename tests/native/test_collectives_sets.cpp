@@ -24,6 +24,11 @@ void check_pe_order(const Hypercube &cube, const std::vector<std::pair<std::uint
     CHECK_EQ(dpu_get_slice_id(dpu), pe % 8);
     CHECK_EQ(dpu_get_member_id(dpu), egs[pe / 8].second);
     CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu)), egs[pe / 8].first);
+    std::uint32_t rank = 77, chip = 77, bank = 77;
+    CHECK_EQ(pidcomm_pe_location(cube.get(), static_cast<std::uint32_t>(pe), &rank, &chip, &bank), +PIDCOMM_OK);
+    CHECK_EQ(rank, egs[pe / 8].first);  // the sets here begin with the machine's first rank
+    CHECK_EQ(chip, pe % 8);
+    CHECK_EQ(bank, egs[pe / 8].second);
   }
 }
 
@@ -64,6 +69,16 @@ TEST(PartialLastEg_MayBeOneWithADisabledLaneBehindItsPes) {
   check_pe_order(Hypercube(set, {59}), egs);  // 7 whole EGs and lanes 0 to 2 of bank 2
   for (const Axes &axis_len : {Axes{59}, Axes{29, 2}, Axes{19, 3}}) run_some(set, axis_len, grid);
   grid.finish();
+}
+
+TEST(Location_CountsTheRanksOfTheSet) {
+  machine::power_up(3);
+  const DpuSet before = DpuSet::of_ranks(1), set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {128});
+  std::uint32_t rank = 77, chip = 77, bank = 77;
+  CHECK_EQ(pidcomm_pe_location(cube.get(), 64 + 43, &rank, &chip, &bank), +PIDCOMM_OK);
+  CHECK(rank == 1 && chip == 3 && bank == 5);
+  CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu_from_set(cube.dpu(64 + 43)))), 2);
 }
 
 TEST(SetsOfAnyNumberOfDpus_WorkWithTheirWholeEgs) {

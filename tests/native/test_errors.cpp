@@ -393,6 +393,11 @@ TEST(Queries_CheckPeMaskAndPointers) {
   check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of the last PE there could be");
   check_error(pidcomm_coords(m, 0, nullptr), argument, {}, "coords null");
   check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without manager");
+  check_error(pidcomm_pe_location(m, 64, coords, coords + 1, coords + 2), argument, {"64"}, "location of PE 64");
+  check_error(pidcomm_pe_location(m, 0, nullptr, &a, &b), argument, {}, "rank null");
+  check_error(pidcomm_pe_location(m, 0, &a, nullptr, &b), argument, {}, "chip null");
+  check_error(pidcomm_pe_location(m, 0, &a, &b, nullptr), argument, {}, "bank null");
+  check_error(pidcomm_pe_location(nullptr, 0, coords, coords + 1, coords + 2), argument, {}, "location without manager");
   check_error(pidcomm_group_of(m, "101", 64, &a), argument, {"64"}, "group of PE 64");
   check_error(pidcomm_group_of(m, "1", 0, &a), mask, {"1", "3"}, "group, mask");
   check_error(pidcomm_group_of(m, "101", 0, nullptr), argument, {}, "group null");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import dpuemu
@@ -22,10 +22,10 @@ from typer.testing import CliRunner
 
 def test_places_are_those_of_the_documents() -> None:
     it = places.locate((32, 80), "01")
-    assert it.place(43) == (0, 5, 3)  # chip 3 bank 5 of the first rank: docs/collectives.md
-    assert len({it.place(pe) for pe in range(it.pes)}) == it.pes == 2560
-    assert (it.ranks, it.channels) == (40, dpuemu.machine().channels)
-    assert [pe for rank in range(it.ranks) for pe in it.pes_of_rank(rank)] == list(range(it.pes))
+    assert it.location[43] == (0, 3, 5)  # chip 3 bank 5 of the first rank: docs/collectives.md
+    assert len(set(it.location)) == it.pes == 2560
+    assert (len(it.pes_of_rank), it.channels) == (40, dpuemu.machine().channels)
+    assert list(chain(*it.pes_of_rank.values())) == list(range(it.pes))
 
 
 @pytest.mark.parametrize(("shape", "mask"), [((4, 8, 2), "010"), ((5, 7, 8), "101"), ((7,), "0")])
@@ -56,8 +56,8 @@ def test_an_explanation_has_places_groups_and_every_line_of_the_plan(case: tuple
     for line in pidcomm.evaluation.explain.explain(plan):
         assert line.strip() in text
     assert f"{where.groups} group{'s' if where.groups > 1 else ''} of" in text
-    for rank in range(where.ranks):
-        assert f"rank {rank}: PEs {where.pes_of_rank(rank)[0]}-" in text
+    for rank, pes in where.pes_of_rank.items():
+        assert f"rank {rank}: PEs {pes[0]}-" in text
     for pe in range(min(where.pes, 128)):
         assert re.search(rf"\b{pe}:{where.group[pe]}\b", text)
 
@@ -78,11 +78,11 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[str, str,
         assert cells[round(x, 6), round(y, 6)] == (f"group{group}" if group < drawing.MAX_HIGHLIGHTED else "others")
     colours = [to_rgb(shape.get_facecolor()) for shape in shapes]
     assert len(set(colours)) == len(colours) == min(where.groups, drawing.MAX_HIGHLIGHTED + 1)
-    corners = {rank: drawing._rank_corner(where, layout, rank) for rank in range(where.ranks)}
+    corners = {rank: drawing._rank_corner(where, layout, rank) for rank in where.pes_of_rank}
     for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
-        place = where.place(pe)
-        corner = corners[place.rank]
-        assert (x - corner[0], y - corner[1]) == pytest.approx((place.lane * layout.cell, place.bank * layout.cell))
+        it = where.location[pe]
+        corner = corners[it.rank]
+        assert (x - corner[0], y - corner[1]) == pytest.approx((it.chip * layout.cell, it.bank * layout.cell))
     text = all_text(figure)
     assert ("the others are white" in text) == (where.groups > drawing.MAX_HIGHLIGHTED)
     for stage in pidcomm.evaluation.explain.stages(plan):

@@ -1,11 +1,10 @@
-"""The model: what predictions keep to, what machines are made of, what auto and advice are the best of."""
+"""The model: what predictions keep to, what auto and advice are the best of."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from typing import Any
 import numpy as np
 import pidcomm
 import pytest
-from pidcomm import ArgumentError, _core
+from pidcomm import ArgumentError
 from pidcomm.arguments import Options
 from pidcomm.evaluation.measure import Scratch, Trial
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.model import (
     CONSTANTS,
-    KINDS,
-    LINE_COSTS,
     PHASES,
     Machine,
     Prediction,
@@ -38,91 +35,12 @@ SHAPES = [((32, 32), "10"), ((32, 32), "01"), ((4, 8, 2), "010"), ((6, 4), "10")
 REQUESTS = list(product(pidcomm.COLLECTIVES, SHAPES))
 NAMES = [f"{name} {'x'.join(map(str, shape))} {mask}" for name, (shape, mask) in REQUESTS]
 EVERY_REQUEST = pytest.mark.parametrize(("collective", "where"), REQUESTS, ids=NAMES)
-EVERY_MACHINE = pytest.mark.parametrize("name", machine_names())
 
 
 def all_of(collective: str, where: tuple[tuple[int, ...], str], size: int, **how: Any) -> dict[str, Prediction]:
     """Return the predictions of all techniques that can carry out a request."""
     shape, mask = where
     return {it.prediction.technique: it.prediction for it in compare(collective, shape, mask, bytes=size, **how)}
-
-
-# ---- machines
-
-
-@EVERY_MACHINE
-def test_the_files_are_what_the_library_has_built_in(name: str) -> None:
-    assert set(_core.builtin_machines()) == set(machine_names())
-    assert load_machine(name).numbers == _core.builtin_machines()[name]
-
-
-@EVERY_MACHINE
-def test_every_constant_has_its_unit_and_a_source_of_a_known_kind(name: str) -> None:
-    machine = load_machine(name)
-    units = {row.name: row.unit for row in CONSTANTS}
-    units |= {f"isa.{isa}.{row.name}": row.unit for isa in machine.isas for row in LINE_COSTS}
-    assert {key: constant.unit for key, constant in machine.constants.items()} == units
-    for constant in machine.constants.values():
-        assert constant.kind in KINDS
-        assert re.fullmatch(r"\w+: \S.*", constant.source)
-
-
-@EVERY_MACHINE
-def test_a_description_is_read_as_it_is_written(name: str, tmp_path: Path) -> None:
-    machine = load_machine(name)
-    path = tmp_path / f"{name}.toml"
-    path.write_text(machine.to_toml())
-    assert load_machine(str(path)) == replace(machine, name=str(path))
-
-
-BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a test" }'
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (BUS, "", "bus.read_gb_s is missing"),
-        (BUS, f"{BUS}\nwarp_gb_s = {BUS.partition('= ')[2]}", "no constant is called bus.warp_gb_s"),
-        (BUS, BUS.replace("GB/s per channel", "MB/s"), "has unit 'MB/s'; it is in 'GB/s per channel'"),
-        (BUS, BUS.replace('unit = "GB/s per channel", ', ""), "has unit None"),
-        (BUS, BUS.replace("60", "-60"), "bus.read_gb_s is -60"),
-        (BUS, BUS.replace("60", "0"), "must be 1e-6 or more"),
-        (BUS, BUS.replace("60", "nan"), "bus.read_gb_s is"),
-        (BUS, BUS.replace("60", "inf"), "bus.read_gb_s is inf"),
-        (BUS, BUS.replace("60", '"fast"'), "'fast' is no number"),
-        (BUS, BUS.replace("60", "true"), "True is no number"),
-        (BUS, BUS.replace("assumed: a test", "guessed: a test"), "needs a source that begins with one of published"),
-        (BUS, BUS.replace(', source = "assumed: a test"', ""), "needs a source"),
-        (BUS, "read_gb_s = 60", "must be { value = ..., unit = ..., source = ... }"),
-        (BUS, "read_gb_s = {", "is no TOML"),
-        ("[isa.avx2]", "[isa.mmx]", "[isa.mmx] is no instruction set; use scalar"),
-        ("title =", "name =", "title is missing"),
-    ],
-)
-def test_a_description_that_is_wrong_is_an_error_that_says_what(old: str, new: str, words: str, tmp_path: Path) -> None:
-    machine = load_machine("emulated-host").with_values({"bus.read_gb_s": 60}, "assumed: a test")
-    text = machine.to_toml()
-    assert old in text
-    path = tmp_path / "mine.toml"
-    path.write_text(text.replace(old, new, 1))
-    with pytest.raises(ArgumentError, match=re.escape(words)):
-        load_machine(str(path))
-
-
-def test_a_machine_needs_an_instruction_set(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(load_machine("isca24").to_toml().partition("[isa.")[0])
-    with pytest.raises(ArgumentError, match="no instruction set"):
-        load_machine(str(path))
-
-
-def test_machines_that_are_not_there_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="machine 'vax' is unknown; use emulated-host, isca24"):
-        load_machine("vax")
-    with pytest.raises(ArgumentError, match="cannot read the machine"):
-        load_machine(str(tmp_path / "vax.toml"))
-    with pytest.raises(ArgumentError, match=r"has no constant bus\.speed"):
-        load_machine("isca24").with_values({"bus.speed": 1})
 
 
 def test_the_document_names_constants_costs_and_phases_that_there_are() -> None:

@@ -10,8 +10,6 @@ namespace doctor {
 
 namespace {
 
-constexpr std::size_t kRunBytes = 8192;  // of MRAM, whose lines follow each other in the region
-
 constexpr int kCollectives[] = {
 #define PIDCOMM_ROW(ENUM, ...) PIDCOMM_##ENUM,
     PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
@@ -32,8 +30,8 @@ constexpr Arithmetic kArithmetic[] = {{PIDCOMM_INT32, PIDCOMM_SUM},  {PIDCOMM_UI
 
 /// Shapes for a number of entangled groups: fast ones that use them all, and general ones.
 std::vector<Axes> shapes(uint32_t egs) {
-  std::vector<Axes> all = {{8 * egs}, {8, egs}, {2, 4, egs}, {4, 2 * egs}};
-  if (egs >= 2) all.insert(all.end(), {{3, 5}, {5, 2, (8 * egs) / 10}});
+  std::vector<Axes> all = {{kLanes * egs}, {kLanes, egs}, {2, 4, egs}, {4, 2 * egs}};
+  if (egs >= 2) all.insert(all.end(), {{3, 5}, {5, 2, kLanes * egs / 10}});
   if (egs % 2 == 0) all.push_back({16, egs / 2});
   if (egs % 4 == 0) all.push_back({4, 8, egs / 4});
   return all;
@@ -73,16 +71,17 @@ std::string check_mappings(const Ranks &ranks) {
       const struct dpu_set_t set = dpu_set_from_rank(ranks.rank(rank));
       const Dpus dpus(set);
       std::vector<std::size_t> addresses = {0};
-      for (std::size_t bit = 8; bit < kMramBytes; bit *= 2) addresses.push_back(bit);
-      addresses.push_back(kMramBytes - 8);
+      for (std::size_t bit = kWordBytes; bit < kMramBytes; bit *= 2) addresses.push_back(bit);
+      addresses.push_back(kMramBytes - kWordBytes);
       std::vector<Bytes> words;
-      for (const std::size_t address : addresses) words.push_back(dpus.read(address, 8));
-      const Cube cube(set, {8 * egs});
+      for (const std::size_t address : addresses) words.push_back(dpus.read(address, kWordBytes));
+      const Cube cube(set, {kLanes * egs});
       for (std::size_t i = 0; i < addresses.size(); ++i)
-        if (dpus.read(addresses[i], 8) != words[i]) throw Failed(joined("making a hypercube changed the word at MRAM byte ", addresses[i]));
+        if (dpus.read(addresses[i], kWordBytes) != words[i])
+          throw Failed(joined("making a hypercube changed the word at MRAM byte ", addresses[i]));
       Bytes rows = payload(cube, rank, 64);
       cube.write_by_sdk(0, rows);
-      check_rows(cube.read_by_library(0, 64), rows, 64, 0, "read by the library: ");
+      cube.check_rows(cube.read_by_library(0, 64), rows, 64, 0, "read by the library: ");
       ++checked;
     } catch (const Failed &error) {
       throw Failed(name + error.what());
@@ -95,9 +94,9 @@ std::string check_mappings(const Ranks &ranks) {
 std::string check_address_map(const Cube &cube, Direction direction, const Settings &settings) {
   std::mt19937_64 random(settings.seed);
   std::vector<std::size_t> words = {0};
-  for (std::size_t bit = 8; bit < kMramBytes; bit *= 2) words.insert(words.end(), {bit, kMramBytes - 8 - bit});
-  words.push_back(kMramBytes - 8);
-  for (int i = 0; i < (settings.is_quick ? 16 : 400); ++i) words.push_back(random() % (kMramBytes / 8) * 8);
+  for (std::size_t bit = kWordBytes; bit < kMramBytes; bit *= 2) words.insert(words.end(), {bit, kMramBytes - kWordBytes - bit});
+  words.push_back(kMramBytes - kWordBytes);
+  for (int i = 0; i < (settings.is_quick ? 16 : 400); ++i) words.push_back(random() % (kMramBytes / kWordBytes) * kWordBytes);
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
 
@@ -111,11 +110,11 @@ std::string check_address_map(const Cube &cube, Direction direction, const Setti
   const auto check = [&](std::size_t offset, const Bytes &want) {
     const std::size_t row_bytes = want.size() / cube.pes();
     const Bytes got = direction == Direction::kSdkToLibrary ? cube.read_by_library(offset, row_bytes) : cube.read_by_sdk(offset, row_bytes);
-    check_rows(got, want, row_bytes, offset, reader);
+    cube.check_rows(got, want, row_bytes, offset, reader);
   };
   const auto seed_of = [&](std::size_t offset) { return settings.seed ^ verify::mix(offset + static_cast<std::size_t>(direction)); };
-  for (const std::size_t offset : words) write(offset, payload(cube, seed_of(offset), 8));
-  for (const std::size_t offset : words) check(offset, payload(cube, seed_of(offset), 8));
+  for (const std::size_t offset : words) write(offset, payload(cube, seed_of(offset), kWordBytes));
+  for (const std::size_t offset : words) check(offset, payload(cube, seed_of(offset), kWordBytes));
   // Blocks across the places where the map jumps.
   const std::size_t block = 3 * kRunBytes + 8;
   for (const std::size_t jump : {kRunBytes, 2 * kRunBytes, std::size_t{1} << 21, std::size_t{1} << 22, kMramBytes - block + 24}) {
@@ -134,10 +133,10 @@ std::string check_stale_lines(const Cube &cube, const Settings &settings) {
     const uint64_t seed = settings.seed + 2 * static_cast<uint64_t>(round);
     Bytes rows = payload(cube, seed, kBytes);
     cube.write_by_sdk(kOffset, rows);
-    check_rows(cube.read_by_library(kOffset, kBytes), rows, kBytes, kOffset, joined("round ", round, ", read by the library: "));
+    cube.check_rows(cube.read_by_library(kOffset, kBytes), rows, kBytes, kOffset, joined("round ", round, ", read by the library: "));
     rows = payload(cube, seed + 1, kBytes);
     cube.write_by_library(kOffset, rows);
-    check_rows(cube.read_by_sdk(kOffset, kBytes), rows, kBytes, kOffset, joined("round ", round, ", read by the SDK: "));
+    cube.check_rows(cube.read_by_sdk(kOffset, kBytes), rows, kBytes, kOffset, joined("round ", round, ", read by the SDK: "));
     Trial trial{{PIDCOMM_ALLREDUCE, cube.axis_len(), mask, kBytes, PIDCOMM_INT32, PIDCOMM_SUM}, kOffset, kOffset, seed};
     run_trial(cube, trial);
   }
@@ -165,7 +164,7 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
     for (int launch = 0; launch < 2; ++launch) {
       launch_once();
       increment(rows);
-      check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "read by the library: ");
+      cube.check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "read by the library: ");
     }
     // A collective right after a launch, and one whose result the PEs read next.
     launch_once();
@@ -175,12 +174,12 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
     for (std::size_t pe = 0; pe < cube.pes(); ++pe) std::copy_n(&rows[pe * kBytes], 8, &contributions[pe * 8]);
     check_library(pidcomm_allgather(cube.get(), mask.c_str(), problem.bytes, 0, kMramBytes / 2, PIDCOMM_INT64), "allgather");
     const Bytes gathered = verify::expected(problem, contributions);
-    check_rows(cube.read_by_library(kMramBytes / 2, problem.bytes), gathered, problem.bytes, kMramBytes / 2, name + "allgather: ");
+    cube.check_rows(cube.read_by_library(kMramBytes / 2, problem.bytes), gathered, problem.bytes, kMramBytes / 2, name + "allgather: ");
     check_library(pidcomm_allreduce(cube.get(), mask.c_str(), kBytes, 0, 0, PIDCOMM_INT64, PIDCOMM_SUM), "allreduce");
     rows = verify::expected({PIDCOMM_ALLREDUCE, cube.axis_len(), mask, kBytes, PIDCOMM_INT64, PIDCOMM_SUM}, rows);
     launch_once();
     increment(rows);
-    check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "of what allreduce wrote: ");
+    cube.check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "of what allreduce wrote: ");
   }
   return joined(rounds, " rounds of 4 launches, every other round without waiting for them");
 }

@@ -12,10 +12,6 @@ namespace doctor {
 
 namespace {
 
-constexpr uint32_t kChips = 8, kBanks = 8;
-constexpr uint32_t kMramAddress = 0x08000000;
-constexpr std::size_t kWord = 8;  // bytes
-
 bool is_enabled(struct dpu_rank_t *rank, uint32_t chip, uint32_t bank) {
   struct dpu_t *const dpu = dpu_get(rank, static_cast<dpu_slice_id_t>(chip), static_cast<dpu_member_id_t>(bank));
   return dpu != nullptr && dpu_is_enabled(dpu);
@@ -90,9 +86,9 @@ Ranks::~Ranks() { dpu_free(set_); }
 uint32_t Ranks::whole_egs(uint32_t index) const {
   uint32_t egs = 0;
   for (uint32_t bank = 0; bank < kBanks; ++bank) {
-    uint32_t chips = 0;
-    for (uint32_t chip = 0; chip < kChips; ++chip) chips += is_enabled(*rank(index), chip, bank);
-    egs += chips == kChips;
+    uint32_t lanes = 0;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) lanes += is_enabled(*rank(index), lane, bank);
+    egs += lanes == kLanes;
   }
   return egs;
 }
@@ -108,12 +104,12 @@ std::string Ranks::describe() const {
   check_sdk(dpu_get_nr_dpus(set_, &pes), "counting PEs");
   std::string disabled;
   for (uint32_t index = 0; index < count(); ++index)
-    for (uint32_t chip = 0; chip < kChips; ++chip)
+    for (uint32_t chip = 0; chip < kLanes; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank) {
         if (is_enabled(*rank(index), chip, bank)) continue;
         disabled += joined(missing++ == 0 ? "; disabled: rank " : ", rank ", index, " chip ", chip, " bank ", bank);
       }
-  return joined(count(), count() == 1 ? " rank, " : " ranks, ", pes, " PEs, ", kChips * whole_egs(), " of them in whole entangled groups",
+  return joined(count(), count() == 1 ? " rank, " : " ranks, ", pes, " PEs, ", kLanes * whole_egs(), " of them in whole entangled groups",
                 disabled);
 }
 
@@ -145,6 +141,17 @@ Bytes Cube::read_by_library(std::size_t offset, std::size_t row_bytes) const {
   return rows;
 }
 
+void Cube::check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) const {
+  const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin());
+  if (a == got.end()) return;
+  const auto at = static_cast<std::size_t>(a - got.begin());
+  const auto pe = static_cast<uint32_t>(at / row_bytes);
+  uint32_t rank = 0, chip = 0, bank = 0;
+  check_library(pidcomm_pe_location(manager_, pe, &rank, &chip, &bank), "locating a PE");
+  throw Failed(joined(what, "MRAM byte ", offset + at % row_bytes, " of PE ", pe, " (chip ", chip, ", bank ", bank, " of rank ", rank,
+                      " of the set) is ", int{*a}, " and should be ", int{*b}));
+}
+
 pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
   const verify::Problem &problem = trial.problem;
   const verify::Rows in = verify::rows_before(problem), out = verify::rows_after(problem);
@@ -156,8 +163,8 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
   const auto bystanders = [&]() -> std::array<Bytes, 3> {
     if (!out.at_pes) return {};
     const std::size_t end = trial.dst + out.row_bytes;
-    return {trial.dst < kWord ? Bytes() : cube.read_by_sdk(trial.dst - kWord, kWord),
-            end + kWord > cube.room() ? Bytes() : cube.read_by_sdk(end, kWord), cube.read_others(trial.dst, out.row_bytes)};
+    return {trial.dst < kWordBytes ? Bytes() : cube.read_by_sdk(trial.dst - kWordBytes, kWordBytes),
+            end + kWordBytes > cube.room() ? Bytes() : cube.read_by_sdk(end, kWordBytes), cube.read_others(trial.dst, out.row_bytes)};
   };
   const std::array<Bytes, 3> left_alone = bystanders();
   Bytes &host = in.at_pes ? result : before;
@@ -190,15 +197,7 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
 std::size_t bytes_of_call(int collective, uint32_t group_pes, std::size_t block_words) {
   const Traits &traits = kTraits[collective];
   const bool has_blocks = (traits.in_at_pes && traits.in_blocks) || (traits.out_at_pes && traits.out_blocks);
-  return 8 * block_words * (has_blocks ? group_pes : 1);
-}
-
-void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) {
-  const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin());
-  if (a == got.end()) return;
-  const auto at = static_cast<std::size_t>(a - got.begin());
-  throw Failed(joined(what, "MRAM byte ", offset + at % row_bytes, " of PE ", at / row_bytes, " (lane ", at / row_bytes % kChips, ") is ",
-                      int{*a}, " and should be ", int{*b}));
+  return kWordBytes * block_words * (has_blocks ? group_pes : 1);
 }
 
 }  // namespace doctor

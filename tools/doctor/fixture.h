@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/geometry.h"
 #include "pidcomm/pidcomm.h"
 #include "rank_access/sdk.h"
 #include "verify/oracle.h"
@@ -16,8 +17,7 @@ namespace doctor {
 
 using Axes = std::vector<uint32_t>;
 using Bytes = std::vector<uint8_t>;
-
-inline constexpr std::size_t kMramBytes = std::size_t{64} << 20;  // of a DPU
+using pidcomm::kBanks, pidcomm::kLanes, pidcomm::kMramAddress, pidcomm::kMramBytes, pidcomm::kRunBytes, pidcomm::kWordBytes;
 
 /// Throws Failed with the SDK's, the library's sentence.
 void check_sdk(dpu_error_t status, const std::string &doing);
@@ -86,6 +86,8 @@ class Cube {
   Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const { return dpus_->read(heap_base() + offset, row_bytes); }
   void write_by_library(std::size_t offset, const Bytes &rows) const;
   Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
+  /// Throws Failed naming the first PE whose row at `offset` differs. what: "read by the library: ".
+  void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) const;
   /// What the DPUs of the set that are no PEs have at the same offset.
   Bytes read_others(std::size_t offset, std::size_t row_bytes) const { return others_->read(heap_base() + offset, row_bytes); }
 
@@ -112,8 +114,4 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial);
 
 /// `block_words` words per block as the `bytes` of a collective on groups of `group_pes`.
 std::size_t bytes_of_call(int collective, uint32_t group_pes, std::size_t block_words);
-
-/// Throws Failed naming the first row that differs. what: "read by the library: ".
-void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what);
-
 }  // namespace doctor

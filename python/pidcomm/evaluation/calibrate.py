@@ -55,13 +55,12 @@ def calibrate(
     on_step: Callable[[], None] = lambda: None,
     on_fit: Callable[[], None] = lambda: None,
 ) -> tuple[Machine, list[Timed]]:
-    """Measure this machine and return its description, and the samples that it was fitted to.
+    """Measure this machine and return its description, which inherits EMULATED_MACHINE, and the samples that fit it.
 
     on_step is called after every sample, which takes about SECONDS_EACH; on_fit before constants are fitted. The
     machine must be idle.
     """
     threads = platform.threads()
-    start = load_machine(EMULATED_MACHINE)
     drawn = draw(seed, samples, threads, max_total=max_total)
     measured = {"host.threads": Constant(threads, "threads", "measured: CPUs that this process may use")}
     measured |= _rates(threads, max(max_total, _LEAST_TOTAL))
@@ -74,11 +73,12 @@ def calibrate(
     isas = {sample.options["isa"] for sample in drawn}
     constants = {
         key: constant
-        for key, constant in {**start.constants, **measured}.items()
+        for key, constant in {**load_machine(EMULATED_MACHINE).inheritance(), **measured}.items()
         if not key.startswith("isa.") or key.split(".")[1] in isas
     }
     source = f"fitted: least squares over {samples} random collectives timed on this machine (seed {seed})"
-    return fit(Machine(name, title, constants), timed, [*_KEPT, *measured], source), timed
+    start = Machine(name, title, constants, EMULATED_MACHINE)
+    return fit(start, timed, [*_KEPT, *measured], source), timed
 
 
 def _rates(threads: int, total: int) -> dict[str, Constant]:

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from pidcomm import _core
+from pidcomm._core import CHIPS_PER_RANK, LINE_BYTES, RUN_BYTES
 from pidcomm.arguments import Options, as_bytes
 from pidcomm.errors import Error
 from pidcomm.evaluation import _verify, platform
@@ -22,14 +23,13 @@ from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES
 from pidcomm.trace import Trace
 
 MAX_PES = 256
-LINE_BYTES = 64
 GUARD_WORDS = 24
 EXTRA_PES = 16
 # PEs that the machine of the check does not have: (rank, chip, bank).
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
-# Where the windows start: the heap's start, across a run of 8 KiB, across 1 MiB, and as near the end of MRAM as can be.
-ORIGINS = (0, 8192 - 40, (1 << 20) - 72, None)
+# Where the windows start: the heap's start, across a run, across 1 MiB, and as near the end of MRAM as can be.
+ORIGINS = (0, RUN_BYTES - 40, (1 << 20) - 72, None)
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Case:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths: of the fast kind (powers of two but for the last, a multiple of 8 PEs), or any."""
+    """Return axis lengths: of the fast kind (powers of two but for the last, PEs in whole entangled groups), or any."""
     while True:
         axes = rng.randint(1, 4)
         if rng.random() < 0.6:
             lengths = [rng.choice((1, 2, 2, 4, 4, 8, 8, 16, 32)) for _ in range(axes - 1)]
             lengths.append(rng.choice((1, 2, 3, 4, 5, 7, 8, 16, 24)))
-            if prod(lengths) % 8:
+            if prod(lengths) % CHIPS_PER_RANK:
                 continue
         else:
             lengths = [rng.choice((1, 2, 3, 3, 4, 5, 6, 7, 9, 12)) for _ in range(axes)]
@@ -194,7 +194,7 @@ class Checker:
             return self._failure_on(own, case.problem.pes, case)
 
     def _failure_on(self, pe_set: PeSet, usable_pes: int, case: Case) -> str | None:
-        rounded_pes = -(-case.problem.pes // 8) * 8
+        rounded_pes = -(-case.problem.pes // CHIPS_PER_RANK) * CHIPS_PER_RANK
         try:
             around = pe_set.hypercube(min(usable_pes, rounded_pes + EXTRA_PES))
             cube = pe_set.hypercube(*case.problem.shape)
@@ -205,7 +205,7 @@ class Checker:
 
 def _usable_pes(pe_set: PeSet) -> int:
     """Return how many PEs of a set the largest hypercube has."""
-    for pes in (pe_set.pes, *range(pe_set.pes // 8 * 8, 0, -8)):
+    for pes in (pe_set.pes, *range(pe_set.pes // CHIPS_PER_RANK * CHIPS_PER_RANK, 0, -CHIPS_PER_RANK)):
         try:
             pe_set.hypercube(pes)
         except Error:
@@ -280,7 +280,7 @@ def _audit(case: Case, trace: Trace) -> Iterator[str]:
     path = _core_path(problem, case.options)
     if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "member_steps"):
         return
-    egs = problem.pes // 8
+    egs = problem.pes // CHIPS_PER_RANK
     loads, stores = (
         egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
     )

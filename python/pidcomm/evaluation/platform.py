@@ -22,8 +22,6 @@ SDK: str = _core.SDK
 IS_EMULATED: bool = _core.IS_EMULATED
 COHERENCE = "none" if IS_EMULATED else "hardware"
 """The coherence policy that the library takes by default."""
-CHIPS, BANKS = 8, 8
-"""Of a rank: a PE is a chip's bank."""
 
 
 @contextmanager

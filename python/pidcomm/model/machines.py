@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,15 +56,21 @@ class Constant(NamedTuple):
 
 KINDS = ("published", "measured", "fitted", "assumed")
 """First words of sources."""
+OWN_KINDS = ("measured", "fitted")
+"""Those that say something about one machine only."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine that can be predicted. constants: by ``section.key`` and ``isa.NAME.key``."""
+    """A machine that can be predicted. constants: by ``section.key`` and ``isa.NAME.key``.
+
+    inherits: name of the built-in machine that gives what the description leaves out.
+    """
 
     name: str
     title: str
     constants: Mapping[str, Constant]
+    inherits: str | None = None
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a constant."""
@@ -95,21 +101,34 @@ class Machine:
         if unknown := values.keys() - self.constants.keys():
             raise ArgumentError(f"machine {self.name} has no constant {min(unknown)}")
         changed = {name: Constant(value, self.constants[name].unit, source) for name, value in values.items()}
-        return Machine(self.name, self.title, {**self.constants, **changed})
+        return replace(self, constants={**self.constants, **changed})
+
+    def inheritance(self) -> dict[str, Constant]:
+        """Return the constants for a machine that inherits this one: there, measured and fitted ones are assumed."""
+        return {
+            name: it._replace(source=f"assumed: as {it.kind} for {self.name}") if it.kind in OWN_KINDS else it
+            for name, it in self.constants.items()
+        }
 
     def to_toml(self) -> str:
-        """Return the description as text, as `load_machine` reads it."""
+        """Return the description as text, as `load_machine` reads it, without what the machine inherits."""
         lines = [f"title = {_quoted(self.title)}"]
-        section = None
+        inherited: dict[str, Constant] = {}
+        if self.inherits is not None:
+            lines.append(f"inherits = {_quoted(self.inherits)}")
+            inherited = load_machine(self.inherits).inheritance()
+        sections: dict[str, list[str]] = {}
         for name, constant in self.constants.items():
-            before, _, key = name.rpartition(".")
-            if before != section:
-                lines += ["", f"[{before}]"]
-                section = before
-            lines.append(
-                f"{key} = {{ value = {constant.value:g}, unit = {_quoted(constant.unit)}, "
-                f"source = {_quoted(constant.source)} }}"
-            )
+            section, _, key = name.rpartition(".")
+            given = sections.setdefault(section, [])
+            if constant != inherited.get(name):
+                given.append(
+                    f"{key} = {{ value = {constant.value:g}, unit = {_quoted(constant.unit)}, "
+                    f"source = {_quoted(constant.source)} }}"
+                )
+        for section, given in sections.items():
+            if given or section.startswith("isa."):  # these say which instruction sets the machine has
+                lines += ["", f"[{section}]", *given]
         return "\n".join(lines) + "\n"
 
 
@@ -136,8 +155,8 @@ def load_machine(name: str | Machine) -> Machine:
 
     A Machine is returned as it is.
 
-    Raises ArgumentError if there is none, or for a file that lacks a constant, has an unknown one, or one without unit
-    or source.
+    Raises ArgumentError if there is none, or for a file that inherits an unknown machine or itself, lacks a constant,
+    has an unknown one, or one without unit or source.
     """
     if isinstance(name, Machine):
         return name
@@ -154,11 +173,21 @@ def load_machine(name: str | Machine) -> Machine:
 
 
 @cache
-def _read(path: Path) -> Machine:
-    return _parse(path, path.stem, path.read_text(encoding="utf-8"))
+def _read(path: Path, heirs: tuple[str, ...] = ()) -> Machine:
+    return _parse(path, path.stem, path.read_text(encoding="utf-8"), heirs)
 
 
-def _parse(path: Path, name: str, text: str) -> Machine:
+def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
+    """Return the machine that a file inherits. heirs: built-in machines that inherit it, the file's own name last."""
+    if inherits not in machine_names():
+        raise ArgumentError(f"{path}: inherits = {inherits!r} is no built-in machine; use {', '.join(machine_names())}")
+    if inherits in heirs:
+        circle = " inherits ".join(heirs[heirs.index(inherits) :])
+        raise ArgumentError(f"{path}: inherits = {inherits!r} closes a circle ({circle}); one must give all constants")
+    return _read(FOLDER / f"{inherits}{SUFFIX}", heirs)
+
+
+def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Machine:
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -166,19 +195,22 @@ def _parse(path: Path, name: str, text: str) -> Machine:
     title = tree.pop("title", None)
     if not isinstance(title, str):
         raise ArgumentError(f"{path}: title is missing; it says in a line which machine this is")
+    inherits = tree.pop("inherits", None)
+    parent = None if inherits is None else _parent(path, inherits, (*heirs, name))
     units = {row.name: row.unit for row in CONSTANTS}
     if not isinstance(tree.get("isa", {}), dict):
         raise ArgumentError(f"{path}: isa must be sections [isa.NAME]")
-    for isa in tree.get("isa", {}):
+    isas = list(tree.get("isa", {})) or (parent.isas if parent else [])
+    for isa in isas:
         if isa not in ISAS:
             raise ArgumentError(f"{path}: [isa.{isa}] is no instruction set; use {', '.join(ISAS)}")
         units |= {f"isa.{isa}.{row.name}": row.unit for row in LINE_COSTS}
-    constants = dict(_constants(path, "", tree, units))
+    constants = {**(parent.inheritance() if parent else {}), **dict(_constants(path, "", tree, units))}
     if missing := units.keys() - constants.keys():
         raise ArgumentError(f"{path}: constant {min(missing)} is missing")
-    if not tree.get("isa"):
+    if not isas:
         raise ArgumentError(f"{path}: no instruction set; there must be a section [isa.NAME]")
-    machine = Machine(name, title, {constant: constants[constant] for constant in units})
+    machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits)
     try:
         _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)  # checks numbers
     except Error as error:

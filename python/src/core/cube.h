@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,13 @@ class Cube {
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
     pending->start(manager_, value, options);
     return pending;
+  }
+
+  /// Index of the rank in the set, chip and bank.
+  std::tuple<uint32_t, uint32_t, uint32_t> location(uint32_t pe) const {
+    uint32_t rank = 0, chip = 0, bank = 0;
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_pe_location(manager_, pe, &rank, &chip, &bank)); });
+    return {rank, chip, bank};
   }
 
   std::vector<uint32_t> coords(uint32_t pe) const {

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "base/geometry.h"
 #include "bindings.h"
 #include "cube.h"
 #include "rank_access/sdk.h"
@@ -29,6 +30,7 @@ void bind_cube(nb::module_ &m) {
       .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
            nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
+      .def("location", &Cube::location, "pe"_a)
       .def("coords", &Cube::coords, "pe"_a)
       .def("group_of", &Cube::group_of, "mask"_a, "pe"_a)
       .def("member_of", &Cube::member_of, "mask"_a, "pe"_a)
@@ -44,7 +46,12 @@ NB_MODULE(_core, m) {
   nanobind::register_exception_translator(core::translate);
 
   m.attr("MRAM_BYTES") = PIDCOMM_MRAM_BYTES;
+  m.attr("CHIPS_PER_RANK") = PIDCOMM_CHIPS_PER_RANK;
+  m.attr("BANKS_PER_CHIP") = PIDCOMM_BANKS_PER_CHIP;
   m.attr("PES_PER_RANK") = PIDCOMM_PES_PER_RANK;
+  m.attr("WORD_BYTES") = PIDCOMM_WORD_BYTES;
+  m.attr("LINE_BYTES") = pidcomm::kLineBytes;
+  m.attr("RUN_BYTES") = pidcomm::kRunBytes;
   m.attr("HEAP_NAME") = DPU_MRAM_HEAP_POINTER_NAME;
   m.attr("SDK") = PIDCOMM_SDK_NAME;
   m.attr("IS_EMULATED") = PIDCOMM_SDK_IS_EMULATED;

@@ -26,6 +26,7 @@ extern "C" {
 #include <utility>
 #include <vector>
 
+#include "base/geometry.h"
 #include "bindings.h"
 #include "cube.h"
 
@@ -268,8 +269,8 @@ class Set {
   }
 
   static bool is_in_mram(SymbolPlace symbol) {
-    constexpr uint32_t kMramAddress = 0x08000000, kIramAddress = 0x80000000;
-    return symbol.first >= kMramAddress && symbol.first < kIramAddress;
+    constexpr uint32_t kIramAddress = 0x80000000;
+    return symbol.first >= pidcomm::kMramAddress && symbol.first < kIramAddress;
   }
 
   /// Collectives that let PEs reorder blocks replace the program; nobody is to launch theirs, or to take its variables for the caller's.

@@ -182,6 +182,11 @@ def test_rows_are_in_pe_order_not_in_that_of_the_sdk(cube: pidcomm.Hypercube) ->
     np.testing.assert_array_equal(cube.gather("11", bytes=24, src=8, dtype=np.int64), x.reshape(1, -1))
 
 
+def test_location_is_rank_chip_and_bank(cube: pidcomm.Hypercube) -> None:
+    assert [cube.location(pe) for pe in (0, 1, 8, 43)] == [(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 3, 5)]
+    assert cube.location(43) == pidcomm.Location(rank=0, chip=3, bank=5)
+
+
 def test_coordinates_groups_and_members(pes: pidcomm.PeSet) -> None:
     cube = pes.hypercube(4, 3, 2)
     assert [cube.coords(pe) for pe in (0, 1, 4, 23)] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (3, 2, 1)]

@@ -62,6 +62,7 @@ CASES: dict[str, tuple[Call, str, str]] = {
     "too many threads": (lambda c: c.alltoall("10", bytes=64, threads=1025), "ERR_OPTION", "1025.*1024"),
     "negative threads": (lambda c: c.alltoall("10", bytes=64, threads=-1), "ERR_ARGUMENT", r"threads \(-1\)"),
     "PE out of range": (lambda c: c.coords(64), "ERR_ARGUMENT", "PE 64 is out of range.*8x8.*64"),
+    "location of no PE": (lambda c: c.location(64), "ERR_ARGUMENT", "PE 64 is out of range.*8x8.*64"),
     "negative PE": (lambda c: c.group_of(-1, "10"), "ERR_ARGUMENT", r"pe \(-1\)"),
     "PE of 2**32": (lambda c: c.member_of(2**32, "10"), "ERR_ARGUMENT", "4294967296"),
     "limit past MRAM": (lambda c: c.stream_limit(64, 64, dst=MRAM), "ERR_WINDOW", "MRAM"),

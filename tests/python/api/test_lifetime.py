@@ -29,6 +29,7 @@ def test_free_invalidates_hypercubes_with_an_error() -> None:
         lambda: cube.alltoall("10", bytes=64),
         lambda: cube.arrays.allreduce(np.zeros((64, 1)), "10"),
         lambda: cube.coords(0),
+        lambda: cube.location(0),
         lambda: cube.groups("10"),
         lambda: cube.stream_limit(64, 64),
         lambda: pes.hypercube(8, 8),

@@ -8,11 +8,11 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pidcomm
+from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK
 from pidcomm.evaluation import explain
 from pidcomm.evaluation.pictures import style
 from pidcomm.evaluation.pictures.places import Places
 from pidcomm.evaluation.pictures.words import count, used
-from pidcomm.evaluation.platform import BANKS, CHIPS
 from pidcomm.sizes import format_size
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Layout(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, float]:
-        return CHIPS * self.cell, self.bank_rows * self.cell + HEAD
+        return CHIPS_PER_RANK * self.cell, self.bank_rows * self.cell + HEAD
 
     @property
     def channel(self) -> tuple[float, float]:
@@ -97,7 +97,7 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
             f"technique {plan['technique']}",
         ]
         small_print = [
-            f"{used(places)} of the emulated machine; all PEs are taken to work",
+            f"{used(places)} of the emulated machine",
             "planned, nothing moved or measured",
             f"pidcomm {pidcomm.__version__}",
         ]
@@ -130,8 +130,8 @@ def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
 
 def _lay_out(places: Places) -> _Layout:
     """Return the layout with the largest cells that is no wider than MACHINE_INCHES, and about as high."""
-    in_channel = min(places.ranks, places.ranks_per_channel)
-    bank_rows = BANKS if places.ranks > 1 else places.place(places.pes - 1).bank + 1
+    in_channel = min(max(places.pes_of_rank) + 1, places.ranks_per_channel)
+    bank_rows = BANKS_PER_CHIP if len(places.pes_of_rank) > 1 else max(it.bank for it in places.location) + 1
     found = []
     for rank_columns in range(1, in_channel + 1):
         for channel_columns in range(1, places.channels + 1):
@@ -140,7 +140,7 @@ def _lay_out(places: Places) -> _Layout:
             ranks_across, ranks_down = rank_columns * channel_columns, rows[0] * rows[1]
             cell = min(
                 LARGEST_CELL,
-                (MACHINE_INCHES - frame[0]) / (ranks_across * CHIPS),
+                (MACHINE_INCHES - frame[0]) / (ranks_across * CHIPS_PER_RANK),
                 (MACHINE_INCHES - frame[1]) / (ranks_down * bank_rows),
             )
             spare = rank_columns * rows[0] - in_channel + channel_columns * rows[1] - places.channels
@@ -181,10 +181,10 @@ def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
         _draw_numbers(axes, places, layout, points)
     words = _rank_words(places, layout)
     wide, high = layout.rank
-    for rank in range(places.ranks):
+    for rank, pes in places.pes_of_rank.items():
         x, y = _rank_corner(places, layout, rank)
         axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
-        _text(axes, x, y - 0.07, words.format(rank, *_ends(places, rank)), fontsize=style.SMALL_POINTS)
+        _text(axes, x, y - 0.07, words.format(rank, pes[0], pes[-1]), fontsize=style.SMALL_POINTS)
     x, y = _rank_corner(places, layout, 0)
     _text(axes, x, 0.07, "a rank: across, lanes (chips); down, banks", fontsize=style.SMALL_POINTS)
     if layout.cell * 72 >= 2 * LEAST_POINTS:
@@ -195,11 +195,11 @@ def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
 
 def _cells(places: Places, layout: _Layout) -> Iterator[tuple[int, float, float]]:
     """Yield every PE with the corner of its cell."""
-    for rank in range(places.ranks):
+    for rank, pes in places.pes_of_rank.items():
         x, y = _rank_corner(places, layout, rank)
-        for pe in places.pes_of_rank(rank):
-            place = places.place(pe)
-            yield pe, x + place.lane * layout.cell, y + place.bank * layout.cell
+        for pe in pes:
+            it = places.location[pe]
+            yield pe, x + it.chip * layout.cell, y + it.bank * layout.cell
 
 
 def _draw_cells(axes: Axes, places: Places, layout: _Layout, has_hatches: bool) -> None:
@@ -257,19 +257,14 @@ def _has_groups(layout: _Layout, points: float | None) -> bool:
     return points is not None and layout.cell * 72 >= 2 * points * LINE_FACTOR + 3
 
 
-def _ends(places: Places, rank: int) -> tuple[int, int]:
-    pes = places.pes_of_rank(rank)
-    return pes[0], pes[-1]
-
-
 def _rank_words(places: Places, layout: _Layout) -> str:
     """Return the longest form of words for ranks that fits above the last, which has the largest numbers."""
-    last = places.ranks - 1
+    last, pes = max(places.pes_of_rank.items())
     room_points = (layout.rank[0] + RANK_GAP) * 72
     fitting = [
         words
         for words in RANK_WORDS
-        if len(words.format(last, *_ends(places, last))) * DIGIT_EMS * style.SMALL_POINTS < room_points
+        if len(words.format(last, pes[0], pes[-1])) * DIGIT_EMS * style.SMALL_POINTS < room_points
     ]
     return fitting[0] if fitting else RANK_WORDS[-1]
 

@@ -6,33 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
 
 import pidcomm
+from pidcomm import Location
 from pidcomm.evaluation import platform
-from pidcomm.evaluation.platform import BANKS, CHIPS
 from pidcomm.sizes import format_shape
-
-
-class Place(NamedTuple):
-    """Where a PE is. rank: its number in the set."""
-
-    rank: int
-    bank: int
-    lane: int
 
 
 @dataclass(frozen=True)
 class Places:
-    """PEs of a hypercube on the emulated machine, of which all PEs are taken to work, and their groups under a mask.
+    """PEs of a hypercube, and their groups under a mask.
 
-    group, member: of every PE. ranks_per_channel: of the machine.
+    location, group, member: of every PE. ranks_per_channel: of the machine.
     """
 
     shape: tuple[int, ...]
     mask: str
     groups: int
     group_pes: int
+    location: Sequence[Location]
     group: Sequence[int]
     member: Sequence[int]
     ranks_per_channel: int
@@ -42,29 +34,22 @@ class Places:
         """Number of PEs."""
         return len(self.group)
 
-    @property
-    def ranks(self) -> int:
-        """Number of ranks that have PEs of the hypercube."""
-        return self.place(self.pes - 1).rank + 1
+    @cached_property
+    def pes_of_rank(self) -> dict[int, list[int]]:
+        """The PEs of every rank that has some."""
+        found: dict[int, list[int]] = {}
+        for pe, location in enumerate(self.location):
+            found.setdefault(location.rank, []).append(pe)
+        return dict(sorted(found.items()))
 
     @property
     def channels(self) -> int:
-        """Number of channels that have such ranks."""
-        return self.channel(self.ranks - 1) + 1
-
-    def place(self, pe: int) -> Place:
-        """Return where a PE is: PE 8 * e + lane is in entangled group e, which counts banks and then ranks."""
-        eg, lane = divmod(pe, CHIPS)
-        rank, bank = divmod(eg, BANKS)
-        return Place(rank, bank, lane)
+        """Number of channels up to the last that has such ranks."""
+        return self.channel(max(self.pes_of_rank)) + 1
 
     def channel(self, rank: int) -> int:
         """Return the channel of a rank."""
         return rank // self.ranks_per_channel
-
-    def pes_of_rank(self, rank: int) -> range:
-        """Return the PEs of a rank."""
-        return range(rank * CHIPS * BANKS, min((rank + 1) * CHIPS * BANKS, self.pes))
 
     @cached_property
     def members(self) -> list[list[int]]:
@@ -77,14 +62,22 @@ class Places:
     def rows(self) -> list[dict[str, int]]:
         """Return where every PE is and what it is in its group, by name."""
         return [
-            {"pe": pe, "channel": self.channel(place.rank), **place._asdict(), "group": group, "member": member}
-            for pe, (group, member) in enumerate(zip(self.group, self.member, strict=True))
-            for place in (self.place(pe),)
+            {
+                "pe": pe,
+                "channel": self.channel(it.rank),
+                "rank": it.rank,
+                "bank": it.bank,
+                "lane": it.chip,
+                "group": group,
+                "member": member,
+            }
+            for pe, (it, group, member) in enumerate(zip(self.location, self.group, self.member, strict=True))
         ]
 
     def spread(self, group: int) -> tuple[int, int]:
         """Return over how many entangled groups, and lanes of them, the PEs of a group are spread."""
-        return len({pe // CHIPS for pe in self.members[group]}), len({pe % CHIPS for pe in self.members[group]})
+        locations = [self.location[pe] for pe in self.members[group]]
+        return len({(it.rank, it.bank) for it in locations}), len({it.chip for it in locations})
 
     def __str__(self) -> str:
         """Tell shape and mask."""
@@ -104,6 +97,7 @@ def locate(shape: Sequence[int], mask: str) -> Places:
             mask=mask,
             groups=groups.groups,
             group_pes=groups.group_pes,
+            location=[cube.location(pe) for pe in range(cube.pes)],
             group=[cube.group_of(pe, mask) for pe in range(cube.pes)],
             member=[cube.member_of(pe, mask) for pe in range(cube.pes)],
             ranks_per_channel=platform.ranks_per_channel(),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
+from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK
 from pidcomm.evaluation import explain, platform
 from pidcomm.evaluation.pictures.places import Places, runs
-from pidcomm.evaluation.platform import BANKS, CHIPS
 from pidcomm.sizes import format_shape
 
 MAX_GRIDS = 2  # ranks whose PEs are listed one by one
@@ -39,34 +39,32 @@ def used(places: Places) -> str:
     """Return which part of the machine the PEs take up."""
     it = platform.emulated()
     if it is None:
-        return f"{count(places.pes, 'PE')} in {count(places.ranks, 'rank')}"
+        return f"{count(places.pes, 'PE')} in {count(len(places.pes_of_rank), 'rank')}"
     return (
-        f"{count(places.pes, 'PE')} in {places.ranks} of {count(it.ranks, 'rank')}, "
+        f"{count(places.pes, 'PE')} in {len(places.pes_of_rank)} of {count(it.ranks, 'rank')}, "
         f"{places.channels} of {count(it.channels, 'channel')}"
     )
 
 
 def _machine(places: Places) -> Iterator[str]:
-    yield f"where the {format_shape(places.shape)} PEs are: {used(places)} ({platform.SDK}; all PEs are taken to work)"
+    yield f"where the {format_shape(places.shape)} PEs are: {used(places)} ({platform.SDK})"
     yield (
-        f"  PE {CHIPS} * e + lane: lane = chip, e (entangled group, EG) counts {BANKS} banks per rank, then ranks; "
-        f"a cell is PE:group"
+        f"  PE {CHIPS_PER_RANK} * e + lane: lane = chip, e (entangled group, EG) counts {BANKS_PER_CHIP} banks per "
+        f"rank, then ranks; a cell is PE:group"
     )
     wide = len(str(places.pes - 1)) + len(str(places.groups - 1)) + 1
-    for rank in range(places.ranks):
-        pes = places.pes_of_rank(rank)
+    for number, (rank, pes) in enumerate(places.pes_of_rank.items()):
         groups = sorted({places.group[pe] for pe in pes})
         yield (
-            f"  channel {places.channel(rank)}, rank {rank}: PEs {pes.start}-{pes[-1]}, "
+            f"  channel {places.channel(rank)}, rank {rank}: PEs {pes[0]}-{pes[-1]}, "
             f"groups {', '.join(_cut(runs(groups)))}"
         )
-        if rank >= MAX_GRIDS:
+        if number >= MAX_GRIDS:
             continue
-        yield "    " + " ".join(["       ", *(f"{f'lane {lane}':>{max(wide, 6)}}" for lane in range(CHIPS))])
-        for first in range(pes.start, pes.stop, CHIPS):
-            row = range(first, min(first + CHIPS, pes.stop))
+        yield "    " + " ".join(["       ", *(f"{f'lane {lane}':>{max(wide, 6)}}" for lane in range(CHIPS_PER_RANK))])
+        for bank, row in groupby(pes, key=lambda pe: places.location[pe].bank):
             cells = (f"{f'{pe}:{places.group[pe]}':>{max(wide, 6)}}" for pe in row)
-            yield "    " + " ".join([f"bank {places.place(first).bank}:", " ", *cells]).rstrip()
+            yield "    " + " ".join([f"bank {bank}:", " ", *cells]).rstrip()
 
 
 def _groups(places: Places) -> Iterator[str]:
