@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from pidcomm.apps.stage import HOST, KERNEL, Cost, Placement, Stage, require_room
-from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, with_scratch
+from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, options_of, with_scratch
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import platform
 from pidcomm.evaluation.bench import BASE as BASE
@@ -190,7 +190,9 @@ def _runs(
     with allocate(pes=prod(shape)) as pe_set:
         for technique in techniques:
             on_phase(f"{technique}: compiling")
-            with Stage(pe_set, shape, placement, {**options, "technique": technique}, repeats, on_phase) as stage:
+            with Stage(
+                pe_set, shape, placement, options_of(**{**options, "technique": technique}), repeats, on_phase
+            ) as stage:
                 stage.poison()
                 result = problem.run(stage)
             yield Run(
@@ -227,9 +229,9 @@ def shape_for(application: type[Application], pes: int | None, shape: Sequence[i
 
 
 def with_defaults(options: Options) -> Options:
-    """Return options with what they are where nothing is said: the policy that the DIMMs need, and the threads of the SDK."""
+    """Return options with defaults: the coherence policy that the DIMMs need, and the threads of the SDK."""
     threads = options.get("threads") or platform.threads()
-    return {**options, "coherence": options.get("coherence") or platform.COHERENCE, "threads": threads}
+    return options_of(**{**options, "coherence": options.get("coherence") or platform.COHERENCE, "threads": threads})
 
 
 def require_technique(name: str, shape: Sequence[int], options: Options) -> None:
@@ -239,7 +241,7 @@ def require_technique(name: str, shape: Sequence[int], options: Options) -> None
             f"technique {name!r} is not one for all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
         )
     size = WORD_BYTES * prod(shape)  # a block for each PE
-    own = with_scratch({**options, "technique": name}, 2 * size)
+    own = with_scratch(options_of(**{**options, "technique": name}), 2 * size)
     try:
         plan("alltoall", tuple(shape), "1" * len(shape), bytes=size, dst=size, dtype="uint64", **own)
     except ArgumentError as error:

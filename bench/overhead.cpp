@@ -46,8 +46,8 @@ struct DpuSet {
   ~DpuSet() { dpu_free(set); }
 };
 
-hypercube_manager *hypercube_on(const DpuSet &pes, const std::vector<uint32_t> &shape) {
-  hypercube_manager *cube = nullptr;
+pidcomm_hypercube *hypercube_on(const DpuSet &pes, const std::vector<uint32_t> &shape) {
+  pidcomm_hypercube *cube = nullptr;
   if (pidcomm_hypercube_create(pes.set, static_cast<uint32_t>(shape.size()), shape.data(), &cube) != PIDCOMM_OK)
     end("pidcomm_hypercube_create", pidcomm_last_error());
   return cube;
@@ -57,11 +57,11 @@ struct Medians {
   double total_us, pass_us, outside_us;
 };
 
-Medians medians_of(hypercube_manager *cube, const pidcomm_request &request, int calls, std::chrono::microseconds pause) {
+Medians medians_of(pidcomm_hypercube *cube, const pidcomm_request &request, int calls, std::chrono::microseconds pause) {
   std::vector<double> total, pass, outside;
   for (int call = -calls / 10; call < calls; ++call) {
     if (pause.count() != 0) std::this_thread::sleep_for(pause);
-    pidcomm_trace trace;
+    pidcomm_trace trace{};
     if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
     if (call < 0) continue;
     total.push_back(trace.seconds_total);
@@ -74,10 +74,11 @@ Medians medians_of(hypercube_manager *cube, const pidcomm_request &request, int 
 void print_calls(int calls, std::size_t bytes) {
   constexpr uint32_t kPes = 1024, kGroupPes = 32;
   const DpuSet pes(kPes);
-  hypercube_manager *const cube = hypercube_on(pes, {kGroupPes, kPes / kGroupPes});
+  pidcomm_hypercube *const cube = hypercube_on(pes, {kGroupPes, kPes / kGroupPes});
   std::vector<std::byte> rows(kPes * std::max<std::size_t>(bytes, 8 * kGroupPes));
   const auto request_of = [&](int collective, std::size_t request_bytes) {
-    pidcomm_request request{collective, "10", request_bytes, 0, std::size_t{1} << 20, rows.data(), 0, PIDCOMM_INT32, PIDCOMM_SUM};
+    pidcomm_request request{sizeof(pidcomm_request), collective,  "10", request_bytes, 0,
+                            std::size_t{1} << 20,    rows.data(), 0,    PIDCOMM_INT32, PIDCOMM_SUM};
     const bool is_row_of_members = collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER;
     request.host_bytes = request_bytes * (is_row_of_members ? kPes : kPes / kGroupPes);
     return request;
@@ -90,8 +91,8 @@ void print_calls(int calls, std::size_t bytes) {
     const Medians warm = medians_of(cube, request, calls, std::chrono::microseconds(0));
     const Medians small = medians_of(cube, request_of(collective, has_blocks ? 8 * kGroupPes : 8), calls, std::chrono::microseconds(0));
     const Medians cold = medians_of(cube, request, calls / 10, std::chrono::milliseconds(1));
-    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f               %9.1f %9.1f\n", pidcomm_collective_name(collective), warm.total_us,
-                warm.pass_us, warm.outside_us, small.pass_us, cold.total_us, cold.outside_us);
+    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f               %9.1f %9.1f\n", pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective),
+                warm.total_us, warm.pass_us, warm.outside_us, small.pass_us, cold.total_us, cold.outside_us);
   }
   pidcomm_hypercube_destroy(cube);
 }
@@ -122,20 +123,21 @@ void print_shapes(int calls) {
            {64, 40}, {32, 80}, {16, 16, 10}, {2560}, {4, 8, 2, 4, 2, 5}, {5, 512}, {12, 16, 13}, {10, 256}, {3, 853}, {2559}}) {
     std::string mask(shape.size(), '0');
     mask[0] = '1';
-    const pidcomm_request request{PIDCOMM_ALLTOALL, mask.c_str(), 8 * shape[0], 0, std::size_t{1} << 20, nullptr, 0, PIDCOMM_INT32, 0};
+    const pidcomm_request request{
+        sizeof(pidcomm_request), PIDCOMM_ALLTOALL, mask.c_str(), 8 * shape[0], 0, std::size_t{1} << 20, nullptr, 0, PIDCOMM_INT32, 0};
     std::vector<double> create, plan, together, first;
     std::string name;
     for (int call = 0; call < calls; ++call) {
       const pidcomm::Stopwatch creating;
-      hypercube_manager *const cube = hypercube_on(pes, shape);
+      pidcomm_hypercube *const cube = hypercube_on(pes, shape);
       create.push_back(creating.seconds());
       const pidcomm::Hypercube cube_of = pidcomm::Hypercube::of(shape);
       const pidcomm::Options options = pidcomm::resolve(nullptr);
       const pidcomm::Stopwatch planning;
-      pidcomm::make_plan(cube_of, request, options, 0, true);
+      pidcomm::make_plan(cube_of, request, options, 0);
       plan.push_back(planning.seconds());
       together.push_back(create.back() + plan.back());
-      pidcomm_trace trace;
+      pidcomm_trace trace{};
       if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
       first.push_back(trace.seconds_total);
       pidcomm_hypercube_destroy(cube);
@@ -149,8 +151,8 @@ void print_waiting(int calls) {
   std::printf("\n%-15s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun+wait");
   for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
-    hypercube_manager *const cube = hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
-    const pidcomm_request request{PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+    pidcomm_hypercube *const cube = hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
+    const pidcomm_request request{sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
     std::vector<double> waited;
     for (int call = 0; call < calls; ++call) {
       const pidcomm::Stopwatch watch;

@@ -27,23 +27,23 @@ int main() try {
   pidcomm::DpuSet pes(kPes);
   pidcomm::Hypercube cube(pes.get(), {8, 8});
   cube.write(0, kBytes, input.data());  // row = PE
-  cube.allreduce("10", kBytes, 0, 0, PIDCOMM_FLOAT32, PIDCOMM_MAX);
+  cube.allreduce<float>("10", kBytes, 0, 0, PIDCOMM_MAX);
   cube.read(0, kBytes, along_x.data());
   /* [end] */
-  const pidcomm_trace trace = cube.allreduce("01", kBytes, 0, 0, PIDCOMM_FLOAT32, PIDCOMM_MAX);
+  const pidcomm_trace trace = cube.allreduce<float>("01", kBytes, 0, 0, PIDCOMM_MAX);
   cube.read(0, kBytes, along_both.data());
   const std::size_t wrong = count_wrong(input, along_x, kMembers) + count_wrong(input, along_both, kPes);
 
   /* [error] */
   bool is_refused = false;
   try {
-    cube.alltoall("11", 1000, 0, 1 << 20, PIDCOMM_FLOAT32);  // 1000 bytes are not 64 blocks
+    cube.alltoall<float>("11", 1000, 0, 1 << 20);  // 1000 bytes are not 64 blocks
   } catch (const pidcomm::Error &error) {
     is_refused = error.status() == PIDCOMM_ERR_SIZE;
   }
   /* [end] */
-  std::printf("allreduce (max) along x and y of 8x8 PEs, technique %s: %zu of %zu floats wrong\n", pidcomm_technique_name(trace.technique),
-              wrong, 2 * input.size());
+  std::printf("allreduce (max) along x and y of 8x8 PEs, technique %s: %zu of %zu floats wrong\n",
+              pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, trace.technique), wrong, 2 * input.size());
   return wrong == 0 && is_refused ? 0 : 1;
 } catch (const pidcomm::Error &error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "require.h"
-
 #ifndef MATRIX_VECTOR_PE
 #define MATRIX_VECTOR_PE "./matrix_vector_pe"
 #endif
@@ -49,22 +47,22 @@ int main(void) {
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
   DPU_ASSERT(dpu_load(dpu_set, MATRIX_VECTOR_PE, NULL));
   uint32_t axis_len[2] = {kGrid, kGrid};
-  hypercube_manager *manager;
-  require(pidcomm_hypercube_create(dpu_set, 2, axis_len, &manager));
-  require(pidcomm_write(manager, 0, kBlockBytes, blocks)); /* offsets count from the MRAM heap */
-  require(pidcomm_write(manager, kInputOffset, kVectorBytes, parts));
+  pidcomm_hypercube *cube;
+  PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 2, axis_len, &cube));
+  PIDCOMM_CHECK(pidcomm_write(cube, 0, kBlockBytes, blocks)); /* offsets count from the MRAM heap */
+  PIDCOMM_CHECK(pidcomm_write(cube, kInputOffset, kVectorBytes, parts));
   /* [end] */
   /* [launch] */
   for (uint32_t step = 0; step < kSteps; ++step) {
     const uint32_t is_transposed = step % 2;
     DPU_ASSERT(dpu_broadcast_to(dpu_set, "is_transposed", 0, &is_transposed, sizeof is_transposed, DPU_XFER_DEFAULT));
     DPU_ASSERT(dpu_launch(dpu_set, DPU_SYNCHRONOUS));
-    require(
-        pidcomm_allreduce(manager, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset, kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
+    PIDCOMM_CHECK(
+        pidcomm_allreduce(cube, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset, kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
   }
   /* [end] */
-  require(pidcomm_read(manager, kInputOffset, kVectorBytes, parts));
-  pidcomm_hypercube_destroy(manager);
+  PIDCOMM_CHECK(pidcomm_read(cube, kInputOffset, kVectorBytes, parts));
+  pidcomm_hypercube_destroy(cube);
   DPU_ASSERT(dpu_free(dpu_set));
 
   for (uint32_t step = 0; step < kSteps; ++step) multiply_here(step % 2);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "require.h"
-
 enum { kPes = 64, kWords = 2048, kMembers = 8, kBlockWords = kWords / kMembers, kGathered = 16384 };
 
 static uint32_t input[kPes][kWords], blocks[kPes][kBlockWords], sums[kPes][kWords];
@@ -28,15 +26,17 @@ int main(void) {
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
   /* [reduce_scatter] */
   uint32_t axis_len[3] = {4, 8, 2};
-  hypercube_manager *manager;
-  require(pidcomm_hypercube_create(dpu_set, 3, axis_len, &manager));
-  require(pidcomm_write(manager, 0, sizeof input[0], input)); /* row = PE */
-  require(pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM));
-  require(pidcomm_read(manager, 0, sizeof blocks[0], blocks));
+  pidcomm_hypercube *cube;
+  PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 3, axis_len, &cube));
+  PIDCOMM_CHECK(pidcomm_write(cube, 0, sizeof input[0], input)); /* row = PE */
+  PIDCOMM_CHECK(pidcomm_reduce_scatter(cube, "010", 8192, 0, 0, PIDCOMM_UINT32, PIDCOMM_SUM));
+  PIDCOMM_CHECK(pidcomm_read(cube, 0, sizeof blocks[0], blocks));
   /* [end] */
-  require(pidcomm_allgather(manager, "010", 8192, 0, kGathered, sizeof(uint32_t)));
-  require(pidcomm_read(manager, kGathered, sizeof sums[0], sums));
-  pidcomm_hypercube_destroy(manager);
+  /* [check] */
+  PIDCOMM_CHECK(pidcomm_allgather(cube, "010", 8192, 0, kGathered, PIDCOMM_UINT32));
+  /* [end] */
+  PIDCOMM_CHECK(pidcomm_read(cube, kGathered, sizeof sums[0], sums));
+  pidcomm_hypercube_destroy(cube);
   DPU_ASSERT(dpu_free(dpu_set));
 
   uint32_t wrong = 0;

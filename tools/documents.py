@@ -6,6 +6,7 @@ Every fenced block of a document is one of (the marker is the line before the fe
     ```python      a test runs a document's blocks in order, as one script
     any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs
     ```text        output, tables, formulas; or <!-- printed by: python --> (or sh): those blocks print it
+    any            <!-- add to: PATH#PLACE -->: lines that a test adds to a copy of a file; PATH alone: a new file
     any            <!-- run by: PATH -->: a test's file, which contains every line of the block
     ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
     any            <!-- not run: REASON -->: it cannot run here
@@ -32,7 +33,7 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
-MARKERS = ("from", "run by", "run with", "printed by", "not run")
+MARKERS = ("from", "add to", "run by", "run with", "printed by", "not run")
 # What a reason not to run a block must name: one of the things that the tests lack.
 LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
 
@@ -245,6 +246,11 @@ def _problem(block: Block) -> str:
         except ValueError as error:
             return str(error)
         return "" if block.text == text else f"the excerpt differs from {block.about}: run `make snippets`"
+    if block.marker == "add to":
+        name, _, place = block.about.partition("#")
+        if not place:
+            return f"{name} is there already" if (ROOT / name).exists() else ""
+        return "" if (ROOT / name).is_file() else f"there is no file {name}"
     if block.marker == "run by":
         path = ROOT / block.about
         if not path.is_file():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from pidcomm.cli import app
 
 HEADERS = ROOT / "include/pidcomm"
 PACKAGE = ROOT / "python/pidcomm"
+ROWS = "pidcomm._rows"
 WIDTH = 100
 STEPS = {1: "PR", 2: "IM", 4: "CM"}  # as PIDCOMM_STEP_* of tables.h
 
@@ -74,14 +74,24 @@ class Member(NamedTuple):
 
 
 def members_of(cls: type) -> list[Member]:
-    """Return the public attributes that a class of the package defines, in the order of its source."""
+    """Return the public attributes that a class of the package defines, in the order of its source.
+
+    Those of its base that has the rows of tables.h come first.
+    """
+    return [
+        member
+        for part in reversed(cls.__mro__)
+        if part is cls or part.__module__ == ROWS
+        for member in members_in(part)
+    ]
+
+
+def members_in(cls: type) -> list[Member]:
+    """Return the public attributes in the source of a class."""
     texts = attribute_texts(inspect.getsource(cls))
-    found = []
-    fields = [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
-    if not fields:
-        fields = [name for name in getattr(cls, "__annotations__", {}) if not name.startswith("_")]
-    for name in fields:
-        found.append(Member(name, "field", cls.__annotations__[name], texts.get(f"{cls.__name__}.{name}", "")))
+    annotations = inspect.get_annotations(cls)
+    fields = [name for name in annotations if not name.startswith("_")]
+    found = [Member(name, "field", annotations[name], texts.get(f"{cls.__name__}.{name}", "")) for name in fields]
     for name, value in vars(cls).items():
         if name.startswith("_") or name in fields:
             continue
@@ -224,17 +234,24 @@ def as_markdown(text: str) -> str:
 # Sections of pidcomm.h: an item belongs to the first one that matches the name of its first declaration.
 C_SECTIONS = [
     ("Version, errors and names", r"version|VERSION|last_error|_name$|isa_available"),
-    ("Collectives with options", r"_ex$"),
     ("Any collective as a value, plans and limits", r"_(run|trace|request|options|plan_json|stream_limit)$"),
     ("Rows of all PEs", r"_(write|read)$"),
-    ("The eight collectives", "|".join(f"_{name}$" for name in pidcomm.COLLECTIVES)),
+    ("The collectives", "|".join(f"_{name}$" for name in pidcomm.COLLECTIVES)),
     ("Hypercubes and PEs", r"."),
 ]
 
 
+def with_collectives(header: str) -> str:
+    """Return pidcomm.h with the declarations that PIDCOMM_COLLECTIVES makes."""
+    parameters = dict(re.findall(r"#define PIDCOMM_PARAMETERS_(\d+) (.*)", header))
+    rows = re.findall(r"X\([A-Z_]+, \d+, ([a-z_]+), (\d), (\d), (\d), .*\"", (HEADERS / "tables.h").read_text())
+    calls = [f"PIDCOMM_API int pidcomm_{name}(pidcomm_hypercube *cube, {parameters[''.join(n)]});" for name, *n in rows]
+    return re.sub(r"(?s)#define PIDCOMM_PARAMETERS_.*?#undef PIDCOMM_ROW", "\n".join(calls), header, count=1)
+
+
 def c_page() -> str:
     """Return the page about pidcomm.h and tables.h."""
-    header = (HEADERS / "pidcomm.h").read_text()
+    header = with_collectives((HEADERS / "pidcomm.h").read_text())
     lines = ["# C", "", "`#include <pidcomm/pidcomm.h>`", "", "```text", head_comment(header), "```", ""]
     items = items_of(header)
     taken: set[Item] = set()
@@ -242,7 +259,7 @@ def c_page() -> str:
     for title, pattern in C_SECTIONS:
         sections[title] = [item for item in items if item not in taken and re.search(pattern, item.names[0])]
         taken |= set(sections[title])
-    order = ["Hypercubes and PEs", "Rows of all PEs", "The eight collectives", "Collectives with options"]
+    order = ["Hypercubes and PEs", "Rows of all PEs", "The collectives"]
     for title in [*order, *(title for title, _ in C_SECTIONS if title not in order)]:
         lines += [f"## {title}", ""]
         for item in sections[title]:
@@ -268,15 +285,15 @@ def tables() -> Iterator[tuple[str, str, list[str]]]:
     types = {}
     prefix = ""
     for found in re.finditer(
-        r"#define PIDCOMM_ROW\(.*?\) (\w+?)##ENUM|^typedef enum \w+ \{[^}]*?(\w+)\(PIDCOMM_ROW\)\s*\} (\w+);",
+        r"#define PIDCOMM_ROW\(.*?\) (\w+?)##ENUM|^typedef (enum|struct) \w+ \{[^}]*?(\w+)\(PIDCOMM_ROW\)\s*\} (\w+);",
         (HEADERS / "pidcomm.h").read_text(),
         re.MULTILINE,
     ):
         prefix = found[1] or prefix
         if found[2]:
-            types[found[2]] = (found[3], prefix)
+            types[found[3]] = (found[4], prefix if found[2] == "enum" else "")
     text = (HEADERS / "tables.h").read_text()
-    collectives = re.findall(r"X\([A-Z_]+, (\d+), ([a-z_]+)(?:, \d){6}\)", text)
+    collectives = re.findall(r'X\([A-Z_]+, (\d+), ([a-z_]+)(?:, \d){6}, "', text)
     for comment, name, body in re.findall(
         r"/\*((?:(?!\*/).)*)\*/\s*#define (\w+)\(X\)(.*?[^\\])\n(?!\s*X\()", text, re.S
     ):
@@ -291,12 +308,17 @@ def tables() -> Iterator[tuple[str, str, list[str]]]:
                 if column.startswith("steps of the paper"):
                     cells[n] = ", ".join(step for bit, step in STEPS.items() if int(cells[n]) & bit)
                 elif column == "collectives that it is for":
-                    chosen = [collective for code, collective in collectives if int(cells[n], 0) >> int(code) & 1]
-                    cells[n] = "all" if len(chosen) == len(collectives) else ", ".join(chosen)
+                    codes = [bit.strip() for bit in cells[n].split("|")]
+                    chosen = [collective for code, collective in collectives if f"1 << {code}" in codes]
+                    cells[n] = "all" if cells[n] == "PIDCOMM_ALL_COLLECTIVES" else ", ".join(chosen)
                 elif column.startswith(("takes", "input", "output", "needs", "runs", "is one")):
                     cells[n] = "yes" if cells[n] == "1" else "no"
             rows.append((f"`{prefix}{cells[0]}`", *cells[1:]))
-        yield type_name, rest[:1].upper() + rest[1:], _table(("name in C", *columns[1:]), rows)
+        yield (
+            type_name,
+            rest[:1].upper() + rest[1:],
+            _table(("name in C" if prefix else columns[0], *columns[1:]), rows),
+        )
 
 
 def split_outside(text: str) -> list[str]:

@@ -18,21 +18,6 @@ namespace {
 
 // ---- tables: collectives, types, operators ----------------------------------------------------------------------------------------
 
-struct CollectiveRow {
-  bool has_op, pes_before, pes_after;
-};
-
-CollectiveRow row_of(int collective) {
-  switch (collective) {
-#define VERIFY_ROW(ENUM, code, name, has_op, before, after, ...) \
-  case code:                                                     \
-    return {has_op != 0, before != 0, after != 0};
-    PIDCOMM_COLLECTIVES(VERIFY_ROW)
-#undef VERIFY_ROW
-  }
-  reject("unknown collective " + std::to_string(collective));
-}
-
 /// Calls visit(T{}) with the element type of a code.
 template <class Visit>
 auto with_type(int type, Visit visit) {
@@ -42,14 +27,6 @@ auto with_type(int type, Visit visit) {
     return visit(T{});
     PIDCOMM_TYPES(VERIFY_ROW)
 #undef VERIFY_ROW
-    case 1:
-      return visit(std::uint8_t{});
-    case 2:
-      return visit(std::uint16_t{});
-    case 4:
-      return visit(std::uint32_t{});
-    case 8:
-      return visit(std::uint64_t{});
   }
   reject("unknown type " + std::to_string(type));
 }
@@ -138,41 +115,89 @@ struct Origin {
   std::size_t size;
 };
 
-/// The definition of the collectives: the origin of the output bytes from position `at` of output row `row` on.
-Origin origin_of(const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) {
-  const std::size_t bytes = problem.bytes;
-  const std::size_t block = bytes / groups.group_pes;
-  switch (problem.collective) {
-    case kALLTOALL: {  // block q of member p -> block p of member q
-      const std::size_t p = at / block, q = groups.member[row];
-      return {groups.members(groups.group[row]).subspan(p, 1), q * block + at % block, block - at % block};
-    }
-    case kREDUCE_SCATTER: {  // member q: block q reduced over all members
-      const std::size_t q = groups.member[row];
-      return {groups.members(groups.group[row]), q * block + at, block - at};
-    }
+/// Bytes of a row, of `bytes` and N: as one piece, as N blocks, one block of N, N pieces.
+enum class Share { kOne, kBlocks, kBlock, kParts };
+
+/// Rows before or after: of PEs (else of groups), and their bytes.
+struct Side {
+  bool at_pes;
+  Share share;
+};
+constexpr bool kPes = true, kGroups = false;
+
+/// A collective: whether it combines, its rows, and the origin of the output bytes from position `at` of output row `row` on.
+struct Definition {
+  bool reduces;
+  Side before, after;
+  Origin (*origin)(const Problem &problem, const Groups &groups, std::size_t row, std::size_t at);
+};
+
+Definition definition_of(int collective) {
+  switch (collective) {
+    case kALLTOALL:  // block q of member p -> block p of member q
+      return {false,
+              {kPes, Share::kBlocks},
+              {kPes, Share::kBlocks},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                const std::size_t block = problem.bytes / groups.group_pes, p = at / block, q = groups.member[row];
+                return {groups.members(groups.group[row]).subspan(p, 1), q * block + at % block, block - at % block};
+              }};
+    case kREDUCE_SCATTER:  // member q: block q reduced over all members
+      return {true,
+              {kPes, Share::kBlocks},
+              {kPes, Share::kBlock},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                const std::size_t block = problem.bytes / groups.group_pes, q = groups.member[row];
+                return {groups.members(groups.group[row]), q * block + at, block - at};
+              }};
     case kALLREDUCE:
-      return {groups.members(groups.group[row]), at, bytes - at};
+      return {true,
+              {kPes, Share::kOne},
+              {kPes, Share::kOne},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                return {groups.members(groups.group[row]), at, problem.bytes - at};
+              }};
     /* [collective] */
-    case kALLGATHER: {  // all contributions in member order
-      const std::size_t p = at / block;
-      return {groups.members(groups.group[row]).subspan(p, 1), at % block, block - at % block};
-    }
+    case kALLGATHER:  // all contributions in member order
+      return {false,
+              {kPes, Share::kBlock},
+              {kPes, Share::kBlocks},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                const std::size_t block = problem.bytes / groups.group_pes, p = at / block;
+                return {groups.members(groups.group[row]).subspan(p, 1), at % block, block - at % block};
+              }};
     /* [end] */
-    case kSCATTER: {  // member q gets part q of its group's row
-      const std::size_t q = groups.member[row];
-      return {{&groups.group[row], 1}, q * bytes + at, bytes - at};
-    }
-    case kGATHER: {  // output rows are groups; part p comes from member p
-      const std::size_t p = at / bytes;
-      return {groups.members(static_cast<std::uint32_t>(row)).subspan(p, 1), at % bytes, bytes - at % bytes};
-    }
+    case kSCATTER:  // member q gets part q of its group's row
+      return {false,
+              {kGroups, Share::kParts},
+              {kPes, Share::kOne},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                return {{&groups.group[row], 1}, groups.member[row] * problem.bytes + at, problem.bytes - at};
+              }};
+    case kGATHER:  // output rows are groups; part p comes from member p
+      return {false,
+              {kPes, Share::kOne},
+              {kGroups, Share::kParts},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                const std::size_t bytes = problem.bytes, p = at / bytes;
+                return {groups.members(static_cast<std::uint32_t>(row)).subspan(p, 1), at % bytes, bytes - at % bytes};
+              }};
     case kREDUCE:
-      return {groups.members(static_cast<std::uint32_t>(row)), at, bytes - at};
+      return {true,
+              {kPes, Share::kOne},
+              {kGroups, Share::kOne},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                return {groups.members(static_cast<std::uint32_t>(row)), at, problem.bytes - at};
+              }};
     case kBROADCAST:
-      return {{&groups.group[row], 1}, at, bytes - at};
+      return {false,
+              {kGroups, Share::kOne},
+              {kPes, Share::kOne},
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+                return {{&groups.group[row], 1}, at, problem.bytes - at};
+              }};
   }
-  reject("unknown collective " + std::to_string(problem.collective));
+  reject("unknown collective " + std::to_string(collective));
 }
 
 /// Reduces the same `size` bytes of many PE rows into `out`, in the documented order.
@@ -210,7 +235,8 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
   const Rows in = rows_before(problem), out = rows_after(problem);
   if (before.size() != in.bytes()) reject("the input has " + std::to_string(before.size()) + " bytes, not " + std::to_string(in.bytes()));
   if (out.bytes() == 0) return;
-  const Combine op = row_of(problem.collective).has_op ? combine_of(problem.op, problem.type) : nullptr;
+  const Combine op = definition_of(problem.collective).reduces ? combine_of(problem.op, problem.type) : nullptr;
+  const auto origin_of = definition_of(problem.collective).origin;
   const bool is_shared = problem.collective == kALLREDUCE;
   std::vector<std::uint32_t> every_row(out.count);
   for (std::size_t row = 0; row < out.count; ++row) every_row[row] = static_cast<std::uint32_t>(row);
@@ -348,17 +374,16 @@ namespace {
 /// Rows of one side of a collective: how many bytes a PE or a host row has there.
 Rows rows_of(const Problem &problem, bool is_before) {
   const Groups groups = groups_of(problem.axis_len, problem.mask);
-  const CollectiveRow row = row_of(problem.collective);
-  if (problem.bytes % (groups.group_pes * element_bytes(problem.type)) != 0 &&
-      (problem.collective == kALLTOALL || problem.collective == kREDUCE_SCATTER || problem.collective == kALLGATHER))
+  const Definition definition = definition_of(problem.collective);
+  const bool has_blocks = definition.before.share == Share::kBlocks || definition.after.share == Share::kBlocks;
+  if (has_blocks && problem.bytes % (groups.group_pes * element_bytes(problem.type)) != 0)
     reject(std::to_string(problem.bytes) + " bytes are no " + std::to_string(groups.group_pes) + " blocks");
   if (problem.bytes % element_bytes(problem.type) != 0) reject(std::to_string(problem.bytes) + " bytes are no whole elements");
-  if (is_before ? row.pes_before : row.pes_after) {
-    const bool is_block = problem.collective == (is_before ? kALLGATHER : kREDUCE_SCATTER);
-    return {groups.pes, is_block ? problem.bytes / groups.group_pes : problem.bytes, true};
-  }
-  const bool has_parts = problem.collective == kSCATTER || problem.collective == kGATHER;
-  return {groups.count, has_parts ? problem.bytes * groups.group_pes : problem.bytes, false};
+  const auto [at_pes, share] = is_before ? definition.before : definition.after;
+  const std::size_t row_bytes = share == Share::kBlock   ? problem.bytes / groups.group_pes
+                                : share == Share::kParts ? problem.bytes * groups.group_pes
+                                                         : problem.bytes;
+  return {at_pes ? groups.pes : groups.count, row_bytes, at_pes};
 }
 
 }  // namespace
@@ -377,9 +402,8 @@ bool is_float(int type) {
 bool is_defined(int op, int type) {
   switch (kind_of(op)) {
     case Kind::arith:
-      return true;
     case Kind::order:
-      return type >= 16;
+      return true;
     case Kind::bits:
       return !is_float(type);
   }
@@ -405,7 +429,7 @@ std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::
 Verdict check(const Problem &problem, std::span<const std::uint8_t> before, std::span<const std::uint8_t> got) {
   const Rows out = rows_after(problem);
   if (got.size() != out.bytes()) reject("the result has " + std::to_string(got.size()) + " bytes, not " + std::to_string(out.bytes()));
-  const bool nan_equal = row_of(problem.collective).has_op;
+  const bool nan_equal = definition_of(problem.collective).reduces;
   Tally tally;
   std::mutex tally_mutex;
   for_each_part(problem, before, [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {

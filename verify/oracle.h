@@ -37,7 +37,7 @@ struct Problem {
   std::vector<std::uint32_t> axis_len;  ///< first axis fastest
   std::string mask;                     ///< one '0' or '1' per axis
   std::size_t bytes = 0;                ///< per PE, as in pidcomm.h
-  int type = 0;                         ///< code of PIDCOMM_TYPES, or 1, 2, 4, 8: unsigned word of that many bytes
+  int type = 0;                         ///< code of PIDCOMM_TYPES
   int op = 0;                           ///< code of PIDCOMM_OPS; ignored by collectives that take none
 };
 
@@ -68,10 +68,10 @@ struct Rows {
 Rows rows_before(const Problem &problem);
 Rows rows_after(const Problem &problem);
 
-/// Bytes of an element of a type code (16.. or bare). Throws for unknown codes.
+/// Bytes of an element of a type code. Throws for unknown codes.
 std::size_t element_bytes(int type);
 bool is_float(int type);
-/// Does the operator exist for the type? (and, or, xor: no floats; min, max: no bare sizes.)
+/// Does the operator exist for the type? (and, or, xor: no floats.)
 bool is_defined(int op, int type);
 
 /// The result of `problem` on `before` (rows_before(problem).bytes() bytes).

@@ -1,7 +1,5 @@
-// The published artifact's collectives, carried out by the C API of pidcomm: every call arranges the manager's set as a hypercube for itself,
-// so there is nothing that could outlive the set or the manager.
-#include <pidcomm/pidcomm.h>
-#include <pidcomm/sdk_error.hpp>
+// The published artifact's collectives, carried out by the C API of pidcomm: every call arranges the manager's set as a hypercube for
+// itself, so there is nothing that could outlive the set or the manager.
 #include <pidcomm_artifact.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <pidcomm/request.hpp>
+#include <pidcomm/sdk_error.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +27,7 @@ namespace {
 using namespace pidcomm_artifact;
 
 constexpr std::size_t kWord = kWordBytes;
+constexpr int kWordType = PIDCOMM_INT64;
 constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
 
 /// Passes on what a function of the C API returned. `place` is put before its sentence.
@@ -73,7 +74,7 @@ class Cube {
  public:
   Cube(const pidcomm_artifact_manager *manager, const char *comm) {
     require(manager, "manager");
-    hypercube_manager *made = nullptr;
+    pidcomm_hypercube *made = nullptr;
     check(pidcomm_hypercube_create(manager->dpu_set, manager->dimension, manager->axis_len, &made));
     cube_.reset(made);
     check(pidcomm_groups(made, comm, &groups_, &group_pes_));
@@ -81,7 +82,7 @@ class Cube {
     x_ = manager->axis_len[0];
   }
 
-  hypercube_manager *get() const { return cube_.get(); }
+  pidcomm_hypercube *get() const { return cube_.get(); }
   std::size_t pes() const { return pidcomm_pes(cube_.get()); }
   uint64_t heap_base() const { return heap_base_in(pidcomm_pe_set(get(), 0)); }
   uint32_t groups() const { return groups_; }
@@ -112,9 +113,9 @@ class Cube {
 
  private:
   struct Destroy {
-    void operator()(hypercube_manager *cube) const { pidcomm_hypercube_destroy(cube); }
+    void operator()(pidcomm_hypercube *cube) const { pidcomm_hypercube_destroy(cube); }
   };
-  std::unique_ptr<hypercube_manager, Destroy> cube_;
+  std::unique_ptr<pidcomm_hypercube, Destroy> cube_;
   uint32_t groups_ = 0, group_pes_ = 0, x_ = 0;
   std::string mask_;
 };
@@ -164,7 +165,7 @@ void check_window(const char *name, const char *side, const Window &window, uint
 
 /// The check of a window that the library does not see as a whole.
 void require_window(int collective, const char *side, const Window &window, uint64_t heap_base) {
-  const char *name = pidcomm_collective_name(collective);
+  const char *name = pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective);
   if (window.bytes % kWord != 0) fail(PIDCOMM_ERR_SIZE, name, ": bytes (", window.bytes, ") must be a multiple of ", kWord);
   check_window(name, side, window, heap_base);
 }
@@ -188,14 +189,14 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
   if (middle.overlaps(in) || middle.overlaps(out))
     fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, start + ", *buffer, " = ", middle,
          ", must overlap neither");
-  const char *name = pidcomm_collective_name(request.collective);
+  const char *name = pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, request.collective);
   const uint64_t heap_base = cube.heap_base();
   check_window(name, "buffer", middle, heap_base);
   check_window(name, "destination", out, heap_base);
   request.dst = middle.offset;
   cube.run(request);
   const std::string none = cube.mask_of_none();
-  cube.run({PIDCOMM_ALLTOALL, none.c_str(), out.bytes, middle.offset, out.offset, nullptr, 0, kWord, 0}, "from the buffer to the output: ");
+  cube.run(pidcomm::request::alltoall(none.c_str(), out.bytes, middle.offset, out.offset, kWordType), "from the buffer to the output: ");
 }
 
 using Bytes = std::vector<uint8_t>;
@@ -242,7 +243,7 @@ const char *pidcomm_artifact_last_error(void) { return last_error().c_str(); }
 pidcomm_artifact_manager *pidcomm_artifact_init(struct dpu_set_t dpu_set, uint32_t dimension, const uint32_t *axis_len) {
   pidcomm_artifact_manager *made = nullptr;
   guarded([&] {
-    hypercube_manager *cube = nullptr;
+    pidcomm_hypercube *cube = nullptr;
     check(pidcomm_hypercube_create(dpu_set, dimension, axis_len, &cube));  // for its checks
     pidcomm_hypercube_destroy(cube);
     made = static_cast<pidcomm_artifact_manager *>(std::malloc(sizeof *made + dimension * sizeof *axis_len));
@@ -267,31 +268,31 @@ int pidcomm_artifact_broadcast(const pidcomm_artifact_manager *manager, size_t t
 
 int pidcomm_artifact_alltoall(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
                               size_t buffer) {
-  return guarded([&] { move(manager, comm, {PIDCOMM_ALLTOALL, comm, total, start, target, nullptr, 0, kWord, 0}, buffer); });
+  return guarded([&] { move(manager, comm, pidcomm::request::alltoall(comm, total, start, target, kWordType), buffer); });
 }
 
 int pidcomm_artifact_reduce_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
                                     size_t buffer, uint32_t size) {
   return guarded(
-      [&] { move(manager, comm, {PIDCOMM_REDUCE_SCATTER, comm, total, start, target, nullptr, 0, type_of(size), PIDCOMM_SUM}, buffer); });
+      [&] { move(manager, comm, pidcomm::request::reduce_scatter(comm, total, start, target, type_of(size), PIDCOMM_SUM), buffer); });
 }
 
 int pidcomm_artifact_all_reduce(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
                                 size_t buffer, uint32_t size, uint32_t reduce_type) {
   return guarded(
-      [&] { move(manager, comm, {PIDCOMM_ALLREDUCE, comm, total, start, target, nullptr, 0, type_of(size), op_of(reduce_type)}, buffer); });
+      [&] { move(manager, comm, pidcomm::request::allreduce(comm, total, start, target, type_of(size), op_of(reduce_type)), buffer); });
 }
 
 int pidcomm_artifact_all_reduce_unbuffered(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start,
                                            size_t target, uint32_t size, uint32_t reduce_type) {
   return guarded([&] {
-    move(manager, comm, {PIDCOMM_ALLREDUCE, comm, total, start, target, nullptr, 0, type_of(size), op_of(reduce_type)}, std::nullopt);
+    move(manager, comm, pidcomm::request::allreduce(comm, total, start, target, type_of(size), op_of(reduce_type)), std::nullopt);
   });
 }
 
 int pidcomm_artifact_allgather(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t target,
                                size_t buffer) {
-  return guarded([&] { move(manager, comm, {PIDCOMM_ALLGATHER, comm, total, start, target, nullptr, 0, kWord, 0}, buffer); });
+  return guarded([&] { move(manager, comm, pidcomm::request::allgather(comm, total, start, target, kWordType), buffer); });
 }
 
 int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t, void **host) {
@@ -302,7 +303,7 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
     require_buffers(host, cube.pes() / kLanes);
     const std::string none = cube.mask_of_none();
     in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
-      cube.run({PIDCOMM_GATHER, none.c_str(), bytes, start + first, 0, rows, cube.pes() * bytes, kWord, 0});
+      cube.run(pidcomm::request::gather(none.c_str(), bytes, start + first, rows, cube.pes() * bytes, kWordType));
       interleave(cube.pes(), first, bytes, rows, [&](std::size_t eg) { return host[eg]; }, copy_to_host);
     });
   });
@@ -323,7 +324,7 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
     const std::string none = cube.mask_of_none();
     in_pieces(total, cube.pes(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
       interleave(cube.pes(), first, bytes, rows, [&](std::size_t eg) { return host[index[eg]]; }, copy_from_host);
-      cube.run({PIDCOMM_SCATTER, none.c_str(), bytes, 0, start + first, rows, cube.pes() * bytes, kWord, 0});
+      cube.run(pidcomm::request::scatter(none.c_str(), bytes, rows, cube.pes() * bytes, start + first, kWordType));
     });
   });
 }
@@ -340,7 +341,7 @@ int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char 
     require_buffers(host, cube.selects_x() ? cube.groups() : cube.groups() / kLanes);
     const std::size_t block = std::max(kWord, total / cube.group_pes());
     in_pieces(total, cube.groups(), [&](std::size_t first, std::size_t bytes, uint8_t *rows) {
-      cube.run({PIDCOMM_REDUCE, cube.mask(), bytes, start + first, 0, rows, cube.groups() * bytes, type, PIDCOMM_SUM});
+      cube.run(pidcomm::request::reduce(cube.mask(), bytes, start + first, rows, cube.groups() * bytes, type, PIDCOMM_SUM));
       if (!cube.selects_x()) {
         interleave(cube.groups(), first, bytes, rows, [&](std::size_t eg) { return host[eg]; }, copy_to_host);
         return;

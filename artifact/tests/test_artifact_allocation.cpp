@@ -58,7 +58,7 @@ TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
     machine::power_up(kRanks, disabled);
     const DpuSet set = DpuSet::of_ranks(kRanks);
     for (const Axes &axis_len : shapes) {
-      hypercube_manager *exists = nullptr;
+      pidcomm_hypercube *exists = nullptr;
       if (pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &exists) != PIDCOMM_OK)
         continue;
       pidcomm_hypercube_destroy(exists);

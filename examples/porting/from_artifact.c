@@ -11,12 +11,6 @@ enum { kX = 8, kY = 4, kZ = 2, kPes = kX * kY * kZ, kBytes = 256, kWords = kByte
 static int32_t in[kPes * kWords], out[kPes * kWords];
 static int passed, failed;
 
-static void check(int status) {
-  if (status == PIDCOMM_OK) return;
-  fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
-  exit(EXIT_FAILURE);
-}
-
 static void expect(int is_right, const char *what) {
   is_right ? ++passed : ++failed;
   if (!is_right) printf("FAILED %s\n", what);
@@ -37,42 +31,42 @@ int main(void) {
   for (uint32_t i = 0; i < kPes * kWords; ++i) in[i] = (int32_t)(i * 2654435761u >> 8) - 8000000;
   /* [create] */
   struct dpu_set_t dpu_set;
-  hypercube_manager *manager;
+  pidcomm_hypercube *cube;
   const uint32_t axis_len[3] = {kX, kY, kZ};
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
-  check(pidcomm_hypercube_create(dpu_set, 3, axis_len, &manager));
+  PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 3, axis_len, &cube));
   /* [end] */
 
   /* [write] */
-  check(pidcomm_write(manager, 0, kBytes, in));
+  PIDCOMM_CHECK(pidcomm_write(cube, 0, kBytes, in));
   /* [end] */
   /* [reduce_scatter] */
-  check(pidcomm_reduce_scatter(manager, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_SUM));
+  PIDCOMM_CHECK(pidcomm_reduce_scatter(cube, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_SUM));
   /* [end] */
-  check(pidcomm_read(manager, kTarget, kBytes / kY, out));
+  PIDCOMM_CHECK(pidcomm_read(cube, kTarget, kBytes / kY, out));
   int wrong = 0;
   for (uint32_t pe = 0; pe < kPes; ++pe)
     for (uint32_t i = 0; i < kWords / kY; ++i) wrong += out[pe * (kWords / kY) + i] != reduced(pe, pe / kX % kY * (kWords / kY) + i, 0);
   expect(wrong == 0, "reduce_scatter");
 
-  check(pidcomm_allreduce(manager, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_MAX));
-  check(pidcomm_read(manager, kTarget, kBytes, out));
+  PIDCOMM_CHECK(pidcomm_allreduce(cube, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_MAX));
+  PIDCOMM_CHECK(pidcomm_read(cube, kTarget, kBytes, out));
   wrong = 0;
   for (uint32_t at = 0; at < kPes * kWords; ++at) wrong += out[at] != reduced(at / kWords, at % kWords, 1);
   expect(wrong == 0, "allreduce");
 
   /* [gather] */
-  check(pidcomm_gather(manager, "111", kBytes, 0, out, sizeof out, PIDCOMM_INT32)); /* row p of `out` is PE p */
+  PIDCOMM_CHECK(pidcomm_gather(cube, "111", kBytes, 0, out, sizeof out, PIDCOMM_INT32)); /* row p of `out` is PE p */
   /* [end] */
   expect(memcmp(out, in, sizeof in) == 0, "gather");
 
-  check(pidcomm_broadcast(manager, "111", kBytes, in, kBytes, kTarget, PIDCOMM_INT32));
-  check(pidcomm_read(manager, kTarget, kBytes, out));
+  PIDCOMM_CHECK(pidcomm_broadcast(cube, "111", kBytes, in, kBytes, kTarget, PIDCOMM_INT32));
+  PIDCOMM_CHECK(pidcomm_read(cube, kTarget, kBytes, out));
   wrong = 0;
   for (uint32_t pe = 0; pe < kPes; ++pe) wrong += memcmp(out + pe * kWords, in, kBytes) != 0;
   expect(wrong == 0, "broadcast");
 
-  pidcomm_hypercube_destroy(manager);
+  pidcomm_hypercube_destroy(cube);
   DPU_ASSERT(dpu_free(dpu_set));
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -9,16 +9,9 @@
 enum { kX = 16, kY = 8, kPes = kX * kY, kWords = 1024, kBytes = kWords * sizeof(int32_t), kTo = kBytes };
 
 static struct dpu_set_t set;
-static hypercube_manager *manager;
+static pidcomm_hypercube *cube;
 static int32_t in[kPes * kWords], out_by_hand[kPes * kWords], out[kPes * kWords], staging[kPes * kWords];
 static int passed, failed;
-
-/* What a program does with a status: here, end. */
-static void check(int status) {
-  if (status == PIDCOMM_OK) return;
-  fprintf(stderr, "%s: %s\n", pidcomm_status_name(status), pidcomm_last_error());
-  exit(EXIT_FAILURE);
-}
 
 static void compare(const char *what) {
   const int is_equal = memcmp(out_by_hand, out, sizeof out) == 0;
@@ -51,7 +44,7 @@ static void allreduce_by_hand(void) {
 
 static void allreduce(void) {
   /* [allreduce] */
-  check(pidcomm_allreduce(manager, "10", kBytes, 0, kTo, PIDCOMM_INT32, PIDCOMM_SUM));
+  PIDCOMM_CHECK(pidcomm_allreduce(cube, "10", kBytes, 0, kTo, PIDCOMM_INT32, PIDCOMM_SUM));
   /* [end] */
 }
 
@@ -71,7 +64,7 @@ static void alltoall_by_hand(void) {
 
 static void alltoall(void) {
   /* [alltoall] */
-  check(pidcomm_alltoall(manager, "01", kBytes, 0, kTo, PIDCOMM_INT32));
+  PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32));
   /* [end] */
 }
 
@@ -81,11 +74,11 @@ static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(vo
   by_hand();
   transfer(DPU_XFER_FROM_DPU, kTo, out_by_hand, kBytes);
   /* [write] */
-  check(pidcomm_write(manager, 0, kBytes, in));
+  PIDCOMM_CHECK(pidcomm_write(cube, 0, kBytes, in));
   /* [end] */
   by_call();
   /* [read] */
-  check(pidcomm_read(manager, kTo, kBytes, out));
+  PIDCOMM_CHECK(pidcomm_read(cube, kTo, kBytes, out));
   /* [end] */
   compare(what);
 }
@@ -95,7 +88,7 @@ static void transfer_in_pe_order(void) {
   /* [foreach_pe] */
   struct dpu_set_t dpu;
   uint32_t pe;
-  PIDCOMM_FOREACH_PE(manager, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, in + pe * kWords));
+  PIDCOMM_FOREACH_PE(cube, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, in + pe * kWords));
   DPU_ASSERT(dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, kBytes, DPU_XFER_DEFAULT));
   /* [end] */
 }
@@ -104,7 +97,7 @@ static void transfer_in_pe_order(void) {
 static int groups_differ(void) {
   struct dpu_set_t dpu;
   uint32_t i, moved = 0;
-  DPU_FOREACH(set, dpu, i) moved += pidcomm_pe_set(manager, i).dpu != dpu.dpu;
+  DPU_FOREACH(set, dpu, i) moved += pidcomm_pe_set(cube, i).dpu != dpu.dpu;
   return moved != 0;
 }
 
@@ -112,7 +105,7 @@ int main(void) {
   DPU_ASSERT(dpu_alloc(kPes, NULL, &set));
   /* [create] */
   const uint32_t axis_len[2] = {16, 8};
-  check(pidcomm_hypercube_create(set, 2, axis_len, &manager));
+  PIDCOMM_CHECK(pidcomm_hypercube_create(set, 2, axis_len, &cube));
   /* [end] */
   for (uint32_t i = 0; i < kPes * kWords; ++i) in[i] = (int32_t)(i * 2654435761u >> 8);
 
@@ -120,12 +113,12 @@ int main(void) {
   run_both("alltoall", alltoall_by_hand, alltoall);
 
   transfer_in_pe_order();
-  check(pidcomm_read(manager, 0, kBytes, out));
+  PIDCOMM_CHECK(pidcomm_read(cube, 0, kBytes, out));
   memcpy(out_by_hand, in, sizeof in);
   compare("transfer in the order of PEs");
 
   groups_differ() ? ++passed : ++failed;
-  pidcomm_hypercube_destroy(manager);
+  pidcomm_hypercube_destroy(cube);
   DPU_ASSERT(dpu_free(set));
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

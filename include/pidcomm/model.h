@@ -96,26 +96,33 @@ typedef struct pidcomm_line_costs {
 enum { PIDCOMM_MODEL_ISAS = 1 PIDCOMM_ISAS(PIDCOMM_ROW) };
 #undef PIDCOMM_ROW
 
-/* Only doubles. isa: by code; an instruction set that the machine lacks has only zeros. */
+/* After the size only doubles. isa: by code; an instruction set that the machine lacks has only zeros. Unlike the structs of pidcomm.h this
+ * one cannot grow: a size that is not that of the library's version is ERR_ARGUMENT. */
 #define PIDCOMM_ROW(section, key, ...) double section##_##key;
 typedef struct pidcomm_machine {
+  PIDCOMM_SIZE(struct pidcomm_machine);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
   pidcomm_line_costs isa[PIDCOMM_MODEL_ISAS];
 } pidcomm_machine;
+#define PIDCOMM_MACHINE_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_machine)
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(name, ...) double name;
-/* Seconds. technique, isa, threads and coherence are what a call would use; sum of the phases = seconds_total. */
+/* Seconds. technique, isa, threads and coherence are what a call would use; sum of the phases = seconds_total. As pidcomm_machine it cannot
+ * grow. */
 typedef struct pidcomm_prediction {
+  PIDCOMM_SIZE(struct pidcomm_prediction);
   int technique, isa, threads, coherence;
   double seconds_total;
   struct {
     PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
   } seconds;
 } pidcomm_prediction;
+#define PIDCOMM_PREDICTION_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_prediction)
 #undef PIDCOMM_ROW
 
-/* Stores the built-in machine number `index` and its name, from 0 on. Errors: ERR_ARGUMENT (null, or no such machine). */
+/* Stores the built-in machine number `index` and its name, from 0 on.
+ * Errors: ERR_ARGUMENT (null, another size, or no such machine). */
 PIDCOMM_API int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine);
 
 /* What the request would take on PEs arranged as axis_len. machine NULL: the one in use (pidcomm_use_machine). Options default to the

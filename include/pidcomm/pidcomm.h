@@ -27,7 +27,7 @@
  * 0). Any other overlap of source and destination is an error.
  *
  * Errors. Every function returns a status; all checks come before the first byte moves. pidcomm_last_error() names the offending values
- * and the rule. Nothing is ever printed. Calls on one manager are serialised; managers of different sets run in parallel.
+ * and the rule. Nothing is ever printed. Calls on one hypercube are serialised; those on hypercubes of different sets run in parallel.
  *
  * Source: PID-Comm (ISCA 2024), sections IV and VI, for the hypercube model and the call; the `tile` technique is this library's own. */
 #ifndef PIDCOMM_PIDCOMM_H
@@ -81,28 +81,55 @@ typedef enum pidcomm_coherence { PIDCOMM_COHERENCE_DEFAULT = 0, PIDCOMM_COHERENC
 typedef enum pidcomm_copy_order { PIDCOMM_COPY_ORDERS(PIDCOMM_ROW) } pidcomm_copy_order;
 #undef PIDCOMM_ROW
 
+/* The tables whose codes have names: pidcomm_name. */
+typedef enum pidcomm_table {
+  PIDCOMM_TABLE_STATUS,
+  PIDCOMM_TABLE_COLLECTIVE,
+  PIDCOMM_TABLE_TYPE,
+  PIDCOMM_TABLE_OP,
+  PIDCOMM_TABLE_TECHNIQUE,
+  PIDCOMM_TABLE_ISA,
+  PIDCOMM_TABLE_COHERENCE,
+  PIDCOMM_TABLE_COPY_ORDER
+} pidcomm_table;
+
 /* A DPU set arranged as a hypercube. It borrows the set: destroy it before dpu_free. (The emulator detects a freed set; on the SDK using
  * one is undefined.) */
-typedef struct pidcomm_hypercube hypercube_manager;
+typedef struct pidcomm_hypercube pidcomm_hypercube;
 
-/* A non-blocking call on its way, from pidcomm_irun and the calls like it until pidcomm_wait or a pidcomm_test that finds it done. */
+/* A non-blocking call on its way, from pidcomm_irun until pidcomm_wait or a pidcomm_test that finds it done. */
 typedef struct pidcomm_pending pidcomm_pending;
 
-/* How a collective is carried out; zero-initialise for the defaults. Results do not depend on it (floating-point sums and products may
+/* Structs begin with their size in bytes: set it with PIDCOMM_*_INITIALIZER, in C++ with {}. Later versions can add fields of 8 bytes at
+ * the end of options, request and trace: a library reads and writes no field that the program's size leaves out, and leaves fields of a
+ * trace that it does not know as they are. A size of 0, or smaller than that of version 0.1, is ERR_ARGUMENT, and so is a field of options
+ * or request that this library does not know and that is not 0. */
+#ifdef __cplusplus
+#define PIDCOMM_SIZE(type) size_t size = sizeof(type)
+#define PIDCOMM_SIZE_OF(type) \
+  {                           \
+  }
+#else
+#define PIDCOMM_SIZE(type) size_t size
+#define PIDCOMM_SIZE_OF(type) {.size = sizeof(type)}
+#endif
+
+/* How a collective is carried out; 0 is the default of every field. Results do not depend on it (floating-point sums and products may
  * associate differently in each technique). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
  * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes
  * of the SDK, not those given here. `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it
  * (section V, table II: what does not apply to a collective is left out; without any it is carried out as by `conventional`). They are for
- * shapes that the 8 lanes divide without a rest. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if the
- * mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch ends
- * with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8 times
- * the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: steps from member to member, many
- * passes over the lines, to compare with (section VIII-H of the paper). For `ring` all that is said of pr+im+cm holds, too; `tree` needs
- * no PE program and no PE scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those that let
- * PEs reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries out as
- * `conventional` ends before it returns. If the host runs out of memory between steps, the error says that the destination window is
+ * shapes that the 8 lanes divide without remainder. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if
+ * the mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch
+ * ends with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8
+ * times the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: steps from member to
+ * member, many passes over the lines, to compare with (section VIII-H of the paper). `ring` has the same requirements as pr+im+cm; `tree`
+ * needs no PE program and no PE scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those
+ * that let PEs reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries
+ * out as `conventional` ends before it returns. If the host runs out of memory between steps, the error says that the destination window is
  * undefined. */
 typedef struct pidcomm_options {
+  PIDCOMM_SIZE(struct pidcomm_options);
   int technique;         /* pidcomm_technique; default: tile; auto: as above */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
@@ -110,44 +137,42 @@ typedef struct pidcomm_options {
   size_t scratch_offset; /* from the MRAM heap base: where techniques with a PE program may write as much as a PE's input is long, if PEs
                             reorder before the host pass; an error if it is missing (0) then, unless bytes is 0. Unused by the others */
 } pidcomm_options;
+#define PIDCOMM_OPTIONS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_options)
 
 /* One collective as a value. `host` is the input row array of scatter and broadcast, the output of gather and reduce. Fields that a
  * collective does not use are ignored. */
 typedef struct pidcomm_request {
+  PIDCOMM_SIZE(struct pidcomm_request);
   int collective;   /* pidcomm_collective */
   const char *mask; /* axis mask */
   size_t bytes;     /* per PE, see above */
   size_t src, dst;  /* MRAM offsets from the heap base */
   void *host;
   size_t host_bytes; /* size of the host buffer: exactly groups * row */
-  int type;          /* pidcomm_type, or 1, 2, 4, 8 */
+  int type;          /* pidcomm_type */
   int op;            /* pidcomm_op */
 } pidcomm_request;
+#define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 
-/* What a collective did. Counters of lines are filled by the audit ISA only (0 otherwise). */
+/* What a collective did: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), where their meanings are. */
+#define PIDCOMM_ROW(ctype, name, ...) ctype name;
 typedef struct pidcomm_trace {
-  int technique, isa, threads, coherence;                /* as carried out */
-  double seconds_total;                                  /* the whole call */
-  double seconds_plan;                                   /* checks and planning */
-  double seconds_acquire;                                /* waiting for the ranks and taking ownership */
-  double seconds_pass;                                   /* the host pass (conventional: the three phases below) */
-  double seconds_from_pes, seconds_host, seconds_to_pes; /* conventional: transfers and host work; pr: the sweep into host memory (from),
-                                                            the one back, which does the host's work on its way (to) */
-  double seconds_load;                                   /* pr techniques and ring: loading the reorder program */
-  double seconds_reorder;                                /* pr techniques and ring: telling the PEs what to reorder, and their runs */
-  double seconds_launch;                                 /* of that, the runs, or emulating them, and reading their cycles */
-  uint64_t pe_loads, pe_launches;                        /* pr techniques and ring: of the reorder program */
-  uint64_t pe_cycles;                                    /* of the slowest PE, summed over launches; modelled on emulated DIMMs */
-  uint64_t pe_bytes;                                     /* of the windows that PEs reordered, read and written */
-  uint64_t mram_bytes_read, mram_bytes_written;          /* lines of the region that crossed the memory bus, in bytes */
-  uint64_t host_bytes_read, host_bytes_written;          /* host rows, and bytes staged: conventional, pr */
-  uint64_t bytes_staged;                                 /* host memory that the call used besides host rows, all threads */
-  uint64_t lines_loaded, lines_stored, lines_flushed, lines_prefetched;
-  uint64_t max_loads_of_a_line, max_stores_of_a_line;
-  uint64_t distinct_lines_loaded, distinct_lines_stored;
-  uint64_t lines_outside;   /* loads, stores, flushes or prefetches outside the request's windows */
-  uint64_t loads_unflushed; /* loads of a line neither flushed nor stored since ownership was taken */
+  PIDCOMM_SIZE(struct pidcomm_trace);
+  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
 } pidcomm_trace;
+#undef PIDCOMM_ROW
+#define PIDCOMM_TRACE_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_trace)
+
+/* For programs: ends the process with a sentence on stderr if a call fails. */
+#define PIDCOMM_CHECK(call)                                                                                            \
+  do {                                                                                                                 \
+    const int pidcomm_check_status = (call);                                                                           \
+    if (pidcomm_check_status != PIDCOMM_OK) {                                                                          \
+      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, pidcomm_name(PIDCOMM_TABLE_STATUS, pidcomm_check_status), \
+              pidcomm_last_error());                                                                                   \
+      exit(EXIT_FAILURE);                                                                                              \
+    }                                                                                                                  \
+  } while (0)
 
 /* Library version as "major.minor.patch". */
 PIDCOMM_API const char *pidcomm_version(void);
@@ -155,20 +180,14 @@ PIDCOMM_API const char *pidcomm_version(void);
 /* The sentence of the last error on this thread; "" if the last call succeeded. Valid until the next call on this thread. */
 PIDCOMM_API const char *pidcomm_last_error(void);
 
-/* Names of codes as in tables.h ("alltoall", "int32", "sum", "tile", "avx512bw", "hardware", "banks4"); NULL if the code is unknown. */
-PIDCOMM_API const char *pidcomm_status_name(int status);
-PIDCOMM_API const char *pidcomm_collective_name(int collective);
-PIDCOMM_API const char *pidcomm_type_name(int type);
-PIDCOMM_API const char *pidcomm_op_name(int op);
-PIDCOMM_API const char *pidcomm_technique_name(int technique);
-PIDCOMM_API const char *pidcomm_isa_name(int isa);
-PIDCOMM_API const char *pidcomm_coherence_name(int coherence);
-PIDCOMM_API const char *pidcomm_copy_order_name(int copy_order);
+/* The name of a code of a table: "ERR_SIZE", "alltoall", "int32", "sum", "tile", "avx512bw", "hardware", "banks4". NULL if the table or the
+ * code is unknown. */
+PIDCOMM_API const char *pidcomm_name(pidcomm_table table, int code);
 
 /* 1 if this machine can run the instruction set, else 0 (also for unknown codes). */
 PIDCOMM_API int pidcomm_isa_available(int isa);
 
-/* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the manager in *manager.
+/* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores it in *cube.
  * PEs are numbered p = 8 * e + lane; e counts the entangled groups (the 8 PEs of equal bank number in one rank; a PE's lane is its chip
  * number) in the order of the set's ranks, then banks. This is NOT the order of DPU_FOREACH (chip * 8 + bank): see PIDCOMM_FOREACH_PE.
  * Entangled groups with a disabled PE are not used, except as the last, partial one of a shape whose PE count is no multiple of 8, which
@@ -177,118 +196,92 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
  * asynchronous work, writes a few words of each PE's MRAM and restores them; launch no PE of the set meanwhile. ERR_DEVICE says why a rank
  * cannot be used, names PEs in fault, and names words that could not be restored. docs/hardware.md
  * Errors: ERR_SHAPE (no axis, more than 16 axes, a length of 0, more PEs than the whole entangled groups of the set hold), ERR_SET,
- * ERR_ARGUMENT (manager or axis_len null), ERR_DEVICE, ERR_MEMORY. */
-PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager);
+ * ERR_ARGUMENT (cube or axis_len null), ERR_DEVICE, ERR_MEMORY. */
+PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, pidcomm_hypercube **cube);
 
-/* The same in the paper's form; NULL on error (see pidcomm_last_error). */
-PIDCOMM_API hypercube_manager *init_hypercube_manager(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len);
-
-/* Releases the manager, not the set. NULL is allowed. Errors: ERR_BUSY while a non-blocking call has not been waited for; nothing is
+/* Releases the hypercube, not the set. NULL is allowed. Errors: ERR_BUSY while a non-blocking call has not been waited for; nothing is
  * released then. */
-PIDCOMM_API int pidcomm_hypercube_destroy(hypercube_manager *manager);
+PIDCOMM_API int pidcomm_hypercube_destroy(pidcomm_hypercube *cube);
 
-/* Number of PEs; 0 if manager is NULL. */
-PIDCOMM_API uint32_t pidcomm_pes(const hypercube_manager *manager);
+/* Number of PEs; 0 if cube is NULL. */
+PIDCOMM_API uint32_t pidcomm_pes(const pidcomm_hypercube *cube);
 
 /* The single-DPU set of PE `pe`; on error an empty set (kind DPU_SET_RANKS, no rank). */
-PIDCOMM_API struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, uint32_t pe);
+PIDCOMM_API struct dpu_set_t pidcomm_pe_set(const pidcomm_hypercube *cube, uint32_t pe);
 
 /* for each PE in PE order: `dpu` (struct dpu_set_t) for use with dpu_prepare_xfer, `pe` (uint32_t) its number. */
-#define PIDCOMM_FOREACH_PE(manager, dpu, pe) \
-  for ((pe) = 0; (pe) < pidcomm_pes(manager) && ((dpu) = pidcomm_pe_set((manager), (pe)), 1); ++(pe))
+#define PIDCOMM_FOREACH_PE(cube, dpu, pe) for ((pe) = 0; (pe) < pidcomm_pes(cube) && ((dpu) = pidcomm_pe_set((cube), (pe)), 1); ++(pe))
 
 /* Where PE `pe` is: the index of its rank in the order of the set's ranks, its chip (0 to 7: its lane) and its bank (0 to 7). Errors:
  * ERR_ARGUMENT (pe out of range, null). */
-PIDCOMM_API int pidcomm_pe_location(const hypercube_manager *manager, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank);
+PIDCOMM_API int pidcomm_pe_location(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank);
 
 /* Coordinates of PE `pe`, one per axis. Errors: ERR_ARGUMENT (pe out of range, null). */
-PIDCOMM_API int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coords);
+PIDCOMM_API int pidcomm_coords(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *coords);
 
 /* Group of PE `pe` (its row in host buffers) and member index in it, under an axis mask. Errors: ERR_MASK, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_group_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *group);
-PIDCOMM_API int pidcomm_member_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *member);
+PIDCOMM_API int pidcomm_group_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe, uint32_t *group);
+PIDCOMM_API int pidcomm_member_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe, uint32_t *member);
 
 /* Number of groups and PEs per group (N) under an axis mask. Errors: ERR_MASK, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_groups(const hypercube_manager *manager, const char *mask, uint32_t *groups, uint32_t *group_pes);
+PIDCOMM_API int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *groups, uint32_t *group_pes);
 
 /* Writes / reads `bytes` bytes at `offset` of every PE; host row p (p * bytes) belongs to PE p. Errors as scatter / gather. */
-PIDCOMM_API int pidcomm_write(hypercube_manager *manager, size_t offset, size_t bytes, const void *host);
-PIDCOMM_API int pidcomm_read(hypercube_manager *manager, size_t offset, size_t bytes, void *host);
+PIDCOMM_API int pidcomm_write(pidcomm_hypercube *cube, size_t offset, size_t bytes, const void *host);
+PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t bytes, void *host);
 
-/* The eight collectives. `type` is a pidcomm_type; a bare 1, 2, 4 or 8 means an integer word of that many bytes and is accepted for
- * movement and for sum, prod, and, or, xor. NOTE: floats need their code (PIDCOMM_FLOAT32), sizeof(float) would add them as integers.
+/* The collectives with default options: a function for each row of PIDCOMM_COLLECTIVES (tables.h), whose columns choose the parameters:
+ *
+ *   int pidcomm_alltoall(cube, mask, bytes, src, dst, type)                 both sides at the PEs
+ *   int pidcomm_allreduce(cube, mask, bytes, src, dst, type, op)            the same, with an operator
+ *   int pidcomm_scatter(cube, mask, bytes, host, host_bytes, dst, type)     input in host rows
+ *   int pidcomm_gather(cube, mask, bytes, src, host, host_bytes, type)      output in host rows
+ *   int pidcomm_reduce(cube, mask, bytes, src, host, host_bytes, type, op)  the same, with an operator
+ *
+ * `type` is a pidcomm_type; a bare sizeof is ERR_TYPE. <pidcomm/isca24.h> has the call as the paper prints it, with word sizes.
  * Errors, all found before any byte moves: ERR_MASK, ERR_SIZE (the block is no multiple of 8), ERR_WINDOW, ERR_HOST_BUFFER, ERR_TYPE,
  * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY (with the audit ISA alone, later too); ERR_DEVICE if a PE of the set is in fault
  * (the sentence names rank, lane, bank and PE) or PEs disagree about the heap base. A call waits for earlier asynchronous work of the
  * whole set. */
-PIDCOMM_API int pidcomm_alltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type);
-PIDCOMM_API int pidcomm_reduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                       int op);
-PIDCOMM_API int pidcomm_allreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op);
-PIDCOMM_API int pidcomm_allgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type);
-PIDCOMM_API int pidcomm_scatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
-                                int type);
-PIDCOMM_API int pidcomm_gather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
-                               int type);
-PIDCOMM_API int pidcomm_reduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
-                               int type, int op);
-PIDCOMM_API int pidcomm_broadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
-                                  size_t dst, int type);
+#define PIDCOMM_PARAMETERS_011 const char *mask, size_t bytes, size_t src, size_t dst, int type
+#define PIDCOMM_PARAMETERS_111 const char *mask, size_t bytes, size_t src, size_t dst, int type, int op
+#define PIDCOMM_PARAMETERS_001 const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type
+#define PIDCOMM_PARAMETERS_010 const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type
+#define PIDCOMM_PARAMETERS_110 const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op
+#define PIDCOMM_ARGUMENTS_011 mask, bytes, src, dst, type
+#define PIDCOMM_ARGUMENTS_111 mask, bytes, src, dst, type, op
+#define PIDCOMM_ARGUMENTS_001 mask, bytes, host, host_bytes, dst, type
+#define PIDCOMM_ARGUMENTS_010 mask, bytes, src, host, host_bytes, type
+#define PIDCOMM_ARGUMENTS_110 mask, bytes, src, host, host_bytes, type, op
+#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) \
+  PIDCOMM_API int pidcomm_##name(pidcomm_hypercube *cube, PIDCOMM_PARAMETERS_##op##before##after);
+PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
 
-/* The same with options (NULL: defaults). */
-PIDCOMM_API int pidcomm_alltoall_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                    const pidcomm_options *options);
-PIDCOMM_API int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                          int op, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_allreduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
-                                     const pidcomm_options *options);
-PIDCOMM_API int pidcomm_allgather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                     const pidcomm_options *options);
-PIDCOMM_API int pidcomm_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
-                                   size_t dst, int type, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_gather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
-                                  int type, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_reduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
-                                  int type, int op, const pidcomm_options *options);
-PIDCOMM_API int pidcomm_broadcast_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
-                                     size_t dst, int type, const pidcomm_options *options);
+/* Any collective as a value. options NULL: the defaults. trace (may be NULL) receives what was done. */
+PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace);
 
-/* Any collective as a value; `trace` (may be NULL) receives what was done. */
-PIDCOMM_API int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,
-                            pidcomm_trace *trace);
+/* The errors that pidcomm_run would return for a request before any byte moves, without running it. A request whose host is NULL and
+ * host_bytes 0 is checked without its host buffer. Waits for earlier work of the set, as a call does; memory for staging is not allocated,
+ * so pidcomm_run may still return ERR_MEMORY. A pidcomm_run that follows does not plan again. */
+PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options);
 
-/* Non-blocking collectives: the same calls, which may return before the bytes have moved, with *pending for pidcomm_wait or pidcomm_test.
- * All checks come before the return, and a call that fails stores NULL. Until it has been waited for, the windows in MRAM and the host
- * buffer are the library's: do not write to any of them, nor read what is to be written. A mask, a request or options may go.
+/* Non-blocking collectives: as pidcomm_run, but the call may return before the bytes have moved, with *pending for pidcomm_wait or
+ * pidcomm_test. All checks come before the return, and a call that fails stores NULL. Until it has been waited for, the windows in MRAM and
+ * the host buffer are the library's: do not write to any of them, nor read what is to be written. A mask, a request or options may go.
  *
  * What is asked of the same set meanwhile waits for the end of the call, in the order of asking: launches, transfers and dpu_sync of the
- * SDK, collectives on this and on other managers, whose windows may hold its result. So a set has one collective under way, and a second
+ * SDK, collectives on this and on other hypercubes, whose windows may hold its result. So a set has one collective under way, and a second
  * call may wait for the first before it returns; overlap it with work of the host, or of other sets. A call costs a wake-up of every rank
  * more than a blocking one, so it is for passes that take longer than that. These end before they return: techniques that need the SDK or
  * the PEs on the way (conventional; those with a PE program if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do
  * not hold back what other threads ask. dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), and so is a
  * launch that another thread asks for at the very moment of the call, as during a blocking one. Inside a dpu_callback of the set do not
- * wait for a call, nor use a manager that other threads use. A child of fork cannot wait for the calls of its parent.
+ * wait for a call, nor use a hypercube that other threads use. A child of fork cannot wait for the calls of its parent.
  *
  * Errors: as the blocking calls, ERR_ARGUMENT (pending null). A call may be waited for on any thread, but on one at a time. */
-PIDCOMM_API int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options,
+PIDCOMM_API int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options,
                              pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ialltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                  pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                        int op, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_iallreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
-                                   pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_iallgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                                   pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_iscatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
-                                 size_t dst, int type, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_igather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
-                                int type, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ireduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes,
-                                int type, int op, pidcomm_pending **pending);
-PIDCOMM_API int pidcomm_ibroadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes,
-                                   size_t dst, int type, pidcomm_pending **pending);
 
 /* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives what
  * was done. *pending NULL is a call that has been waited for: PIDCOMM_OK. Errors: those of the call, ERR_ARGUMENT (pending null). */
@@ -309,7 +302,7 @@ PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const
  * (a pidcomm_copy_order), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
  * machine: try them all. Overwrites the destination window of the PEs in whole entangled groups. *seconds receives the time of one pass,
  * *bytes_moved the bytes read plus written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
-PIDCOMM_API int pidcomm_stream_limit(hypercube_manager *manager, int copy_order, size_t bytes_read, size_t bytes_written, size_t src,
+PIDCOMM_API int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read, size_t bytes_written, size_t src,
                                      size_t dst, const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 #include <pidcomm/sdk_error.hpp>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,21 @@ class Error : public std::runtime_error {
 /// Throws Error unless status is PIDCOMM_OK.
 inline void check(int status) {
   if (status != PIDCOMM_OK) throw Error(status, pidcomm_last_error());
+}
+
+/// Whether values of two types have the same bytes.
+template <class T, class U>
+inline constexpr bool is_like =
+    sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> && std::is_signed_v<T> == std::is_signed_v<U>;
+
+/// The pidcomm_type of an arithmetic type of C++.
+template <class T>
+constexpr int type_of() {
+#define PIDCOMM_ROW(ENUM, code, name, ctype) : is_like<T, ctype> ? code
+  constexpr int type = !std::is_arithmetic_v<T> || std::is_same_v<T, bool> ? 0 PIDCOMM_TYPES(PIDCOMM_ROW) : 0;
+#undef PIDCOMM_ROW
+  static_assert(type != 0, "elements are integers of 8 to 64 bits, float or double");
+  return type;
 }
 
 /// Owns a DPU set.
@@ -62,7 +78,7 @@ class [[nodiscard]] Pending {
 
   /// Waits for the end; returns what was done (nothing the second time).
   pidcomm_trace wait() {
-    pidcomm_trace trace;
+    pidcomm_trace trace = {};
     check(pidcomm_wait(&call_, &trace));
     return trace;
   }
@@ -81,67 +97,68 @@ class [[nodiscard]] Pending {
 class Hypercube {
  public:
   Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len) {
-    check(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &manager_));
+    check(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &cube_));
   }
-  ~Hypercube() { pidcomm_hypercube_destroy(manager_); }
+  ~Hypercube() { pidcomm_hypercube_destroy(cube_); }
   Hypercube(const Hypercube &) = delete;
   Hypercube &operator=(const Hypercube &) = delete;
 
   /// For the functions of the C API.
-  hypercube_manager *get() const { return manager_; }
-  std::uint32_t pes() const { return pidcomm_pes(manager_); }
+  pidcomm_hypercube *get() const { return cube_; }
+  std::uint32_t pes() const { return pidcomm_pes(cube_); }
 
-  void write(std::size_t offset, std::size_t bytes, const void *host) { check(pidcomm_write(manager_, offset, bytes, host)); }
-  void read(std::size_t offset, std::size_t bytes, void *host) { check(pidcomm_read(manager_, offset, bytes, host)); }
+  void write(std::size_t offset, std::size_t bytes, const void *host) { check(pidcomm_write(cube_, offset, bytes, host)); }
+  void read(std::size_t offset, std::size_t bytes, void *host) { check(pidcomm_read(cube_, offset, bytes, host)); }
 
-  /// Any collective; the named ones below are shorthand.
+  /// Any collective.
   pidcomm_trace run(const pidcomm_request &request, const pidcomm_options &options = {}) {
-    pidcomm_trace trace;
-    check(pidcomm_run(manager_, &request, &options, &trace));
+    pidcomm_trace trace = {};
+    check(pidcomm_run(cube_, &request, &options, &trace));
     return trace;
   }
   /// Any collective without waiting for its end: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32))`.
   Pending irun(const pidcomm_request &request, const pidcomm_options &options = {}) {
     pidcomm_pending *call = nullptr;
-    check(pidcomm_irun(manager_, &request, &options, &call));
+    check(pidcomm_irun(cube_, &request, &options, &call));
     return Pending(call);
   }
 
-  pidcomm_trace alltoall(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type,
-                         const pidcomm_options &options = {}) {
-    return run(request::alltoall(mask, bytes, src, dst, type), options);
+  /// The collectives of pidcomm.h, their `type` being that of T: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). Those with a
+  /// host buffer take T from it. Options may follow.
+#define PIDCOMM_METHOD_011(name)                                                                                                   \
+  template <class T>                                                                                                               \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, const pidcomm_options &options = {}) { \
+    return run(request::name(mask, bytes, src, dst, type_of<T>()), options);                                                       \
   }
-  pidcomm_trace reduce_scatter(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
-                               const pidcomm_options &options = {}) {
-    return run(request::reduce_scatter(mask, bytes, src, dst, type, op), options);
+#define PIDCOMM_METHOD_111(name)                                                                                                           \
+  template <class T>                                                                                                                       \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int op, const pidcomm_options &options = {}) { \
+    return run(request::name(mask, bytes, src, dst, type_of<T>(), op), options);                                                           \
   }
-  pidcomm_trace allreduce(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type, int op,
-                          const pidcomm_options &options = {}) {
-    return run(request::allreduce(mask, bytes, src, dst, type, op), options);
+#define PIDCOMM_METHOD_001(name)                                                                                  \
+  template <class T>                                                                                              \
+  pidcomm_trace name(const char *mask, std::size_t bytes, const T *host, std::size_t host_bytes, std::size_t dst, \
+                     const pidcomm_options &options = {}) {                                                       \
+    return run(request::name(mask, bytes, host, host_bytes, dst, type_of<T>()), options);                         \
   }
-  pidcomm_trace allgather(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int type,
-                          const pidcomm_options &options = {}) {
-    return run(request::allgather(mask, bytes, src, dst, type), options);
+#define PIDCOMM_METHOD_010(name)                                                                            \
+  template <class T>                                                                                        \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, T *host, std::size_t host_bytes, \
+                     const pidcomm_options &options = {}) {                                                 \
+    return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>()), options);                   \
   }
-  pidcomm_trace scatter(const char *mask, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
-                        const pidcomm_options &options = {}) {
-    return run(request::scatter(mask, bytes, host, host_bytes, dst, type), options);
+#define PIDCOMM_METHOD_110(name)                                                                                    \
+  template <class T>                                                                                                \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, T *host, std::size_t host_bytes, int op, \
+                     const pidcomm_options &options = {}) {                                                         \
+    return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>(), op), options);                       \
   }
-  pidcomm_trace gather(const char *mask, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type,
-                       const pidcomm_options &options = {}) {
-    return run(request::gather(mask, bytes, src, host, host_bytes, type), options);
-  }
-  pidcomm_trace reduce(const char *mask, std::size_t bytes, std::size_t src, void *host, std::size_t host_bytes, int type, int op,
-                       const pidcomm_options &options = {}) {
-    return run(request::reduce(mask, bytes, src, host, host_bytes, type, op), options);
-  }
-  pidcomm_trace broadcast(const char *mask, std::size_t bytes, const void *host, std::size_t host_bytes, std::size_t dst, int type,
-                          const pidcomm_options &options = {}) {
-    return run(request::broadcast(mask, bytes, host, host_bytes, dst, type), options);
-  }
+#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) PIDCOMM_METHOD_##op##before##after(name)
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
 
  private:
-  hypercube_manager *manager_ = nullptr;
+  pidcomm_hypercube *cube_ = nullptr;
 };
 
 }  // namespace pidcomm

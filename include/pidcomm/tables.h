@@ -1,5 +1,5 @@
-/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy, copy order and
- * status.
+/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy, copy order, field of the
+ * trace and status.
  *
  * Everything that lists them (C enumerators, C names, Python names, the command line, benchmark and test grids) is expanded from here.
  * Codes are part of the ABI: add rows at the end, never renumber. */
@@ -22,19 +22,20 @@
 #define PIDCOMM_STEP_CM 4
 
 /* X(ENUM, code, name, takes an operator, input at the PEs (else in host rows), output at the PEs, input has N blocks (else one), output has
- * N blocks, steps of the paper that apply). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. The steps are those
- * of table II of the paper; CM of a reduction is for operators that treat every byte by itself. */
-#define PIDCOMM_COLLECTIVES(X)                           \
-  X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1, 7)             \
-  X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0, 7) \
-  X(ALLREDUCE, 2, allreduce, 1, 1, 1, 0, 0, 7)           \
-  X(ALLGATHER, 3, allgather, 0, 1, 1, 0, 1, 7)           \
-  X(SCATTER, 4, scatter, 0, 0, 1, 1, 0, 2)               \
-  X(GATHER, 5, gather, 0, 1, 0, 0, 1, 2)                 \
-  X(REDUCE, 6, reduce, 1, 1, 0, 0, 0, 3)                 \
-  X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0)
+ * N blocks, steps of the paper that apply, result). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. The steps
+ * are those of table II of the paper; CM of a reduction is for operators that treat every byte by itself. The three columns after the name
+ * decide which parameters the call has: PIDCOMM_PARAMETERS_* in pidcomm.h. */
+#define PIDCOMM_COLLECTIVES(X)                                                                                      \
+  X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1, 7, "block q of member p becomes block p of member q")                     \
+  X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0, 7, "member q has block q, reduced over all members")          \
+  X(ALLREDUCE, 2, allreduce, 1, 1, 1, 0, 0, 7, "every member has the element-wise reduction over all members")      \
+  X(ALLGATHER, 3, allgather, 0, 1, 1, 0, 1, 7, "every member has the blocks of all members, in member order")       \
+  X(SCATTER, 4, scatter, 0, 0, 1, 1, 0, 2, "member q has part q of its group's host row")                           \
+  X(GATHER, 5, gather, 0, 1, 0, 0, 1, 2, "the host row of a group has the blocks of its members, in member order")  \
+  X(REDUCE, 6, reduce, 1, 1, 0, 0, 0, 3, "the host row of a group has the element-wise reduction over its members") \
+  X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0, "every member has the host row of its group")
 
-/* X(ENUM, code, name, C type). Codes start at 16: 1, 2, 4 and 8 mean "an integer word of that many bytes". */
+/* X(ENUM, code, name, C type). Codes start at 16, so that a bare sizeof is no code. */
 #define PIDCOMM_TYPES(X)          \
   X(INT8, 16, int8, int8_t)       \
   X(UINT8, 17, uint8, uint8_t)    \
@@ -58,19 +59,22 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* X(ENUM, code, name, path, steps of the paper that it takes, collectives that it is for, needs shapes that the 8 lanes divide, runs a PE
- * program, is one that `auto` chooses from). The path, make_PATH in src/plan, says how the bytes travel.
- * Collectives are a set of bits, that of code c is 1 << c. A technique leaves out those of its steps that do not apply to a collective; if
- * none applies, it is as `conventional`. A PE program runs where PEs of a group share an entangled group: it replaces the loaded program,
- * and most collectives then need scratch MRAM. Code 0 of an option always means "the library chooses". */
-#define PIDCOMM_TECHNIQUES(X)                               \
-  X(TILE, 1, "tile", tile, 0, 0xFF, 0, 0, 1)                \
-  X(CONVENTIONAL, 2, "conventional", sdk, 0, 0xFF, 0, 0, 1) \
-  X(PR, 3, "pr", paper, 1, 0xFF, 1, 1, 1)                   \
-  X(PR_IM, 4, "pr+im", paper, 3, 0xFF, 1, 1, 1)             \
-  X(PR_IM_CM, 5, "pr+im+cm", paper, 7, 0xFF, 1, 1, 1)       \
-  X(RING, 6, "ring", ring, 7, 0x04, 1, 1, 0)                \
-  X(TREE, 7, "tree", tree, 0, 0x04, 1, 0, 0)
+/* A set of collectives has bit 1 << c for the one with code c; this is the set of all, whichever there are. */
+#define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
+
+/* X(ENUM, code, name, path, steps of the paper that it takes, collectives that it is for, needs shapes that the 8 lanes divide, is one
+ * that `auto` chooses from). The path, make_PATH in src/plan, says how the bytes travel. A technique leaves out those of its steps that do
+ * not apply to a collective; if none applies, the call is carried out as `conventional`. Step PR runs a PE program where PEs of a group
+ * share an entangled group: it replaces the loaded program, and most collectives then need scratch MRAM. Code 0 of an option always means
+ * "the library chooses". */
+#define PIDCOMM_TECHNIQUES(X)                                               \
+  X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1)                \
+  X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1) \
+  X(PR, 3, "pr", paper, 1, PIDCOMM_ALL_COLLECTIVES, 1, 1)                   \
+  X(PR_IM, 4, "pr+im", paper, 3, PIDCOMM_ALL_COLLECTIVES, 1, 1)             \
+  X(PR_IM_CM, 5, "pr+im+cm", paper, 7, PIDCOMM_ALL_COLLECTIVES, 1, 1)       \
+  X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0)                                 \
+  X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0)
 
 /* X(ENUM, code, name, level): the highest level the machine can run is the default; level 0 is never chosen by itself. */
 #define PIDCOMM_ISAS(X)         \
@@ -95,6 +99,33 @@
   X(BANKS4, 4, "banks4", 4, 8, 8, 1)                \
   X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
   X(BANKS8, 6, "banks8", 8, 8, 8, 1)
+
+/* X(C type, name, table of the codes or NUMBER, meaning): what pidcomm_trace reports about a call. New rows go to the end and have 8 bytes.
+ */
+#define PIDCOMM_TRACE_FIELDS(X)                                                                                                           \
+  X(int, technique, TECHNIQUE, "technique, as carried out")                                                                               \
+  X(int, isa, ISA, "instruction set, as carried out")                                                                                     \
+  X(int, threads, NUMBER, "host threads, as carried out")                                                                                 \
+  X(int, coherence, COHERENCE, "coherence policy, as carried out")                                                                        \
+  X(double, seconds_total, NUMBER, "the whole call")                                                                                      \
+  X(double, seconds_plan, NUMBER, "checks and planning")                                                                                  \
+  X(double, seconds_acquire, NUMBER, "waiting for the ranks and taking ownership")                                                        \
+  X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                         \
+  X(double, seconds_from_pes, NUMBER, "conventional: transfers from the PEs; pr: the sweep into host memory")                             \
+  X(double, seconds_host, NUMBER, "conventional: work in host memory")                                                                    \
+  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep back, which does the host's work on its way")      \
+  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                                                          \
+  X(double, seconds_reorder, NUMBER, "telling the PEs what to reorder, and running them")                                                 \
+  X(double, seconds_launch, NUMBER, "part of seconds_reorder: running the PEs (emulated DIMMs: emulating them) and reading their cycles") \
+  X(uint64_t, pe_loads, NUMBER, "how often the PE program that reorders blocks was loaded")                                               \
+  X(uint64_t, pe_launches, NUMBER, "how often the PE program that reorders blocks was launched")                                          \
+  X(uint64_t, pe_cycles, NUMBER, "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")                            \
+  X(uint64_t, pe_bytes, NUMBER, "bytes of the windows that PEs reordered, read and written")                                              \
+  X(uint64_t, mram_bytes_read, NUMBER, "bytes of the lines of MRAM that the host loaded")                                                 \
+  X(uint64_t, mram_bytes_written, NUMBER, "bytes of the lines of MRAM that the host stored")                                              \
+  X(uint64_t, host_bytes_read, NUMBER, "bytes of host rows that were read, and of bytes staged (conventional, pr)")                       \
+  X(uint64_t, host_bytes_written, NUMBER, "bytes of host rows that were written, and of bytes staged (conventional, pr)")                 \
+  X(uint64_t, bytes_staged, NUMBER, "bytes of host memory that the call used besides host rows, all threads")
 
 /* X(ENUM, code, what it means). The sentence with the offending values is pidcomm_last_error(). */
 #define PIDCOMM_STATUSES(X)                                                                   \

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from pidcomm._rows import CoherenceName, IsaName, TechniqueName
 from pidcomm.errors import ArgumentError
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES, TYPES, Choice, Type
 
@@ -48,11 +49,16 @@ class Options(TypedDict, total=False):
     write as much as a PE's input is long; unused by the others.
     """
 
-    technique: str | None
-    isa: str | None
+    technique: TechniqueName | Literal["auto"] | None
+    isa: IsaName | None
     threads: int | None
-    coherence: str | None
+    coherence: CoherenceName | None
     scratch: int | None
+
+
+def options_of(**values: Any) -> Options:
+    """Return options whose names are known at run time only: what takes them checks them."""
+    return cast("Options", values)
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> int:

@@ -1,4 +1,4 @@
-"""The eight collectives on arrays: write, communicate, read, in one call."""
+"""The collectives on arrays: write, communicate, read, in one call."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import DTypeLike
 
+from pidcomm._rows import ArrayCollectivesBase
 from pidcomm.arguments import Array, ArrayInput, ArrayOutput, as_integer, input_rows, output_rows
 from pidcomm.errors import ArgumentError
-from pidcomm.plans import plan
 from pidcomm.tables import COLLECTIVES
 from pidcomm.trace import Trace
 
@@ -27,10 +27,6 @@ class Cube(Protocol):
     @property
     def pes(self) -> int:
         """Number of PEs."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Axis lengths, x first."""
 
     def groups(self, mask: str) -> Any:
         """Return the number of groups and of PEs per group."""
@@ -50,11 +46,15 @@ class Cube(Protocol):
         """Read rows of the PEs."""
 
     @property
+    def validate(self) -> Callable[..., None]:
+        """Raise what a collective would raise."""
+
+    @property
     def carry_out(self) -> Callable[..., tuple[Trace, Array | None]]:
         """Carry out a collective by name."""
 
 
-class ArrayCollectives:
+class ArrayCollectives(ArrayCollectivesBase):
     """Collectives from array to array, as ``cube.arrays``.
 
     Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group
@@ -72,105 +72,6 @@ class ArrayCollectives:
     def __repr__(self) -> str:
         """Tell of which hypercube."""
         return f"<ArrayCollectives of {self._cube!r}>"
-
-    def alltoall(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (pes, N * n): block q of member p of x, shape (pes, N * n), as block p of member q."""
-        return self._round_trip("alltoall", x, mask, None, base_offset, out, options)
-
-    def reduce_scatter(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        op: str = "sum",
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (pes, n): at member q block q of x, shape (pes, N * n), reduced over the group."""
-        return self._round_trip("reduce_scatter", x, mask, op, base_offset, out, options)
-
-    def allreduce(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        op: str = "sum",
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (pes, n): at every member x, shape (pes, n), reduced over the group."""
-        return self._round_trip("allreduce", x, mask, op, base_offset, out, options)
-
-    def allgather(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (pes, N * n): at every member the rows of x, shape (pes, n), in member order."""
-        return self._round_trip("allgather", x, mask, None, base_offset, out, options)
-
-    def scatter(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (pes, n): at member q part q of its group's row of x, shape (groups, N * n)."""
-        return self._round_trip("scatter", x, mask, None, base_offset, out, options)
-
-    def gather(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (groups, N * n): the rows of x, shape (pes, n), of the members, in member order."""
-        return self._round_trip("gather", x, mask, None, base_offset, out, options)
-
-    def reduce(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        op: str = "sum",
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (groups, n): x, shape (pes, n), reduced over every group."""
-        return self._round_trip("reduce", x, mask, op, base_offset, out, options)
-
-    def broadcast(
-        self,
-        x: ArrayInput,
-        mask: str,
-        *,
-        base_offset: int = 0,
-        out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
-        """Return shape (pes, n): at every member its group's row of x, shape (groups, n)."""
-        return self._round_trip("broadcast", x, mask, None, base_offset, out, options)
 
     def _round_trip(
         self,
@@ -200,7 +101,7 @@ class ArrayCollectives:
             options = {**options, "scratch": offset + size_bytes}
         src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
         # Everything is checked before the write, the first step that changes something.
-        plan(name, cube.shape, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **options)
+        cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **options)
         shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
         result = output_rows(out, shape, rows.dtype)
         if row.at_pes_before:

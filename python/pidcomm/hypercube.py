@@ -1,14 +1,15 @@
-"""PEs arranged as a hypercube, and the eight collectives on it."""
+"""PEs arranged as a hypercube, and the collectives on it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pidcomm import _core
+from pidcomm._rows import CollectiveName, CopyOrderName, HypercubeCollectives, OpName
 from pidcomm.arguments import (
     MAX_COUNT,
     Array,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm.arguments import Options
-    from pidcomm.signatures import AnyArguments, FromHost, Moved, Reduced, ReducedToHost, ToHost
+    from pidcomm.signatures import AnyArguments
 
 
 class Owner(Protocol):
@@ -71,7 +72,7 @@ class Location(NamedTuple):
     bank: int
 
 
-class Hypercube:
+class Hypercube(HypercubeCollectives):
     """PEs numbered x + len_x * (y + len_y * (z + ...)), with the collectives among them. Made by `PeSet.hypercube`.
 
     An axis ``mask`` such as ``"10"`` has one character per axis, the first for x: PEs that agree in all unselected
@@ -176,200 +177,44 @@ class Hypercube:
         size_bytes = as_integer("count", count) * as_type(dtype).size_bytes
         return self.gather(self._no_axis, bytes=size_bytes, src=offset, dtype=dtype, out=out, **options)
 
-    # ---- the eight collectives
-
-    @overload
-    def alltoall(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Moved]) -> Trace: ...
-    @overload
-    def alltoall(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Moved]) -> Request[Trace]: ...
-    @overload
-    def alltoall(self, mask: str, *, wait: bool, **arguments: Unpack[Moved]) -> Trace | Request[Trace]: ...
-    def alltoall(
-        self,
-        mask: str,
-        *,
-        bytes: int,
-        src: int = 0,
-        dst: int = 0,
-        dtype: DTypeLike = np.uint8,
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Trace | Request[Trace]:
-        """Move block q of member p to block p of member q.
-
-        Reads and writes `bytes` per PE, N blocks.
-        """
-        return self._moved("alltoall", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)
-
-    @overload
-    def reduce_scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Reduced]) -> Trace: ...
-    @overload
-    def reduce_scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Reduced]) -> Request[Trace]: ...
-    @overload
-    def reduce_scatter(self, mask: str, *, wait: bool, **arguments: Unpack[Reduced]) -> Trace | Request[Trace]: ...
-    def reduce_scatter(
-        self,
-        mask: str,
-        *,
-        bytes: int,
-        src: int = 0,
-        dst: int = 0,
-        dtype: DTypeLike,
-        op: str = "sum",
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Trace | Request[Trace]:
-        """Leave at member q block q, reduced over all members.
-
-        Reads `bytes` per PE, N blocks, and writes bytes / N; in place the result replaces block 0.
-        """
-        return self._moved(
-            "reduce_scatter", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options
-        )
-
-    @overload
-    def allreduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Reduced]) -> Trace: ...
-    @overload
-    def allreduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Reduced]) -> Request[Trace]: ...
-    @overload
-    def allreduce(self, mask: str, *, wait: bool, **arguments: Unpack[Reduced]) -> Trace | Request[Trace]: ...
-    def allreduce(
-        self,
-        mask: str,
-        *,
-        bytes: int,
-        src: int = 0,
-        dst: int = 0,
-        dtype: DTypeLike,
-        op: str = "sum",
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Trace | Request[Trace]:
-        """Leave at every member the element-wise reduction over the group.
-
-        Reads and writes `bytes` per PE.
-        """
-        return self._moved("allreduce", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, options=options)
-
-    @overload
-    def allgather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[Moved]) -> Trace: ...
-    @overload
-    def allgather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[Moved]) -> Request[Trace]: ...
-    @overload
-    def allgather(self, mask: str, *, wait: bool, **arguments: Unpack[Moved]) -> Trace | Request[Trace]: ...
-    def allgather(
-        self,
-        mask: str,
-        *,
-        bytes: int,
-        src: int = 0,
-        dst: int = 0,
-        dtype: DTypeLike = np.uint8,
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Trace | Request[Trace]:
-        """Leave at every member the contributions of all, in member order.
-
-        Reads bytes / N per PE and writes `bytes`; in place the contribution is at the start of the window.
-        """
-        return self._moved("allgather", mask, wait, bytes=bytes, src=src, dst=dst, dtype=dtype, options=options)
-
-    @overload
-    def scatter(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[FromHost]) -> Trace: ...
-    @overload
-    def scatter(self, mask: str, *, wait: Literal[False], **arguments: Unpack[FromHost]) -> Request[Trace]: ...
-    @overload
-    def scatter(self, mask: str, *, wait: bool, **arguments: Unpack[FromHost]) -> Trace | Request[Trace]: ...
-    def scatter(
-        self,
-        mask: str,
-        *,
-        host: ArrayInput,
-        bytes: int | None = None,
-        dst: int = 0,
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Trace | Request[Trace]:
-        """Leave at member q part q of its group's row of `host`, shape (groups, N * n).
-
-        Writes n * itemsize bytes per PE (`bytes`, if given, must be that).
-        """
-        return self._moved("scatter", mask, wait, bytes=bytes, dst=dst, host=host, options=options)
-
-    @overload
-    def gather(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[ToHost]) -> Array: ...
-    @overload
-    def gather(self, mask: str, *, wait: Literal[False], **arguments: Unpack[ToHost]) -> Request[Array]: ...
-    @overload
-    def gather(self, mask: str, *, wait: bool, **arguments: Unpack[ToHost]) -> Array | Request[Array]: ...
-    def gather(
-        self,
-        mask: str,
-        *,
-        bytes: int,
-        src: int = 0,
-        dtype: DTypeLike = np.uint8,
-        out: ArrayOutput | None = None,
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Array | Request[Array]:
-        """Return (or fill `out` with) what the members hold, in member order: shape (groups, N * bytes / itemsize).
-
-        Reads `bytes` per PE.
-        """
-        return self._filled("gather", mask, wait, bytes=bytes, src=src, dtype=dtype, out=out, options=options)
-
-    @overload
-    def reduce(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[ReducedToHost]) -> Array: ...
-    @overload
-    def reduce(self, mask: str, *, wait: Literal[False], **arguments: Unpack[ReducedToHost]) -> Request[Array]: ...
-    @overload
-    def reduce(self, mask: str, *, wait: bool, **arguments: Unpack[ReducedToHost]) -> Array | Request[Array]: ...
-    def reduce(
-        self,
-        mask: str,
-        *,
-        bytes: int,
-        src: int = 0,
-        dtype: DTypeLike,
-        op: str = "sum",
-        out: ArrayOutput | None = None,
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Array | Request[Array]:
-        """Return (or fill `out` with) the element-wise reduction of every group: shape (groups, bytes / itemsize).
-
-        Reads `bytes` per PE.
-        """
-        return self._filled("reduce", mask, wait, bytes=bytes, src=src, dtype=dtype, op=op, out=out, options=options)
-
-    @overload
-    def broadcast(self, mask: str, *, wait: Literal[True] = True, **arguments: Unpack[FromHost]) -> Trace: ...
-    @overload
-    def broadcast(self, mask: str, *, wait: Literal[False], **arguments: Unpack[FromHost]) -> Request[Trace]: ...
-    @overload
-    def broadcast(self, mask: str, *, wait: bool, **arguments: Unpack[FromHost]) -> Trace | Request[Trace]: ...
-    def broadcast(
-        self,
-        mask: str,
-        *,
-        host: ArrayInput,
-        bytes: int | None = None,
-        dst: int = 0,
-        wait: bool = True,
-        **options: Unpack[Options],
-    ) -> Trace | Request[Trace]:
-        """Leave at every member its group's row of `host`, shape (groups, n).
-
-        Writes n * itemsize bytes per PE (`bytes`, if given, must be that).
-        """
-        return self._moved("broadcast", mask, wait, bytes=bytes, dst=dst, host=host, options=options)
-
     # ---- plans and limits
 
-    def plan(self, collective: str, mask: str, *, bytes: int, **arguments: Any) -> dict[str, Any]:
-        """Return what a collective would do here; arguments are those of `pidcomm.plan`. Moves nothing."""
-        return plan(collective, self._shape, mask, bytes=bytes, **arguments)
+    def plan(
+        self,
+        collective: CollectiveName,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: OpName | None = "sum",
+        expand: bool = False,
+        **options: Unpack[Options],
+    ) -> dict[str, Any]:
+        """Return what a collective would do here, with ``expand`` every step; arguments are those of `pidcomm.plan`."""
+        return plan(
+            collective, self._shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, expand=expand, **options
+        )
+
+    def validate(
+        self,
+        collective: CollectiveName,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: OpName | None = "sum",
+        **options: Unpack[Options],
+    ) -> None:
+        """Raise what a collective would raise before anything moves, host arrays apart. Moves nothing.
+
+        Arguments are those of `pidcomm.plan`. Waits for earlier work of the PEs, as a collective does.
+        """
+        row = row_of(COLLECTIVES, "collective", collective)
+        self._core.validate(make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options))
 
     def stream_limit(
         self,
@@ -378,7 +223,7 @@ class Hypercube:
         *,
         src: int = 0,
         dst: int = 0,
-        copy_order: str = "sequential",
+        copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
         """Time a streaming pass that does nothing but read bytes_read and write bytes_written bytes of every PE.
@@ -428,12 +273,6 @@ class Hypercube:
         self._requests.add(request)
         return request
 
-    def _moved(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Trace | Request[Trace]:
-        return cast("Trace | Request[Trace]", self._call(name, mask, wait, **arguments))
-
-    def _filled(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Array | Request[Array]:
-        return cast("Array | Request[Array]", self._call(name, mask, wait, **arguments))
-
     def _remember(self, trace: Trace) -> Trace:
         self.last_trace = trace
         return trace
@@ -464,7 +303,7 @@ class Hypercube:
         bytes = as_integer("bytes", bytes)
         request = make_request(row, mask, bytes, src, dst, dtype, op)
         if not row.at_pes_after:
-            _core.plan_json(list(self._shape), request, codes, False)  # raises before memory is asked for
+            self._core.validate(request, codes)  # raises before memory is asked for
             row_bytes = bytes * row.blocks_after(groups.group_pes)
             host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
         rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))

@@ -16,6 +16,7 @@ from pidcomm.tables import COLLECTIVES, OPS, Collective
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
 
@@ -36,7 +37,7 @@ def make_request(
 
 
 def plan(
-    collective: str,
+    collective: CollectiveName,
     shape: Sequence[int],
     mask: str,
     *,
@@ -44,7 +45,7 @@ def plan(
     src: int = 0,
     dst: int = 0,
     dtype: DTypeLike = np.uint8,
-    op: str | None = "sum",
+    op: OpName | None = "sum",
     expand: bool = False,
     **options: Unpack[Options],
 ) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TypedDict
 from numpy.typing import DTypeLike
 from typing_extensions import Required
 
+from pidcomm._rows import OpName
 from pidcomm.arguments import ArrayInput, ArrayOutput, Options
 
 
@@ -39,7 +40,7 @@ class Reduced(Options, total=False):
     src: int
     dst: int
     dtype: Required[DTypeLike]
-    op: str
+    op: OpName
 
 
 class FromHost(Options, total=False):
@@ -65,5 +66,5 @@ class ReducedToHost(Options, total=False):
     bytes: Required[int]
     src: int
     dtype: Required[DTypeLike]
-    op: str
+    op: OpName
     out: ArrayOutput | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from fractions import Fraction
+from typing import Any, TypeVar
 
 from pidcomm.errors import ArgumentError
 
@@ -17,6 +18,7 @@ SIZE_RULE = (
 )
 MAX_SIZE = 2**64 - 1
 
+_Name = TypeVar("_Name", bound=str)
 _UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _UNITS.update({name.lower(): unit for name, unit in (BINARY_UNITS | DECIMAL_UNITS).items()})
 _SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
@@ -62,12 +64,14 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def parse_names(text: str, table: Collection[str], kind: str, everything: Sequence[str] | None = None) -> list[str]:
+def parse_names(
+    text: str, table: Collection[_Name], kind: str, everything: Sequence[_Name] | None = None
+) -> list[_Name]:
     """Return the names of a comma-separated list, each once; for "all" everything, by default all of the table.
 
     Raises ArgumentError for unknown ones.
     """
-    names = list(table if everything is None else everything) if text == "all" else text.split(",")
+    names: list[Any] = list(table if everything is None else everything) if text == "all" else text.split(",")
     for name in names:
         if name not in table:
             raise ArgumentError(f"{kind} {name!r} is unknown; use all, {', '.join(table)}")

@@ -54,8 +54,8 @@ class Technique(Choice):
     """Describe a technique: how its bytes travel, and the steps of the PID-Comm paper that it takes where they apply.
 
     path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: those that it
-    is for, bit c the one with code c. needs_lane_split: it is for shapes that the 8 lanes divide. runs_pe_program: PEs
-    may reorder blocks, which replaces the loaded program and takes scratch MRAM. is_for_auto: ``auto`` may choose it.
+    is for, bit c the one with code c. needs_lane_split: it is for shapes that the 8 lanes divide. is_for_auto:
+    ``auto`` may choose it.
     If none of its steps applies to a collective, a technique is as ``conventional`` and needs nothing.
     """
 
@@ -63,8 +63,12 @@ class Technique(Choice):
     steps: int
     collectives: int
     needs_lane_split: bool
-    runs_pe_program: bool
     is_for_auto: bool
+
+    @property
+    def runs_pe_program(self) -> bool:
+        """Return whether PEs may reorder blocks (step PR), which replaces the loaded program and takes scratch MRAM."""
+        return bool(self.steps & 1)
 
     def is_for(self, collective: Collective) -> bool:
         """Return whether a collective can be carried out so."""

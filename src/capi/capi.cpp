@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "capi/guarded.h"
+#include "capi/sized.h"
 #include "exec/executor.h"
+#include "line_kernels/audit_counts.h"
 #include "line_kernels/kernels.h"
 #include "model/machine.h"
 #include "model/price.h"
@@ -30,7 +32,7 @@ class CheapestPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
   Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) const override {
-    return plan_on(current_machine, cube, request, options, heap_base, true);
+    return plan_on(current_machine, cube, request, options, heap_base);
   }
 };
 const CheapestPlanner kPlanner;
@@ -44,7 +46,7 @@ struct pidcomm_hypercube {
 };
 
 struct pidcomm_pending {
-  hypercube_manager *manager;
+  pidcomm_hypercube *cube;
   std::future<pidcomm_trace> end;
 };
 
@@ -63,27 +65,34 @@ std::vector<uint32_t> lengths_of(uint32_t axes, const uint32_t *axis_len) {
   return {axis_len, axis_len + axes};
 }
 
-void require_pe(const hypercube_manager *manager, uint32_t pe) {
-  require(manager, "manager");
-  const uint32_t pes = manager->executor.cube().pes;
-  if (pe >= pes)
-    fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", manager->executor.cube().to_string(), " has ", pes);
+void require_pe(const pidcomm_hypercube *cube, uint32_t pe) {
+  require(cube, "cube");
+  const uint32_t pes = cube->executor.cube().pes;
+  if (pe >= pes) fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", cube->executor.cube().to_string(), " has ", pes);
 }
 
 /// The axis mask that selects no axis.
 struct NoAxis {
   char mask[kMaxAxes + 1] = {};
-  explicit NoAxis(const hypercube_manager *manager) {
-    if (manager != nullptr) std::memset(mask, '0', manager->executor.cube().axes.size());
+  explicit NoAxis(const pidcomm_hypercube *cube) {
+    if (cube != nullptr) std::memset(mask, '0', cube->executor.cube().axes.size());
   }
 };
 
-int run(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options *options) {
-  return pidcomm_run(manager, &request, options, nullptr);
+/// Options of the caller; null are the defaults.
+pidcomm_options received_options(const pidcomm_options *options) {
+  return options == nullptr ? pidcomm_options{} : received(options, "options");
 }
 
-int irun(hypercube_manager *manager, const pidcomm_request &request, pidcomm_pending **pending) {
-  return pidcomm_irun(manager, &request, nullptr, pending);
+/// Gives the caller, if it wants one, the trace that body() makes, and zeros if body() throws.
+template <class Body>
+void deliver_trace(pidcomm_trace *trace, const Body &body) {
+  if (trace != nullptr) {
+    check_size(trace, "trace", kLargestBytes);
+    deliver(pidcomm_trace{}, trace);
+  }
+  const pidcomm_trace done = body();
+  if (trace != nullptr) deliver(done, trace);
 }
 
 /// Releases a call when its end is known.
@@ -91,7 +100,7 @@ pidcomm_trace end_of(pidcomm_pending **pending) {
   const std::unique_ptr<pidcomm_pending> call(std::exchange(*pending, nullptr));
   if (call == nullptr) return {};
   call->end.wait();
-  --call->manager->pending;
+  --call->cube->pending;
   return call->end.get();
 }
 
@@ -107,254 +116,194 @@ const char *pidcomm_version(void) {
 
 const char *pidcomm_last_error(void) { return last_error().c_str(); }
 
-const char *pidcomm_status_name(int status) { return name_of_status(status); }
-const char *pidcomm_collective_name(int collective) { return name_of_collective(collective); }
-const char *pidcomm_type_name(int type) { return name_of_type(type); }
-const char *pidcomm_op_name(int op) { return name_of_op(op); }
-const char *pidcomm_technique_name(int technique) { return name_of_technique(technique); }
-const char *pidcomm_isa_name(int isa) { return name_of_isa(isa); }
-const char *pidcomm_coherence_name(int coherence) { return name_of_coherence(coherence); }
-const char *pidcomm_copy_order_name(int copy_order) { return name_of_copy_order(copy_order); }
+const char *pidcomm_name(pidcomm_table table, int code) {
+  switch (table) {
+    case PIDCOMM_TABLE_STATUS:
+      return name_of_status(code);
+    case PIDCOMM_TABLE_COLLECTIVE:
+      return name_of_collective(code);
+    case PIDCOMM_TABLE_TYPE:
+      return name_of_type(code);
+    case PIDCOMM_TABLE_OP:
+      return name_of_op(code);
+    case PIDCOMM_TABLE_TECHNIQUE:
+      return name_of_technique(code);
+    case PIDCOMM_TABLE_ISA:
+      return name_of_isa(code);
+    case PIDCOMM_TABLE_COHERENCE:
+      return name_of_coherence(code);
+    case PIDCOMM_TABLE_COPY_ORDER:
+      return name_of_copy_order(code);
+  }
+  return nullptr;
+}
+
 int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
 
-int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, hypercube_manager **manager) {
+int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, pidcomm_hypercube **cube) {
   return guarded([&] {
-    require(manager, "manager");
-    *manager = nullptr;
-    *manager = new pidcomm_hypercube{Executor(set, lengths_of(axes, axis_len), kPlanner)};
+    require(cube, "cube");
+    *cube = nullptr;
+    *cube = new pidcomm_hypercube{Executor(set, lengths_of(axes, axis_len), kPlanner)};
   });
 }
 
-hypercube_manager *init_hypercube_manager(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len) {
-  hypercube_manager *manager = nullptr;
-  pidcomm_hypercube_create(set, axes, axis_len, &manager);
-  return manager;
-}
-
-int pidcomm_hypercube_destroy(hypercube_manager *manager) {
+int pidcomm_hypercube_destroy(pidcomm_hypercube *cube) {
   return guarded([&] {
-    if (manager != nullptr && manager->pending != 0)
-      fail(PIDCOMM_ERR_BUSY, "the hypercube ", manager->executor.cube().to_string(),
-           " has non-blocking calls that have not been waited for: ", manager->pending,
+    if (cube != nullptr && cube->pending != 0)
+      fail(PIDCOMM_ERR_BUSY, "the hypercube ", cube->executor.cube().to_string(),
+           " has non-blocking calls that have not been waited for: ", cube->pending,
            "; pidcomm_wait comes before pidcomm_hypercube_destroy");
-    delete manager;
+    delete cube;
   });
 }
 
-uint32_t pidcomm_pes(const hypercube_manager *manager) { return manager == nullptr ? 0 : manager->executor.cube().pes; }
+uint32_t pidcomm_pes(const pidcomm_hypercube *cube) { return cube == nullptr ? 0 : cube->executor.cube().pes; }
 
-struct dpu_set_t pidcomm_pe_set(const hypercube_manager *manager, uint32_t pe) {
+struct dpu_set_t pidcomm_pe_set(const pidcomm_hypercube *cube, uint32_t pe) {
   struct dpu_set_t set = {};
   guarded([&] {
-    require_pe(manager, pe);
-    set = dpu_set_from_dpu(manager->executor.placement().dpus[pe]);
+    require_pe(cube, pe);
+    set = dpu_set_from_dpu(cube->executor.placement().dpus[pe]);
   });
   return set;
 }
 
-int pidcomm_pe_location(const hypercube_manager *manager, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank) {
+int pidcomm_pe_location(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank) {
   return guarded([&] {
-    require_pe(manager, pe);
+    require_pe(cube, pe);
     require(rank, "rank");
     require(chip, "chip");
     require(bank, "bank");
-    const PlacedEg &eg = manager->executor.placement().egs[pe / kLanes];
+    const PlacedEg &eg = cube->executor.placement().egs[pe / kLanes];
     *rank = eg.rank;
     *chip = pe % kLanes;
     *bank = eg.bank;
   });
 }
 
-int pidcomm_coords(const hypercube_manager *manager, uint32_t pe, uint32_t *coords) {
+int pidcomm_coords(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *coords) {
   return guarded([&] {
-    require_pe(manager, pe);
+    require_pe(cube, pe);
     require(coords, "coords");
-    const Hypercube &cube = manager->executor.cube();
-    for (uint32_t axis = 0; axis < cube.axes.size(); ++axis) coords[axis] = cube.coordinate(pe, axis);
+    const Hypercube &shape = cube->executor.cube();
+    for (uint32_t axis = 0; axis < shape.axes.size(); ++axis) coords[axis] = shape.coordinate(pe, axis);
   });
 }
 
-int pidcomm_group_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *group) {
+int pidcomm_group_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe, uint32_t *group) {
   return guarded([&] {
-    require_pe(manager, pe);
+    require_pe(cube, pe);
     require(group, "group");
-    *group = Grouping::of(manager->executor.cube(), mask).group_of(pe);
+    *group = Grouping::of(cube->executor.cube(), mask).group_of(pe);
   });
 }
 
-int pidcomm_member_of(const hypercube_manager *manager, const char *mask, uint32_t pe, uint32_t *member) {
+int pidcomm_member_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe, uint32_t *member) {
   return guarded([&] {
-    require_pe(manager, pe);
+    require_pe(cube, pe);
     require(member, "member");
-    *member = Grouping::of(manager->executor.cube(), mask).member_of(pe);
+    *member = Grouping::of(cube->executor.cube(), mask).member_of(pe);
   });
 }
 
-int pidcomm_groups(const hypercube_manager *manager, const char *mask, uint32_t *groups, uint32_t *group_pes) {
+int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *groups, uint32_t *group_pes) {
   return guarded([&] {
-    require(manager, "manager");
+    require(cube, "cube");
     require(groups, "groups");
     require(group_pes, "group_pes");
-    const Grouping grouping = Grouping::of(manager->executor.cube(), mask);
+    const Grouping grouping = Grouping::of(cube->executor.cube(), mask);
     *groups = grouping.groups;
     *group_pes = grouping.group_pes;
   });
 }
 
 // Writing and reading rows by PE is scatter and gather with every PE a group of its own.
-int pidcomm_write(hypercube_manager *manager, size_t offset, size_t bytes, const void *host) {
-  return pidcomm_scatter(manager, NoAxis(manager).mask, bytes, host, bytes * pidcomm_pes(manager), offset, 1);
+int pidcomm_write(pidcomm_hypercube *cube, size_t offset, size_t bytes, const void *host) {
+  return pidcomm_scatter(cube, NoAxis(cube).mask, bytes, host, bytes * pidcomm_pes(cube), offset, PIDCOMM_UINT8);
 }
 
-int pidcomm_read(hypercube_manager *manager, size_t offset, size_t bytes, void *host) {
-  return pidcomm_gather(manager, NoAxis(manager).mask, bytes, offset, host, bytes * pidcomm_pes(manager), 1);
+int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t bytes, void *host) {
+  return pidcomm_gather(cube, NoAxis(cube).mask, bytes, offset, host, bytes * pidcomm_pes(cube), PIDCOMM_UINT8);
 }
 
-int pidcomm_alltoall_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                        const pidcomm_options *options) {
-  return run(manager, request::alltoall(mask, bytes, src, dst, type), options);
-}
-int pidcomm_reduce_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
-                              const pidcomm_options *options) {
-  return run(manager, request::reduce_scatter(mask, bytes, src, dst, type, op), options);
-}
-int pidcomm_allreduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
-                         const pidcomm_options *options) {
-  return run(manager, request::allreduce(mask, bytes, src, dst, type, op), options);
-}
-int pidcomm_allgather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                         const pidcomm_options *options) {
-  return run(manager, request::allgather(mask, bytes, src, dst, type), options);
-}
-int pidcomm_scatter_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
-                       int type, const pidcomm_options *options) {
-  return run(manager, request::scatter(mask, bytes, host, host_bytes, dst, type), options);
-}
-int pidcomm_gather_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
-                      const pidcomm_options *options) {
-  return run(manager, request::gather(mask, bytes, src, host, host_bytes, type), options);
-}
-int pidcomm_reduce_ex(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
-                      int op, const pidcomm_options *options) {
-  return run(manager, request::reduce(mask, bytes, src, host, host_bytes, type, op), options);
-}
-int pidcomm_broadcast_ex(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
-                         int type, const pidcomm_options *options) {
-  return run(manager, request::broadcast(mask, bytes, host, host_bytes, dst, type), options);
-}
+#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...)                           \
+  int pidcomm_##name(pidcomm_hypercube *cube, PIDCOMM_PARAMETERS_##op##before##after) { \
+    const pidcomm_request asked = request::name(PIDCOMM_ARGUMENTS_##op##before##after); \
+    return pidcomm_run(cube, &asked, nullptr, nullptr);                                 \
+  }
+PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
 
-int pidcomm_alltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type) {
-  return pidcomm_alltoall_ex(manager, mask, bytes, src, dst, type, nullptr);
-}
-int pidcomm_reduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op) {
-  return pidcomm_reduce_scatter_ex(manager, mask, bytes, src, dst, type, op, nullptr);
-}
-int pidcomm_allreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op) {
-  return pidcomm_allreduce_ex(manager, mask, bytes, src, dst, type, op, nullptr);
-}
-int pidcomm_allgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type) {
-  return pidcomm_allgather_ex(manager, mask, bytes, src, dst, type, nullptr);
-}
-int pidcomm_scatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type) {
-  return pidcomm_scatter_ex(manager, mask, bytes, host, host_bytes, dst, type, nullptr);
-}
-int pidcomm_gather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type) {
-  return pidcomm_gather_ex(manager, mask, bytes, src, host, host_bytes, type, nullptr);
-}
-int pidcomm_reduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
-                   int op) {
-  return pidcomm_reduce_ex(manager, mask, bytes, src, host, host_bytes, type, op, nullptr);
-}
-int pidcomm_broadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
-                      int type) {
-  return pidcomm_broadcast_ex(manager, mask, bytes, host, host_bytes, dst, type, nullptr);
-}
-
-int pidcomm_run(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
   return guarded([&] {
-    pidcomm_trace own;
-    if (trace != nullptr) *trace = {};
-    require(manager, "manager");
-    require(request, "request");
-    manager->executor.run(*request, options, trace == nullptr ? own : *trace);
+    deliver_trace(trace, [&] {
+      require(cube, "cube");
+      const pidcomm_options given = received_options(options);
+      pidcomm_trace done;
+      cube->executor.run(received(request, "request"), &given, done);
+      return done;
+    });
   });
 }
 
-int pidcomm_irun(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_pending **pending) {
+int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options) {
+  return guarded([&] {
+    require(cube, "cube");
+    const pidcomm_options given = received_options(options);
+    cube->executor.validate(received(request, "request"), &given);
+  });
+}
+
+int pidcomm_audit_of(pidcomm_hypercube *cube, pidcomm_audit *audit) {
+  return guarded([&] {
+    require(cube, "cube");
+    require(audit, "audit");
+    *audit = cube->executor.audit();
+  });
+}
+
+int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_pending **pending) {
   return guarded([&] {
     require(pending, "pending");
     *pending = nullptr;
-    require(manager, "manager");
-    require(request, "request");
-    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{manager, {}});
-    call->end = manager->executor.start(*request, options);
-    ++manager->pending;
+    require(cube, "cube");
+    const pidcomm_options given = received_options(options);
+    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{cube, {}});
+    call->end = cube->executor.start(received(request, "request"), &given);
+    ++cube->pending;
     *pending = call.release();
   });
 }
 
-int pidcomm_ialltoall(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                      pidcomm_pending **pending) {
-  return irun(manager, request::alltoall(mask, bytes, src, dst, type), pending);
-}
-int pidcomm_ireduce_scatter(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
-                            pidcomm_pending **pending) {
-  return irun(manager, request::reduce_scatter(mask, bytes, src, dst, type, op), pending);
-}
-int pidcomm_iallreduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type, int op,
-                       pidcomm_pending **pending) {
-  return irun(manager, request::allreduce(mask, bytes, src, dst, type, op), pending);
-}
-int pidcomm_iallgather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, size_t dst, int type,
-                       pidcomm_pending **pending) {
-  return irun(manager, request::allgather(mask, bytes, src, dst, type), pending);
-}
-int pidcomm_iscatter(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type,
-                     pidcomm_pending **pending) {
-  return irun(manager, request::scatter(mask, bytes, host, host_bytes, dst, type), pending);
-}
-int pidcomm_igather(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type,
-                    pidcomm_pending **pending) {
-  return irun(manager, request::gather(mask, bytes, src, host, host_bytes, type), pending);
-}
-int pidcomm_ireduce(hypercube_manager *manager, const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op,
-                    pidcomm_pending **pending) {
-  return irun(manager, request::reduce(mask, bytes, src, host, host_bytes, type, op), pending);
-}
-int pidcomm_ibroadcast(hypercube_manager *manager, const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst,
-                       int type, pidcomm_pending **pending) {
-  return irun(manager, request::broadcast(mask, bytes, host, host_bytes, dst, type), pending);
-}
-
 int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace) {
   return guarded([&] {
-    if (trace != nullptr) *trace = {};
-    require(pending, "pending");
-    const pidcomm_trace done = end_of(pending);
-    if (trace != nullptr) *trace = done;
+    deliver_trace(trace, [&] {
+      require(pending, "pending");
+      return end_of(pending);
+    });
   });
 }
 
 int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace) {
   return guarded([&] {
-    if (trace != nullptr) *trace = {};
-    require(pending, "pending");
-    require(is_done, "is_done");
-    *is_done = *pending == nullptr || (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    if (!*is_done) return;
-    const pidcomm_trace done = end_of(pending);
-    if (trace != nullptr) *trace = done;
+    deliver_trace(trace, [&] {
+      require(pending, "pending");
+      require(is_done, "is_done");
+      *is_done = *pending == nullptr || (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      return *is_done ? end_of(pending) : pidcomm_trace{};
+    });
   });
 }
 
 int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options, int expand,
                       char *json, size_t capacity, size_t *length) {
   return guarded([&] {
-    require(request, "request");
     require(length, "length");
     if (capacity != 0) require(json, "json");
+    const pidcomm_options given = received_options(options);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    const std::string text = to_json(plan_on(current_machine, cube, *request, resolve(options), 0, false), expand != 0);
+    const std::string text = to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0), expand != 0);
     *length = text.size();
     if (capacity == 0) return;
     const std::size_t copied = std::min(text.size(), capacity - 1);
@@ -366,7 +315,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
 int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine) {
   return guarded([&] {
     require(name, "name");
-    require(machine, "machine");
+    check_size(machine, "machine");
     std::tie(*name, *machine) = builtin_machine(index);
   });
 }
@@ -374,27 +323,32 @@ int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *ma
 int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
                     const pidcomm_machine *machine, pidcomm_prediction *prediction) {
   return guarded([&] {
-    require(request, "request");
-    require(prediction, "prediction");
+    check_size(prediction, "prediction");
+    if (machine != nullptr) check_size(machine, "machine");
+    const pidcomm_options given = received_options(options);
     const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     if (machine != nullptr) check_machine(on);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    *prediction = price(plan_on([&] { return on; }, cube, *request, resolve_for(on, options), 0, false), on);
+    *prediction = price(plan_on([&] { return on; }, cube, received(request, "request"), resolve_for(on, &given), 0), on);
   });
 }
 
 int pidcomm_use_machine(const pidcomm_machine *machine) {
-  return guarded([&] { use_machine(machine); });
+  return guarded([&] {
+    if (machine != nullptr) check_size(machine, "machine");
+    use_machine(machine);
+  });
 }
 
-int pidcomm_stream_limit(hypercube_manager *manager, int copy_order, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
+int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
                          const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
   return guarded([&] {
-    require(manager, "manager");
+    require(cube, "cube");
     require(seconds, "seconds");
     require(bytes_moved, "bytes_moved");
-    *seconds = manager->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, options);
-    *bytes_moved = uint64_t{bytes_read + bytes_written} * (manager->executor.cube().pes / kLanes * kLanes);
+    const pidcomm_options given = received_options(options);
+    *seconds = cube->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, &given);
+    *bytes_moved = uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
   });
 }
 

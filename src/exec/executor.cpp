@@ -100,8 +100,8 @@ struct Executor::CachedPlan {
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
     return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
-           request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_bytes == other.host_bytes &&
-           (request.host == nullptr) == (other.host == nullptr) && options == other_options && plan.heap_base == other_base;
+           request.dst == other.dst && request.type == other.type && request.op == other.op && options == other_options &&
+           plan.heap_base == other_base;
   }
 };
 
@@ -196,7 +196,7 @@ struct Executor::Call {
   std::byte *host = nullptr;
 };
 
-Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+Executor::Call Executor::plan_call(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
   Call call{calls_.lock()};
   trace = {};
   wait_for_set(set_, placement_);
@@ -211,7 +211,14 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   trace.coherence = resolved.coherence;
   trace.isa = kernels_of(resolved.isa).isa;
   trace.seconds_plan = planning.seconds();
+  return call;
+}
+
+Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+  Call call = plan_call(request, options, trace);
   const Plan &plan = *call.plan;
+  check_host(plan, request);
+  audit_ = {};
   if (plan.bytes == 0) return call;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
@@ -337,10 +344,21 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRa
   }
   std::visit(FormPass(pass, trace), plan.form);
   if (scope) {
-    record.summarise(trace);
-    trace.lines_outside = lines_outside(record, plan, ranks.eg_base());
+    audit_ = record.counts();
+    audit_.lines_outside = lines_outside(record, plan, ranks.eg_base());
   }
   trace.seconds_pass = passing.seconds();
+}
+
+pidcomm_audit Executor::audit() {
+  const FifoLock::Guard guard = calls_.lock();
+  return audit_;
+}
+
+void Executor::validate(const pidcomm_request &request, const pidcomm_options *options) {
+  pidcomm_trace trace;
+  const Call call = plan_call(request, options, trace);
+  if (request.host != nullptr || request.host_bytes != 0) check_host(*call.plan, request);
 }
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,

@@ -11,6 +11,7 @@
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
+#include "line_kernels/audit_counts.h"
 #include "plan/planner.h"
 #include "rank_access/sdk.h"
 
@@ -31,6 +32,12 @@ class Executor {
 
   /// Carries out a request; trace receives what was done. Errors: see pidcomm.h; all but device errors precede any change.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
+
+  /// The errors that run would throw before any change. Without a host buffer (null, 0 bytes) the buffer is not checked.
+  void validate(const pidcomm_request &request, const pidcomm_options *options);
+
+  /// What the audit instruction set counted in the last call that has ended.
+  pidcomm_audit audit();
 
   /// The same, but a host pass may go on after the return, as a job of the ranks: whatever else is asked of the set waits for its end. What
   /// needs the SDK or the PEs on the way (conventional, PE reordering) ends before the return, and everything does if queues do not block
@@ -53,6 +60,7 @@ class Executor {
     std::vector<BankPair> bank_pairs;
   };
   const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  Call plan_call(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
   void run_with_reordering(const Plan &plan, std::byte *host, pidcomm_trace &trace);
@@ -64,7 +72,8 @@ class Executor {
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;
-  FifoLock calls_;    // of the calls
+  FifoLock calls_;  // of the calls
+  pidcomm_audit audit_{};
   MappedEgs mapped_;  // of the last call: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first

@@ -38,18 +38,20 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
   }
 }
 
-void AuditRecord::summarise(pidcomm_trace &trace) const {
+pidcomm_audit AuditRecord::counts() const {
+  pidcomm_audit all{};
   for (const auto &[line, counts] : lines_) {
-    trace.lines_loaded += counts.loads;
-    trace.lines_stored += counts.stores;
-    trace.lines_flushed += counts.flushes;
-    trace.lines_prefetched += counts.prefetches;
-    trace.loads_unflushed += counts.loads_unflushed;
-    trace.max_loads_of_a_line = std::max(trace.max_loads_of_a_line, counts.loads);
-    trace.max_stores_of_a_line = std::max(trace.max_stores_of_a_line, counts.stores);
-    trace.distinct_lines_loaded += counts.loads != 0;
-    trace.distinct_lines_stored += counts.stores != 0;
+    all.lines_loaded += counts.loads;
+    all.lines_stored += counts.stores;
+    all.lines_flushed += counts.flushes;
+    all.lines_prefetched += counts.prefetches;
+    all.loads_unflushed += counts.loads_unflushed;
+    all.max_loads_of_a_line = std::max(all.max_loads_of_a_line, counts.loads);
+    all.max_stores_of_a_line = std::max(all.max_stores_of_a_line, counts.stores);
+    all.distinct_lines_loaded += counts.loads != 0;
+    all.distinct_lines_stored += counts.stores != 0;
   }
+  return all;
 }
 
 AuditRecord *current_audit() { return g_current.load(std::memory_order_acquire); }

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "pidcomm/pidcomm.h"
+#include "line_kernels/audit_counts.h"
 
 namespace pidcomm {
 
@@ -21,8 +21,8 @@ class AuditRecord {
   /// Notes an event on the 64-byte line at `line`.
   void note(LineEvent event, const std::byte *line);
 
-  /// Fills the line counters of `trace`, except lines_outside.
-  void summarise(pidcomm_trace &trace) const;
+  /// All counts but lines_outside.
+  pidcomm_audit counts() const;
 
   /// Lines touched in any way; calls visit(line) for each.
   template <class Visit>

@@ -11,46 +11,28 @@ namespace pidcomm {
 PIDCOMM_BUILT_ISAS  // of the build: X(SCALAR) X(AUDIT) ...
 #undef X
 
-namespace {
+    namespace {
 
-struct IsaRow {
-  int code, level;
-  const Kernels *kernels;
-};
+  struct IsaRow {
+    int code, level;
+    const Kernels *kernels;
+  };
 
 #define PIDCOMM_ROW(ENUM, code, name, level) constexpr int kLevel##ENUM = level;
-PIDCOMM_ISAS(PIDCOMM_ROW)
+  PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-constexpr IsaRow kRows[] = {
+  constexpr IsaRow kRows[] = {
 #define X(ENUM) {PIDCOMM_ISA_##ENUM, kLevel##ENUM, &kKernels##ENUM},
-    PIDCOMM_BUILT_ISAS
+      PIDCOMM_BUILT_ISAS
 #undef X
-};
-
-bool is_built(int isa) {
-  return std::any_of(std::begin(kRows), std::end(kRows), [isa](const IsaRow &row) { return row.code == isa; });
-}
+  };
 
 }  // namespace
 
 bool isa_available(int isa) {
-  if (!is_built(isa)) return false;
-  const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                            __builtin_cpu_supports("avx512vl");
-  switch (isa) {
-    case PIDCOMM_ISA_SCALAR:
-    case PIDCOMM_ISA_AUDIT:
-      return true;
-    case PIDCOMM_ISA_AVX2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt");
-    case PIDCOMM_ISA_AVX512BW:
-      return has_avx512bw;
-    case PIDCOMM_ISA_AVX512VBMI:
-      return has_avx512bw && __builtin_cpu_supports("avx512vbmi");
-    default:
-      return false;
-  }
+  return std::any_of(std::begin(kRows), std::end(kRows),
+                     [isa](const IsaRow &row) { return row.code == isa && row.kernels->is_supported(); });
 }
 
 const Kernels &kernels_of(int isa) {

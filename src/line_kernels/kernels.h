@@ -100,6 +100,7 @@ struct CopyCall {
 struct Kernels {
   int isa;
   const char *name;
+  bool (*is_supported)();  ///< whether this processor has its instructions
   void (*pass[kPasses])(const SweepCall &call);
   const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; null functions where the operator is not defined
   /// Flushes `words` words of an unpaired bank (banks = 1) or of a bank pair (2) from the caches.

@@ -28,10 +28,10 @@
 // clang-format on
 
 /// The table of this instruction set.
-#define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                         \
-  extern const Kernels kKernels##ENUM;                                                                                          \
-  const Kernels kKernels##ENUM = {                                                                                              \
-      PIDCOMM_ISA_##ENUM, isa_name,  {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)}, flush_lines, \
-      Isa::fence,         copy_lines};
+#define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                                \
+  extern const Kernels kKernels##ENUM;                                                                                                 \
+  const Kernels kKernels##ENUM = {                                                                                                     \
+      PIDCOMM_ISA_##ENUM, isa_name,   Isa::is_supported, {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)}, \
+      flush_lines,        Isa::fence, copy_lines};
 #define PIDCOMM_PASS_ENTRY(name, ...) pass_##name,
 #define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype) kReducerRow<ctype>,

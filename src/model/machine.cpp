@@ -64,6 +64,7 @@ pidcomm_machine make_machine(const Builtin &builtin) {
     if (place == nullptr) fail(PIDCOMM_ERR_INTERNAL, "machine ", builtin.name, ": no constant is called ", number.name);
     *place = number.value;
   }
+  check_machine(machine);
   return machine;
 }
 

@@ -64,7 +64,11 @@ class Pricing {
   }
 
   pidcomm_prediction run() {
-    pidcomm_prediction prediction{options_.technique, options_.isa, options_.threads, options_.coherence, 0, {}};
+    pidcomm_prediction prediction{};
+    prediction.technique = options_.technique;
+    prediction.isa = options_.isa;
+    prediction.threads = options_.threads;
+    prediction.coherence = options_.coherence;
     auto &seconds = prediction.seconds;
     const bool flushes = options_.coherence == PIDCOMM_COHERENCE_HARDWARE;
     seconds.call = machine_.call_us * kMicro;
@@ -242,18 +246,18 @@ pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine) {
   return Pricing(plan, work, machine).run();
 }
 
-Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
+Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base,
                    const pidcomm_machine &machine) {
   Options variant = options;
   variant.technique = PIDCOMM_TECHNIQUE_TILE;
-  Plan best = make_plan(cube, request, variant, heap_base, needs_host);  // whatever is wrong with the request is an error here
+  Plan best = make_plan(cube, request, variant, heap_base);  // whatever is wrong with the request is an error here
   if (best.bytes == 0) return best;
   double best_seconds = price(best, machine).seconds_total;
   const auto consider = [&](int technique) {
     variant.technique = technique;
     std::optional<Plan> plan;
     try {
-      plan = make_plan(cube, request, variant, heap_base, needs_host);
+      plan = make_plan(cube, request, variant, heap_base);
     } catch (const Error &error) {
       if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE && options.scratch_offset != 0) throw;
       return;  // not for this request
@@ -262,7 +266,7 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
     const double seconds = price(*plan, machine).seconds_total;
     if (seconds < best_seconds) best = std::move(*plan), best_seconds = seconds;
   };
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, is_for_auto) \
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto) \
   if (is_for_auto && code != PIDCOMM_TECHNIQUE_TILE) consider(code);
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -270,9 +274,9 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
 }
 
 Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
-             uint64_t heap_base, bool needs_host) {
-  if (options.technique == PIDCOMM_TECHNIQUE_AUTO) return cheapest_plan(cube, request, options, heap_base, needs_host, machine());
-  return make_plan(cube, request, options, heap_base, needs_host);
+             uint64_t heap_base) {
+  if (options.technique == PIDCOMM_TECHNIQUE_AUTO) return cheapest_plan(cube, request, options, heap_base, machine());
+  return make_plan(cube, request, options, heap_base);
 }
 
 }  // namespace pidcomm

@@ -23,11 +23,11 @@ pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 /// The plan of PIDCOMM_TECHNIQUE_AUTO: of every technique that can carry out the request the one with the lowest price, the first in case
 /// of a draw. Those that let PEs reorder take part if scratch_offset is not 0, those to compare with (PIDCOMM_TECHNIQUES) never. Errors:
 /// those of `tile` for the request, and of scratch_offset if it is given.
-Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host,
+Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base,
                    const pidcomm_machine &machine);
 
 /// make_plan, or cheapest_plan on machine() if options say so.
 Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
-             uint64_t heap_base, bool needs_host);
+             uint64_t heap_base);
 
 }  // namespace pidcomm

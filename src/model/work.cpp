@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/geometry.h"
+#include "base/overloaded.h"
 
 namespace pidcomm {
 
@@ -138,16 +139,21 @@ Work work_of(const Plan &plan, int isa) {
   work.pes = plan.cube.pes;
   work.ranks = std::ceil(work.pes / PIDCOMM_PES_PER_RANK);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
-  if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
-    add_sdk(plan, *form, slow, work);
-    return work;
-  }
-  work.flushed_lines = in / kLine;
-  each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
-  if (const auto *form = std::get_if<GeneralForm>(&plan.form)) {
-    work.parts.push_back(part_of_general(plan, *form, combine));
+  const auto add_sweeps = [&] { each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); }); };
+  const auto add_general = [&](const GeneralForm &form) {
+    work.parts.push_back(part_of_general(plan, form, combine));
     if (plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
-  }
+  };
+  std::visit(Overloaded{
+                 [&](const SdkForm &form) { add_sdk(plan, form, slow, work); },
+                 [&](const TileForm &) { add_sweeps(); },
+                 [&](const PaperForm &) { add_sweeps(); },
+                 [&](const MemberSteps &) { add_sweeps(); },
+                 add_general,
+             },
+             plan.form);
+  if (std::holds_alternative<SdkForm>(plan.form)) return work;
+  work.flushed_lines += in / kLine;
   const double unpaired = unpaired_share(plan.cube.pes);
   for (Part &part : work.parts) part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
   if (const PeSteps *pes = pe_steps_of(plan))

@@ -88,8 +88,8 @@ struct TreeForm : MemberSteps {
 /// If either side is at the host and nothing is combined, one transfer between PEs and the caller's host rows is all.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
-  bool has_host_work = false;      // what follows is about it
-  bool has_result_per_pe = false;  // else one per group, which its members share
+  bool has_host_work = false;      // without it the fields below are 0
+  bool has_result_per_pe = false;  // if not, there is one result per group
   uint64_t result_row_bytes = 0;
   uint64_t source_bytes = 0, result_bytes = 0;  // of all rows
   uint64_t staged_bytes = 0;                    // of the rows that are not the caller's

@@ -22,7 +22,7 @@ class OptionRules {
 
   virtual int default_isa() const = 0;
   virtual int default_threads() const = 0;
-  /// Whether the CPU's caches see what PEs write; else lines are flushed, by default and always.
+  /// Whether the CPU's caches see what PEs write; If not, lines are flushed by default, and `none` is refused.
   virtual bool is_coherent() const = 0;
   /// isa: a code of PIDCOMM_ISAS. Errors: ERR_OPTION if the machine lacks it.
   virtual void check_isa(int isa) const = 0;

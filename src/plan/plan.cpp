@@ -10,7 +10,7 @@ namespace {
 constexpr Extent extent_of(bool at_pes, bool per_member) { return {at_pes ? Space::mram : Space::host, per_member}; }
 
 constexpr CollectiveRule kRules[] = {
-#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
+#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, steps, ...) \
   {code, has_op != 0, extent_of(pes_before, blocks_before), extent_of(pes_after, blocks_after), steps, sweep_##name},
     PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -32,11 +32,6 @@ constexpr TechniqueRule kTechniqueRules[] = {
     PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
-
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, ...) \
-  static_assert(((steps & PIDCOMM_STEP_PR) != 0) == (runs_pe_program != 0), name ": PR is the step of the PEs");
-PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
 
 const TechniqueRule &technique_rule(int technique) {
   for (const TechniqueRule &rule : kTechniqueRules)
@@ -70,8 +65,8 @@ Form make_form(const Plan &plan, const CollectiveRule &collective, const Techniq
   const std::optional<LaneSplit> split = LaneSplit::of(plan.cube, plan.mask.c_str());
   if (taken.needs_lane_split && !split)
     fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ", name_of_technique(technique.code),
-         " is for shapes that the ", kLanes, " lanes of an entangled group divide without a rest, which ", plan.cube.to_string(), " is not",
-         choices_for(plan.collective));
+         " is for shapes that the ", kLanes, " lanes of an entangled group divide without remainder, which ", plan.cube.to_string(),
+         " is not", choices_for(plan.collective));
   return taken.make_form({plan, collective, split, steps});
 }
 
@@ -95,16 +90,6 @@ void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
          dst, ", ", dst + plan.out_pe_bytes, ") overlap; they must be disjoint or start at the same offset (in place)");
 }
 
-void check_host(const Plan &plan, const pidcomm_request &request) {
-  const uint64_t needed_bytes = (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
-  const char *name = name_of_collective(plan.collective);
-  if (request.host_bytes != needed_bytes)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups,
-         " groups with rows of ", plan.in_row_bytes + plan.out_row_bytes, " bytes need ", needed_bytes);
-  if (request.host == nullptr && needed_bytes != 0)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes, " bytes");
-}
-
 }  // namespace
 
 uint64_t blocks_of(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
@@ -124,7 +109,7 @@ const CollectiveRule &rule_of(int collective) {
 #undef PIDCOMM_ROW
 }
 
-Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host) {
+Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   const CollectiveRule &rule = rule_of(request.collective);
   const TechniqueRule &technique = technique_rule(options.technique);
   check_is_for(technique, rule.code);
@@ -136,7 +121,7 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.mask = request.mask;
   plan.type = ElementType::of(request.type);
   if (rule.reduces) {
-    check_op(request.op, plan.type, request.type);
+    check_op(request.op, plan.type);
     plan.op = request.op;
     plan.bytewise = is_bytewise(request.op, plan.type);
   }
@@ -155,12 +140,22 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   if (has_source) check_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
   if (has_destination) check_window(name, "destination", request.dst, plan.out_pe_bytes, heap_base);
   if (has_source && has_destination) check_overlap(plan, request.src, request.dst);
-  if (needs_host && !(has_source && has_destination)) check_host(plan, request);
   plan.heap_base = heap_base;
   plan.src = has_source ? heap_base + request.src : 0;
   plan.dst = has_destination ? heap_base + request.dst : 0;
   plan.form = make_form(plan, rule, technique);
   return plan;
+}
+
+void check_host(const Plan &plan, const pidcomm_request &request) {
+  if (plan.in.space != Space::host && plan.out.space != Space::host) return;
+  const uint64_t needed_bytes = (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
+  const char *name = name_of_collective(plan.collective);
+  if (request.host_bytes != needed_bytes)
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups,
+         " groups with rows of ", plan.in_row_bytes + plan.out_row_bytes, " bytes need ", needed_bytes);
+  if (request.host == nullptr && needed_bytes != 0)
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes, " bytes");
 }
 
 }  // namespace pidcomm

@@ -57,10 +57,13 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 /// Errors: ERR_ARGUMENT if the code is unknown.
 const CollectiveRule &rule_of(int collective);
 
-/// heap_base: MRAM byte that offset 0 of the request stands for. needs_host: false to plan without host buffers.
-/// Errors: every one that pidcomm.h lists for a collective, except those of the devices. Cost: O(axes^2), and O(PEs) on the general path,
-/// O(rounds) for member steps.
-Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base, bool needs_host);
+/// heap_base: MRAM byte that offset 0 of the request stands for.
+/// Errors: every one that pidcomm.h lists for a collective, except those of the devices and of the host buffer. Cost: O(axes^2), and O(PEs)
+/// on the general path, O(rounds) for member steps.
+Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
+
+/// Errors: ERR_HOST_BUFFER (the request's host buffer is not what its plan needs).
+void check_host(const Plan &plan, const pidcomm_request &request);
 
 /// What the forms of some paths have; null for the others.
 const PeSteps *pe_steps_of(const Plan &plan);

@@ -51,15 +51,14 @@ ElementType ElementType::of(int code) {
     PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
     case 1:
-      return {Kind::bare_integer, 1, PIDCOMM_UINT8};
     case 2:
-      return {Kind::bare_integer, 2, PIDCOMM_UINT16};
     case 4:
-      return {Kind::bare_integer, 4, PIDCOMM_UINT32};
     case 8:
-      return {Kind::bare_integer, 8, PIDCOMM_UINT64};
+      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is a size, which does not tell integers from floats; use PIDCOMM_INT", 8 * code,
+           " or PIDCOMM_UINT", 8 * code, code >= 4 ? ", or PIDCOMM_FLOAT" + std::to_string(8 * code) : "",
+           " (<pidcomm/isca24.h> takes sizes of integer words, except for min and max)");
     default:
-      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is unknown; use 1, 2, 4, 8 for integer words, or one of", kTypeChoices);
+      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is unknown; use one of", kTypeChoices);
   }
 }
 
@@ -79,12 +78,8 @@ OpKind kind_of_op(int op) {
 
 }  // namespace
 
-void check_op(int op, const ElementType &type, int type_code) {
-  const OpKind kind = kind_of_op(op);
-  if (kind == OpKind::order && type.kind == ElementType::Kind::bare_integer)
-    fail(PIDCOMM_ERR_OP, name_of_op(op), " needs to know the sign of the elements: type ", type_code, " is a bare size; use PIDCOMM_INT",
-         8 * type_code, " or PIDCOMM_UINT", 8 * type_code);
-  if (kind == OpKind::bits && type.kind == ElementType::Kind::floating)
+void check_op(int op, const ElementType &type) {
+  if (kind_of_op(op) == OpKind::bits && type.kind == ElementType::Kind::floating)
     fail(PIDCOMM_ERR_OP, "operator ", name_of_op(op), " is for integers, not for ", name_of_type(type.code));
 }
 

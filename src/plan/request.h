@@ -10,22 +10,22 @@
 
 namespace pidcomm {
 
-/// An element type. `signedness` is unknown for the bare sizes 1, 2, 4, 8.
+/// An element type.
 struct ElementType {
-  enum class Kind { signed_integer, unsigned_integer, floating, bare_integer };
+  enum class Kind { signed_integer, unsigned_integer, floating };
   Kind kind;
   uint32_t size_bytes;
-  int code;  // a code of PIDCOMM_TYPES; bare sizes map to the unsigned type of that size
+  int code;  // of PIDCOMM_TYPES
 
-  /// code: a pidcomm_type or 1, 2, 4, 8. Errors: ERR_TYPE.
+  /// Errors: ERR_TYPE.
   static ElementType of(int code);
 };
 
 /// Kind of an operator (third column of PIDCOMM_OPS).
 enum class OpKind { arith, order, bits };
 
-/// Errors: ERR_OP if op is unknown, bitwise on a float, or min/max on a bare size.
-void check_op(int op, const ElementType &type, int type_code);
+/// Errors: ERR_OP if op is unknown, or bitwise on a float.
+void check_op(int op, const ElementType &type);
 
 /// True if the operator treats every byte by itself, so that it can run on lines in PIM order.
 bool is_bytewise(int op, const ElementType &type);

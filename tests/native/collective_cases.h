@@ -24,8 +24,9 @@ inline const std::vector<Axes> kFastShapes = {{8, 4}, {4, 8},    {2, 4, 4}, {2, 
 inline const std::vector<Axes> kGeneralShapes = {{3, 5},    {5, 7},   {12, 4},  {3, 8}, {6, 4},   {7},
                                                  {5, 3, 2}, {10, 10}, {12, 16}, {1},    {2, 3, 1}};
 
-inline const int kCollectives[] = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER,
-                                   PIDCOMM_SCATTER,  PIDCOMM_GATHER,         PIDCOMM_REDUCE,    PIDCOMM_BROADCAST};
+#define COLLECTIVE_ROW(ENUM, code, ...) code,
+inline const int kCollectives[] = {PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)};
+#undef COLLECTIVE_ROW
 
 inline const std::vector<int> kBothPolicies = {machine::kDefaultCoherence, PIDCOMM_COHERENCE_HARDWARE};
 
@@ -35,13 +36,13 @@ struct Technique {
   std::string path;
   int steps;
   unsigned collectives;
-  bool needs_lane_split, runs_pe_program;
+  bool needs_lane_split;
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
 };
 inline const std::vector<Technique> kTechniques = {
-#define TECHNIQUE_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, ...) \
-  {code, #path, steps, collectives, needs_lane_split != 0, runs_pe_program != 0},
+#define TECHNIQUE_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, ...) \
+  {code, #path, steps, collectives, needs_lane_split != 0},
     PIDCOMM_TECHNIQUES(TECHNIQUE_ROW)
 #undef TECHNIQUE_ROW
 };
@@ -67,14 +68,7 @@ inline std::vector<int> techniques_for(int collective, const Axes &axis_len) {
 }
 
 /// The steps of the paper that a technique takes in a collective.
-inline int steps_taken(int technique, int collective) {
-  int steps = 0;
-#define COLLECTIVE_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, applicable) \
-  if (code == collective) steps = applicable;
-  PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)
-#undef COLLECTIVE_ROW
-  return steps & technique_of(technique).steps;
-}
+inline int steps_taken(int technique, int collective) { return machine::row_of(collective).steps & technique_of(technique).steps; }
 
 /// Is there a host pass of the library's own? Else the SDK transfers everything.
 inline bool has_host_pass(int technique, int collective) {
@@ -84,7 +78,7 @@ inline bool has_host_pass(int technique, int collective) {
 
 /// Do the PEs reorder blocks? A group must have several PEs in an entangled group.
 inline bool reorders(int technique, int collective, const Axes &axis_len, const std::string &mask) {
-  if (!technique_of(technique).runs_pe_program || (steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
+  if ((steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
   std::uint32_t stride = 1;
   for (std::size_t axis = 0; axis < axis_len.size(); stride *= axis_len[axis++])
     if (mask[axis] == '1' && axis_len[axis] > 1 && stride < 8) return true;
@@ -95,10 +89,10 @@ struct Element {
   int type, op;
 };
 
-/// Every element type with every operator that is defined for it, bare sizes included.
+/// Every element type with every operator that is defined for it.
 inline std::vector<Element> elements() {
   std::vector<Element> all;
-  std::vector<int> types = {1, 2, 4, 8};
+  std::vector<int> types;
 #define TYPE_ROW(ENUM, code, ...) types.push_back(code);
   PIDCOMM_TYPES(TYPE_ROW)
 #undef TYPE_ROW
@@ -118,14 +112,11 @@ inline std::size_t pes_of(const Axes &axis_len) {
 
 inline std::uint32_t ranks_for(const Axes &axis_len) { return static_cast<std::uint32_t>((pes_of(axis_len) + 63) / 64); }
 
-inline bool can_be_in_place(int collective) {
-  return collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLREDUCE ||
-         collective == PIDCOMM_ALLGATHER;
-}
+inline bool can_be_in_place(int collective) { return machine::row_of(collective).can_be_in_place(); }
 
 /// bytes per PE such that a block (where there are blocks) is `block_bytes`.
 inline std::size_t bytes_for_blocks(int collective, std::uint32_t group_pes, std::size_t block_bytes) {
-  return can_be_in_place(collective) && collective != PIDCOMM_ALLREDUCE ? group_pes * block_bytes : block_bytes;
+  return machine::row_of(collective).bytes_are_blocks() ? group_pes * block_bytes : block_bytes;
 }
 
 /// The case with payload and type filled in as the collective needs it.
@@ -138,7 +129,10 @@ inline Case make_case(int collective, const Axes &axis_len, const std::string &m
   return c;
 }
 
-inline bool is_cut_by_lanes(int collective) { return collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE; }
+inline bool is_cut_by_lanes(int collective) {
+  const machine::Row row = machine::row_of(collective);
+  return row.takes_op && !row.bytes_are_blocks();
+}
 
 /// Sets the technique. If PEs reorder blocks there is scratch, and a vector that they cut into blocks grows to whole ones.
 inline void use_technique(Case &c, int technique, std::size_t scratch_offset) {
@@ -156,28 +150,27 @@ inline void place(Case &c, std::size_t src, bool is_in_place) {
 
 inline void check_number(const Case &c, const char *field, std::uint64_t got, std::uint64_t low, std::uint64_t high) {
   if (got < low || got > high)
-    machine::fail(std::string("trace.") + field + " is " + std::to_string(got) + ", not " + std::to_string(low) + " [" +
-                  machine::describe(c) + "]");
+    machine::fail(std::string(field) + " is " + std::to_string(got) + ", not " + std::to_string(low) + " [" + machine::describe(c) + "]");
 }
 inline void check_number(const Case &c, const char *field, std::uint64_t got, std::uint64_t want) {
   check_number(c, field, got, want, want);
 }
 
 /// What the audit ISA must have counted for a tile on a fast shape: every line of the windows once.
-inline void check_lines(const Case &c, const pidcomm_trace &trace) {
+inline void check_lines(const Case &c, const pidcomm_trace &, const pidcomm_audit &audit) {
   const std::size_t egs = pes_of(c.problem.axis_len) / 8;
   const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
   const std::uint64_t lines_in = in.at_pes ? egs * in.row_bytes / 8 : 0, lines_out = out.at_pes ? egs * out.row_bytes / 8 : 0;
-  check_number(c, "lines_loaded", trace.lines_loaded, lines_in);
-  check_number(c, "distinct_lines_loaded", trace.distinct_lines_loaded, lines_in);
-  check_number(c, "max_loads_of_a_line", trace.max_loads_of_a_line, lines_in != 0);
-  check_number(c, "lines_stored", trace.lines_stored, lines_out);
-  check_number(c, "distinct_lines_stored", trace.distinct_lines_stored, lines_out);
-  check_number(c, "max_stores_of_a_line", trace.max_stores_of_a_line, lines_out != 0);
-  check_number(c, "lines_outside", trace.lines_outside, 0);
-  if (c.options.coherence != PIDCOMM_COHERENCE_HARDWARE) return check_number(c, "lines_flushed", trace.lines_flushed, 0);
-  check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
-  check_number(c, "lines_flushed", trace.lines_flushed, lines_in, UINT64_MAX);
+  check_number(c, "lines_loaded", audit.lines_loaded, lines_in);
+  check_number(c, "distinct_lines_loaded", audit.distinct_lines_loaded, lines_in);
+  check_number(c, "max_loads_of_a_line", audit.max_loads_of_a_line, lines_in != 0);
+  check_number(c, "lines_stored", audit.lines_stored, lines_out);
+  check_number(c, "distinct_lines_stored", audit.distinct_lines_stored, lines_out);
+  check_number(c, "max_stores_of_a_line", audit.max_stores_of_a_line, lines_out != 0);
+  check_number(c, "lines_outside", audit.lines_outside, 0);
+  if (c.options.coherence != PIDCOMM_COHERENCE_HARDWARE) return check_number(c, "lines_flushed", audit.lines_flushed, 0);
+  check_number(c, "loads_unflushed", audit.loads_unflushed, 0);
+  check_number(c, "lines_flushed", audit.lines_flushed, lines_in, UINT64_MAX);
 }
 
 inline void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
@@ -189,31 +182,38 @@ inline void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
 }
 
 /// What the audit ISA must have counted for ring and tree, which load and store a line many times.
-inline void check_member_step_lines(const Case &c, const pidcomm_trace &trace) {
-  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
-  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
-  check_number(c, "lines_outside", trace.lines_outside, 0);
-  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
+inline void check_member_step_lines(const Case &c, const pidcomm_trace &trace, const pidcomm_audit &audit) {
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * audit.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * audit.lines_stored);
+  check_number(c, "lines_outside", audit.lines_outside, 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", audit.loads_unflushed, 0);
 }
 
 /// What the audit ISA must have counted on the general path: lines are composed and stored whole.
-inline void check_general_lines(const Case &c, const pidcomm_trace &trace) {
+inline void check_general_lines(const Case &c, const pidcomm_trace &trace, const pidcomm_audit &audit) {
   const verify::Rows out = verify::rows_after(c.problem);
   const std::uint64_t lines_out = out.at_pes ? (pes_of(c.problem.axis_len) + 7) / 8 * (out.row_bytes / 8) : 0;
-  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * trace.lines_loaded);
-  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * trace.lines_stored);
-  check_number(c, "lines_outside", trace.lines_outside, 0);
-  check_number(c, "lines_stored", trace.lines_stored, lines_out);
-  check_number(c, "max_stores_of_a_line", trace.max_stores_of_a_line, lines_out != 0);
-  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", trace.loads_unflushed, 0);
+  check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * audit.lines_loaded);
+  check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * audit.lines_stored);
+  check_number(c, "lines_outside", audit.lines_outside, 0);
+  check_number(c, "lines_stored", audit.lines_stored, lines_out);
+  check_number(c, "max_stores_of_a_line", audit.max_stores_of_a_line, lines_out != 0);
+  if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", audit.loads_unflushed, 0);
 }
 
-/// What the technique of a case claims about its trace.
-inline void check_claims(const Case &c, const pidcomm_trace &trace) {
+/// Launches of a collective whose blocks PEs reorder: before the host pass if they have what it reads in blocks, after it if they get more.
+inline int launches(int collective) {
+  const machine::Row row = machine::row_of(collective);
+  const bool before = row.blocks_before || row.takes_op;
+  const bool after = row.at_pes_after && !(row.takes_op && row.blocks_before);
+  return before + after;
+}
+
+/// What the technique of a case claims about its trace, and about what the audit ISA counted.
+inline void check_claims(const Case &c, const pidcomm_trace &trace, const pidcomm_audit &audit) {
   const int technique = c.options.technique, collective = c.problem.collective;
   const bool has_launches = c.problem.bytes != 0 && reorders(technique, collective, c.problem.axis_len, c.problem.mask);
-  const bool has_two = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_ALLREDUCE;
-  check_number(c, "pe_launches", trace.pe_launches, has_launches ? 1 + has_two : 0);
+  check_number(c, "pe_launches", trace.pe_launches, has_launches ? launches(collective) : 0);
   check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
   if (!has_host_pass(technique, collective)) return;
   const std::string &path = technique_of(technique).path;
@@ -222,7 +222,7 @@ inline void check_claims(const Case &c, const pidcomm_trace &trace) {
   const bool goes_via_host_memory = path == "paper" && (steps_taken(technique, collective) & PIDCOMM_STEP_IM) == 0;
   if (!has_member_steps && !is_general && !goes_via_host_memory) check_bytes_moved(c, trace);
   if (c.options.isa == PIDCOMM_ISA_AUDIT)
-    (has_member_steps ? check_member_step_lines : is_general ? check_general_lines : check_lines)(c, trace);
+    (has_member_steps ? check_member_step_lines : is_general ? check_general_lines : check_lines)(c, trace, audit);
 }
 
 }  // namespace collective_cases

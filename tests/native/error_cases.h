@@ -17,7 +17,9 @@ using machine::Hypercube;
 inline constexpr std::size_t kMiB = 1 << 20;
 inline constexpr std::size_t kSrc = 4096, kDst = kMiB;
 inline constexpr std::size_t kHuge = SIZE_MAX - 7;  // a multiple of 8 that overflows any sum
-inline constexpr int kFirst = PIDCOMM_ALLTOALL, kLast = PIDCOMM_BROADCAST;
+#define COLLECTIVE_ROW(...) +1
+inline constexpr int kFirst = PIDCOMM_ALLTOALL, kLast = 0 PIDCOMM_COLLECTIVES(COLLECTIVE_ROW) - 1;
+#undef COLLECTIVE_ROW
 
 /// What is on the machine must be there afterwards.
 class Unchanged {
@@ -74,7 +76,7 @@ struct Fixture {
   Unchanged unchanged;
 };
 
-inline std::string status_text(int status) { return machine::name_or_code(pidcomm_status_name(status), status); }
+inline std::string status_text(int status) { return machine::name_or_code(pidcomm_name(PIDCOMM_TABLE_STATUS, status), status); }
 
 /// Fails unless `status` is one of `wanted` and the last error is a sentence with all of `words`.
 inline void check_error(int status, const std::vector<int> &wanted, const std::vector<std::string> &words, const std::string &what) {

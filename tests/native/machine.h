@@ -7,12 +7,12 @@
 #include <dpu.h>
 #include <dpu_management.h>
 #include <dpuemu.h>
-#include <pidcomm/pidcomm.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <pidcomm/request.hpp>
 #include <string>
 #include <vector>
 
@@ -20,6 +20,7 @@
 #include "../../verify/oracle.h"
 #include "effort.h"
 #include "harness.h"
+#include "line_kernels/audit_counts.h"
 
 namespace machine {
 
@@ -43,8 +44,8 @@ inline void dpu_ok(dpu_error_t error, const char *call) {
 }
 #define DPU_OK_OR_FAIL(call) ::machine::dpu_ok((call), #call)
 
-/// Runs all cases of a grid, or the first and a scattered part of the others, and fails at the end with the first few failures: one wrong case does not
-/// hide the pattern of the others.
+/// Runs all cases of a grid, or the first and a scattered part of the others, and fails at the end with the first few failures: one wrong
+/// case does not hide the pattern of the others.
 class Grid {
  public:
   explicit Grid(std::string name) : name_(std::move(name)) {}
@@ -152,11 +153,11 @@ class Rows {
 class Hypercube : public Rows {
  public:
   Hypercube(const DpuSet &set, Axes axis_len) : Rows(set.get(), {}), axis_len_(std::move(axis_len)) {
-    const int status = pidcomm_hypercube_create(set_, static_cast<std::uint32_t>(axis_len_.size()), axis_len_.data(), &manager_);
+    const int status = pidcomm_hypercube_create(set_, static_cast<std::uint32_t>(axis_len_.size()), axis_len_.data(), &cube_);
     if (status != PIDCOMM_OK) fail(std::string("pidcomm_hypercube_create: ") + pidcomm_last_error());
     struct dpu_set_t dpu;
     std::uint32_t pe;
-    PIDCOMM_FOREACH_PE(manager_, dpu, pe) dpus_.push_back(dpu);
+    PIDCOMM_FOREACH_PE(cube_, dpu, pe) dpus_.push_back(dpu);
     pes_ = dpus_.size();
     DPU_FOREACH(set_, dpu) {
       const auto is_same = [&dpu](const struct dpu_set_t &other) { return dpu_from_set(other) == dpu_from_set(dpu); };
@@ -165,15 +166,15 @@ class Hypercube : public Rows {
   }
   Hypercube(const Hypercube &) = delete;
   Hypercube &operator=(const Hypercube &) = delete;
-  ~Hypercube() { pidcomm_hypercube_destroy(manager_); }
+  ~Hypercube() { pidcomm_hypercube_destroy(cube_); }
 
-  hypercube_manager *get() const { return manager_; }
+  pidcomm_hypercube *get() const { return cube_; }
   const Axes &axis_len() const { return axis_len_; }
   std::size_t pes() const { return pes_; }
 
  private:
   Axes axis_len_;
-  hypercube_manager *manager_ = nullptr;
+  pidcomm_hypercube *cube_ = nullptr;
   std::size_t pes_ = 0;
 };
 
@@ -262,6 +263,26 @@ class Picture {
   std::vector<Segment> segments_;
 };
 
+/// A row of PIDCOMM_COLLECTIVES.
+struct Row {
+  int code;
+  bool takes_op, at_pes_before, at_pes_after, blocks_before, blocks_after;
+  int steps;
+
+  bool can_be_in_place() const { return at_pes_before && at_pes_after; }
+  /// `bytes` of a call is N blocks, else one.
+  bool bytes_are_blocks() const { return (at_pes_before && blocks_before) || (at_pes_after && blocks_after); }
+};
+
+/// Of an unknown code: no column holds.
+inline Row row_of(int collective) {
+#define MACHINE_ROW(ENUM, code, name, op, before, after, blocks_before, blocks_after, steps, ...) \
+  if (collective == code) return {code, op != 0, before != 0, after != 0, blocks_before != 0, blocks_after != 0, steps};
+  PIDCOMM_COLLECTIVES(MACHINE_ROW)
+#undef MACHINE_ROW
+  return {};
+}
+
 /// One collective with everything that decides its result.
 struct Case {
   verify::Problem problem;
@@ -270,26 +291,23 @@ struct Case {
   verify::Fill fill = verify::Fill::kDistinct;
   std::uint64_t seed = 1;
 
-  bool takes_op() const {
-    const int c = problem.collective;
-    return c == verify::kREDUCE_SCATTER || c == verify::kALLREDUCE || c == verify::kREDUCE;
-  }
+  bool takes_op() const { return row_of(problem.collective).takes_op; }
 };
 
 inline std::string name_or_code(const char *name, int code) { return name != nullptr ? name : std::to_string(code); }
 
 inline std::string describe(const Case &c) {
-  std::string text = name_or_code(pidcomm_collective_name(c.problem.collective), c.problem.collective) + " {";
+  std::string text = name_or_code(pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, c.problem.collective), c.problem.collective) + " {";
   for (std::uint32_t len : c.problem.axis_len) {
     if (text.back() != '{') text += ',';
     text += std::to_string(len);
   }
   text += "} mask " + c.problem.mask + " bytes " + std::to_string(c.problem.bytes) + " src " + std::to_string(c.src) + " dst " +
-          std::to_string(c.dst) + " type " + name_or_code(pidcomm_type_name(c.problem.type), c.problem.type) + " op " +
-          name_or_code(pidcomm_op_name(c.problem.op), c.problem.op) + " technique " +
-          name_or_code(pidcomm_technique_name(c.options.technique), c.options.technique) + " isa " +
-          name_or_code(pidcomm_isa_name(c.options.isa), c.options.isa) + " threads " + std::to_string(c.options.threads) + " coherence " +
-          name_or_code(pidcomm_coherence_name(c.options.coherence), c.options.coherence) + " fill " +
+          std::to_string(c.dst) + " type " + name_or_code(pidcomm_name(PIDCOMM_TABLE_TYPE, c.problem.type), c.problem.type) + " op " +
+          name_or_code(pidcomm_name(PIDCOMM_TABLE_OP, c.problem.op), c.problem.op) + " technique " +
+          name_or_code(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, c.options.technique), c.options.technique) + " isa " +
+          name_or_code(pidcomm_name(PIDCOMM_TABLE_ISA, c.options.isa), c.options.isa) + " threads " + std::to_string(c.options.threads) +
+          " coherence " + name_or_code(pidcomm_name(PIDCOMM_TABLE_COHERENCE, c.options.coherence), c.options.coherence) + " fill " +
           std::to_string(static_cast<int>(c.fill)) + " seed " + std::to_string(c.seed);
   return text;
 }
@@ -322,7 +340,8 @@ class HostBuffer {
 };
 
 inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
-  return {.collective = c.problem.collective,
+  return {.size = sizeof(pidcomm_request),
+          .collective = c.problem.collective,
           .mask = c.problem.mask.c_str(),
           .bytes = c.problem.bytes,
           .src = c.src,
@@ -334,7 +353,7 @@ inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
 }
 
 /// How a case is carried out: pidcomm_run, or what does the same.
-using Run = int (*)(hypercube_manager *, const pidcomm_request *, const pidcomm_options *, pidcomm_trace *);
+using Run = int (*)(pidcomm_hypercube *, const pidcomm_request *, const pidcomm_options *, pidcomm_trace *);
 
 /// Runs the case on fresh payload and fails unless the result is the expected one and nothing else has changed. Returns the trace.
 inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pidcomm_run) {
@@ -361,7 +380,8 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
   const pidcomm_request request = request_of(c, host);
   pidcomm_trace trace{};
   const int status = run(cube.get(), &request, &c.options, &trace);
-  check(status == PIDCOMM_OK, std::string("status ") + name_or_code(pidcomm_status_name(status), status) + ": " + pidcomm_last_error());
+  check(status == PIDCOMM_OK,
+        std::string("status ") + name_or_code(pidcomm_name(PIDCOMM_TABLE_STATUS, status), status) + ": " + pidcomm_last_error());
   check(pidcomm_last_error()[0] == 0, "last_error is not empty after success");
 
   Picture after = mram.read(cube);
@@ -381,6 +401,18 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
         "trace.threads " + std::to_string(trace.threads));
   check(trace.coherence == (c.options.coherence ? c.options.coherence : kDefaultCoherence), "trace.coherence");
   return trace;
+}
+
+/// pidcomm_run without a trace.
+inline int run(const Hypercube &cube, const pidcomm_request &request, const pidcomm_options &options) {
+  return pidcomm_run(cube.get(), &request, &options, nullptr);
+}
+
+/// What the audit instruction set counted in the last call.
+inline pidcomm_audit audit_of(const Hypercube &cube) {
+  pidcomm_audit audit{};
+  if (pidcomm_audit_of(cube.get(), &audit) != PIDCOMM_OK) fail(pidcomm_last_error());
+  return audit;
 }
 
 /// Every mask of a number of axes: "00", "10", "01", "11".

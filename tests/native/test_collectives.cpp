@@ -91,7 +91,7 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
     const std::size_t bytes =
         bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, is_cut ? 8 * block_bytes : block_bytes);
     Case c = make_case(collective, axis_len, mask, bytes, choice.kind, seed);
-    c.options = {technique, choice.isa, choice.threads, choice.coherence, 0};
+    c.options = {sizeof(pidcomm_options), technique, choice.isa, choice.threads, choice.coherence, 0};
     use_technique(c, technique, (1u << 20) - 8 * (seed % 50));
     place(c, place_of < 9 ? 64 + 8 * place_of : 8192 - 8 * (place_of - 9), is_in_place);
     visit(c);
@@ -120,7 +120,12 @@ void run_grid(const Cases &cases) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     const Hypercube cube(set, axis_len);
-    each_case(cases, axis_len, isas, round_robin, [&](const Case &c) { grid.run([&] { check_claims(c, machine::run_case(cube, c)); }); });
+    each_case(cases, axis_len, isas, round_robin, [&](const Case &c) {
+      grid.run([&] {
+        const pidcomm_trace trace = machine::run_case(cube, c);
+        check_claims(c, trace, machine::audit_of(cube));
+      });
+    });
   }
   grid.finish();
 }
@@ -142,9 +147,6 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
 #define ISA_ROW(ENUM, code, ...) all_isas.push_back(code);
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
-  const auto reduces = [](int collective) {
-    return collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE;
-  };
   using Row = std::vector<int>;
   for (std::size_t count = 2; count <= all_isas.size(); ++count) {
     const std::vector<int> isas(all_isas.begin(), all_isas.begin() + static_cast<std::ptrdiff_t>(count));
@@ -169,9 +171,9 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
     const auto check_met = [&](const std::string &what, const Row &with, std::size_t want) {
       const std::size_t got = met[{what, with}].size();
       if (got == want) return;
-      machine::fail(std::string("with ") + pidcomm_technique_name(with[0]) +
-                    (with.size() > 1 ? std::string(" ") + pidcomm_collective_name(with[1]) : "") + ", " + std::to_string(count) +
-                    " ISAs: the grids meet " + std::to_string(got) + " of " + std::to_string(want) + " " + what);
+      machine::fail(std::string("with ") + pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, with[0]) +
+                    (with.size() > 1 ? std::string(" ") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, with[1]) : "") + ", " +
+                    std::to_string(count) + " ISAs: the grids meet " + std::to_string(got) + " of " + std::to_string(want) + " " + what);
     };
     std::set<int> types;
     for (const Element &kind : kinds) types.insert(kind.type);
@@ -179,7 +181,7 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
       for (int collective : kCollectives) {
         if (!technique.is_for(collective)) continue;
         check_met("type x threads", {technique.code, collective}, RoundRobin::kThreads * types.size());
-        if (reduces(collective)) check_met("type x op", {technique.code, collective}, kinds.size());
+        if (machine::row_of(collective).takes_op) check_met("type x op", {technique.code, collective}, kinds.size());
       }
       check_met("ISA x threads", {technique.code}, RoundRobin::kThreads * count);
       check_met("ISA x policy", {technique.code}, policies * count);

@@ -9,74 +9,67 @@ using namespace collective_cases;
 
 // ---- every call of the same collective -------------------------------------------------------------------------------------------------
 
-/// Calls the named function of the C API for a request; with `options`, its _ex form.
-int call_by_name(hypercube_manager *m, const pidcomm_request &r, const pidcomm_options *options) {
+/// Calls the named function of the C API for a request.
+int call_by_name(pidcomm_hypercube *m, const pidcomm_request &r) {
   switch (r.collective) {
     case PIDCOMM_ALLTOALL:
-      return options ? pidcomm_alltoall_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, options)
-                     : pidcomm_alltoall(m, r.mask, r.bytes, r.src, r.dst, r.type);
+      return pidcomm_alltoall(m, r.mask, r.bytes, r.src, r.dst, r.type);
     case PIDCOMM_REDUCE_SCATTER:
-      return options ? pidcomm_reduce_scatter_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op, options)
-                     : pidcomm_reduce_scatter(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
+      return pidcomm_reduce_scatter(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
     case PIDCOMM_ALLREDUCE:
-      return options ? pidcomm_allreduce_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op, options)
-                     : pidcomm_allreduce(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
+      return pidcomm_allreduce(m, r.mask, r.bytes, r.src, r.dst, r.type, r.op);
     case PIDCOMM_ALLGATHER:
-      return options ? pidcomm_allgather_ex(m, r.mask, r.bytes, r.src, r.dst, r.type, options)
-                     : pidcomm_allgather(m, r.mask, r.bytes, r.src, r.dst, r.type);
+      return pidcomm_allgather(m, r.mask, r.bytes, r.src, r.dst, r.type);
     case PIDCOMM_SCATTER:
-      return options ? pidcomm_scatter_ex(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
-                     : pidcomm_scatter(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
+      return pidcomm_scatter(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
     case PIDCOMM_GATHER:
-      return options ? pidcomm_gather_ex(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, options)
-                     : pidcomm_gather(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type);
+      return pidcomm_gather(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type);
     case PIDCOMM_REDUCE:
-      return options ? pidcomm_reduce_ex(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op, options)
-                     : pidcomm_reduce(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op);
+      return pidcomm_reduce(m, r.mask, r.bytes, r.src, r.host, r.host_bytes, r.type, r.op);
+    case PIDCOMM_BROADCAST:
+      return pidcomm_broadcast(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
     default:
-      return options ? pidcomm_broadcast_ex(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type, options)
-                     : pidcomm_broadcast(m, r.mask, r.bytes, r.host, r.host_bytes, r.dst, r.type);
+      return pidcomm_run(m, &r, nullptr, nullptr);
   }
 }
 
-TEST(NamedFunctionsAndTheirExForms_AreTheRequestsTheyName) {
+TEST(NamedFunctions_AreTheRequestsTheyName) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 4});
-  const pidcomm_options audit = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_AUDIT, 1, PIDCOMM_COHERENCE_HARDWARE, 0};
-  for (int collective : kCollectives)
-    for (const pidcomm_options *options : {static_cast<const pidcomm_options *>(nullptr), &audit}) {
-      Case c = make_case(collective, cube.axis_len(), "01", bytes_for_blocks(collective, 4, 24), {PIDCOMM_INT16, PIDCOMM_MAX}, 5);
-      place(c, 256, false);
-      const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
-      Bytes before(in.bytes()), host(in.at_pes ? (out.at_pes ? 0 : out.bytes()) : in.bytes());
-      verify::fill_distinct(6, in.row_bytes, before);
-      machine::Picture mram;
-      mram.cover(c.src, 4096);
-      mram.poison(cube, 1);
-      if (in.at_pes)
-        mram.put(cube, c.src, in.row_bytes, before);
-      else
-        host = before;
-      mram.write(cube);
-      const pidcomm_request request = {collective,  c.problem.mask.c_str(), c.problem.bytes, c.src, c.dst, host.data(),
-                                       host.size(), c.problem.type,         c.problem.op};
-      CHECK_EQ(call_by_name(cube.get(), request, options), +PIDCOMM_OK);
-      const Bytes want = verify::expected(c.problem, before);
-      if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, want);
-      CHECK_EQ(mram.read(cube).difference(cube, mram), "");
-      CHECK(host == (out.at_pes ? (in.at_pes ? Bytes{} : before) : want));
-    }
+  for (int collective : kCollectives) {
+    Case c = make_case(collective, cube.axis_len(), "01", bytes_for_blocks(collective, 4, 24), {PIDCOMM_INT16, PIDCOMM_MAX}, 5);
+    place(c, 256, false);
+    const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
+    Bytes before(in.bytes()), host(in.at_pes ? (out.at_pes ? 0 : out.bytes()) : in.bytes());
+    verify::fill_distinct(6, in.row_bytes, before);
+    machine::Picture mram;
+    mram.cover(c.src, 4096);
+    mram.poison(cube, 1);
+    if (in.at_pes)
+      mram.put(cube, c.src, in.row_bytes, before);
+    else
+      host = before;
+    mram.write(cube);
+    const pidcomm_request request = {
+        sizeof(pidcomm_request), collective,  c.problem.mask.c_str(), c.problem.bytes, c.src, c.dst, host.data(), host.size(),
+        c.problem.type,          c.problem.op};
+    CHECK_EQ(call_by_name(cube.get(), request), +PIDCOMM_OK);
+    const Bytes want = verify::expected(c.problem, before);
+    if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, want);
+    CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+    CHECK(host == (out.at_pes ? (in.at_pes ? Bytes{} : before) : want));
+  }
 }
 
 TEST(Names_AreThoseOfTheTables) {
-#define CHECK_NAME(function, code, name) CHECK_EQ(std::string(function(code)), name);
-#define COLLECTIVE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_collective_name, code, #name)
-#define TYPE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_type_name, code, #name)
-#define OP_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_op_name, code, name)
-#define TECHNIQUE_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_technique_name, code, name)
-#define ISA_ROW(ENUM, code, name, ...) CHECK_NAME(pidcomm_isa_name, code, name)
-#define COHERENCE_ROW(ENUM, code, name) CHECK_NAME(pidcomm_coherence_name, code, name)
+#define CHECK_NAME(table, code, name) CHECK_EQ(std::string(pidcomm_name(PIDCOMM_TABLE_##table, code)), name);
+#define COLLECTIVE_ROW(ENUM, code, name, ...) CHECK_NAME(COLLECTIVE, code, #name)
+#define TYPE_ROW(ENUM, code, name, ...) CHECK_NAME(TYPE, code, #name)
+#define OP_ROW(ENUM, code, name, ...) CHECK_NAME(OP, code, name)
+#define TECHNIQUE_ROW(ENUM, code, name, ...) CHECK_NAME(TECHNIQUE, code, name)
+#define ISA_ROW(ENUM, code, name, ...) CHECK_NAME(ISA, code, name)
+#define COHERENCE_ROW(ENUM, code, name) CHECK_NAME(COHERENCE, code, name)
   PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)
   PIDCOMM_TYPES(TYPE_ROW)
   PIDCOMM_OPS(OP_ROW)
@@ -91,19 +84,19 @@ TEST(Names_AreThoseOfTheTables) {
 #undef ISA_ROW
 #undef COHERENCE_ROW
   std::set<std::string> statuses;
-#define STATUS_ROW(ENUM, code, ...)            \
-  CHECK(pidcomm_status_name(code) != nullptr); \
-  CHECK(statuses.insert(pidcomm_status_name(code)).second);
+#define STATUS_ROW(ENUM, code, ...)                           \
+  CHECK(pidcomm_name(PIDCOMM_TABLE_STATUS, code) != nullptr); \
+  CHECK(statuses.insert(pidcomm_name(PIDCOMM_TABLE_STATUS, code)).second);
   PIDCOMM_STATUSES(STATUS_ROW)
 #undef STATUS_ROW
   for (int unknown : {-1, 99, 1 << 30}) {
-    CHECK(pidcomm_status_name(unknown) == nullptr);
-    CHECK(pidcomm_collective_name(unknown) == nullptr);
-    CHECK(pidcomm_type_name(unknown) == nullptr);
-    CHECK(pidcomm_op_name(unknown) == nullptr);
-    CHECK(pidcomm_technique_name(unknown) == nullptr);
-    CHECK(pidcomm_isa_name(unknown) == nullptr);
-    CHECK(pidcomm_coherence_name(unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_STATUS, unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_TYPE, unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_OP, unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_ISA, unknown) == nullptr);
+    CHECK(pidcomm_name(PIDCOMM_TABLE_COHERENCE, unknown) == nullptr);
     CHECK_EQ(pidcomm_isa_available(unknown), 0);
   }
   if (!effort::is_small()) CHECK_EQ(pidcomm_isa_available(PIDCOMM_ISA_SCALAR), 1);  // sanitizers build two instruction sets
@@ -168,7 +161,7 @@ TEST(PlanJson_DescribesEveryRequestWithoutADevice) {
           CHECK_EQ(json.front(), '{');
           CHECK_EQ(json.back(), '}');
           CHECK(is_balanced(json));
-          CHECK(json.find(std::string("\"") + pidcomm_collective_name(collective) + "\"") != std::string::npos);
+          CHECK(json.find(std::string("\"") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) + "\"") != std::string::npos);
           CHECK(json.find("\"tile\"") != std::string::npos);
           // The general path says that it is one; its work is not a list of tiles.
           CHECK_EQ(json.find("\"general\"") == std::string::npos, machine::is_fast(axis_len));
@@ -231,7 +224,7 @@ TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
         for (int copy_order : kAllCopyOrders) {
           CHECK_EQ(pidcomm_write(cube.get(), kSrc, kBytes, input.data()), +PIDCOMM_OK);
           CHECK_EQ(pidcomm_write(cube.get(), kDst - kGuard, kBytes + 2 * kGuard, guarded.data()), +PIDCOMM_OK);
-          const pidcomm_options options = {0, 0, threads, coherence, 0};
+          const pidcomm_options options = {sizeof(pidcomm_options), 0, 0, threads, coherence, 0};
           CHECK_EQ(pidcomm_stream_limit(cube.get(), copy_order, bytes_read, kBytes, kSrc, kDst, &options, &seconds, &bytes_moved),
                    +PIDCOMM_OK);
           CHECK(seconds > 0);

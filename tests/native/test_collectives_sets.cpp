@@ -191,7 +191,7 @@ void in_threads(int count, const Body &body) {
     if (error) std::rethrow_exception(error);
 }
 
-TEST(ManagersOfDifferentSets_RunInParallel) {
+TEST(HypercubesOfDifferentSets_RunInParallel) {
   machine::power_up(2);
   const DpuSet sets[] = {DpuSet::of_ranks(1), DpuSet::of_ranks(1)};
   const Hypercube cubes[] = {{sets[0], {8, 8}}, {sets[1], {5, 7}}};
@@ -210,7 +210,7 @@ TEST(ManagersOfDifferentSets_RunInParallel) {
   });
 }
 
-TEST(CallsOnOneManager_AreSerialised) {
+TEST(CallsOnOneHypercube_AreSerialised) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -236,10 +236,10 @@ TEST(ChildOfFork_CanRunACollective) {
   Bytes before(cube.rows() * kBytes);
   verify::fill_distinct(3, kBytes, before);
   cube.write(0, kBytes, before);
-  const pidcomm_options options = {0, 0, 4, 0, 0};
+  const pidcomm_options options = {sizeof(pidcomm_options), 0, 0, 4, 0, 0};
   const auto result = [&](std::size_t dst) {
     Bytes rows(before.size());
-    CHECK_EQ(pidcomm_alltoall_ex(cube.get(), "10", kBytes, 0, dst, PIDCOMM_INT32, &options), +PIDCOMM_OK);
+    CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", kBytes, 0, dst, PIDCOMM_INT32), options), +PIDCOMM_OK);
     CHECK_EQ(pidcomm_read(cube.get(), dst, kBytes, rows.data()), +PIDCOMM_OK);
     return rows;
   };

@@ -34,7 +34,7 @@ TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
   // A launch without loading the program again is a fault, and the next call says why; loading mends it.
   CHECK_EQ(dpu_launch(set.get(), DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
   std::vector<std::uint8_t> host(64);
-  pidcomm_request request = {PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+  pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
   CHECK_EQ(pidcomm_run(cube.get(), &request, &c.options, nullptr), +PIDCOMM_ERR_DEVICE);
   CHECK(std::string(pidcomm_last_error()).find("load yours again") != std::string::npos);
   DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
@@ -63,8 +63,8 @@ TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {3, 8});
-  const pidcomm_request request = {PIDCOMM_ALLTOALL, "01", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
-  const pidcomm_options options = {PIDCOMM_TECHNIQUE_PR_IM_CM, 0, 0, 0, 8192};
+  const pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "01", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+  const pidcomm_options options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_PR_IM_CM, 0, 0, 0, 8192};
   CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_ERR_OPTION);
   CHECK(std::string(pidcomm_last_error()).find("3x8") != std::string::npos);
 }
@@ -76,7 +76,7 @@ TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8}), cut(set, {3, 8});
   for (int technique : {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE}) {
-    pidcomm_options options = {technique, 0, 0, 0, 8192};
+    pidcomm_options options = {sizeof(pidcomm_options), technique, 0, 0, 0, 8192};
     const auto refuses = [&](const Hypercube &on, const pidcomm_request &request, int status, const std::vector<std::string> &words) {
       const Bytes before = on.read(0, 16384);
       CHECK_EQ(pidcomm_run(on.get(), &request, &options, nullptr), status);
@@ -85,14 +85,14 @@ TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
         if (sentence.find(word) == std::string::npos) machine::fail("no \"" + word + "\" in: " + sentence);
       CHECK(on.read(0, 16384) == before);
     };
-    const std::string name = pidcomm_technique_name(technique);
+    const std::string name = pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, technique);
     std::vector<std::uint8_t> host(64 * 64);
     for (int collective : kCollectives) {
       if (collective == PIDCOMM_ALLREDUCE) continue;
-      refuses(cube, {collective, "10", 64, 0, 4096, host.data(), host.size(), PIDCOMM_INT32, PIDCOMM_SUM}, PIDCOMM_ERR_OPTION,
-              {name, "is for allreduce", pidcomm_collective_name(collective)});
+      refuses(cube, {sizeof(pidcomm_request), collective, "10", 64, 0, 4096, host.data(), host.size(), PIDCOMM_INT32, PIDCOMM_SUM},
+              PIDCOMM_ERR_OPTION, {name, "is for allreduce", pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective)});
     }
-    pidcomm_request request = {PIDCOMM_ALLREDUCE, "10", 72, 0, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+    pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 72, 0, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
     refuses(cut, request, PIDCOMM_ERR_OPTION, {name, "3x8"});
     if (technique == PIDCOMM_TECHNIQUE_TREE) continue;
     refuses(cube, request, PIDCOMM_ERR_SIZE, {name, "divisible by 8 * 8"});

@@ -33,9 +33,13 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
           pidcomm_options options{};
           if (is_empty) request.bytes = request.host_bytes = 0;
           breakage.apply(request, options);
-          const std::string what = std::string(breakage.what) + ", " + pidcomm_collective_name(collective) + (is_empty ? ", no bytes" : "");
+          const std::string what =
+              std::string(breakage.what) + ", " + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) + (is_empty ? ", no bytes" : "");
           pidcomm_trace trace{};
           check_error(pidcomm_run(fixture.cube.get(), &request, &options, &trace), breakage.statuses, breakage.words, what);
+          const bool has_host = request.host != nullptr || request.host_bytes != 0;
+          if (has_host || breakage.statuses[0] != PIDCOMM_ERR_HOST_BUFFER)
+            check_error(pidcomm_validate(fixture.cube.get(), &request, &options), breakage.statuses, breakage.words, what + ", validate");
           if (has_plan) {
             std::size_t length = 0;
             check_error(pidcomm_plan_json(3, axis_len.data(), &request, &options, 0, nullptr, 0, &length), breakage.statuses,
@@ -46,6 +50,15 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
       }
     }
   grid.finish();
+}
+
+TEST(Validate_OfAGoodRequestChangesNothing) {
+  Fixture fixture;
+  for (int collective = kFirst; collective <= kLast; ++collective) {
+    const pidcomm_request request = fixture.good(collective);
+    CHECK_EQ(pidcomm_validate(fixture.cube.get(), &request, nullptr), +PIDCOMM_OK);
+  }
+  fixture.unchanged.check();
 }
 
 TEST(GoodRequests_OfTheErrorTablesAreGood) {
@@ -255,22 +268,18 @@ TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
            r.op = op;
          }});
   for (int type : {1, 2, 4, 8})
-    for (int op : {PIDCOMM_MIN, PIDCOMM_MAX})
-      breakages.push_back({"order of a bare size",
-                           reductions,
-                           {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE},
-                           {pidcomm_op_name(op), "int" + std::to_string(8 * type)},
-                           true,
-                           [type, op](pidcomm_request &r, pidcomm_options &) {
-                             r.type = type;
-                             r.op = op;
-                           }});
+    breakages.push_back({"bare size",
+                         {},
+                         {PIDCOMM_ERR_TYPE},
+                         {std::to_string(type), "pidcomm_int" + std::to_string(8 * type)},
+                         true,
+                         [type](pidcomm_request &r, pidcomm_options &) { r.type = type; }});
   for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
     for (int op : {PIDCOMM_AND, PIDCOMM_OR, PIDCOMM_XOR})
       breakages.push_back({"bits of a float",
                            reductions,
                            {PIDCOMM_ERR_OP},
-                           {pidcomm_op_name(op), pidcomm_type_name(type)},
+                           {pidcomm_name(PIDCOMM_TABLE_OP, op), pidcomm_name(PIDCOMM_TABLE_TYPE, type)},
                            true,
                            [type, op](pidcomm_request &r, pidcomm_options &) {
                              r.type = type;
@@ -324,37 +333,37 @@ TEST(UnknownCollectivesAndNullArguments_AreRejected) {
   }
   check_error(pidcomm_run(fixture.cube.get(), nullptr, nullptr, nullptr), argument, {}, "null request");
   request.collective = PIDCOMM_ALLTOALL;
-  check_error(pidcomm_run(nullptr, &request, nullptr, nullptr), argument, {}, "null manager");
+  check_error(pidcomm_run(nullptr, &request, nullptr, nullptr), argument, {}, "null cube");
   const struct {
     const char *name;
     int status;
   } calls[] = {
-      {"alltoall", pidcomm_alltoall(nullptr, "101", 512, 0, 4096, 4)},
-      {"reduce_scatter", pidcomm_reduce_scatter(nullptr, "101", 512, 0, 4096, 4, PIDCOMM_SUM)},
-      {"allreduce", pidcomm_allreduce(nullptr, "101", 512, 0, 4096, 4, PIDCOMM_SUM)},
-      {"allgather", pidcomm_allgather(nullptr, "101", 512, 0, 4096, 4)},
-      {"scatter", pidcomm_scatter(nullptr, "101", 512, fixture.host.data(), 32768, 0, 4)},
-      {"gather", pidcomm_gather(nullptr, "101", 512, 0, fixture.host.data(), 32768, 4)},
-      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, fixture.host.data(), 1024, 4, PIDCOMM_SUM)},
-      {"broadcast", pidcomm_broadcast(nullptr, "101", 512, fixture.host.data(), 1024, 0, 4)},
+      {"alltoall", pidcomm_alltoall(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32)},
+      {"reduce_scatter", pidcomm_reduce_scatter(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM)},
+      {"allreduce", pidcomm_allreduce(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM)},
+      {"allgather", pidcomm_allgather(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32)},
+      {"scatter", pidcomm_scatter(nullptr, "101", 512, fixture.host.data(), 32768, 0, PIDCOMM_INT32)},
+      {"gather", pidcomm_gather(nullptr, "101", 512, 0, fixture.host.data(), 32768, PIDCOMM_INT32)},
+      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, fixture.host.data(), 1024, PIDCOMM_INT32, PIDCOMM_SUM)},
+      {"broadcast", pidcomm_broadcast(nullptr, "101", 512, fixture.host.data(), 1024, 0, PIDCOMM_INT32)},
       {"write", pidcomm_write(nullptr, 0, 8, fixture.host.data())},
       {"read", pidcomm_read(nullptr, 0, 8, fixture.host.data())},
   };
-  for (const auto &call : calls) check_error(call.status, argument, {}, std::string("null manager, ") + call.name);
+  for (const auto &call : calls) check_error(call.status, argument, {}, std::string("null cube, ") + call.name);
   fixture.unchanged.check();
 }
 
 TEST(NamedFunctions_CheckLikeRequests) {
   Fixture fixture;
-  hypercube_manager *m = fixture.cube.get();
+  pidcomm_hypercube *m = fixture.cube.get();
   Bytes &host = fixture.host;
-  check_error(pidcomm_alltoall(m, "11", 512, 0, 4096, 4), {PIDCOMM_ERR_MASK}, {"11"}, "alltoall");
-  check_error(pidcomm_reduce_scatter(m, "101", 520, 0, 4096, 4, PIDCOMM_SUM), {PIDCOMM_ERR_SIZE}, {"520"}, "reduce_scatter");
-  check_error(pidcomm_allreduce(m, "101", 512, 0, 8, 4, PIDCOMM_SUM), {PIDCOMM_ERR_WINDOW}, {"8"}, "allreduce");
-  check_error(pidcomm_allgather(m, "101", 512, 4, 4096, 4), {PIDCOMM_ERR_WINDOW}, {"4"}, "allgather");
-  check_error(pidcomm_scatter(m, "101", 512, host.data(), 5, 0, 4), {PIDCOMM_ERR_HOST_BUFFER}, {"5"}, "scatter");
-  check_error(pidcomm_gather(m, "101", 512, 0, nullptr, 32768, 4), {PIDCOMM_ERR_HOST_BUFFER}, {}, "gather");
-  check_error(pidcomm_reduce(m, "101", 512, 0, host.data(), 1024, 4, PIDCOMM_MAX), {PIDCOMM_ERR_OP, PIDCOMM_ERR_TYPE}, {"max"}, "reduce");
+  check_error(pidcomm_alltoall(m, "11", 512, 0, 4096, PIDCOMM_INT32), {PIDCOMM_ERR_MASK}, {"11"}, "alltoall");
+  check_error(pidcomm_reduce_scatter(m, "101", 520, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), {PIDCOMM_ERR_SIZE}, {"520"}, "reduce_scatter");
+  check_error(pidcomm_allreduce(m, "101", 512, 0, 8, PIDCOMM_INT32, PIDCOMM_SUM), {PIDCOMM_ERR_WINDOW}, {"8"}, "allreduce");
+  check_error(pidcomm_allgather(m, "101", 512, 4, 4096, PIDCOMM_INT32), {PIDCOMM_ERR_WINDOW}, {"4"}, "allgather");
+  check_error(pidcomm_scatter(m, "101", 512, host.data(), 5, 0, PIDCOMM_INT32), {PIDCOMM_ERR_HOST_BUFFER}, {"5"}, "scatter");
+  check_error(pidcomm_gather(m, "101", 512, 0, nullptr, 32768, PIDCOMM_INT32), {PIDCOMM_ERR_HOST_BUFFER}, {}, "gather");
+  check_error(pidcomm_reduce(m, "101", 512, 0, host.data(), 1024, 4, PIDCOMM_MAX), {PIDCOMM_ERR_TYPE}, {"4"}, "reduce");
   check_error(pidcomm_broadcast(m, "101", 512, host.data(), 1024, 0, 33), {PIDCOMM_ERR_TYPE}, {"33"}, "broadcast");
   fixture.unchanged.check();
 }
@@ -386,26 +395,26 @@ TEST(WriteAndRead_CheckTheirWindowAndBuffer) {
 
 TEST(Queries_CheckPeMaskAndPointers) {
   Fixture fixture;
-  hypercube_manager *m = fixture.cube.get();
+  pidcomm_hypercube *m = fixture.cube.get();
   std::uint32_t a = 77, b = 78, coords[3] = {1, 2, 3};
   const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT}, mask = {PIDCOMM_ERR_MASK};
   check_error(pidcomm_coords(m, 64, coords), argument, {"64"}, "coords of PE 64");
   check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of the last PE there could be");
   check_error(pidcomm_coords(m, 0, nullptr), argument, {}, "coords null");
-  check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without manager");
+  check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without cube");
   check_error(pidcomm_pe_location(m, 64, coords, coords + 1, coords + 2), argument, {"64"}, "location of PE 64");
   check_error(pidcomm_pe_location(m, 0, nullptr, &a, &b), argument, {}, "rank null");
   check_error(pidcomm_pe_location(m, 0, &a, nullptr, &b), argument, {}, "chip null");
   check_error(pidcomm_pe_location(m, 0, &a, &b, nullptr), argument, {}, "bank null");
-  check_error(pidcomm_pe_location(nullptr, 0, coords, coords + 1, coords + 2), argument, {}, "location without manager");
+  check_error(pidcomm_pe_location(nullptr, 0, coords, coords + 1, coords + 2), argument, {}, "location without cube");
   check_error(pidcomm_group_of(m, "101", 64, &a), argument, {"64"}, "group of PE 64");
   check_error(pidcomm_group_of(m, "1", 0, &a), mask, {"1", "3"}, "group, mask");
   check_error(pidcomm_group_of(m, "101", 0, nullptr), argument, {}, "group null");
   check_error(pidcomm_member_of(m, "101", 64, &a), argument, {"64"}, "member of PE 64");
   check_error(pidcomm_member_of(m, "1?1", 0, &a), mask, {"1?1"}, "member, mask");
-  check_error(pidcomm_member_of(nullptr, "101", 0, &a), argument, {}, "member without manager");
+  check_error(pidcomm_member_of(nullptr, "101", 0, &a), argument, {}, "member without cube");
   check_error(pidcomm_groups(m, "1111", &a, &b), mask, {"1111"}, "groups, mask");
-  check_error(pidcomm_groups(nullptr, "101", &a, &b), argument, {}, "groups without manager");
+  check_error(pidcomm_groups(nullptr, "101", &a, &b), argument, {}, "groups without cube");
   CHECK(a == 77 && b == 78 && coords[0] == 1 && coords[1] == 2 && coords[2] == 3);
   const struct dpu_set_t none = pidcomm_pe_set(m, 64);
   CHECK(none.kind == DPU_SET_RANKS && none.list.nr_ranks == 0);

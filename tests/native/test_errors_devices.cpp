@@ -12,17 +12,14 @@ using namespace error_cases;
 // ---- hypercubes and sets -------------------------------------------------------------------------------------------------------------
 
 int create(const DpuSet &set, const Axes &axis_len) {
-  hypercube_manager *manager = nullptr;
+  pidcomm_hypercube *cube = nullptr;
   const std::uint32_t none = 0;
   const std::uint32_t *len = axis_len.empty() ? &none : axis_len.data();
-  const int status = pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &manager);
-  const std::string sentence = pidcomm_last_error();
+  const int status = pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &cube);
   if (status == PIDCOMM_OK) {
-    pidcomm_hypercube_destroy(manager);
+    pidcomm_hypercube_destroy(cube);
   } else {
-    CHECK(manager == nullptr);
-    CHECK(init_hypercube_manager(set.get(), static_cast<std::uint32_t>(axis_len.size()), len) == nullptr);
-    CHECK_EQ(std::string(pidcomm_last_error()), sentence);
+    CHECK(cube == nullptr);
   }
   return status;
 }
@@ -47,11 +44,11 @@ TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
   CHECK_EQ(create(set, sixteen), +PIDCOMM_OK);
 
   const std::uint32_t len[] = {8, 8};
-  hypercube_manager *manager = nullptr;
-  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &manager), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
-  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null manager");
+  pidcomm_hypercube *cube = nullptr;
+  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &cube), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
+  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null cube");
   struct dpu_set_t nothing{};
-  check_error(pidcomm_hypercube_create(nothing, 2, len, &manager), {PIDCOMM_ERR_SET}, {}, "empty set");
+  check_error(pidcomm_hypercube_create(nothing, 2, len, &cube), {PIDCOMM_ERR_SET}, {}, "empty set");
 }
 
 TEST(Hypercube_NamesTheRankAndLaneThatDisabledPesCost) {
@@ -68,21 +65,22 @@ TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
   DpuSet set = DpuSet::of_ranks(1);
   const struct dpu_set_t copy = set.get();
   const std::uint32_t len[] = {8, 8};
-  hypercube_manager *manager = nullptr;
-  CHECK_EQ(pidcomm_hypercube_create(copy, 2, len, &manager), +PIDCOMM_OK);
+  pidcomm_hypercube *cube = nullptr;
+  CHECK_EQ(pidcomm_hypercube_create(copy, 2, len, &cube), +PIDCOMM_OK);
   set.free();
   const std::vector<int> status = {PIDCOMM_ERR_SET};
   Bytes host(64 * 64);
   const auto check_all = [&](const std::string &when) {
-    check_error(pidcomm_alltoall(manager, "10", 64, 0, 4096, 4), status, {}, "alltoall " + when);
-    check_error(pidcomm_allreduce(manager, "10", 0, 0, 4096, 4, PIDCOMM_SUM), status, {}, "allreduce of no bytes " + when);
-    check_error(pidcomm_scatter(manager, "10", 64, host.data(), host.size(), 0, 4), status, {}, "scatter " + when);
-    check_error(pidcomm_write(manager, 0, 64, host.data()), status, {}, "write " + when);
-    check_error(pidcomm_read(manager, 0, 64, host.data()), status, {}, "read " + when);
-    hypercube_manager *other = nullptr;
+    check_error(pidcomm_alltoall(cube, "10", 64, 0, 4096, PIDCOMM_INT32), status, {}, "alltoall " + when);
+    check_error(pidcomm_allreduce(cube, "10", 0, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), status, {}, "allreduce of no bytes " + when);
+    check_error(pidcomm_scatter(cube, "10", 64, host.data(), host.size(), 0, PIDCOMM_INT32), status, {}, "scatter " + when);
+    check_error(pidcomm_write(cube, 0, 64, host.data()), status, {}, "write " + when);
+    check_error(pidcomm_read(cube, 0, 64, host.data()), status, {}, "read " + when);
+    pidcomm_hypercube *other = nullptr;
     check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
-    const pidcomm_options conventional = {PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
-    check_error(pidcomm_alltoall_ex(manager, "10", 64, 0, 4096, 4, &conventional), status, {}, "conventional " + when);
+    const pidcomm_options conventional = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
+    const pidcomm_request alltoall = pidcomm::request::alltoall("10", 64, 0, 4096, PIDCOMM_INT32);
+    check_error(pidcomm_run(cube, &alltoall, &conventional, nullptr), status, {}, "conventional " + when);
   };
   check_all("after dpu_free");
   {
@@ -98,7 +96,7 @@ TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
     check_all("after the ranks were taken again");
     CHECK_EQ(mram.read(cube).difference(cube, mram), "");
   }
-  pidcomm_hypercube_destroy(manager);
+  pidcomm_hypercube_destroy(cube);
 }
 
 // ---- devices -------------------------------------------------------------------------------------------------------------------------
@@ -206,26 +204,26 @@ TEST(FaultInASecondRank_IsFoundBeforeTheFirstRankChanges) {
 
 TEST(FailedCalls_LeaveTheRankFreeForLaunches) {
   Fixture fixture;
-  pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, 4);
-  pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, 4);
+  pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, PIDCOMM_INT32);
+  pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, PIDCOMM_INT32);
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));  // refused with DPU_ERR_MRAM_BUSY while a window is open
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 5));
-  pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, 4);
+  pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, PIDCOMM_INT32);
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), false, 0));
 }
 
 TEST(LastError_BelongsToItsThreadAndIsEmptyAfterSuccess) {
   Fixture fixture;
-  CHECK(pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, 4) != PIDCOMM_OK);
+  CHECK(pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, PIDCOMM_INT32) != PIDCOMM_OK);
   const std::string sentence = pidcomm_last_error();
   CHECK(!sentence.empty());
   std::string in_other = "unset";
   std::thread([&] { in_other = pidcomm_last_error(); }).join();
   CHECK_EQ(in_other, "");
-  std::thread([&] { pidcomm_alltoall(fixture.cube.get(), "1111", 64, 0, 4096, 4); }).join();
+  std::thread([&] { pidcomm_alltoall(fixture.cube.get(), "1111", 64, 0, 4096, PIDCOMM_INT32); }).join();
   CHECK_EQ(std::string(pidcomm_last_error()), sentence);
-  CHECK_EQ(pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, 4), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);
   CHECK_EQ(std::string(pidcomm_last_error()), "");
 }
 

@@ -16,6 +16,12 @@ using namespace pidcomm;
 
 namespace {
 
+constexpr int kCollectives[] = {
+#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_##ENUM,
+    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+
 const std::vector<std::vector<uint32_t>> kShapes = {{8},       {64},      {7},          {1},       {32, 32},     {4, 6},    {12, 16},
                                                     {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},   {1, 8, 1, 3},
                                                     {2, 4, 9}, {40, 3},   {4, 2, 5},    {3, 8},    {2, 2, 6, 5}, {16, 8, 8}};
@@ -55,7 +61,7 @@ Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *m
   request.bytes = bytes;
   request.dst = dst;
   request.type = PIDCOMM_INT32;
-  return make_plan(Hypercube::of(lengths), request, options, 0, false);
+  return make_plan(Hypercube::of(lengths), request, options, 0);
 }
 
 using LineBytes = std::array<uint8_t, 64>;
@@ -235,7 +241,7 @@ TEST(Plan_ItemsInLockstepHaveBuffersForEveryShape) {
     for (uint32_t bits = 0; bits < 1u << lengths.size(); ++bits) {
       std::string mask;
       for (std::size_t axis = 0; axis < lengths.size(); ++axis) mask += (bits >> axis & 1) != 0 ? '1' : '0';
-      for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
+      for (const int collective : kCollectives) {
         const Plan plan = plan_of(lengths, collective, mask.c_str(), 1536 * 64, 1 << 20);
         uint32_t items = 1;
         for (const Loop &loop : std::get<TileForm>(plan.form).sweep.lockstep) items *= loop.count;
@@ -390,7 +396,7 @@ Work work_of_square(int collective, int technique, int type, uint64_t bytes) {
   request.type = type;
   request.op = PIDCOMM_SUM;
   const Options options{technique, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 4 * bytes};
-  return work_of(make_plan(Hypercube::of({16, 16}), request, options, 0, false), PIDCOMM_ISA_SCALAR);
+  return work_of(make_plan(Hypercube::of({16, 16}), request, options, 0), PIDCOMM_ISA_SCALAR);
 }
 
 double sum_of(const Work &work, LineWork what) {

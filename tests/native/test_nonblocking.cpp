@@ -1,4 +1,4 @@
-// Non-blocking calls (pidcomm_irun and pidcomm_i<collective>), pidcomm_wait, pidcomm_test.
+// Non-blocking calls (pidcomm_irun), pidcomm_wait, pidcomm_test.
 #include <atomic>
 #include <cstring>
 #include <pidcomm/pidcomm.hpp>
@@ -12,6 +12,7 @@ using machine::Bytes;
 using machine::Case;
 using machine::DpuSet;
 using machine::Hypercube;
+namespace request = pidcomm::request;
 
 /// One collective that takes long: every line is counted.
 constexpr std::size_t kLongBytes = 1 << 17;
@@ -33,15 +34,19 @@ pidcomm_pending *start(const Hypercube &cube, const pidcomm_request &request, co
   return pending;
 }
 
-int start_and_wait(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+int irun(pidcomm_hypercube *cube, const pidcomm_request &request, pidcomm_pending **pending) {
+  return pidcomm_irun(cube, &request, nullptr, pending);
+}
+
+int start_and_wait(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
   pidcomm_pending *pending = nullptr;
-  const int status = pidcomm_irun(manager, request, options, &pending);
+  const int status = pidcomm_irun(cube, request, options, &pending);
   return status == PIDCOMM_OK ? pidcomm_wait(&pending, trace) : status;
 }
 
-int start_and_poll(hypercube_manager *manager, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
   pidcomm_pending *pending = nullptr;
-  int status = pidcomm_irun(manager, request, options, &pending);
+  int status = pidcomm_irun(cube, request, options, &pending);
   for (int is_done = 0; status == PIDCOMM_OK && !is_done;) status = pidcomm_test(&pending, &is_done, trace);
   return pending == nullptr ? status : +PIDCOMM_ERR_INTERNAL;
 }
@@ -97,24 +102,24 @@ TEST(CallsOfEveryName_AreTheCollectives) {
     CHECK(got[0] == got[1]);
     CHECK(hosts[0] == hosts[1]);
   };
-  hypercube_manager *const m = cube.get();
+  pidcomm_hypercube *const m = cube.get();
   constexpr int kType = PIDCOMM_INT32, kOp = PIDCOMM_MAX;
   same([&] { return pidcomm_alltoall(m, "10", bytes, 0, at, kType); },
-       [&](auto p) { return pidcomm_ialltoall(m, "10", bytes, 0, at, kType, p); });
+       [&](auto p) { return irun(m, request::alltoall("10", bytes, 0, at, kType), p); });
   same([&] { return pidcomm_reduce_scatter(m, "10", bytes, 0, at, kType, kOp); },
-       [&](auto p) { return pidcomm_ireduce_scatter(m, "10", bytes, 0, at, kType, kOp, p); });
+       [&](auto p) { return irun(m, request::reduce_scatter("10", bytes, 0, at, kType, kOp), p); });
   same([&] { return pidcomm_allreduce(m, "10", bytes, 0, at, kType, kOp); },
-       [&](auto p) { return pidcomm_iallreduce(m, "10", bytes, 0, at, kType, kOp, p); });
+       [&](auto p) { return irun(m, request::allreduce("10", bytes, 0, at, kType, kOp), p); });
   same([&] { return pidcomm_allgather(m, "10", bytes, 0, at, kType); },
-       [&](auto p) { return pidcomm_iallgather(m, "10", bytes, 0, at, kType, p); });
+       [&](auto p) { return irun(m, request::allgather("10", bytes, 0, at, kType), p); });
   same([&] { return pidcomm_scatter(m, "10", bytes, host.data(), host.size(), at, kType); },
-       [&](auto p) { return pidcomm_iscatter(m, "10", bytes, host.data(), host.size(), at, kType, p); });
+       [&](auto p) { return irun(m, request::scatter("10", bytes, host.data(), host.size(), at, kType), p); });
   same([&] { return pidcomm_gather(m, "10", bytes, 0, host.data(), host.size(), kType); },
-       [&](auto p) { return pidcomm_igather(m, "10", bytes, 0, host.data(), host.size(), kType, p); });
+       [&](auto p) { return irun(m, request::gather("10", bytes, 0, host.data(), host.size(), kType), p); });
   same([&] { return pidcomm_reduce(m, "10", bytes, 0, host.data(), 8 * bytes, kType, kOp); },
-       [&](auto p) { return pidcomm_ireduce(m, "10", bytes, 0, host.data(), 8 * bytes, kType, kOp, p); });
+       [&](auto p) { return irun(m, request::reduce("10", bytes, 0, host.data(), 8 * bytes, kType, kOp), p); });
   same([&] { return pidcomm_broadcast(m, "10", bytes, host.data(), 8 * bytes, at, kType); },
-       [&](auto p) { return pidcomm_ibroadcast(m, "10", bytes, host.data(), 8 * bytes, at, kType, p); });
+       [&](auto p) { return irun(m, request::broadcast("10", bytes, host.data(), 8 * bytes, at, kType), p); });
 }
 
 #ifndef PIDCOMM_TEST_SDK_ACCESS  // on DIMMs calls end before they return
@@ -129,9 +134,10 @@ TEST(Call_ReturnsBeforeItsEnd) {
     CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
     CHECK_EQ(pending == nullptr, is_done != 0);
     was_under_way = !is_done;
-    pidcomm_trace trace;
+    pidcomm_trace trace{};
     CHECK_EQ(pidcomm_wait(&pending, &trace), +PIDCOMM_OK);
-    if (was_under_way) CHECK(trace.distinct_lines_stored == kLongBytes / 8 * 8 && trace.seconds_total >= trace.seconds_pass);
+    if (was_under_way)
+      CHECK(machine::audit_of(cube).distinct_lines_stored == kLongBytes / 8 * 8 && trace.seconds_total >= trace.seconds_pass);
   }
   CHECK(was_under_way);
 }
@@ -188,13 +194,13 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
   machine::power_up(1);
   DpuSet set = DpuSet::of_ranks(1);
   const std::uint32_t lengths[] = {8, 8};
-  hypercube_manager *manager = nullptr;
-  CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, lengths, &manager), +PIDCOMM_OK);
+  pidcomm_hypercube *cube = nullptr;
+  CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, lengths, &cube), +PIDCOMM_OK);
 #ifdef PIDCOMM_TEST_SDK_ACCESS
   bool was_refused = true;
   pidcomm_pending *ended = nullptr;
-  CHECK_EQ(pidcomm_ialltoall(manager, "10", 512, 0, 4096, PIDCOMM_INT32, &ended), +PIDCOMM_OK);
-  CHECK_EQ(pidcomm_hypercube_destroy(manager), +PIDCOMM_ERR_BUSY);
+  CHECK_EQ(irun(cube, request::alltoall("10", 512, 0, 4096, PIDCOMM_INT32), &ended), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);
   CHECK_EQ(pidcomm_wait(&ended, nullptr), +PIDCOMM_OK);
 #else
   bool was_refused = false;
@@ -203,10 +209,10 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
     pidcomm_pending *pending = nullptr;
     const pidcomm_request request = alltoall_of(kLongBytes, 0, 1 << 20);
     const pidcomm_options options = slow();
-    CHECK_EQ(pidcomm_irun(manager, &request, &options, &pending), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_irun(cube, &request, &options, &pending), +PIDCOMM_OK);
     pidcomm_pending *const call = pending;
     int is_done = 0;
-    CHECK_EQ(pidcomm_hypercube_destroy(manager), +PIDCOMM_ERR_BUSY);  // also when it has ended
+    CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);  // also when it has ended
     CHECK(std::string(pidcomm_last_error()).find("8x8 has non-blocking calls that have not been waited for: 1") != std::string::npos);
     CHECK(pending == call);
     CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
@@ -216,7 +222,7 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
     CHECK_EQ(pidcomm_wait(&pending, nullptr), +PIDCOMM_OK);
   }
   CHECK(was_refused);
-  CHECK_EQ(pidcomm_hypercube_destroy(manager), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_OK);
   set.free();
 }
 
@@ -226,10 +232,10 @@ TEST(Errors_ComeBeforeAnythingIsUnderWay) {
   const Hypercube cube(set, {8, 8});
   int is_done = 0;
   pidcomm_pending *pending = reinterpret_cast<pidcomm_pending *>(&is_done);
-  CHECK_EQ(pidcomm_ialltoall(cube.get(), "10", 12, 0, 0, PIDCOMM_INT32, &pending), +PIDCOMM_ERR_SIZE);
+  CHECK_EQ(irun(cube.get(), request::alltoall("10", 12, 0, 0, PIDCOMM_INT32), &pending), +PIDCOMM_ERR_SIZE);
   CHECK(pending == nullptr);
-  CHECK_EQ(pidcomm_ialltoall(cube.get(), "10", 64, 0, 0, PIDCOMM_INT32, nullptr), +PIDCOMM_ERR_ARGUMENT);
-  CHECK_EQ(pidcomm_ialltoall(nullptr, "10", 64, 0, 0, PIDCOMM_INT32, &pending), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(irun(cube.get(), request::alltoall("10", 64, 0, 0, PIDCOMM_INT32), nullptr), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(irun(nullptr, request::alltoall("10", 64, 0, 0, PIDCOMM_INT32), &pending), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_irun(cube.get(), nullptr, nullptr, &pending), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_wait(nullptr, nullptr), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_test(nullptr, &is_done, nullptr), +PIDCOMM_ERR_ARGUMENT);
@@ -254,8 +260,9 @@ TEST(ManyThreads_StartAndWait) {
       for (int turn = 0; turn < 10; ++turn) {
         bool is_good = pidcomm_write(mine.get(), base, bytes, rows.data()) == PIDCOMM_OK;
         pidcomm_pending *first = nullptr, *second = nullptr;
-        is_good = is_good && pidcomm_ialltoall(mine.get(), "10", bytes, base, base + 4096, PIDCOMM_INT8, &first) == PIDCOMM_OK;
-        is_good = is_good && pidcomm_ialltoall(mine.get(), "10", bytes, base + 4096, base + 8192, PIDCOMM_INT8, &second) == PIDCOMM_OK;
+        is_good = is_good && irun(mine.get(), request::alltoall("10", bytes, base, base + 4096, PIDCOMM_INT8), &first) == PIDCOMM_OK;
+        is_good =
+            is_good && irun(mine.get(), request::alltoall("10", bytes, base + 4096, base + 8192, PIDCOMM_INT8), &second) == PIDCOMM_OK;
         is_good = pidcomm_wait(&first, nullptr) == PIDCOMM_OK && pidcomm_wait(&second, nullptr) == PIDCOMM_OK && is_good;
         is_good = is_good && pidcomm_read(mine.get(), base + 8192, bytes, back.data()) == PIDCOMM_OK && back == rows;
         failures += !is_good;

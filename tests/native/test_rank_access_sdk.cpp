@@ -85,10 +85,10 @@ TEST(NoMappingLargeEnough_IsRefusedBeforeAnyTransfer) {
   const RegionMapping own = region_of(set.rank(0));
   for (const std::vector<RegionMapping> &all : {std::vector<RegionMapping>{}, {{own.begin, 0x20000, "00:05 700 /dev/dpu_rank0"}}}) {
     const RegionsAre regions(all);
-    hypercube_manager *manager = nullptr;
+    pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
-    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &manager), +PIDCOMM_ERR_DEVICE);
-    CHECK(manager == nullptr);
+    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
+    CHECK(cube == nullptr);
     const std::string sentence = pidcomm_last_error();
     CHECK(contains(sentence,
                    "finding the memory of rank 0 of the set: the process has no readable and writable shared mapping of /dev/dax*"));
@@ -101,14 +101,14 @@ TEST(Hypercube_ThatCannotOpenItsSecondRankLeavesTheFirstUsable) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   const uint32_t axis_len[] = {8, 16};
-  hypercube_manager *manager = nullptr;
+  pidcomm_hypercube *cube = nullptr;
   {
     const RegionsAre regions({region_of(set.rank(0))});
-    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &manager), +PIDCOMM_ERR_DEVICE);
+    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
     CHECK(contains(pidcomm_last_error(), "finding the memory of rank 1 of the set"));
   }
-  CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &manager), +PIDCOMM_OK);
-  pidcomm_hypercube_destroy(manager);
+  CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_OK);
+  pidcomm_hypercube_destroy(cube);
 }
 
 TEST(Opening_ChangesNoWordOfMram) {
@@ -141,10 +141,10 @@ TEST(PolicyIsHardware_AndNoneIsRefused) {
   const machine::Hypercube cube(set, {8, 8});
   pidcomm_options options{};
   options.coherence = PIDCOMM_COHERENCE_NONE;
-  CHECK_EQ(pidcomm_alltoall_ex(cube.get(), "10", 64, 0, 64, PIDCOMM_INT32, &options), +PIDCOMM_ERR_OPTION);
+  CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", 64, 0, 64, PIDCOMM_INT32), options), +PIDCOMM_ERR_OPTION);
   CHECK(contains(pidcomm_last_error(), "coherence none is for emulated DIMMs"));
   options.coherence = PIDCOMM_COHERENCE_DEFAULT;
-  CHECK_EQ(pidcomm_alltoall_ex(cube.get(), "10", 64, 0, 64, PIDCOMM_INT32, &options), +PIDCOMM_OK);
+  CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", 64, 0, 64, PIDCOMM_INT32), options), +PIDCOMM_OK);
 }
 
 TEST(PreparedBuffersOfTheCaller_StayPrepared) {
@@ -272,9 +272,9 @@ TEST(Hypercube_NamesThePesInFault) {
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), true, 3 * 8 + 2));
   const auto check = [&] {
-    hypercube_manager *manager = nullptr;
+    pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
-    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &manager), +PIDCOMM_ERR_DEVICE);
+    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
     CHECK(contains(pidcomm_last_error(), "finding the memory of rank 0 of the set; rank 0 lane 3 bank 2 (PE 19) is in fault: "));
   };
   check();

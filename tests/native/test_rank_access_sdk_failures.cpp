@@ -74,9 +74,9 @@ TEST(WordsThatCannotBeRestored_AreNamedWithTheWordsOfTheSdk) {
   const std::string timeout = pidcomm::sdk_error_text(DPU_ERR_TIMEOUT);
   const auto check = [&](const ProofIs::Act &act, const std::string &offsets, const std::string &reason) {
     const ProofIs proof(act);
-    hypercube_manager *manager = nullptr;
+    pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
-    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &manager), +PIDCOMM_ERR_DEVICE);
+    CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
     CHECK_EQ(std::string(pidcomm_last_error()), "finding the memory of rank 0 of the set: the words at MRAM bytes " + offsets +
                                                     " of its PEs could not be restored and are undefined now: " + reason);
   };

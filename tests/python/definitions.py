@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce as fold
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +23,35 @@ OPERATORS: dict[str, Any] = {
     "xor": np.bitwise_xor,
     # [end]
 }
-AT_PES_BEFORE = {"alltoall", "reduce_scatter", "allreduce", "allgather", "gather", "reduce"}
-AT_PES_AFTER = {"alltoall", "reduce_scatter", "allreduce", "allgather", "scatter", "broadcast"}
-BLOCKS_BEFORE = {"alltoall", "reduce_scatter", "scatter"}  # rows of N blocks, else one
-REDUCTIONS = {"reduce_scatter", "allreduce", "reduce"}
 
-# Result of member q, from the blocks b[p][i] of the members (or b[0][i] of the host row).
-RESULT_OF_MEMBER: dict[str, Any] = {
-    "alltoall": lambda q, b, combine: np.concatenate([blocks[q] for blocks in b]),
-    "reduce_scatter": lambda q, b, combine: fold(combine, [blocks[q] for blocks in b]),
-    "allreduce": lambda q, b, combine: fold(combine, [blocks[0] for blocks in b]),
+
+class Definition(NamedTuple):
+    """A collective: whether its rows before and after are of PEs (else of groups), and have a block per member.
+
+    result: what member q has afterwards (or the group, q None), from the blocks b[p][i] of the members, or b[0][i] of
+    the host row.
+    """
+
+    at_pes_before: bool
+    at_pes_after: bool
+    has_blocks_before: bool
+    reduces: bool
+    result: Callable[[Any, list[list[Array]], Any], Array]
+
+
+COLLECTIVES = {
+    "alltoall": Definition(True, True, True, False, lambda q, b, combine: np.concatenate([blocks[q] for blocks in b])),
+    "reduce_scatter": Definition(True, True, True, True, lambda q, b, combine: fold(combine, [x[q] for x in b])),
+    "allreduce": Definition(True, True, False, True, lambda q, b, combine: fold(combine, [x[0] for x in b])),
     # [collective]
-    "allgather": lambda q, b, combine: np.concatenate([blocks[0] for blocks in b]),
+    "allgather": Definition(True, True, False, False, lambda q, b, combine: np.concatenate([x[0] for x in b])),
     # [end]
-    "scatter": lambda q, b, combine: b[0][q],
-    "broadcast": lambda q, b, combine: b[0][0],
+    "scatter": Definition(False, True, True, False, lambda q, b, combine: b[0][q]),
+    "gather": Definition(True, False, False, False, lambda q, b, combine: np.concatenate([x[0] for x in b])),
+    "reduce": Definition(True, False, False, True, lambda q, b, combine: fold(combine, [x[0] for x in b])),
+    "broadcast": Definition(False, True, False, False, lambda q, b, combine: b[0][0]),
 }
+REDUCTIONS = {name for name, definition in COLLECTIVES.items() if definition.reduces}
 
 
 def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
@@ -55,31 +69,22 @@ def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
 
 def result_of(name: str, x: Array, shape: tuple[int, ...], mask: str, op: str = "sum") -> Array:
     """Return the rows that a collective makes of the rows x."""
-    groups = groups_of(shape, mask)
+    definition, groups = COLLECTIVES[name], groups_of(shape, mask)
     members, pes = len(groups[0]), int(np.prod(shape))
     after: dict[int, Array] = {}
     for number, group in enumerate(groups):
-        if name in AT_PES_BEFORE:
-            rows = [x[pe] for pe in group]
-            blocks = [np.split(row, members) for row in rows] if name in BLOCKS_BEFORE else [[row] for row in rows]
-        else:
-            blocks = [np.split(x[number], members) if name in BLOCKS_BEFORE else [x[number]]]
-        combine = OPERATORS[op]
-        if name == "gather":
-            after[number] = np.concatenate([b[0] for b in blocks])
-        elif name == "reduce":
-            after[number] = fold(combine, [b[0] for b in blocks])
-        else:
-            for q, pe in enumerate(group):
-                after[pe] = RESULT_OF_MEMBER[name](q, blocks, combine)
-    return np.stack([after[row] for row in range(pes if name in AT_PES_AFTER else len(groups))])
+        rows = [x[pe] for pe in group] if definition.at_pes_before else [x[number]]
+        blocks = [np.split(row, members) if definition.has_blocks_before else [row] for row in rows]
+        for q, row in enumerate(group) if definition.at_pes_after else [(None, number)]:
+            after[row] = definition.result(q, blocks, OPERATORS[op])
+    return np.stack([after[row] for row in range(pes if definition.at_pes_after else len(groups))])
 
 
 def payload(name: str, shape: tuple[int, ...], mask: str, dtype: str, block_bytes: int = 24, seed: int = 0) -> Array:
     """Return random rows for a collective: any integers, or small whole floats, whose sums are exact."""
-    groups = groups_of(shape, mask)
-    rows = int(np.prod(shape)) if name in AT_PES_BEFORE else len(groups)
-    columns = block_bytes // np.dtype(dtype).itemsize * (len(groups[0]) if name in BLOCKS_BEFORE else 1)
+    definition, groups = COLLECTIVES[name], groups_of(shape, mask)
+    rows = int(np.prod(shape)) if definition.at_pes_before else len(groups)
+    columns = block_bytes // np.dtype(dtype).itemsize * (len(groups[0]) if definition.has_blocks_before else 1)
     random = np.random.default_rng(seed)
     if np.dtype(dtype).kind == "f":
         return random.integers(-8, 8, (rows, columns)).astype(dtype)

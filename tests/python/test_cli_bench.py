@@ -12,6 +12,7 @@ import numpy as np
 import pidcomm
 import pytest
 from command_line import commands
+from pidcomm._rows import CollectiveName, TechniqueName
 from pidcomm.cli import app
 from pidcomm.evaluation import ablation
 from pidcomm.evaluation import bench as benchmark
@@ -201,7 +202,9 @@ def test_ablation_takes_the_steps_of_the_paper_apart() -> None:
     ],
 )
 @pytest.mark.parametrize("mask", ["10", "01", "11"])
-def test_techniques_that_do_the_same_have_one_row(collective: str, dtype: str, wanted: list[str], mask: str) -> None:
+def test_techniques_that_do_the_same_have_one_row(
+    collective: CollectiveName, dtype: str, wanted: list[str], mask: str
+) -> None:
     assert ablation.steps_for(Problem(collective, (8, 8), mask, 4096, dtype), {}) == wanted
 
 
@@ -358,7 +361,9 @@ def test_even_shapes(pes: int, axes: int, shape: tuple[int, ...]) -> None:
 
 
 def test_the_summary_has_least_median_and_most() -> None:
-    def row(collective: str, technique: str, limit_pct: float | None, speed_up: float | None) -> benchmark.Row:
+    def row(
+        collective: CollectiveName, technique: TechniqueName, limit_pct: float | None, speed_up: float | None
+    ) -> benchmark.Row:
         fields: dict[str, Any] = {**dict.fromkeys(KEYS, 1), "collective": collective, "technique": technique}
         return benchmark.Row(**{**fields, "limit_pct": limit_pct, "speed_up": speed_up})
 

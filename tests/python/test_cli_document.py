@@ -21,6 +21,7 @@ MORE_PLANS = [
     "allreduce --shape 6x4",
     "reduce_scatter --technique pr",
     "allreduce --technique tree",
+    "allreduce --technique conventional",
 ]
 
 

@@ -13,7 +13,7 @@ from dpuemu import tools
 from pidcomm import installation
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-C, CXX = "-std=c11", "-std=c++20"
+C, CXX = "-std=c11", "-std=c++17"
 COMPILERS = [  # command, standard
     pytest.param(command, standard, id=command, marks=pytest.mark.skipif(not shutil.which(command), reason="not here"))
     for command, standard in [("gcc", C), ("clang", C), ("g++", CXX), ("clang++", CXX)]

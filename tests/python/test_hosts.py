@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pidcomm
 import pytest
 from definitions import Array, payload, result_of
+from pidcomm._rows import CollectiveName, TechniqueName
 from pidcomm.model import NETWORK_PHASES, PHASES, HostsPrediction, load_machine, predict, predict_hosts
 
 COLLECTIVES = list(pidcomm.COLLECTIVES)
-BETWEEN_PES = ("alltoall", "reduce_scatter", "allreduce", "allgather")
+BETWEEN_PES: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")
 SHAPE, MASK, GROUPS = (4, 3), "10", 3
 HOST = load_machine("isca24").with_values({"ranks.channels": 1, "network.gb_s": 1.25})
 
 
-def predicted(collective: str, hosts: int, **changes: Any) -> HostsPrediction:
+def predicted(collective: CollectiveName, hosts: int, **changes: Any) -> HostsPrediction:
     """A prediction as for figure 23b of the PID-Comm paper: a channel of 256 PEs per host, 2 MiB each, 10 Gbit/s."""
     return predict_hosts(collective, hosts, (256,), "1", **{"bytes": 2 << 20, "machine": HOST, **changes})
 
@@ -87,7 +88,7 @@ class Hosts:
 
 @pytest.mark.parametrize("hosts", [2, 3, 4])
 @pytest.mark.parametrize("collective", BETWEEN_PES)
-def test_what_is_priced_gives_the_collective(collective: str, hosts: int) -> None:
+def test_what_is_priced_gives_the_collective(collective: CollectiveName, hosts: int) -> None:
     shape, mask = (*SHAPE, hosts), f"{MASK}1"
     rows = payload(collective, shape, mask, "int64", block_bytes=hosts * 8)
     machines = Hosts(hosts)
@@ -103,9 +104,11 @@ def test_what_is_priced_gives_the_collective(collective: str, hosts: int) -> Non
 @pytest.mark.parametrize("hosts", [2, 3, 8])
 def test_rows_at_one_host_go_through_its_link(hosts: int) -> None:
     bytes_of_a_host = 256 * (2 << 20)
-    for collective in ("scatter", "gather"):
+    toward: tuple[CollectiveName, ...] = ("scatter", "gather")
+    both: tuple[CollectiveName, ...] = ("reduce", "broadcast")
+    for collective in toward:
         assert predicted(collective, hosts).exchange.bytes == (hosts - 1) * bytes_of_a_host
-    for collective in ("reduce", "broadcast"):
+    for collective in both:
         assert predicted(collective, hosts).exchange.bytes == 2 * (hosts - 1) * (2 << 20) // hosts
 
 
@@ -114,7 +117,7 @@ def test_rows_at_one_host_go_through_its_link(hosts: int) -> None:
 
 @pytest.mark.parametrize("technique", ["tile", "conventional"])
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_one_host_is_the_local_prediction(collective: str, technique: str) -> None:
+def test_one_host_is_the_local_prediction(collective: CollectiveName, technique: TechniqueName) -> None:
     it = predicted(collective, 1, technique=technique)
     alone = predict(collective, (256,), "1", bytes=2 << 20, machine=HOST, technique=technique)
     assert it.seconds == alone.seconds
@@ -123,7 +126,7 @@ def test_one_host_is_the_local_prediction(collective: str, technique: str) -> No
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_parts_and_phases_add_up_and_are_modelled(collective: str) -> None:
+def test_parts_and_phases_add_up_and_are_modelled(collective: CollectiveName) -> None:
     it = predicted(collective, 4)
     assert it.seconds == pytest.approx(sum(part.seconds for part in it.parts))
     assert it.seconds == pytest.approx(sum(it.phases.values()))
@@ -135,7 +138,7 @@ def test_parts_and_phases_add_up_and_are_modelled(collective: str) -> None:
 
 
 @pytest.mark.parametrize("collective", BETWEEN_PES)
-def test_bytes_between_hosts_follow_the_law_of_the_paper(collective: str) -> None:
+def test_bytes_between_hosts_follow_the_law_of_the_paper(collective: CollectiveName) -> None:
     sent = {hosts: predicted(collective, hosts).exchange.bytes * hosts / (hosts - 1) for hosts in (2, 4, 8, 16)}
     assert len(set(sent.values())) == 1
     assert all(before < after for before, after in pairwise(predicted(collective, n).seconds for n in (1, 2, 4, 8)))
@@ -152,7 +155,7 @@ def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_of_no_bytes_nothing_is_exchanged(collective: str) -> None:
+def test_of_no_bytes_nothing_is_exchanged(collective: CollectiveName) -> None:
     it = predicted(collective, 4, bytes=0)
     assert (it.exchange.calls, it.exchange.bytes, it.network_share) == (0, 0, 0)
     assert {it.phases[name] for name in NETWORK_PHASES} == {0}
@@ -165,7 +168,10 @@ def test_parts_tell_which_technique_is_carried_out() -> None:
         assert it.exchange.technique is None
         for part in it.parts:
             if part != it.exchange:
-                assert part.technique == predict(part.name, (256,), "1", bytes=part.bytes, **options).technique
+                assert (
+                    part.technique
+                    == predict(cast("CollectiveName", part.name), (256,), "1", bytes=part.bytes, **options).technique
+                )
 
 
 def test_a_faster_network_shortens_the_exchange_only() -> None:
@@ -186,6 +192,8 @@ def test_a_faster_network_shortens_the_exchange_only() -> None:
         ("allreduce", 2, {"machine": "nowhere"}, "machine 'nowhere' is unknown"),
     ],
 )
-def test_what_is_wrong_is_an_error(collective: str, hosts: int, changes: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_is_an_error(
+    collective: CollectiveName, hosts: int, changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(pidcomm.Error, match=message):
         predicted(collective, hosts, **changes)

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pidcomm
 import pytest
 from pidcomm import ArgumentError
+from pidcomm._rows import CollectiveName, IsaName, TechniqueName
 from pidcomm.arguments import Options
 from pidcomm.evaluation.measure import Scratch, Trial
 from pidcomm.evaluation.oracle import Problem
@@ -37,7 +38,9 @@ NAMES = [f"{name} {'x'.join(map(str, shape))} {mask}" for name, (shape, mask) in
 EVERY_REQUEST = pytest.mark.parametrize(("collective", "where"), REQUESTS, ids=NAMES)
 
 
-def all_of(collective: str, where: tuple[tuple[int, ...], str], size: int, **how: Any) -> dict[str, Prediction]:
+def all_of(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str], size: int, **how: Any
+) -> dict[str, Prediction]:
     """Return the predictions of all techniques that can carry out a request."""
     shape, mask = where
     return {it.prediction.technique: it.prediction for it in compare(collective, shape, mask, bytes=size, **how)}
@@ -57,7 +60,7 @@ def test_the_document_names_constants_costs_and_phases_that_there_are() -> None:
 
 
 @EVERY_REQUEST
-def test_phases_add_up_and_nothing_else_decides(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+def test_phases_add_up_and_nothing_else_decides(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
     for machine in machine_names():
         found = all_of(collective, where, 48 * KIB, machine=machine)
         assert {"tile", "conventional"} <= set(found)
@@ -71,7 +74,7 @@ def test_phases_add_up_and_nothing_else_decides(collective: str, where: tuple[tu
 
 
 @EVERY_REQUEST
-def test_more_bytes_are_never_cheaper(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+def test_more_bytes_are_never_cheaper(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
     sizes = [8 * KIB, 24 * KIB, 48 * KIB, 96 * KIB, 384 * KIB, 768 * KIB, 3072 * KIB]
     for machine in machine_names():
         found = [
@@ -82,7 +85,7 @@ def test_more_bytes_are_never_cheaper(collective: str, where: tuple[tuple[int, .
 
 
 @EVERY_REQUEST
-def test_more_channels_are_never_slower(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+def test_more_channels_are_never_slower(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
     before: dict[str, Prediction] = {}
     for channels in (1, 2, 4, 8, 16):
         machine = load_machine("isca24").with_values({"ranks.channels": channels})
@@ -94,7 +97,7 @@ def test_more_channels_are_never_slower(collective: str, where: tuple[tuple[int,
 
 @EVERY_REQUEST
 def test_threads_are_never_slower_where_there_is_work_for_them(
-    collective: str, where: tuple[tuple[int, ...], str]
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
 ) -> None:
     machine = load_machine("isca24").with_values({"host.threads": 16})
     before: dict[str, Prediction] = {}
@@ -116,14 +119,16 @@ def test_threads_that_the_machine_lacks_change_nothing() -> None:
 
 
 @EVERY_REQUEST
-def test_no_bytes_cost_the_call_and_nothing_else(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+def test_no_bytes_cost_the_call_and_nothing_else(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
+) -> None:
     machine = load_machine("isca24")
     for it in all_of(collective, where, 0, machine=machine).values():
         assert it.seconds == it.phases["call"] == machine["call.us"] * 1e-6
 
 
 @EVERY_REQUEST
-def test_policy_hardware_adds_flushes(collective: str, where: tuple[tuple[int, ...], str]) -> None:
+def test_policy_hardware_adds_flushes(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
     machine = load_machine("emulated-host")
     none, hardware = (
         all_of(collective, where, 48 * KIB, machine=machine, coherence=policy) for policy in ("none", "hardware")
@@ -156,7 +161,7 @@ def test_only_techniques_that_reorder_have_times_of_pes() -> None:
 def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> None:
     machine = load_machine("isca24")
     for isa in machine.isas:
-        assert predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa=isa).isa == isa
+        assert predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa=cast("IsaName", isa)).isa == isa
     with pytest.raises(ArgumentError, match="no costs for ISA audit") as error:
         predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa="audit")
     assert error.value.status == "ERR_OPTION"
@@ -186,7 +191,9 @@ def test_predictions_of_what_cannot_be_are_the_errors_of_the_collective(wrong: d
 
 @EVERY_REQUEST
 @pytest.mark.parametrize("size", [64, 48 * KIB, 3072 * KIB])
-def test_auto_is_the_best_of_what_is_allowed(collective: str, where: tuple[tuple[int, ...], str], size: int) -> None:
+def test_auto_is_the_best_of_what_is_allowed(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str], size: int
+) -> None:
     shape, mask = where
     size *= math.prod(shape) // 8 if size == 64 else 1
     for machine in machine_names():
@@ -199,7 +206,7 @@ def test_auto_is_the_best_of_what_is_allowed(collective: str, where: tuple[tuple
             assert it.technique in {other.technique for other in allowed if other.seconds == it.seconds}
 
 
-def favouring(technique: str) -> Machine:
+def favouring(technique: TechniqueName) -> Machine:
     """Return a machine on which a technique, tile or conventional, is by far the best."""
     machine = load_machine("emulated-host")
     by_sdk = [name for name in machine.constants if name.startswith(("sdk.", "work.")) and "gb_s" in name]
@@ -219,7 +226,7 @@ def machine_in_use() -> Iterator[None]:
 
 @pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
 def test_a_collective_with_auto_is_right_and_its_trace_names_the_technique(
-    collective: str, pes: pidcomm.PeSet, machine_in_use: None
+    collective: CollectiveName, pes: pidcomm.PeSet, machine_in_use: None
 ) -> None:
     problem = Problem(collective, (8, 16), "10", 8 * KIB, "int32")
     trial = Trial(pes.hypercube(*problem.shape), problem, Scratch([problem]))
@@ -232,7 +239,13 @@ def test_a_collective_with_auto_is_right_and_its_trace_names_the_technique(
     assert trial.check(auto).wrong == 0
     default = "emulated-host"
     chosen = predict(
-        collective, (8, 16), "10", bytes=8 * KIB, machine=default, technique="auto", isa=pidcomm.DEFAULT_ISA
+        collective,
+        (8, 16),
+        "10",
+        bytes=8 * KIB,
+        machine=default,
+        technique="auto",
+        isa=cast("IsaName", pidcomm.DEFAULT_ISA),
     )
     assert trial.run({**auto, "threads": chosen.threads}).technique == chosen.technique
 
@@ -264,7 +277,7 @@ def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
 
 @pytest.mark.parametrize(("pes", "group"), [(64, 64), (64, 8), (64, 1), (24, 6), (60, 12)])
 @pytest.mark.parametrize("collective", ["alltoall", "allreduce", "gather"])
-def test_advice_is_every_way_once_the_fastest_first(collective: str, pes: int, group: int) -> None:
+def test_advice_is_every_way_once_the_fastest_first(collective: CollectiveName, pes: int, group: int) -> None:
     size = 8 * pes * 16
     found = advise(collective, pes=pes, bytes=size, group=group, top=10**6)
     named = [(it.shape, it.mask, it.prediction.technique) for it in found] + [way for it in found for way in it.alike]
@@ -287,7 +300,7 @@ def test_advice_is_every_way_once_the_fastest_first(collective: str, pes: int, g
 @pytest.mark.parametrize("size", [48 * KIB, 0])
 @pytest.mark.parametrize("group", [12, 8, 1])
 @pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
-def test_reasons_are_facts(collective: str, group: int, size: int) -> None:
+def test_reasons_are_facts(collective: CollectiveName, group: int, size: int) -> None:
     found = advise(collective, pes=96, bytes=size, group=group, top=1000)
     best = found[0].prediction
     phase = max(best.phases, key=lambda name: best.phases[name])
@@ -302,7 +315,7 @@ def test_reasons_are_facts(collective: str, group: int, size: int) -> None:
             bytes=size,
             dst=size,
             dtype=np.int32,
-            technique=technique,
+            technique=cast("TechniqueName", technique),
             scratch=2 * size,
         )
         paths.add(made["path"])
@@ -320,7 +333,7 @@ def test_reasons_are_facts(collective: str, group: int, size: int) -> None:
         assert paths == {"tile", "general", "paper", "sdk", "member_steps"}
 
 
-def fact_about(collective: str, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
+def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
     """What a reason has to say, from where PEs are: 8 neighbours are the lanes of a line."""
     if made["path"] == "general":
         return "the general path, as the shape cuts lanes with a rest"

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from pidcomm._rows import CollectiveName, TechniqueName
 from pidcomm.cli import app
 from pidcomm.evaluation.pictures import drawing, figures, phases, places, style
 from pidcomm.evaluation.pictures.rows import JsonRow, kind_of, pes_of, read_rows
@@ -77,7 +78,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-def explained(collective: str, shape: str, mask: str, size_bytes: int, technique: str) -> tuple[places.Places, Any]:
+def explained(
+    collective: CollectiveName, shape: str, mask: str, size_bytes: int, technique: TechniqueName
+) -> tuple[places.Places, Any]:
     """Where a collective is, and its plan."""
     lengths = parse_shape(shape)
     plan = pidcomm.plan(
@@ -332,7 +335,7 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("case", EXPLAINED)
-def test_no_text_of_an_explanation_overlaps(case: tuple[str, str, str, int, str]) -> None:
+def test_no_text_of_an_explanation_overlaps(case: tuple[Any, ...]) -> None:
     assert_legible(drawing.draw(*explained(*case)))
 
 

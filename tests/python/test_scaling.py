@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pidcomm
 import pytest
+from pidcomm._rows import CollectiveName
 from pidcomm.cli import app
 from pidcomm.cli import scale as command
 from pidcomm.cli.app import ExitCode
@@ -22,7 +23,7 @@ from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, p
 from test_pictures import all_text, assert_legible
 from typer.testing import CliRunner
 
-BETWEEN_PES = ("alltoall", "reduce_scatter", "allreduce", "allgather")
+BETWEEN_PES: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")
 MACHINE = load_machine("upmem-2560")
 
 
@@ -31,7 +32,9 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["scale", *arguments])
 
 
-def points_of(study: str, collectives: Sequence[str] = BETWEEN_PES, machine: str = "upmem-2560") -> list[Point]:
+def points_of(
+    study: str, collectives: Sequence[CollectiveName] = BETWEEN_PES, machine: str = "upmem-2560"
+) -> list[Point]:
     """The modelled points of a study."""
     on = load_machine(machine)
     points, refusals = model_points(STUDIES[study], collectives, on, STUDIES[study].values(on.pes), None)

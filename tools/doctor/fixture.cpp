@@ -29,9 +29,9 @@ std::string describe(const Trial &trial) {
   std::string shape;
   for (const uint32_t length : trial.problem.axis_len) shape += joined(shape.empty() ? "" : "x", length);
   const bool takes_op = kTraits[trial.problem.collective].takes_op;
-  return joined(pidcomm_collective_name(trial.problem.collective), " ", shape, " mask ", trial.problem.mask, ", ", trial.problem.bytes,
-                " bytes at ", trial.src, " to ", trial.dst, ", ", pidcomm_type_name(trial.problem.type),
-                takes_op ? joined(" ", pidcomm_op_name(trial.problem.op)) : "", ", seed ", trial.seed);
+  return joined(pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, trial.problem.collective), " ", shape, " mask ", trial.problem.mask, ", ",
+                trial.problem.bytes, " bytes at ", trial.src, " to ", trial.dst, ", ", pidcomm_name(PIDCOMM_TABLE_TYPE, trial.problem.type),
+                takes_op ? joined(" ", pidcomm_name(PIDCOMM_TABLE_OP, trial.problem.op)) : "", ", seed ", trial.seed);
 }
 
 }  // namespace
@@ -114,11 +114,11 @@ std::string Ranks::describe() const {
 }
 
 Cube::Cube(struct dpu_set_t set, Axes axis_len) : axis_len_(std::move(axis_len)) {
-  check_library(pidcomm_hypercube_create(set, static_cast<uint32_t>(axis_len_.size()), axis_len_.data(), &manager_), "making a hypercube");
+  check_library(pidcomm_hypercube_create(set, static_cast<uint32_t>(axis_len_.size()), axis_len_.data(), &cube_), "making a hypercube");
   std::vector<struct dpu_set_t> pes;
   struct dpu_set_t dpu;
   uint32_t pe;
-  PIDCOMM_FOREACH_PE(manager_, dpu, pe) pes.push_back(dpu);
+  PIDCOMM_FOREACH_PE(cube_, dpu, pe) pes.push_back(dpu);
   dpus_.emplace(set, std::move(pes));
   others_ = dpus_->others();
 }
@@ -132,12 +132,12 @@ std::size_t Cube::heap_base() const {
 }
 
 void Cube::write_by_library(std::size_t offset, const Bytes &rows) const {
-  check_library(pidcomm_write(manager_, offset, rows.size() / pes(), rows.data()), "writing by the library");
+  check_library(pidcomm_write(cube_, offset, rows.size() / pes(), rows.data()), "writing by the library");
 }
 
 Bytes Cube::read_by_library(std::size_t offset, std::size_t row_bytes) const {
   Bytes rows(pes() * row_bytes);
-  check_library(pidcomm_read(manager_, offset, row_bytes, rows.data()), "reading by the library");
+  check_library(pidcomm_read(cube_, offset, row_bytes, rows.data()), "reading by the library");
   return rows;
 }
 
@@ -147,7 +147,7 @@ void Cube::check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes
   const auto at = static_cast<std::size_t>(a - got.begin());
   const auto pe = static_cast<uint32_t>(at / row_bytes);
   uint32_t rank = 0, chip = 0, bank = 0;
-  check_library(pidcomm_pe_location(manager_, pe, &rank, &chip, &bank), "locating a PE");
+  check_library(pidcomm_pe_location(cube_, pe, &rank, &chip, &bank), "locating a PE");
   throw Failed(joined(what, "MRAM byte ", offset + at % row_bytes, " of PE ", pe, " (chip ", chip, ", bank ", bank, " of rank ", rank,
                       " of the set) is ", int{*a}, " and should be ", int{*b}));
 }

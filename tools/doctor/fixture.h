@@ -71,11 +71,11 @@ class Cube {
  public:
   /// Throws Failed.
   Cube(struct dpu_set_t set, Axes axis_len);
-  ~Cube() { pidcomm_hypercube_destroy(manager_); }
+  ~Cube() { pidcomm_hypercube_destroy(cube_); }
   Cube(const Cube &) = delete;
   Cube &operator=(const Cube &) = delete;
 
-  hypercube_manager *get() const { return manager_; }
+  pidcomm_hypercube *get() const { return cube_; }
   const Axes &axis_len() const { return axis_len_; }
   std::size_t pes() const { return dpus_->count(); }
   /// Bytes of MRAM from offset 0 on.
@@ -96,7 +96,7 @@ class Cube {
   std::size_t heap_base() const;
 
   Axes axis_len_;
-  hypercube_manager *manager_ = nullptr;
+  pidcomm_hypercube *cube_ = nullptr;
   std::optional<Dpus> dpus_, others_;
 };
 

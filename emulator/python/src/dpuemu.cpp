@@ -83,8 +83,9 @@ uint64_t resident_bytes() {
 
 struct dpu_set_t set_of(const nb::bytes &bytes) {
   struct dpu_set_t set;
-  if (bytes.size() != sizeof set) throw DeviceError("a PE set is a struct dpu_set_t of " + std::to_string(sizeof set) + " bytes, not " +
-                                                        std::to_string(bytes.size()), kArgumentError);
+  if (bytes.size() != sizeof set)
+    throw DeviceError("a PE set is a struct dpu_set_t of " + std::to_string(sizeof set) + " bytes, not " + std::to_string(bytes.size()),
+                      kArgumentError);
   std::memcpy(&set, bytes.c_str(), sizeof set);
   return set;
 }

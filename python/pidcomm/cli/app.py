@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
 import pidcomm
+from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import Error
@@ -156,9 +157,15 @@ def pidcomm_options(
     """
 
 
-CollectiveArgument = Annotated[
-    str, typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES))
-]
+if TYPE_CHECKING:  # names, which what takes them checks
+    CollectiveArgument: TypeAlias = CollectiveName
+    OpOption: TypeAlias = OpName
+else:
+    CollectiveArgument = Annotated[
+        str,
+        typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)),
+    ]
+    OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.", autocompletion=complete_name(OPS))]
 TechniqueOption = Annotated[
     str,
     typer.Option(
@@ -173,7 +180,6 @@ MaskOption = Annotated[
 ]
 BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_EXAMPLES}.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
-OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.", autocompletion=complete_name(OPS))]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import pidcomm
-from pidcomm.arguments import AUTO, Options
+from pidcomm.arguments import AUTO, Options, options_of
 from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_masks
 from pidcomm.evaluation import platform
@@ -201,7 +201,7 @@ def bench(
         report.comment(ablation_header(assumed) if ablation else ())
         report.skipped(refusals)
         for section in sections:
-            options["isa"] = section.isa
+            options |= options_of(isa=section.isa)
             work.describe(f"allocating {section.pes} PEs")
             with pidcomm.allocate(pes=section.pes) as pes:
                 cube = pes.hypercube(*section.shape)

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 import pidcomm
-from pidcomm.arguments import AUTO, Options
+from pidcomm.arguments import AUTO, options_of
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -113,7 +113,7 @@ def model(
     """
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
-    options: Options = {"threads": threads, "isa": isa, "coherence": coherence}
+    options = options_of(threads=threads, isa=isa, coherence=coherence)
     if offset := parse_size(scratch):
         options["scratch"] = offset
     # None: whatever can be, and no error for what cannot.
@@ -121,7 +121,7 @@ def model(
     with Results(json_target) as results:
         found = []
         for name in wanted:
-            variant: Options = {**options, "technique": name}
+            variant = options_of(**{**options, "technique": name})
             for estimate in compare(collective, lengths, mask, **arguments, **variant):
                 found.append((name or estimate.prediction.technique, estimate))
         found.sort(key=lambda pair: pair[1].prediction.seconds)
@@ -137,7 +137,7 @@ def model(
         assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
-            changed: Options = {**options, "technique": prediction.technique}
+            changed = options_of(**{**options, "technique": prediction.technique})
             changed.setdefault("scratch", 2 * size_bytes)
             influence = influences(collective, lengths, mask, **arguments, **changed)
             times = [format_duration(it) for it in (prediction.seconds, *(prediction.phases[name] for name in phases))]
@@ -226,17 +226,17 @@ def advise_shapes(
     scratch MRAM, or that the program of the PEs is replaced. Of very many PEs shapes are left out in
     which the mask treats neighbouring axes alike.
     """
-    name, *others = [it for it in (collective, collective_option) if it is not None] or [""]
-    if others or not name:
+    given: list[Any] = [it for it in (collective, collective_option) if it is not None]
+    if len(given) != 1:
         raise ArgumentError(
-            f"advise needs one collective, as an argument or as --collective, not {'two' if others else 'none'}; "
+            f"advise needs one collective, as an argument or as --collective, not {'two' if given else 'none'}; "
             f"use {', '.join(COLLECTIVES)}"
         )
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
         with working("pricing shapes"):
-            found = advise(name, pes=pes, bytes=size_bytes, group=group, dtype=dtype, op=op, machine=on, top=top)
-        problem = Problem(name, (pes,), "1", size_bytes, dtype, op)
+            found = advise(given[0], pes=pes, bytes=size_bytes, group=group, dtype=dtype, op=op, machine=on, top=top)
+        problem = Problem(given[0], (pes,), "1", size_bytes, dtype, op)
         table = Table(title=f"{_title(problem, on)}, {pes} PEs in groups of {group or pes}")
         for column in ("shape", "mask", "technique"):
             table.add_column(column)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import pidcomm
-from pidcomm.arguments import with_scratch
+from pidcomm.arguments import options_of, with_scratch
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -91,7 +91,7 @@ def explain(
             dst=size_bytes,
             dtype=dtype,
             op=op,
-            **with_scratch({"technique": technique}, 2 * size_bytes),
+            **with_scratch(options_of(technique=technique), 2 * size_bytes),
         )
         where = places.locate(lengths, mask)
         results.json({"places": where.rows(), "plan": plan})

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import pidcomm
-from pidcomm.arguments import Options, with_scratch
+from pidcomm.arguments import options_of, with_scratch
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -55,7 +55,7 @@ def plan(
     """Explain what a collective would do; moves nothing."""
     size_bytes, src_offset = parse_size(size), parse_size(src)
     dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
-    options: Options = {"technique": technique}
+    options = options_of(technique=technique)
     if scratch is None:
         options = with_scratch(options, max(src_offset, dst_offset) + size_bytes)
     else:

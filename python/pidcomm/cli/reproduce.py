@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 import pidcomm
-from pidcomm.arguments import Options
+from pidcomm.arguments import options_of
 from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, working
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
@@ -168,11 +168,7 @@ class _Study:
     ) -> None:
         """Check everything before anything is measured, and say what is left out for lack of memory."""
         self._pes, self._size_bytes = pes, size_bytes
-        self._options: Options = {
-            "coherence": platform.COHERENCE,
-            "threads": platform.threads(),
-            "isa": pidcomm.DEFAULT_ISA,
-        }
+        self._options = options_of(coherence=platform.COHERENCE, threads=platform.threads(), isa=pidcomm.DEFAULT_ISA)
         self._schedule = Schedule(iters, WARMUP, with_limit=False)
         self._measurements, self._report = measurements, report
         self._techniques = pairs_of(experiments, pes, size_bytes)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import pidcomm
-from pidcomm.arguments import Options
+from pidcomm.arguments import Options, options_of
 from pidcomm.cli.app import command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.cli.model import MachineOption
@@ -124,7 +124,7 @@ def scale(
     whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
     if len(whole) == len(studies):
         whole = []  # an error: it fits none
-    options: Options = {"coherence": platform.COHERENCE, "threads": platform.threads()}
+    options = options_of(coherence=platform.COHERENCE, threads=platform.threads())
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
     refusals: list[Error] = []

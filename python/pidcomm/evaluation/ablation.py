@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pidcomm.arguments import Options
+from pidcomm._rows import CollectiveName
+from pidcomm.arguments import Options, options_of
 from pidcomm.evaluation.bench import BASE, Measured, Row, Schedule, Timed, measure_rows
 from pidcomm.evaluation.measure import Scratch, SdkCondition
 from pidcomm.evaluation.oracle import Problem
@@ -24,7 +25,12 @@ from pidcomm.tables import TECHNIQUES
 
 PAPER = [name for name, it in TECHNIQUES.items() if it.path == "paper"]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
-COLLECTIVES = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # those of the paper's ablation, figure 16
+COLLECTIVES: tuple[CollectiveName, ...] = (
+    "alltoall",
+    "reduce_scatter",
+    "allreduce",
+    "allgather",
+)  # those of the paper's ablation, figure 16
 MIN_ROUNDS = 3  # of fewer, quartiles tell nothing
 LABELS = ("technique", "path", "steps", "scratch_bytes")  # of a plan: what it is called and given, not what it does
 
@@ -50,12 +56,12 @@ class Step(Measured):
     was seen; None also of fewer than 3 rounds. from_us, work_us, to_us: the phases that are measured where there are
     any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as exchanging jobs with the PEs
     through the SDK (measured). bus_us: what the streaming limit takes for the same bytes of MRAM. host_memory_us: what
-    an ordinary copy takes for the bytes of host rows and bytes staged. dt_us: the domain transfers of pr+im, as it takes
-    longer than pr+im+cm, and below 0 by noise; None where nothing tells them apart. modulation_us: all the rest, with
-    such domain transfers as there are where dt_us is None. As memory and arithmetic overlap, it is below 0 where the
-    pass is quicker than the estimates of its parts.
-    pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of the two loads that they
-    need (the reorder program, and afterwards the caller's own again). total_us: everything.
+    an ordinary copy takes for the bytes of host rows and bytes staged. dt_us: the domain transfers of pr+im, as it
+    takes longer than pr+im+cm, and below 0 by noise; None where nothing tells them apart. modulation_us: all the rest,
+    with such domain transfers as there are where dt_us is None. As memory and arithmetic overlap, it is below 0 where
+    the pass is quicker than the estimates of its parts. pe_us: PE reordering, modelled. launch_us, load_us: assumed
+    costs of its launches, and of the two loads that they need (the reorder program, and afterwards the caller's own
+    again). total_us: everything.
     """
 
     host_us: float
@@ -97,7 +103,7 @@ def steps_for(problem: Problem, options: Options) -> list[str]:
     """
 
     def work(technique: str) -> str:
-        variant: Options = {**options, "technique": technique, "scratch": 2 * problem.bytes}
+        variant = options_of(**{**options, "technique": technique, "scratch": 2 * problem.bytes})
         sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype, "op": problem.op}
         it = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
         return json.dumps([it["path"] == "sdk", *(item for item in it.items() if item[0] not in LABELS)])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pidcomm.arguments import Options
+from pidcomm.arguments import Options, options_of
 from pidcomm.evaluation.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.pe_set import PeSet
@@ -41,15 +41,15 @@ class Row(Measured):
     program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. from_us,
     work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
     in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
-    mram_bytes: lines that the host read and wrote; host_bytes: host rows and bytes staged, read and written; pe_bytes: the
-    windows that PEs reordered, read and written, in so many launches. algbw: the larger side summed over PEs, per
+    mram_bytes: lines that the host read and wrote; host_bytes: host rows and bytes staged, read and written; pe_bytes:
+    the windows that PEs reordered, read and written, in so many launches. algbw: the larger side summed over PEs, per
     t_p50_us + pe_us, which has neither launches nor loads of programs: rows of an ablation assume what they take. bus:
     mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
     collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of
     COPY_ORDERS that is best at the median (limit_copy_order); None if not measured. limit_pct: bus against that limit.
     speed_up: how much quicker t_p50_us + pe_us, the same as in algbw, are than `conventional`; None where that was not
-    measured, or comparing would not be fair. source: `measured`, or `mixed` if pe_us is not 0.
-    carried_out: the technique, which differs from `technique` if that is auto.
+    measured, or comparing would not be fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the
+    technique, which differs from `technique` if that is auto.
     """
 
     t_min_us: float
@@ -108,7 +108,7 @@ def measure_rows(
     """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
     trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # of its own: no plan is known yet
     trial.load()
-    variants: list[Options] = [{**options, "technique": technique} for technique in techniques]
+    variants = [options_of(**{**options, "technique": technique}) for technique in techniques]
     rounds: list[list[Trace]] = []
     limit_seconds: list[list[float]] = []
     for _ in range(schedule.warmup + schedule.iters):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import exp, fsum, log
 
+from pidcomm._rows import CollectiveName
+from pidcomm.arguments import options_of
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.evaluation.published import PUBLISHED, Published
 from pidcomm.evaluation.sweep import even_shape, powers_of_two
@@ -29,7 +31,7 @@ LEAST_X = 8  # of the x lengths of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
-FOUR = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # most figures are of these
+FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # most figures are of these
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 
@@ -200,7 +202,7 @@ def _speed_ups(key: str, what: str, choose: Choose) -> Iterator[Statistic]:
     yield _statistic(f"{key}.tile", f"{what}: speed-up of tile over conventional", (OURS, BASE), choose)
 
 
-def _square(collectives: Iterable[str]) -> Problems:
+def _square(collectives: Iterable[CollectiveName]) -> Problems:
     return lambda pes, size: [Problem(name, even_shape(pes, 2), "10", size, DTYPE) for name in collectives]
 
 
@@ -359,8 +361,7 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
         dtype=problem.dtype,
         op=problem.op,
         machine=machine,
-        technique=technique,
-        scratch=2 * problem.bytes,
+        **options_of(technique=technique, scratch=2 * problem.bytes),
     )
     phases_us = {name: 1e6 * seconds for name, seconds in found.phases.items()}
     start_us = phases_us["launch"] + phases_us["load"]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import as_bytes
 from pidcomm.evaluation import _verify
 from pidcomm.tables import COLLECTIVES, OPS, TYPES, Collective
@@ -42,12 +43,12 @@ class Rows:
 class Problem:
     """One collective on one hypercube; `bytes` per PE. `op` counts for reductions only."""
 
-    collective: str
+    collective: CollectiveName
     shape: tuple[int, ...]
     mask: str
     bytes: int
     dtype: str
-    op: str = "sum"
+    op: OpName = "sum"
 
     @property
     def row(self) -> Collective:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pidcomm
-from pidcomm.arguments import Options
+from pidcomm.arguments import Options, options_of
 from pidcomm.evaluation.bench import BASE, Row, Schedule, measure_rows
 from pidcomm.evaluation.experiments import Cost, Costs, Experiment, Pair, Statistic, throughput_gb_s
 from pidcomm.evaluation.measure import Scratch, SdkCondition, measure_sdk
@@ -35,7 +35,7 @@ def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
     for problem, techniques in pairs.items():
         for technique in techniques:
             sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype}
-            variant: Options = {**options, "technique": technique, "scratch": 2 * problem.bytes}
+            variant = options_of(**{**options, "technique": technique, "scratch": 2 * problem.bytes})
             pidcomm.plan(problem.collective, problem.shape, problem.mask, op=problem.op, **sides, **variant)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pidcomm import _core
-from pidcomm.arguments import Options, as_shape, option_codes
+from pidcomm.arguments import Options, as_shape, option_codes, options_of
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation.measure import make_transfers_alike
 from pidcomm.evaluation.oracle import Problem, is_defined
@@ -53,7 +53,7 @@ class Sample:
 
     def with_technique(self, name: str) -> Sample:
         """Return the same collective with another technique, which can carry it out."""
-        options: Options = {**self.options, "technique": name}
+        options = options_of(**{**self.options, "technique": name})
         return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
     def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
@@ -103,7 +103,8 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
 
 def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sample | None:
     """Return a sample, or None if chance put together what cannot be."""
-    row = COLLECTIVES[rng.choice(list(COLLECTIVES))]
+    collective = rng.choice(list(COLLECTIVES))
+    row = COLLECTIVES[collective]
     shape = _random_shape(rng)
     mask = "".join(rng.choice("01") for _ in shape)
     dtype = rng.choice(list(TYPES))
@@ -122,7 +123,7 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
         return None
     blocks = row.blocks_per_pe(prod(length for length, bit in zip(shape, mask, strict=True) if bit == "1"))
     size = max(1, round(total / pes / WORD_BYTES / blocks)) * WORD_BYTES * blocks
-    problem = Problem(row.name, shape, mask, size, dtype, op)
+    problem = Problem(collective, shape, mask, size, dtype, op)
     if size > MAX_WINDOW or size * pes > 2 * max_total:
         return None
     if max(rows.count * rows.row_bytes for rows in (problem.before, problem.after)) > 2 * max_total:

@@ -14,7 +14,8 @@ from itertools import pairwise, takewhile
 from math import log2, prod
 
 import pidcomm
-from pidcomm.arguments import Options
+from pidcomm._rows import CollectiveName, OpName
+from pidcomm.arguments import Options, options_of
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import platform
 from pidcomm.evaluation.bench import BASE, COMPARED, Row, Schedule, measure_rows
@@ -26,7 +27,8 @@ from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_shape, format_size
 from pidcomm.tables import DEFAULT_ISA
 
-DTYPE, OP = "int32", "sum"
+DTYPE = "int32"
+OP: OpName = "sum"
 EMULATED = "emulated here" if platform.IS_EMULATED else "measured here"
 GAIN = 0.10  # what doubling must gain to be called scaling, or a step of at most that may cost
 GROUP_PES = 32
@@ -227,7 +229,7 @@ def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
 
 
 def model_points(
-    study: Study, collectives: Sequence[str], machine: Machine, values: Sequence[int], size_bytes: int | None
+    study: Study, collectives: Sequence[CollectiveName], machine: Machine, values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Point], list[Error]]:
     """Return the points of a study for a machine, and what the library says of those that it refuses for their size.
 
@@ -249,7 +251,7 @@ def model_points(
     return points, list(refusals.values())
 
 
-def _predicted(study: Study, collective: str, machine: Machine, value: int, size: int) -> list[Point]:
+def _predicted(study: Study, collective: CollectiveName, machine: Machine, value: int, size: int) -> list[Point]:
     shape, machine = study.shape(machine.pes, value), study.on(machine, value)
     hosts = value if study.varies == "hosts" else 1
     pes, group_pes = prod(shape), study.group_pes(shape)
@@ -263,7 +265,7 @@ def _predicted(study: Study, collective: str, machine: Machine, value: int, size
             dtype=DTYPE,
             op=OP,
             machine=machine,
-            technique=technique,
+            **options_of(technique=technique),
         )
         for technique in COMPARED
     }
@@ -298,7 +300,7 @@ def _predicted(study: Study, collective: str, machine: Machine, value: int, size
 
 
 def measured_sections(
-    study: Study, collectives: Sequence[str], values: Sequence[int], size_bytes: int | None
+    study: Study, collectives: Sequence[CollectiveName], values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Section], list[Error]]:
     """Return the points of a study that this machine can measure, and why it cannot measure the others.
 

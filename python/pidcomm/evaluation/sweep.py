@@ -8,7 +8,8 @@ from itertools import product
 from typing import Any
 
 import pidcomm
-from pidcomm.arguments import Options, with_scratch
+from pidcomm._rows import CollectiveName, OpName
+from pidcomm.arguments import Options, options_of, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation.measure import require_memory
 from pidcomm.evaluation.oracle import Problem
@@ -118,12 +119,12 @@ class Section:
 class Wanted:
     """What was asked for; masks as in `masks_of`."""
 
-    collectives: Sequence[str]
+    collectives: Sequence[CollectiveName]
     shapes: Sequence[tuple[int, ...]]
     sizes_bytes: Sequence[int]
     masks: str
     dtypes: Sequence[str]
-    op: str
+    op: OpName
     isas: Sequence[str]
     techniques: Mapping[str, Sequence[str]]  # by collective
 
@@ -141,7 +142,7 @@ class Wanted:
                 sides: dict[str, Any] = {"bytes": size_bytes, "dst": size_bytes, "dtype": dtype, "op": self.op}
                 try:
                     for technique in self.techniques[name]:
-                        arguments: Options = {**options, "isa": isa, "technique": technique}
+                        arguments = options_of(**{**options, "isa": isa, "technique": technique})
                         pidcomm.plan(name, shape, mask, **sides, **with_scratch(arguments, 2 * size_bytes))
                 except Error as error:
                     if error.status not in TOO_LARGE_OR_SMALL:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from pidcomm.arguments import MAX_COUNT, as_integer, with_scratch
+from pidcomm.arguments import MAX_COUNT, as_integer, options_of, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, Prediction, predict
@@ -22,6 +22,7 @@ from pidcomm.tables import TECHNIQUES
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
 MAX_AXES = 3
@@ -68,13 +69,13 @@ class Advice(Estimate):
 
 
 def compare(
-    collective: str,
+    collective: CollectiveName,
     shape: Sequence[int],
     mask: str,
     *,
     bytes: int,
     dtype: DTypeLike = np.int32,
-    op: str | None = "sum",
+    op: OpName | None = "sum",
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> list[Estimate]:
@@ -90,13 +91,13 @@ def compare(
 
 
 def advise(
-    collective: str,
+    collective: CollectiveName,
     *,
     pes: int,
     bytes: int,
     group: int | None = None,
     dtype: DTypeLike = np.int32,
-    op: str | None = "sum",
+    op: OpName | None = "sum",
     machine: str | Machine = DEFAULT_MACHINE,
     top: int = 10,
     **options: Unpack[Options],
@@ -136,7 +137,7 @@ def advise(
 
 
 def influences(
-    collective: str,
+    collective: CollectiveName,
     shape: Sequence[int],
     mask: str,
     *,
@@ -203,7 +204,10 @@ def _divisors(number: int) -> list[int]:
 
 
 def _estimates(
-    collective: str, arrangements: Iterable[tuple[tuple[int, ...], str]], arguments: dict[str, Any], options: Options
+    collective: CollectiveName,
+    arrangements: Iterable[tuple[tuple[int, ...], str]],
+    arguments: dict[str, Any],
+    options: Options,
 ) -> Iterator[tuple[Estimate, dict[str, Any]]]:
     """Yield what can be carried out, and its plan; technique by technique if options do not say which."""
     wanted, size_bytes = options.get("technique"), arguments["bytes"]
@@ -229,8 +233,7 @@ def _estimates(
                 dst=size_bytes,
                 dtype=arguments["dtype"],
                 op=arguments["op"],
-                technique=prediction.technique,
-                scratch=scratch,
+                **options_of(technique=prediction.technique, scratch=scratch),
             )
             replaces = "before" in made or "after" in made
             yield Estimate(shape, mask, prediction, made.get("scratch_bytes", 0), replaces), made

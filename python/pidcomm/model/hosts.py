@@ -24,6 +24,7 @@ from pidcomm.tables import COLLECTIVES, WORD_BYTES
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
 NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, whatever they carry"}
@@ -70,7 +71,7 @@ Size = Callable[[Sizes], int]
 class Local(NamedTuple):
     """A collective that every host carries out on its own PEs, `calls` times with so many bytes per PE."""
 
-    collective: str
+    collective: CollectiveName
     bytes: Size
     calls: Size = lambda _: 1
 
@@ -160,14 +161,14 @@ class HostsPrediction:
 
 
 def predict_hosts(
-    collective: str,
+    collective: CollectiveName,
     hosts: int,
     shape: Sequence[int],
     mask: str,
     *,
     bytes: int,
     dtype: DTypeLike = np.int32,
-    op: str | None = "sum",
+    op: OpName | None = "sum",
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> HostsPrediction:
@@ -183,10 +184,12 @@ def predict_hosts(
     """
     on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
+    if collective not in ALGORITHMS:
+        raise ArgumentError(f"no algorithm between hosts is known for {collective}; use {', '.join(ALGORITHMS)}")
     hosts = as_integer("hosts", hosts, 1)
     size = as_integer("bytes", bytes)
 
-    def local(name: str, local_bytes: int) -> Prediction:
+    def local(name: CollectiveName, local_bytes: int) -> Prediction:
         return predict(name, shape, mask, bytes=local_bytes, dtype=dtype, op=op, machine=on, **options)
 
     alone = local(collective, size)  # whatever is wrong on one host is an error here

@@ -18,6 +18,7 @@ from pidcomm.tables import COLLECTIVES
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
 DEFAULT_MACHINE = "isca24"
@@ -56,7 +57,7 @@ PE_PHASES = ("pe", "launch", "load")
 
 
 def predict(
-    collective: str,
+    collective: CollectiveName,
     shape: Sequence[int],
     mask: str,
     *,
@@ -64,7 +65,7 @@ def predict(
     src: int = 0,
     dst: int | None = None,
     dtype: DTypeLike = np.int32,
-    op: str | None = "sum",
+    op: OpName | None = "sum",
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> Prediction:

@@ -17,8 +17,8 @@ namespace core {
 
 namespace nb = nanobind;
 
-/// An allocation and the managers on it. Users of a manager hold the lock shared; freeing lets new ones wait, waits for the others, and
-/// ends the managers first. Whoever waits for the lock does not hold the interpreter's: who has it may want that.
+/// An allocation and the hypercubes on it. Users of a hypercube hold the lock shared; freeing lets new ones wait, waits for the others, and
+/// ends the hypercubes first. Whoever waits for the lock does not hold the interpreter's: who has it may want that.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
@@ -38,28 +38,28 @@ class Allocation {
     if (is_freed_) return;
     require_no_pending();  // a call may have been under way to the lock
     is_freed_ = true;
-    for (hypercube_manager *manager : managers_) pidcomm_hypercube_destroy(manager);
-    managers_.clear();
+    for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
+    cubes_.clear();
     check_device(dpu_free(set_), "freeing the PE set");
   }
 
   bool is_freed() const { return is_freed_; }
 
-  hypercube_manager *add(const std::vector<uint32_t> &lengths) {
+  pidcomm_hypercube *add(const std::vector<uint32_t> &lengths) {
     const std::unique_lock lock(mutex_);
     require_allocated();
-    hypercube_manager *manager = nullptr;
-    check(pidcomm_hypercube_create(set_, static_cast<uint32_t>(lengths.size()), lengths.data(), &manager));
-    managers_.push_back(manager);
-    return manager;
+    pidcomm_hypercube *cube = nullptr;
+    check(pidcomm_hypercube_create(set_, static_cast<uint32_t>(lengths.size()), lengths.data(), &cube));
+    cubes_.push_back(cube);
+    return cube;
   }
 
-  void remove(hypercube_manager *manager) {
+  void remove(pidcomm_hypercube *cube) {
     const std::unique_lock lock(mutex_);
-    const auto found = std::find(managers_.begin(), managers_.end(), manager);
-    if (found == managers_.end()) return;
-    managers_.erase(found);
-    pidcomm_hypercube_destroy(manager);
+    const auto found = std::find(cubes_.begin(), cubes_.end(), cube);
+    if (found == cubes_.end()) return;
+    cubes_.erase(found);
+    pidcomm_hypercube_destroy(cube);
   }
 
   /// Counts the non-blocking calls that have not been waited for.
@@ -94,7 +94,7 @@ class Allocation {
   mutable std::mutex entry_;  // held while somebody waits for the other, so that nobody overtakes who frees
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
-  std::vector<hypercube_manager *> managers_;
+  std::vector<pidcomm_hypercube *> cubes_;
   std::atomic<bool> is_freed_ = false;
   std::atomic<uint32_t> pending_ = 0;
 };

@@ -42,9 +42,9 @@ class Pending {
   Pending(const Pending &) = delete;
   Pending &operator=(const Pending &) = delete;
 
-  void start(hypercube_manager *manager, const pidcomm_request &request, const pidcomm_options &options) {
+  void start(pidcomm_hypercube *cube, const pidcomm_request &request, const pidcomm_options &options) {
     allocation_->use([&](struct dpu_set_t) {
-      check(pidcomm_irun(manager, &request, &options, &call_));
+      check(pidcomm_irun(cube, &request, &options, &call_));
       ++allocation_->pending();
       is_over_ = false;
     });
@@ -99,10 +99,10 @@ class Pending {
 class Cube {
  public:
   Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths)
-      : allocation_(std::move(allocation)), manager_(allocation_->add(lengths)), axes_(lengths.size()) {}
+      : allocation_(std::move(allocation)), cube_(allocation_->add(lengths)), axes_(lengths.size()) {}
   ~Cube() {
     const nb::gil_scoped_release released;
-    allocation_->remove(manager_);
+    allocation_->remove(cube_);
     allocation_.reset();
   }
   Cube(const Cube &) = delete;
@@ -113,7 +113,7 @@ class Cube {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_run(manager_, &value, &options, &trace)); });
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_run(cube_, &value, &options, &trace)); });
     return dict_of(trace);
   }
 
@@ -122,20 +122,33 @@ class Cube {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
-    pending->start(manager_, value, options);
+    pending->start(cube_, value, options);
     return pending;
+  }
+
+  void validate(const Request &request, OptionCodes codes) {
+    const pidcomm_request value = request.value();
+    const pidcomm_options options = options_of(codes);
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_validate(cube_, &value, &options)); });
+  }
+
+  /// What the audit instruction set counted in the last call.
+  nb::dict audit() {
+    pidcomm_audit counts{};
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_audit_of(cube_, &counts)); });
+    return dict_of(counts);
   }
 
   /// Index of the rank in the set, chip and bank.
   std::tuple<uint32_t, uint32_t, uint32_t> location(uint32_t pe) const {
     uint32_t rank = 0, chip = 0, bank = 0;
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_pe_location(manager_, pe, &rank, &chip, &bank)); });
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_pe_location(cube_, pe, &rank, &chip, &bank)); });
     return {rank, chip, bank};
   }
 
   std::vector<uint32_t> coords(uint32_t pe) const {
     std::vector<uint32_t> coords(axes_);
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_coords(manager_, pe, coords.data())); });
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_coords(cube_, pe, coords.data())); });
     return coords;
   }
 
@@ -144,7 +157,7 @@ class Cube {
 
   std::pair<uint32_t, uint32_t> groups(const std::string &mask) const {
     std::pair<uint32_t, uint32_t> counts;
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(manager_, mask.c_str(), &counts.first, &counts.second)); });
+    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(cube_, mask.c_str(), &counts.first, &counts.second)); });
     return counts;
   }
 
@@ -153,7 +166,7 @@ class Cube {
     const pidcomm_options options = options_of(codes);
     std::pair<double, uint64_t> result;
     allocation_->use([&](struct dpu_set_t) {
-      check(pidcomm_stream_limit(manager_, copy_order, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
+      check(pidcomm_stream_limit(cube_, copy_order, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
     });
     return result;
   }
@@ -161,14 +174,14 @@ class Cube {
   /// Seconds of one dpu_push_xfer between rows (row = PE) and the PEs at `offset`.
   double push_xfer(bool to_pes, uint64_t offset, MutableBytes rows) {
     return allocation_->use([&](struct dpu_set_t set) {
-      const uint32_t pes = pidcomm_pes(manager_);
+      const uint32_t pes = pidcomm_pes(cube_);
       if (rows.size() % pes != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
       if (offset > PIDCOMM_MRAM_BYTES) throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");
       const std::size_t row_bytes = rows.size() / pes;
       const std::scoped_lock lock(allocation_->transfers());
       struct dpu_set_t dpu;
       uint32_t pe;
-      PIDCOMM_FOREACH_PE(manager_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
+      PIDCOMM_FOREACH_PE(cube_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
       const double begin = seconds_now();
       check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME,
                                  static_cast<uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT),
@@ -193,11 +206,11 @@ class Cube {
   template <class Function>
   uint32_t index(const Function &function, const std::string &mask, uint32_t pe) const {
     uint32_t result = 0;
-    allocation_->use([&](struct dpu_set_t) { check(function(manager_, mask.c_str(), pe, &result)); });
+    allocation_->use([&](struct dpu_set_t) { check(function(cube_, mask.c_str(), pe, &result)); });
     return result;
   }
   std::shared_ptr<Allocation> allocation_;
-  hypercube_manager *manager_;
+  pidcomm_hypercube *cube_;
   std::size_t axes_;
 };
 

@@ -30,6 +30,8 @@ void bind_cube(nb::module_ &m) {
       .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
            nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
+      .def("validate", &Cube::validate, "request"_a, "options"_a)
+      .def("audit", &Cube::audit)
       .def("location", &Cube::location, "pe"_a)
       .def("coords", &Cube::coords, "pe"_a)
       .def("group_of", &Cube::group_of, "mask"_a, "pe"_a)

@@ -39,8 +39,8 @@ namespace {
 /// " pr pr+im", and so on.
 std::string techniques_with_pe_program() {
   std::string names;
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, ...) \
-  if (runs_pe_program) names += " " name;
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
+  if ((steps & PIDCOMM_STEP_PR) != 0) names += " " name;
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   return names;
@@ -52,15 +52,15 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   uint32_t pes = 0;
   check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
   const auto numbered = [&](uint32_t count, std::vector<struct dpu_set_t> &rows) {
-    hypercube_manager *manager = nullptr;
-    const int status = pidcomm_hypercube_create(set, 1, &count, &manager);
+    pidcomm_hypercube *cube = nullptr;
+    const int status = pidcomm_hypercube_create(set, 1, &count, &cube);
     if (status == PIDCOMM_ERR_SHAPE) return false;
     check(status);
     rows.clear();
     struct dpu_set_t dpu;
     uint32_t pe;
-    PIDCOMM_FOREACH_PE(manager, dpu, pe) rows.push_back(dpu);
-    pidcomm_hypercube_destroy(manager);
+    PIDCOMM_FOREACH_PE(cube, dpu, pe) rows.push_back(dpu);
+    pidcomm_hypercube_destroy(cube);
     return true;
   };
   std::vector<struct dpu_set_t> rows;

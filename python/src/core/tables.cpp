@@ -7,6 +7,7 @@
 #include <pidcomm/model.h>
 #include <pidcomm/pidcomm.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -26,8 +27,8 @@ namespace {
 
 nb::dict tables() {
   nb::list collectives, types, ops, techniques, isas, coherences, copy_orders, statuses;
-#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps) \
-  collectives.append(                                                                                      \
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps, ...) \
+  collectives.append(                                                                                           \
       nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0, steps));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -37,8 +38,8 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
   PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, runs_pe_program, is_for_auto) \
-  techniques.append(nb::make_tuple(name, code, #path, steps, collectives, needs_lane_split != 0, runs_pe_program != 0, is_for_auto != 0));
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto) \
+  techniques.append(nb::make_tuple(name, code, #path, steps, collectives, needs_lane_split != 0, is_for_auto != 0));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, level) isas.append(nb::make_tuple(name, code, level, pidcomm_isa_available(code) != 0));
@@ -99,22 +100,24 @@ nb::dict model_tables() {
   return dict;
 }
 
-constexpr std::size_t kMachineNumbers = sizeof(pidcomm_machine) / sizeof(double);
+// A machine is its size, then doubles.
+constexpr std::size_t kMachineNumbers = (sizeof(pidcomm_machine) - sizeof(std::size_t)) / sizeof(double);
+char *numbers_of(pidcomm_machine &machine) { return reinterpret_cast<char *>(&machine) + sizeof machine.size; }
 
 pidcomm_machine machine_of(const std::vector<double> &numbers) {
-  pidcomm_machine machine;
+  pidcomm_machine machine{};
   if (numbers.size() != kMachineNumbers) throw nb::value_error("a machine has another number of constants");
-  std::memcpy(&machine, numbers.data(), sizeof machine);
+  std::memcpy(numbers_of(machine), numbers.data(), kMachineNumbers * sizeof(double));
   return machine;
 }
 
 nb::dict builtin_machines() {
   nb::dict dict;
   const char *name;
-  pidcomm_machine machine;
+  pidcomm_machine machine{};
   for (std::size_t index = 0; pidcomm_machine_builtin(index, &name, &machine) == PIDCOMM_OK; ++index) {
     std::vector<double> numbers(kMachineNumbers);
-    std::memcpy(numbers.data(), &machine, sizeof machine);
+    std::memcpy(numbers.data(), numbers_of(machine), kMachineNumbers * sizeof(double));
     dict[name] = numbers;
   }
   return dict;
@@ -132,12 +135,12 @@ Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, 
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
   const pidcomm_machine machine = machine_of(numbers);
-  pidcomm_prediction it;
+  pidcomm_prediction it{};
   check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, &machine, &it));
   std::vector<double> seconds(sizeof it.seconds / sizeof(double));
   std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
-  return Predicted(pidcomm_technique_name(it.technique), pidcomm_isa_name(it.isa), it.threads, pidcomm_coherence_name(it.coherence),
-                   it.seconds_total, seconds);
+  return Predicted(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, it.technique), pidcomm_name(PIDCOMM_TABLE_ISA, it.isa), it.threads,
+                   pidcomm_name(PIDCOMM_TABLE_COHERENCE, it.coherence), it.seconds_total, seconds);
 }
 
 }  // namespace

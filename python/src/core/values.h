@@ -1,6 +1,7 @@
 // Requests, options and traces of the C API as Python has them, and memory as one-dimensional contiguous arrays of bytes.
 #pragma once
 
+#include <line_kernels/audit_counts.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <pidcomm/pidcomm.h>
@@ -32,5 +33,6 @@ pidcomm_options options_of(const OptionCodes &codes);
 
 /// Every field of a trace by name; codes as names.
 nb::dict dict_of(const pidcomm_trace &trace);
+nb::dict dict_of(const pidcomm_audit &audit);
 
 }  // namespace core

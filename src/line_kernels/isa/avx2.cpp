@@ -12,6 +12,8 @@ namespace {
 typedef LineOf<32> Line;
 
 struct Isa {
+  static bool is_supported() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt"); }
+
   struct Halves {
     __m256i low, high;
   };

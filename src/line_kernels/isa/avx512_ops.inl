@@ -2,6 +2,11 @@
 typedef LineOf<64> Line;
 
 struct Avx512Ops {
+  static bool is_supported() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+  }
+
   static __m512i reg(Line x) { return (__m512i)x.part[0]; }
   static Line line(__m512i reg) { return {{(Line::Part)reg}}; }
 

@@ -2,6 +2,7 @@
 typedef LineOf<16> Line;  // baseline x86-64 has registers of 16 bytes
 
 struct ScalarOps {
+  static bool is_supported() { return true; }
   static void fence() { __builtin_ia32_mfence(); }
 
   /// 8 x 8 byte transpose: three stages of swapping ever larger squares off the diagonal.

@@ -127,7 +127,7 @@ def test_a_with_block_waits_before_it_frees() -> None:
     with pidcomm.allocate(pes=64) as pes:
         request = pes.hypercube(64).alltoall("1", bytes=LONG, wait=False, **SLOW)
     assert pes.is_freed
-    assert request.wait().lines_stored == LONG
+    assert request.wait().mram_bytes_written == 64 * LONG
 
 
 def test_a_request_is_a_context(cube: pidcomm.Hypercube) -> None:
@@ -149,7 +149,7 @@ def test_a_dropped_request_is_waited_for(pes: pidcomm.PeSet, cube: pidcomm.Hyper
 def test_a_request_keeps_its_hypercube_alive() -> None:
     request = pidcomm.allocate(pes=64).hypercube(8, 8).alltoall("10", bytes=LONG, wait=False, **SLOW)
     gc.collect()
-    assert request.wait().lines_stored == LONG
+    assert request.wait().mram_bytes_written == 64 * LONG
 
 
 @needs_emulated_access

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pidcomm
 import pytest
-from definitions import AT_PES_AFTER, AT_PES_BEFORE, payload, result_of
+from definitions import COLLECTIVES, payload, result_of
+from pidcomm._rows import CollectiveName
 from pidcomm.evaluation.oracle import Problem
 
 HEADER = Path(__file__).parents[3] / "include" / "pidcomm" / "tables.h"
@@ -48,8 +49,11 @@ def test_types_are_those_of_numpy() -> None:
 
 def test_collectives_know_their_rows() -> None:
     for name, row in pidcomm.COLLECTIVES.items():
-        assert row.at_pes_before == (name in AT_PES_BEFORE)
-        assert row.at_pes_after == (name in AT_PES_AFTER)
+        definition = COLLECTIVES[name]
+        assert row.at_pes_before == definition.at_pes_before
+        assert row.at_pes_after == definition.at_pes_after
+        assert row.per_member_before == definition.has_blocks_before
+        assert row.takes_op == definition.reduces
         assert callable(getattr(pidcomm.Hypercube, name))
         assert callable(getattr(pidcomm.ArrayCollectives, name))
         problem = Problem(name, (4, 6), "01", 48 * row.blocks_per_pe(6), "int32")
@@ -65,7 +69,7 @@ def test_default_isa_is_available() -> None:
 
 
 @pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
-def test_oracle_agrees_with_the_definitions(name: str) -> None:
+def test_oracle_agrees_with_the_definitions(name: CollectiveName) -> None:
     x = payload(name, (4, 6), "01", "int16", block_bytes=48)
     problem = Problem(name, (4, 6), "01", 48 * pidcomm.COLLECTIVES[name].blocks_per_pe(6), "int16", "max")
     before = x.view(np.uint8)

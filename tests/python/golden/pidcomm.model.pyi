@@ -57,6 +57,7 @@ class Machine:
     name: str
     title: str
     constants: Mapping[str, Constant]
+    inherits: str | None = None
 
     @property
     def isas(self) -> list[str]:
@@ -75,6 +76,9 @@ class Machine:
         ...
 
     def with_values(self, values: Mapping[str, float], source: str='assumed: changed by the caller') -> Machine:
+        ...
+
+    def inheritance(self) -> dict[str, Constant]:
         ...
 
     def to_toml(self) -> str:
@@ -108,13 +112,13 @@ class Way(NamedTuple):
     mask: str
     technique: str
 
-def advise(collective: str, *, pes: int, bytes: int, group: int | None=None, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, top: int=10, **options: Unpack[Options]) -> list[Advice]:
+def advise(collective: CollectiveName, *, pes: int, bytes: int, group: int | None=None, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, top: int=10, **options: Unpack[Options]) -> list[Advice]:
     ...
 
-def compare(collective: str, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> list[Estimate]:
+def compare(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> list[Estimate]:
     ...
 
-def influences(collective: str, shape: Sequence[int], mask: str, *, bytes: int, machine: str | Machine=DEFAULT_MACHINE, **arguments: Any) -> dict[str, float]:
+def influences(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, machine: str | Machine=DEFAULT_MACHINE, **arguments: Any) -> dict[str, float]:
     ...
 
 def load_machine(name: str | Machine) -> Machine:
@@ -123,10 +127,10 @@ def load_machine(name: str | Machine) -> Machine:
 def machine_names() -> list[str]:
     ...
 
-def predict(collective: str, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int | None=None, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> Prediction:
+def predict(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int | None=None, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> Prediction:
     ...
 
-def predict_hosts(collective: str, hosts: int, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: str | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> HostsPrediction:
+def predict_hosts(collective: CollectiveName, hosts: int, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> HostsPrediction:
     ...
 
 def use_machine(machine: str | Machine | None) -> None:

@@ -1,0 +1,178 @@
+"""Writes pidcomm/_rows.py when the package is built: the rows of tables.h as Python types and methods.
+
+python python/rows.py include/pidcomm/tables.h OUTPUT
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+HEAD = '''"""The rows of tables.h as types and methods, written by python/rows.py when the package is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Array, ArrayInput, ArrayOutput, Options
+    from pidcomm.requests import Request
+    from pidcomm.signatures import FromHost, Moved, Reduced, ReducedToHost, ToHost
+    from pidcomm.trace import Trace
+
+'''
+# The types of names: of which table, and the column of the name.
+NAMES = {
+    "CollectiveName": ("COLLECTIVES", 2),
+    "OpName": ("OPS", 2),
+    "TechniqueName": ("TECHNIQUES", 2),
+    "IsaName": ("ISAS", 2),
+    "CoherenceName": ("COHERENCES", 2),
+    "CopyOrderName": ("COPY_ORDERS", 2),
+}
+TYPES_OF_FIELDS = {"double": "float", "int": "int", "uint64_t": "int"}
+
+
+def rows_of(text: str, table: str) -> list[list[str]]:
+    """Return the rows of a table, a list of columns each; strings without their quotes."""
+    body = re.search(rf"#define PIDCOMM_{table}\(X\)((?:.*\\\n)*.*)", text)
+    if body is None:
+        raise SystemExit(f"tables.h has no table PIDCOMM_{table}")
+    lines = re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', body[1])
+    if len(lines) != body[1].count("X("):
+        raise SystemExit(f"tables.h: a row of PIDCOMM_{table} has parentheses in a column")
+    return [[column.strip().strip('"') for column in re.findall(r'(?:[^,"]|"[^"]*")+', line)] for line in lines]
+
+
+class Collective(NamedTuple):
+    """A row of PIDCOMM_COLLECTIVES."""
+
+    name: str
+    takes_op: bool
+    at_pes_before: bool
+    at_pes_after: bool
+    blocks_before: bool
+    blocks_after: bool
+    result: str
+
+    @classmethod
+    def of(cls, row: list[str]) -> Collective:
+        """Return the row."""
+        return cls(row[2], *(column == "1" for column in row[3:8]), row[9])
+
+    def size_of(self, has_blocks: bool) -> str:
+        """Return what a side at the PEs has per PE."""
+        are_blocks = (self.at_pes_before and self.blocks_before) or (self.at_pes_after and self.blocks_after)
+        return "`bytes`, N blocks," if has_blocks else "bytes / N" if are_blocks else "`bytes`"
+
+    def sizes(self) -> str:
+        """Return the sentence about sizes of the method."""
+        read, written = self.size_of(self.blocks_before), self.size_of(self.blocks_after)
+        host = f"shape (groups, {'N * n' if (self.blocks_before or self.blocks_after) else 'n'})"
+        if not self.at_pes_before:
+            return f"`host` has {host}. Writes n * itemsize bytes per PE (`bytes`, if given, must be that)."
+        if not self.at_pes_after:
+            elements = "N * bytes / itemsize" if self.blocks_after else "bytes / itemsize"
+            return f"Reads `bytes` per PE; returns, or fills `out` with, the host rows, shape (groups, {elements})."
+        in_place = "" if read == written else " In place the smaller of the two is at the start of the window."
+        return f"Reads {read} and writes {written} per PE.".replace(", per", " per") + in_place
+
+    def method(self) -> str:
+        """Return the method of `Hypercube`."""
+        moves = not self.takes_op
+        form, result = (
+            ("FromHost", "Trace")
+            if not self.at_pes_before
+            else ("Moved" if moves else "Reduced", "Trace")
+            if self.at_pes_after
+            else ("ToHost" if moves else "ReducedToHost", "Array")
+        )
+        if form == "FromHost":
+            parameters = ["host: ArrayInput", "bytes: int | None = None", "dst: int = 0"]
+        else:
+            parameters = ["bytes: int", "src: int = 0"]
+            parameters += ["dst: int = 0"] if self.at_pes_after else []
+            parameters += ["dtype: DTypeLike = np.uint8"] if moves else ["dtype: DTypeLike", 'op: OpName = "sum"']
+            parameters += [] if self.at_pes_after else ["out: ArrayOutput | None = None"]
+        names = [parameter.partition(":")[0] for parameter in parameters]
+        overloads = "".join(
+            f"    @overload\n    def {self.name}(\n"
+            f"        self, mask: str, *, wait: {wait}, **arguments: Unpack[{form}]\n    ) -> {returns}: ...\n"
+            for wait, returns in (
+                ("Literal[True] = True", result),
+                ("Literal[False]", f"Request[{result}]"),
+                ("bool", f"{result} | Request[{result}]"),
+            )
+        )
+        listed = "".join(f"        {parameter},\n" for parameter in parameters)
+        passed = ", ".join(f"{name}={name}" for name in names)
+        return f'''
+{overloads}    def {self.name}(
+        self,
+        mask: str,
+        *,
+{listed}        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> {result} | Request[{result}]:
+        """{self.name}: {self.result}.
+
+        {self.sizes()}
+        """
+        return self._call("{self.name}", mask, wait, {passed}, options=options)  # type: ignore[no-any-return]
+'''
+
+    def array_method(self) -> str:
+        """Return the method of `ArrayCollectives`."""
+        columns = "N * n" if self.blocks_before else "n"
+        given = f"({'pes' if self.at_pes_before else 'groups'}, {columns})"
+        made = f"({'pes' if self.at_pes_after else 'groups'}, {'N * n' if self.blocks_after else 'n'})"
+        op = '        op: OpName = "sum",\n' if self.takes_op else ""
+        return f'''
+    def {self.name}(
+        self,
+        x: ArrayInput,
+        mask: str,
+        *,
+{op}        base_offset: int = 0,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """{self.name}: {self.result}.
+
+        x has shape {given}; returns shape {made}.
+        """
+        return self._round_trip("{self.name}", x, mask, {"op" if self.takes_op else "None"}, base_offset, out, options)
+'''
+
+
+def generate(text: str) -> str:
+    """Return the module for the text of tables.h."""
+    parts = [HEAD]
+    for name, (table, column) in NAMES.items():
+        values = ", ".join(f'"{row[column]}"' for row in rows_of(text, table))
+        parts.append(f"{name}: TypeAlias = Literal[{values}]\n")
+    parts.append('\n\n@dataclass(frozen=True)\nclass TraceFields:\n    """The fields of `Trace`."""\n\n')
+    for ctype, name, table, meaning in rows_of(text, "TRACE_FIELDS"):
+        kind = TYPES_OF_FIELDS[ctype] if table == "NUMBER" else f"{table.capitalize()}Name"
+        parts.append(f'    {name}: {kind}\n    """{meaning}."""\n')
+    collectives = [Collective.of(row) for row in rows_of(text, "COLLECTIVES")]
+    parts.append('\n\nclass HypercubeCollectives:\n    """The collectives of `Hypercube`."""\n\n')
+    parts.append("    _call: Any\n")
+    parts += [collective.method() for collective in collectives]
+    parts.append('\n\nclass ArrayCollectivesBase:\n    """The collectives of `ArrayCollectives`."""\n\n')
+    parts.append("    _round_trip: Callable[..., Array]\n")
+    parts += [collective.array_method() for collective in collectives]
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(generate(Path(sys.argv[1]).read_text()))

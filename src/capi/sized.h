@@ -1,0 +1,56 @@
+// Structs that begin with their size, between programs and libraries of different versions.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace pidcomm {
+
+/// Size of a struct in version 0.1. A struct without a specialisation has exactly the size of this version.
+template <class T>
+inline constexpr std::size_t kFirstBytes = sizeof(T);
+template <>
+inline constexpr std::size_t kFirstBytes<pidcomm_options> = offsetof(pidcomm_options, scratch_offset) + sizeof(size_t);
+template <>
+inline constexpr std::size_t kFirstBytes<pidcomm_request> = offsetof(pidcomm_request, op) + sizeof(int);
+template <>
+inline constexpr std::size_t kFirstBytes<pidcomm_trace> = offsetof(pidcomm_trace, bytes_staged) + sizeof(uint64_t);
+
+/// Errors: ERR_ARGUMENT (null, or of a size that no version has).
+template <class T>
+void check_size(const T *given, const char *name, std::size_t largest = sizeof(T)) {
+  if (given == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
+  if (given->size < kFirstBytes<T> || given->size > largest)
+    fail(PIDCOMM_ERR_ARGUMENT, name, "->size is ", given->size, "; it must be the sizeof of the struct (", sizeof(T),
+         " in this version): set it with the PIDCOMM_*_INITIALIZER of the struct, in C++ with {}");
+}
+
+/// More than any version will have.
+inline constexpr std::size_t kLargestBytes = 4096;
+
+/// A struct of the caller as this version has it: fields that the caller does not know are 0.
+/// Errors: those of check_size, and ERR_ARGUMENT if a field that this version does not know is not 0.
+template <class T>
+T received(const T *given, const char *name) {
+  check_size(given, name, kLargestBytes);
+  T own{};
+  std::memcpy(&own, given, std::min(given->size, sizeof own));
+  const auto *const bytes = reinterpret_cast<const unsigned char *>(given);
+  if (std::any_of(bytes + std::min(given->size, sizeof own), bytes + given->size, [](unsigned char byte) { return byte != 0; }))
+    fail(PIDCOMM_ERR_ARGUMENT, name, " has a field that is not 0 and that this version of the library (", sizeof own, " bytes, given ",
+         given->size, ") does not know");
+  own.size = sizeof own;
+  return own;
+}
+
+/// Fills the fields of a caller's struct that both versions know; the others stay.
+template <class T>
+void deliver(const T &own, T *given) {
+  const std::size_t known = std::min(given->size, sizeof own) - sizeof own.size;
+  std::memcpy(reinterpret_cast<char *>(given) + sizeof own.size, reinterpret_cast<const char *>(&own) + sizeof own.size, known);
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,38 @@
+/* audit_counts.h: what the audit instruction set counted in the last call on a hypercube. For tests: the library exports the call, but the
+ * header is not installed, and rows may change. */
+#ifndef PIDCOMM_AUDIT_COUNTS_H
+#define PIDCOMM_AUDIT_COUNTS_H
+
+#include <pidcomm/pidcomm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, meaning). A line is 64 bytes of DIMM memory. */
+#define PIDCOMM_AUDIT_FIELDS(X)                                                                \
+  X(lines_loaded, "loads of lines")                                                            \
+  X(lines_stored, "stores of lines")                                                           \
+  X(lines_flushed, "flushes of lines")                                                         \
+  X(lines_prefetched, "prefetches of lines")                                                   \
+  X(max_loads_of_a_line, "loads of the line that was loaded most often")                       \
+  X(max_stores_of_a_line, "stores of the line that was stored most often")                     \
+  X(distinct_lines_loaded, "different lines that were loaded")                                 \
+  X(distinct_lines_stored, "different lines that were stored")                                 \
+  X(lines_outside, "loads, stores, flushes and prefetches outside the windows of the request") \
+  X(loads_unflushed, "loads of lines neither flushed nor stored since the host took the ranks")
+
+#define PIDCOMM_ROW(name, ...) uint64_t name;
+typedef struct pidcomm_audit {
+  PIDCOMM_AUDIT_FIELDS(PIDCOMM_ROW)
+} pidcomm_audit;
+#undef PIDCOMM_ROW
+
+/* Stores the counts of the last call that has ended; all are 0 unless it used the audit instruction set. Errors: ERR_ARGUMENT (null). */
+PIDCOMM_API int pidcomm_audit_of(pidcomm_hypercube *cube, pidcomm_audit *audit);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PIDCOMM_AUDIT_COUNTS_H */
