@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from pidcomm.apps.application import Application, Run, compare, run
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, unknown
 
 NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm")
 """The applications, a folder each."""
@@ -25,6 +25,6 @@ __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]
 def get(name: str) -> type[Application]:
     """Return the class of an application. Raises ArgumentError with the names there are."""
     if name not in NAMES:
-        raise ArgumentError(f"application {name!r} is unknown; use {', '.join(NAMES)}")
+        raise ArgumentError(unknown("application", name, NAMES))
     found: type[Application] = import_module(f"pidcomm.apps.{name}").APPLICATION
     return found

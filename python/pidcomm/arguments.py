@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pidcomm._rows import CoherenceName, IsaName, TechniqueName
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, unknown
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES, TYPES, Choice, Type
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ AUTO = "auto"
 AUTO_CODE = -1
 MAX_SIZE = 2**64 - 1
 MAX_COUNT = 2**32 - 1
+LOOK_LIKE_DIGITS = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1", ",": None, " ": None})
 
 
 class SupportsDLPack(Protocol):
@@ -82,8 +83,10 @@ def as_mask(mask: object) -> str:
     if not isinstance(mask, str):
         raise ArgumentError(f"the axis mask ({mask!r}) must be a str of '0' and '1', one per axis", "ERR_MASK")
     if strange := set(mask) - {"0", "1"}:
+        meant = mask.translate(LOOK_LIKE_DIGITS)
+        suggestion = f"; did you mean {meant!r}?" if not set(meant) - {"0", "1"} else ""
         raise ArgumentError(
-            f"the axis mask {mask!r} contains {min(strange)!r}; it has one '0' or '1' per axis", "ERR_MASK"
+            f"the axis mask {mask!r} contains {min(strange)!r}; it has one '0' or '1' per axis{suggestion}", "ERR_MASK"
         )
     return mask
 
@@ -102,7 +105,7 @@ def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ER
     """Return the row of a name. Raises ArgumentError with the names there are."""
     row = table.get(name) if isinstance(name, str) else None
     if row is None:
-        raise ArgumentError(f"{kind} {name!r} is unknown; use {', '.join(table)}", status)
+        raise ArgumentError(unknown(kind, name, table), status)
     return row
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class Error(RuntimeError):
     """Report that a call failed; the message names the offending values and the rule.
@@ -19,6 +22,14 @@ class ArgumentError(Error, ValueError):
 
     def __init__(self, message: str, status: str = "ERR_ARGUMENT") -> None:
         super().__init__(message, status)
+
+
+def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
+    """Return the sentence about a name that is not one of names; it suggests the nearest. rest: what else could be."""
+    known = list(names)
+    near = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
+    suggestion = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{kind} {name!r} is unknown; use {', '.join(known)}{rest}{suggestion}"
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -7,19 +7,19 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, unknown
 
 BINARY_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 DECIMAL_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 SIZE_EXAMPLES = "4096, 64KiB, 1MiB, 1MB or 1e6"
 SIZE_RULE = (
     f"write a whole number of bytes as {SIZE_EXAMPLES} "
-    "(KiB, MiB, GiB are powers of 1024, k or kB, M or MB, G or GB powers of 1000)"
+    "(KiB, MiB, GiB are powers of 1024; kB, MB, GB are powers of 1000)"
 )
 MAX_SIZE = 2**64 - 1
 
 _Name = TypeVar("_Name", bound=str)
-_UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
 _UNITS.update({name.lower(): unit for name, unit in (BINARY_UNITS | DECIMAL_UNITS).items()})
 _SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
@@ -27,12 +27,15 @@ _SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a
 def parse_size(text: str) -> int:
     """Return a number of bytes, written as SIZE_RULE says. Raises ArgumentError."""
     match = _SIZE.fullmatch(text)
+    if match and (letter := match[2].upper()) in ("K", "M", "G"):
+        binary, decimal = f"{match[1]}{letter}iB", f"{match[1]}{'k' if letter == 'K' else letter}B"
+        raise ArgumentError(f"size {text!r} has two meanings; write {binary} or {decimal}")
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise ArgumentError(f"size {text!r} is none; {SIZE_RULE}")
+        raise ArgumentError(f"size {text!r} is not a size; {SIZE_RULE}")
     size = Fraction(match[1]) * unit
     if size.denominator != 1:
-        raise ArgumentError(f"size {text!r} is no whole number of bytes; {SIZE_RULE}")
+        raise ArgumentError(f"size {text!r} is not a whole number of bytes; {SIZE_RULE}")
     if size > MAX_SIZE:
         raise ArgumentError(f"size {text!r} is more than a machine can have; the most is {MAX_SIZE} bytes")
     return int(size)
@@ -48,7 +51,7 @@ def parse_positive_size(text: str) -> int:
 def parse_count(text: str) -> int:
     """Return a number of at least 1. Raises ArgumentError."""
     if not _is_number(text) or int(text) == 0:
-        raise ArgumentError(f"count {text!r} is none; write a number from 1")
+        raise ArgumentError(f"count {text!r} is not a count; write a number from 1")
     return int(text)
 
 
@@ -60,7 +63,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
     """Return axis lengths: "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")
     if not all(map(_is_number, parts)):
-        raise ArgumentError(f"shape {text!r} is none; write axis lengths as 32x32", "ERR_SHAPE")
+        raise ArgumentError(f"shape {text!r} is not a shape; write axis lengths as 32x32", "ERR_SHAPE")
     return tuple(int(part) for part in parts)
 
 
@@ -74,7 +77,7 @@ def parse_names(
     names: list[Any] = list(table if everything is None else everything) if text == "all" else text.split(",")
     for name in names:
         if name not in table:
-            raise ArgumentError(f"{kind} {name!r} is unknown; use all, {', '.join(table)}")
+            raise ArgumentError(unknown(kind, name, ["all", *table]))
     return list(dict.fromkeys(names))
 
 

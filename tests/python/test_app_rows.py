@@ -155,7 +155,7 @@ def test_options_of_an_application_are_those_of_its_problem() -> None:
         (("--pes", "8", "--shape", "8x1"), "give --pes (8) or --shape (8x1), not both"),
         (("--shape", "8"), "needs a shape of 2 axes"),
         (("--technique", "tree"), "technique 'tree' is unknown; use all, tile"),
-        (("--pes", "eight"), "count 'eight' is none"),
+        (("--pes", "eight"), "count 'eight' is not a count"),
         (("--pes", "8,100000"), "pes (100000) must be between 1 and 2560"),
         (("--plot", "x.pdf"), "must end in .svg or .png"),
         (("--json", "no/such/folder"), "cannot write"),

@@ -8,6 +8,8 @@ import pidcomm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pidcomm.arguments import as_mask
+from pidcomm.errors import unknown
 from pidcomm.sizes import (
     BINARY_UNITS,
     DECIMAL_UNITS,
@@ -22,7 +24,7 @@ from pidcomm.sizes import (
     parse_size,
 )
 
-UNITS = {**BINARY_UNITS, **DECIMAL_UNITS, "": 1, "B": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+UNITS = {**BINARY_UNITS, **DECIMAL_UNITS, "": 1, "B": 1}
 SIZES = st.integers(0, MAX_SIZE) | st.builds(
     lambda n, unit: n * unit, st.integers(0, 2**20), st.sampled_from([*UNITS.values()])
 )
@@ -37,6 +39,32 @@ def test_what_is_shown_can_be_typed(size: int) -> None:
 def test_a_size_is_a_number_times_its_unit(number: int, unit: tuple[str, int], space: str, is_lower: bool) -> None:
     name, factor = unit
     assert parse_size(f"{number}{space}{name.lower() if is_lower else name}") == number * factor
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [("8K", "8KiB or 8kB"), ("8 k", "8KiB or 8kB"), ("1.5M", "1.5MiB or 1.5MB"), ("2g", "2GiB or 2GB")],
+)
+def test_a_letter_alone_has_two_meanings(text: str, choice: str) -> None:
+    with pytest.raises(pidcomm.ArgumentError, match=f"two meanings; write {choice}$"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [("alltoal", "; did you mean 'alltoall'?"), ("AllReduce", "; did you mean 'allreduce'?"), ("x", "")],
+)
+def test_the_nearest_name_is_suggested(name: str, suggestion: str) -> None:
+    assert unknown("collective", name, pidcomm.COLLECTIVES).endswith(f"broadcast{suggestion}")
+
+
+@pytest.mark.parametrize(
+    ("mask", "suggestion"), [("1O", "; did you mean '10'?"), ("l 0", "; did you mean '10'?"), ("1x", "")]
+)
+def test_a_mask_of_letters_is_suggested_in_digits(mask: str, suggestion: str) -> None:
+    with pytest.raises(pidcomm.ArgumentError) as error:
+        as_mask(mask)
+    assert str(error.value).endswith(f"per axis{suggestion}")
 
 
 @given(st.integers(0, 10**6), st.integers(0, 13))

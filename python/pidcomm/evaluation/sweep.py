@@ -27,7 +27,7 @@ def parse_sweeps(texts: Iterable[str]) -> dict[str, list[int]]:
     for text in texts:
         name, equals, values = text.partition("=")
         if name not in SWEEPS or not equals:
-            raise ArgumentError(f"sweep {text!r} is none; {SWEEP_RULE}")
+            raise ArgumentError(f"sweep {text!r} is not a sweep; {SWEEP_RULE}")
         if name in sweeps:
             raise ArgumentError(f"sweep {text!r} is the second over {name}; give one, a list if need be")
         first, dots, last = values.partition("..")

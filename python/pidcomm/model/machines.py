@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pidcomm import _core
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.errors import ArgumentError, Error, unknown
 from pidcomm.tables import ISAS
 
 if sys.version_info >= (3, 11):
@@ -163,9 +163,7 @@ def load_machine(name: str | Machine) -> Machine:
     if name in machine_names():
         return _read(FOLDER / f"{name}{SUFFIX}")
     if not name.endswith(SUFFIX):
-        raise ArgumentError(
-            f"machine {name!r} is unknown; use {', '.join(machine_names())} or a file ending in {SUFFIX}"
-        )
+        raise ArgumentError(unknown("machine", name, machine_names(), f" or a file ending in {SUFFIX}"))
     try:
         return _parse(Path(name), name, Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, unknown
 from pidcomm.evaluation.pictures.metrics import METRICS
 from pidcomm.evaluation.pictures.rows import JsonRow, kind_of
 
@@ -23,9 +23,9 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") 
     from pidcomm.evaluation.pictures import bars, phases, sweeps
 
     if kind is not None and kind not in KINDS:
-        raise ArgumentError(f"kind {kind!r} is unknown; use {', '.join(KINDS)}")
+        raise ArgumentError(unknown("kind", kind, KINDS))
     if metric not in METRICS:
-        raise ArgumentError(f"metric {metric!r} is unknown; use {', '.join(METRICS)}")
+        raise ArgumentError(unknown("metric", metric, METRICS))
     for row in rows:
         if row["wrong"]:
             raise ArgumentError(
