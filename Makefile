@@ -30,10 +30,15 @@ install: $(VENV)/tools
 	$(call configure,release,-DCMAKE_BUILD_TYPE=Release)
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_line_kernels
 	rm -rf build/wheel
+	@echo 'compiling the emulator, the library and the Python package (two minutes the first time) ...'
 	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel \
 	  -C build-dir=build/make/{wheel_tag} -C cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
-	$(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[test]"
+	@echo 'installing the package and what it needs into $(VENV) ...'
+	$(call install_extra,studies)
 	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
+
+# What the wheel needs for the extra $(1) of pyproject.toml.
+install_extra = $(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[$(1)]"
 
 # Native tests in a build folder of their own; $(1) name, $(2) flags.
 define configure
@@ -72,6 +77,7 @@ test-tsan: $(VENV)/tools
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 SDK_ACCESS := $(CURDIR)/build/release/tests/native/sdk_access
 test-python: install
+	$(call install_extra,test)
 	$(PYTEST)
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_sdk_access_shared
 	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) tests/python/api
@@ -88,10 +94,12 @@ bench-applications: install
 
 # The documents as pages, in build/site; the excerpts in them are those of the files.
 docs: install
+	$(call install_extra,docs)
 	$(BIN)/python tools/website.py
 
 # Writes the excerpts of files in the documents anew.
 snippets: install
+	$(call install_extra,docs)
 	$(BIN)/python tools/documents.py
 
 format: $(VENV)/tools
@@ -101,7 +109,8 @@ format: $(VENV)/tools
 
 # The test of types looks at the package itself.
 lint: install
-	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation '.[dev]'
+	$(call install_extra,test)
+	$(call install_extra,dev)
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/ruff check python apps tests emulator examples tools docs
 	$(BIN)/ruff format --check python apps tests emulator examples tools docs

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from pidcomm.apps.inputs import canonical, describe, generated, malformed, numbered_lines, one_source
 from pidcomm.apps.stage import require_memory
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, require
 
 BANNER = "%%MatrixMarket"
 FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: numbers in the line of an entry
@@ -100,6 +100,7 @@ class Graph:
 
     def matrix(self, dtype: DTypeLike = np.int64) -> Any:
         """Return a scipy.sparse.csr_array: element (u, v) is the number of edges from u to v."""
+        require("scipy", "a matrix of a graph")
         from scipy.sparse import csr_array
 
         shape = (self.vertices, self.vertices)

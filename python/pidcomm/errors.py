@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 
 class Error(RuntimeError):
@@ -37,6 +38,12 @@ class OutOfMemoryError(Error, MemoryError):
 
     def __init__(self, message: str, status: str = "ERR_MEMORY") -> None:
         super().__init__(message, status)
+
+
+def require(module: str, purpose: str) -> None:
+    """Raise ArgumentError unless a module of the extra `studies` is installed."""
+    if find_spec(module) is None:
+        raise ArgumentError(f"{purpose} needs {module}, which is not installed: pip install 'pidcomm[studies]'")
 
 
 _CLASSES: dict[str, type[Error]] = {

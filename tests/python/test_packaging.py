@@ -163,3 +163,22 @@ def test_importing_the_package_loads_no_more_than_numpy_and_itself() -> None:
     code = f"import sys, pidcomm; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module"),
+    [
+        (["explain", "alltoall", "--shape", "8x8", "--mask", "10", "--bytes", "8KiB", "--out", "x.svg"], "matplotlib"),
+        (["report", "x.html"], "matplotlib"),
+        (["calibrate", "mine.toml"], "scipy"),
+    ],
+)
+def test_commands_of_the_studies_say_what_is_missing(
+    arguments: list[str], module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pidcomm.errors, "find_spec", lambda name: None)
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, pidcomm.ArgumentError)
+    assert f"needs {module}, which is not installed: pip install 'pidcomm[studies]'" in str(result.exception)
+    assert not list(tmp_path.iterdir())

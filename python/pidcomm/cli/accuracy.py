@@ -13,7 +13,7 @@ from rich.table import Table
 
 import pidcomm
 from pidcomm.cli.app import command, json_option, working
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.errors import ArgumentError, Error, require
 from pidcomm.evaluation import info
 from pidcomm.evaluation.bench import COMPARED
 from pidcomm.evaluation.experiments import PAPER_MACHINE
@@ -44,6 +44,7 @@ def calibrate(
     Rates of memory are measured by themselves; the other constants are fitted to random collectives. The machine must
     be idle. How well it fits: pidcomm validate --machine FILE.
     """
+    require("scipy", "calibrate")
     from pidcomm.evaluation import calibrate as calibration
 
     if file.suffix != SUFFIX:

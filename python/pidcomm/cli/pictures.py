@@ -126,8 +126,8 @@ def report(
     """
     from pidcomm.evaluation.pictures import page
 
-    sources = [page.Source(path.name, read_rows([path])) for path in rows or ()]
     page.check_name(out)
+    sources = [page.Source(path.name, read_rows([path])) for path in rows or ()]
     if not sources:
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
             path = Path(folder) / "rows.jsonl"

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 import pidcomm
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, require
 from pidcomm.evaluation import info
 from pidcomm.evaluation.ablation import Step
 from pidcomm.evaluation.bench import Row
@@ -75,6 +75,7 @@ def check_name(path: Path) -> None:
         raise ArgumentError(f"cannot write {path} as a page: its name must end in {' or '.join(SUFFIXES)}")
     if not path.absolute().parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
+    require("matplotlib", f"a page with figures, {path},")
 
 
 def write(text: str, path: Path) -> None:

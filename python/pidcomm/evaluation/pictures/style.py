@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pidcomm.arguments import AUTO
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, require
 from pidcomm.evaluation.ablation import STEPS
 from pidcomm.tables import TECHNIQUES
 
@@ -129,6 +129,7 @@ def check_format(path: Path) -> str:
         raise ArgumentError(f"cannot draw {path}: its name must end in {' or '.join(FORMATS)}")
     if not path.parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
+    require("matplotlib", f"drawing {path}")
     return path.suffix.lower()[1:]
 
 
