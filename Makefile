@@ -72,9 +72,9 @@ test-asan: $(VENV)/tools
 test-tsan: $(VENV)/tools
 	$(call test_sanitizer,tsan,-fsanitize=thread,doctor,-DPIDCOMM_INSTALL=OFF)
 
-# At most four at once: each has an emulated machine. The tests of the API run again with a libpidcomm that reaches the ranks as it does on
-# DIMMs, through the SDK.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+# At most four at once: each has an emulated machine. With its own order xdist starts files of few, long tests last. The tests of the API run
+# again with a libpidcomm that reaches the ranks as it does on DIMMs, through the SDK.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SDK_ACCESS := $(CURDIR)/build/release/tests/native/sdk_access
 test-python: install
 	$(call install_extra,test)
