@@ -156,7 +156,7 @@ def line() -> Drawing:
         7.75,
         f"c.r: byte r of the 64-bit word of the PE in lane c; dark: the word of lane {marked}. Rows lie one after the",
         "other in memory, 8 bytes each. To move every PE's word one lane on, move every byte one place to the right:",
-        "what only changes its PE can stay in PIM order.",
+        "data that only move from PE to PE stay in PIM order.",
     )
     return drawing
 
@@ -248,7 +248,7 @@ def paths() -> Drawing:
             host = (trace.host_bytes_read + trace.host_bytes_written) / moved
             crossings[technique] = f"per byte moved: {bus:g} at the PEs' bus, {host:g} in host memory"
     drawing, ax = Drawing.blank(21, 10.6)
-    say(ax, 0.4, 0.4, "There is no wire from PE to PE", weight="bold")
+    say(ax, 0.4, 0.4, "PEs have no connection to each other", weight="bold")
     drawing.box(ax, 0.4, 1.2, 2.4, 1.0, "PE a", 1)
     drawing.box(ax, 6.4, 1.2, 2.4, 1.0, "PE b", 1)
     arrow(ax, (2.9, 1.45), (6.3, 1.45), color=FAINT, linestyle=(0, (4, 3)))
@@ -260,9 +260,9 @@ def paths() -> Drawing:
         ax,
         9.4,
         1.3,
-        "PEs see their own bank only. While a program runs they are on their own; between",
-        "launches the host reads and writes their MRAM through the memory bus, in whole lines",
-        "of 64 bytes. What goes from PE to PE goes once in and once out, at least.",
+        "A PE has access to its own bank only. Data move only between launches:",
+        "the host reads and writes MRAM through the memory bus, in whole lines",
+        "of 64 bytes. A byte from PE to PE crosses the bus at least twice: once in, once out.",
     )
 
     def chain(y: float, title: str, figures: str, steps: list[tuple[str, int]], width: float, gap: float) -> None:
