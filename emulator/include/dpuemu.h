@@ -84,7 +84,7 @@ dpu_error_t dpuemu_rank_release(struct dpu_rank_t *rank);
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *rank);
 dpu_error_t dpuemu_end_run(struct dpu_rank_t *rank, bool fault, uint32_t dpu_in_rank);
 
-/// What the PEs of a set did in their last launch. Counts of DMA are exact; instructions and cycles are modelled (docs/pe-programs.md).
+/// What the PEs of a set did in their last launch. Counts of DMA are exact; instructions and cycles are modelled (docs/emulator.md).
 typedef struct dpuemu_report {
   uint64_t pes;                ///< PEs that ran
   uint64_t faulted_pes;        ///< of these, PEs in fault
