@@ -1,4 +1,4 @@
-"""Draws the pictures of moving-bytes.md: python docs/moving_drawings.py [folder]."""
+"""Draws the pictures of design.md: python docs/moving_drawings.py [folder]."""
 
 import sys
 from pathlib import Path
@@ -44,30 +44,6 @@ def canvas(width: float, height: float, units: tuple[float, float, float, float]
     axes.set_aspect("equal")
     axes.axis("off")
     return axes
-
-
-def draw_line() -> None:
-    """A line in PIM order and in host order; lines of neighbouring banks."""
-    axes = canvas(8.6, 4.6, (-2.6, 22.4, -2.2, 12.9))
-    for x, title, row, column in ((0, "PIM order: as in memory", "beat", "lane"), (12.4, "host order", "lane", "byte")):
-        label(axes, x + 4, -2, title, size=9)
-        label(axes, x - 0.3, -1, column, "right")
-        lanes(axes, x, -1)
-        for i in range(8):
-            label(axes, x - 0.3, i, f"{row} {i}", "right")
-            for j in range(8):
-                lane, byte = (j, i) if x == 0 else (i, j)
-                cell(axes, x + j, i, f"{lane}.{byte}", 2 if lane == 3 else 0, size=7.5)
-    label(
-        axes, 10.2, 8.1, "lane.byte; shaded: the 64-bit word of lane 3. Each becomes the other by the domain transfer."
-    )
-    label(axes, -0.3, 9.8, "memory", "right")
-    for i in range(6):
-        bank, word = ("d", "d+4")[i % 2], i // 2
-        cell(axes, i * 3.4, 9.8, f"{bank}: w{word}", (1, 3)[i % 2], width=3.4, size=7.5)
-        label(axes, i * 3.4, 10.9, f"+{64 * i}", "left", 7.5)
-    label(axes, 20.8, 9.8, "...", "left", 10)
-    label(axes, 10.2, 11.8, "lines of banks d and d + 4: one word after the other of each")
 
 
 def draw_butterfly() -> None:
@@ -128,7 +104,7 @@ def draw_alltoall() -> None:
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "drawings"
     folder.mkdir(exist_ok=True)
-    for name, draw in (("line", draw_line), ("butterfly", draw_butterfly), ("alltoall", draw_alltoall)):
+    for name, draw in (("butterfly", draw_butterfly), ("alltoall", draw_alltoall)):
         draw()
         plt.savefig(folder / f"moving-{name}.svg", bbox_inches="tight", pad_inches=0.05, metadata={"Date": None})
         plt.close()

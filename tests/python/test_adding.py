@@ -1,4 +1,4 @@
-"""docs/adding.md: its steps add a collective and an operator to a copy of the project, whose grids then cover them.
+"""docs/design.md: its steps add a collective and an operator to a copy of the project, whose grids then cover them.
 
 The copy also has a field more at the end of pidcomm_options and of pidcomm_trace: programs compiled for one version
 then run with the library of the other.
@@ -59,7 +59,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("adding") / "project"
     unwanted = shutil.ignore_patterns("build", ".*", "__pycache__", "reference", "_skbuild")
     shutil.copytree(ROOT, copy, ignore=unwanted)
-    steps = [block for block in Document(ROOT / "docs/adding.md").blocks if block.marker == "add to"]
+    steps = [block for block in Document(ROOT / "docs/design.md").blocks if block.marker == "add to"]
     assert len(steps) == 8
     for block in steps:
         add(copy, block.about, block.text)
