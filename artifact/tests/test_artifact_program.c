@@ -14,14 +14,12 @@ static void check(int condition, const char *what) {
   }
 }
 
-/* [transfer] */
 static void transfer(struct dpu_set_t dpu_set, dpu_xfer_t direction, uint32_t offset, int32_t *rows, uint32_t words) {
   struct dpu_set_t dpu;
   uint32_t each_dpu;
   DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, PES) { DPU_ASSERT(dpu_prepare_xfer(dpu, rows + each_dpu * words)); }
   DPU_ASSERT(dpu_push_xfer(dpu_set, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, words * sizeof(int32_t), DPU_XFER_DEFAULT));
 }
-/* [end] */
 
 /* Word i of every PE's input, and its sum and maximum over x, y and z as far as they are selected. */
 static int32_t word(uint32_t pe, uint32_t i) { return (int32_t)((pe * WORDS + i) * UINT32_C(2654435761)) / 1024 - 3000000; }
@@ -50,10 +48,8 @@ int main(void) {
   resetTimer(&timer);
   startTimer(&timer, 0);
 
-  /* [create] */
   DPU_ASSERT(dpu_alloc_comm(PES, NULL, &dpu_set, 1));
   hypercube_manager *hypercube_manager = init_hypercube_manager(dpu_set, 3, axis_len);
-  /* [end] */
   check(hypercube_manager->dimension == 3 && hypercube_manager->axis_len[1] == Y && hypercube_manager->dpu_set.kind == DPU_SET_RANKS,
         "the manager's fields");
   for (uint32_t pe = 0; pe < PES; ++pe)
@@ -75,9 +71,7 @@ int main(void) {
   check(wrong == 0, "all_reduce with 7 arguments");
 
   transfer(dpu_set, DPU_XFER_TO_DPU, 0, in, WORDS);
-  /* [reduce_scatter] */
   pidcomm_reduce_scatter(hypercube_manager, "010", BYTES, 0, TARGET, BUFFER, sizeof(int32_t));
-  /* [end] */
   transfer(dpu_set, DPU_XFER_FROM_DPU, TARGET, out, WORDS / Y);
   wrong = 0;
   for (uint32_t pe = 0; pe < PES; ++pe)
@@ -99,11 +93,9 @@ int main(void) {
     for (uint32_t i = 0; i < WORDS; ++i) wrong += out[pe * WORDS + i] != word(pe % (X * Y) + i / (WORDS / Z) * X * Y, i % (WORDS / Z));
   check(wrong == 0, "allgather");
 
-  /* [gather] */
   void *host[PES / 8];
   for (uint32_t group = 0; group < PES / 8; ++group) host[group] = out + group * 8 * WORDS;
   pidcomm_gather(hypercube_manager, "111", BYTES, 0, BUFFER, host);
-  /* [end] */
   wrong = 0;
   for (uint32_t pe = 0; pe < PES; ++pe)
     for (uint32_t i = 0; i < WORDS; ++i) wrong += out[pe / 8 * 8 * WORDS + i / 2 * 16 + pe % 8 * 2 + i % 2] != word(pe, i);

@@ -1,5 +1,5 @@
 /* The calls that replace those of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2, checked by loops written out here.
- * docs/porting/artifact.md shows parts beside the artifact's calls (artifact/tests/test_artifact_program.c).
+ * docs/porting.md lists both; artifact/tests/test_artifact_program.c has the artifact's calls.
  * Build: cc -std=c11 from_artifact.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
@@ -29,20 +29,14 @@ static int32_t reduced(uint32_t pe, uint32_t i, int is_max) {
 
 int main(void) {
   for (uint32_t i = 0; i < kPes * kWords; ++i) in[i] = (int32_t)(i * 2654435761u >> 8) - 8000000;
-  /* [create] */
   struct dpu_set_t dpu_set;
   pidcomm_hypercube *cube;
   const uint32_t axis_len[3] = {kX, kY, kZ};
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
   PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 3, axis_len, &cube));
-  /* [end] */
 
-  /* [write] */
   PIDCOMM_CHECK(pidcomm_write(cube, 0, kBytes, in));
-  /* [end] */
-  /* [reduce_scatter] */
   PIDCOMM_CHECK(pidcomm_reduce_scatter(cube, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_SUM));
-  /* [end] */
   PIDCOMM_CHECK(pidcomm_read(cube, kTarget, kBytes / kY, out));
   int wrong = 0;
   for (uint32_t pe = 0; pe < kPes; ++pe)
@@ -55,9 +49,7 @@ int main(void) {
   for (uint32_t at = 0; at < kPes * kWords; ++at) wrong += out[at] != reduced(at / kWords, at % kWords, 1);
   expect(wrong == 0, "allreduce");
 
-  /* [gather] */
   PIDCOMM_CHECK(pidcomm_gather(cube, "111", kBytes, 0, out, sizeof out, PIDCOMM_INT32)); /* row p of `out` is PE p */
-  /* [end] */
   expect(memcmp(out, in, sizeof in) == 0, "gather");
 
   PIDCOMM_CHECK(pidcomm_broadcast(cube, "111", kBytes, in, kBytes, kTarget, PIDCOMM_INT32));

@@ -1,5 +1,5 @@
 /* Communication written by hand with the SDK's transfers, and the calls that replace it: both run here, on 128 PEs as 16 x 8, and must
- * leave equal arrays. docs/porting/sdk-transfers.md shows the parts side by side.
+ * leave equal arrays. docs/porting.md shows parts of both.
  * Build: cc -std=c11 sdk_transfers.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
@@ -20,14 +20,12 @@ static void compare(const char *what) {
   memset(out, 0, sizeof out);
 }
 
-/* [by_hand_transfer] */
 static void transfer(dpu_xfer_t direction, uint32_t offset, int32_t *rows, size_t row_bytes) {
   struct dpu_set_t dpu;
   uint32_t i;
   DPU_FOREACH(set, dpu, i) DPU_ASSERT(dpu_prepare_xfer(dpu, (char *)rows + i * row_bytes));
   DPU_ASSERT(dpu_push_xfer(set, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, row_bytes, DPU_XFER_DEFAULT));
 }
-/* [end] */
 
 static void allreduce_by_hand(void) {
   /* [by_hand_allreduce] */
@@ -50,7 +48,6 @@ static void allreduce(void) {
 
 static void alltoall_by_hand(void) {
   static int32_t sorted[kPes * kWords];
-  /* [by_hand_alltoall] */
   enum { kBlockWords = kWords / kY };
   transfer(DPU_XFER_FROM_DPU, 0, staging, kBytes);
   for (int x = 0; x < kX; ++x)
@@ -59,13 +56,10 @@ static void alltoall_by_hand(void) {
         memcpy(sorted + (x + kX * q) * kWords + p * kBlockWords, staging + (x + kX * p) * kWords + q * kBlockWords,
                kBlockWords * sizeof(int32_t));
   transfer(DPU_XFER_TO_DPU, kTo, sorted, kBytes);
-  /* [end] */
 }
 
 static void alltoall(void) {
-  /* [alltoall] */
   PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32));
-  /* [end] */
 }
 
 /* The rows of `in` go to the PEs in the first place, and the result comes back, in each one's own order of PEs. */
@@ -73,13 +67,9 @@ static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(vo
   transfer(DPU_XFER_TO_DPU, 0, in, kBytes);
   by_hand();
   transfer(DPU_XFER_FROM_DPU, kTo, out_by_hand, kBytes);
-  /* [write] */
   PIDCOMM_CHECK(pidcomm_write(cube, 0, kBytes, in));
-  /* [end] */
   by_call();
-  /* [read] */
   PIDCOMM_CHECK(pidcomm_read(cube, kTo, kBytes, out));
-  /* [end] */
   compare(what);
 }
 

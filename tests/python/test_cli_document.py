@@ -14,7 +14,7 @@ from pidcomm.cli.app import ExitCode
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "command-line.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
-NO_FIELDS = ("plot", "report")  # their sections have no table of what they write
+NO_FIELDS = ("plot", "report")  # their sections have no list of fields
 # What plans have of other shapes, techniques and collectives than the one of the document.
 MORE_PLANS = [
     "alltoall --technique pr",
@@ -25,10 +25,27 @@ MORE_PLANS = [
 ]
 
 
+def items(text: str) -> list[str]:
+    """Return the items of the lists of a text, each on one line."""
+    return re.findall(r"^\* (.*)$", re.sub(r"\n  +", " ", text), re.MULTILINE)
+
+
+def names(text: str) -> set[str]:
+    """Return the names in a text that are written as code."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def shared_fields() -> dict[str, set[str]]:
+    """Return the groups of fields that several commands write, by name."""
+    section = re.findall(r"^## Shared fields\n(.*?)^## ", TEXT, re.MULTILINE | re.DOTALL)[0]
+    return {name.strip("*"): names(fields) for name, _, fields in (item.partition(": ") for item in items(section))}
+
+
 def fields_of(section: str) -> set[str]:
-    """Return the names in the first column of the tables of a section."""
-    cells = re.findall(r"^\| (`.*?) \|", SECTIONS[section], re.MULTILINE)
-    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    """Return the names before the colons in the lists of a section, and those of the groups in italics."""
+    heads = [item.partition(": ")[0] for item in items(SECTIONS[section])]
+    groups = [shared_fields()[name] for head in heads for name in re.findall(r"\*(\w+)\*", head)]
+    return names(" ".join(heads)).union(*groups)
 
 
 def written(section: str, folder: Path) -> set[str]:
