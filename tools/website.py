@@ -25,22 +25,14 @@ SETTINGS = str(Path(__file__).parent / "mkdocs.yml")
 
 # Every page in order, for those who come here for the first time. What does not exist is left out; `*` is any name.
 NAVIGATION: dict[str, list[str]] = {
-    "Start": [
-        "README.md",
-        "docs/install.md",
-        "docs/tutorial.md",
-        "docs/concepts.md",
-        "docs/moving-bytes.md",
-        "docs/pictures.md",
-    ],
+    "Start": ["README.md", "docs/tutorial.md", "docs/cheat-sheet.md", "docs/concepts.md"],
     "Guides": [
         "docs/collectives.md",
-        "docs/pe-programs.md",
-        "docs/porting/*.md",
-        "artifact/README.md",
-        "docs/published-programs.md",
-        "docs/applications.md",
-        "apps/*/README.md",
+        "docs/emulator.md",
+        "docs/porting.md",
+        "docs/performance.md",
+        "docs/evaluation.md",
+        "docs/hardware.md",
         "examples/README.md",
     ],
     "Reference": [
@@ -48,17 +40,14 @@ NAVIGATION: dict[str, list[str]] = {
         *(f"reference/{name}.md" for name in reference.PAGES),
         "docs/errors.md",
     ],
-    "Emulator": ["docs/emulator.md", "emulator/README.md"],
-    "Performance": [
-        "docs/performance.md",
-        "docs/model.md",
-        "docs/comparison.md",
-        "docs/reproduction.md",
-        "docs/scaling.md",
+    "Inside": [
+        "docs/design.md",
+        "emulator/README.md",
+        "artifact/README.md",
         "bench/README.md",
-        "bench/PERFORMANCE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
     ],
-    "Inside": ["docs/hardware.md", "docs/architecture.md", "docs/adding.md", "CONTRIBUTING.md", "CHANGELOG.md"],
 }
 
 _LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)\s#]+)((?:#[^)\s]*)?(?:\)|$))")
