@@ -1,7 +1,8 @@
 """Graph neural network (PID-Comm, section VII-B): layers H' = relu(A H W), in both of the paper's strategies.
 
 A is the adjacency matrix, cut into a tile for each PE of a 2D hypercube; H the features of the vertices, W weights.
-The last layer has no relu. README.md tells where everything lies and what the collectives move.
+The last layer has no relu. The first features reach the PEs by a broadcast along y; layers swap the axes, and strategy
+`rs_ar` or `ar_ag` moves sums and features between the PEs (docs/evaluation.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
  *
  * A machine is a set of numbers: rates, costs and counts, one row of the tables below each. Built-in machines come from machines/
  * of the sources, where every number has its source. A prediction is a function of the plan and of these numbers, and of nothing else: it
- * needs no device. All times are modelled, never measured. docs/model.md explains the model. */
+ * needs no device. All times are modelled, never measured. docs/evaluation.md explains it. */
 #ifndef PIDCOMM_MODEL_H
 #define PIDCOMM_MODEL_H
 
@@ -57,17 +57,17 @@ extern "C" {
   X(network, latency_us, "us", "between hosts: a message of no bytes")
 
 /* X(key, meaning): costs of a line (64 bytes) on one core, in ns, one set for each instruction set. */
-#define PIDCOMM_LINE_COSTS(X)                                                   \
-  X(load, "loading a line of MRAM")                                             \
-  X(store, "storing a line of MRAM")                                            \
-  X(row_load, "loading 64 bytes of host rows")                                  \
-  X(row_store, "storing 64 bytes of host rows")                                 \
-  X(transpose, "a domain transfer: PIM order to host order or back")            \
-  X(shuffle, "one step that moves lanes")                                       \
-  X(combine, "an operator of the vector unit, of two lines")                    \
-  X(slow_combine, "an operator that takes several instructions: docs/model.md") \
-  X(general, "general path: a line to rows or back")                            \
-  X(unpaired, "a line of a bank whose bank pair the call does not use whole")   \
+#define PIDCOMM_LINE_COSTS(X)                                                 \
+  X(load, "loading a line of MRAM")                                           \
+  X(store, "storing a line of MRAM")                                          \
+  X(row_load, "loading 64 bytes of host rows")                                \
+  X(row_store, "storing 64 bytes of host rows")                               \
+  X(transpose, "a domain transfer: PIM order to host order or back")          \
+  X(shuffle, "one step that moves lanes")                                     \
+  X(combine, "an operator of the vector unit, of two lines")                  \
+  X(slow_combine, "an operator that takes several instructions")              \
+  X(general, "general path: a line to rows or back")                          \
+  X(unpaired, "a line of a bank whose bank pair the call does not use whole") \
   X(keep, "a line of which some lanes are to stay as they are")
 
 /* X(name, meaning): parts of a prediction, which add up to its total. What overlaps is counted once, for memory first. */

@@ -47,7 +47,7 @@ def all_of(
 
 
 def test_the_document_names_constants_costs_and_phases_that_there_are() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
     sections = {row.name.partition(".")[0] for row in CONSTANTS}
     named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
     assert len(named) > 30

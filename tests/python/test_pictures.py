@@ -468,7 +468,7 @@ def test_the_pictures_of_the_document_are_what_its_commands_draw(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = REFERENCE.parents[1]
-    assert command in (root / "docs" / "pictures.md").read_text().splitlines()
+    assert command in (root / "docs" / "evaluation.md").read_text().splitlines()
     (tmp_path / "docs" / "pictures").mkdir(parents=True)
     (tmp_path / "bench").symlink_to(root / "bench")
     monkeypatch.chdir(tmp_path)

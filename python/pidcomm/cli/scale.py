@@ -107,7 +107,7 @@ def scale(
 
     Rows are modelled for a machine, or measured here; the column source says which. algbw: larger side summed over PEs
     per time. limit%: of the streaming limit, measured rows only: compare them by it, as emulated DIMMs share the memory
-    of one machine. most in: the phase that takes most of the time. docs/scaling.md explains studies and stops.
+    of one machine. most in: the phase that takes most of the time. docs/evaluation.md explains studies and stops.
     """
     studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
