@@ -155,7 +155,7 @@ def compare(
     """Solve a problem with every technique on emulated DIMMs; check each result against the reference.
 
     pes, shape: one of them; the application shapes a number of PEs. techniques: names of
-    ``pidcomm.TECHNIQUES`` that are for all collectives, or auto. options: of the collectives but for technique and
+    ``pidcomm.TECHNIQUES`` that are for all collectives, or auto. options: of the collectives except technique and
     scratch. iters: how often each collective is carried out for its time, the median. with_cpu: whether to time the
     reference, too. on_phase: called with a few words before each phase.
 

@@ -64,7 +64,7 @@ typedef enum pidcomm_type { PIDCOMM_TYPES(PIDCOMM_ROW) } pidcomm_type;
 typedef enum pidcomm_op { PIDCOMM_OPS(PIDCOMM_ROW) } pidcomm_op;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TECHNIQUE_##ENUM = code,
-/* auto: whichever is predicted to be the fastest for the request (pidcomm/model.h); the trace tells which. */
+/* auto: whichever is predicted to be the fastest for the request (pidcomm/model.h); the trace reports which. */
 typedef enum pidcomm_technique {
   PIDCOMM_TECHNIQUE_AUTO = -1,
   PIDCOMM_TECHNIQUE_DEFAULT = 0,

@@ -126,7 +126,7 @@ class Hypercube(HypercubeCollectives):
         return self._pe_set
 
     def __repr__(self) -> str:
-        """Tell the shape."""
+        """Report the shape."""
         return f"<Hypercube {'x'.join(map(str, self._shape))}>"
 
     # ---- who talks to whom

@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Package:
-    """Tell flags, each quoted for a shell, and where CMake and pkg-config find the package."""
+    """Report flags, each quoted for a shell, and where CMake and pkg-config find the package."""
 
     cflags: str
     libs: str

@@ -176,7 +176,7 @@ class PeSet:
             raise first
 
     def __repr__(self) -> str:
-        """Tell the size and whether it is freed."""
+        """Report the size and whether it is freed."""
         return f"<PeSet of {self.pes} PEs in {self.ranks} ranks{', freed' if self.is_freed else ''}>"
 
 

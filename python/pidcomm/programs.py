@@ -95,7 +95,7 @@ class Symbol:
         return rows
 
     def __repr__(self) -> str:
-        """Tell name, size and place."""
+        """Report name, size and place."""
         return f"<Symbol {self._name}: {self.size_bytes} bytes at {self.address:#x}>"
 
     def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike | None) -> Array:

@@ -64,5 +64,5 @@ class Request(Generic[T]):
         self.wait()
 
     def __repr__(self) -> str:
-        """Tell the collective, and whether it has been waited for."""
+        """Report the collective, and whether it has been waited for."""
         return f"<Request {self._name}, {'ended' if self._is_over else 'not waited for'}>"

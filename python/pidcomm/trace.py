@@ -17,11 +17,11 @@ def _pe_clock_hz() -> float:
 
 @dataclass(frozen=True)
 class Trace(TraceFields):
-    """Tell how a collective was carried out, how long its phases took and how many bytes they moved."""
+    """Report how a collective was carried out, how long its phases took and how many bytes they moved."""
 
     @property
     def host_seconds(self) -> float:
-        """Return what the host did: everything but for loading programs and waiting for PEs."""
+        """Return what the host did: everything except loading programs and waiting for PEs."""
         return self.seconds_total - self.seconds_load - self.seconds_launch
 
     @property

@@ -336,7 +336,7 @@ def test_reasons_are_facts(collective: CollectiveName, group: int, size: int) ->
 def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
     """What a reason has to say, from where PEs are: 8 neighbours are the lanes of a line."""
     if made["path"] == "general":
-        return "the general path, as the shape cuts lanes with a rest"
+        return "the general path, as the 8 lanes do not divide the shape"
     if made["path"] == "sdk":
         return "through host memory, by transfers of the SDK"
     if made["path"] == "member_steps":

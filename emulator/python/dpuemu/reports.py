@@ -18,7 +18,7 @@ class DpuSet(Protocol):
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """Tell what the PEs of a set did in their last launch.
+    """Report what the PEs of a set did in their last launch.
 
     Exact: ``pes`` that ran and ``faulted_pes`` of them; DMA between MRAM (64 MiB) and WRAM, ``dma_reads`` to WRAM and
     ``dma_writes`` to MRAM with their ``dma_read_bytes`` and ``dma_write_bytes``; what the hardware does without a word,

@@ -27,7 +27,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """What commands end with, and what it means; `run` and `doctor` end with the codes of what they run."""
+    """The exit codes of commands and their meanings; `doctor` ends with the code of its check list."""
 
     meaning: str
 
@@ -43,7 +43,7 @@ class ExitCode(IntEnum):
     USAGE = 2, "wrong usage, or an error that the library or the system reports"
     INTERNAL = 70, "an error of pidcomm itself: please report it"
     INTERRUPTED = 130, "interrupted by Ctrl-C"
-    BROKEN_PIPE = 141, "who read the output has gone"
+    BROKEN_PIPE = 141, "the output pipe is closed"
 
 
 class _HasExamples:

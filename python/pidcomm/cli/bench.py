@@ -93,7 +93,7 @@ def bench(
         str,
         typer.Option(
             "--isa",
-            help="Instruction sets, separated by commas, or all that run here (but for audit).",
+            help="Instruction sets, separated by commas, or all that run here (except audit).",
             autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
         ),
     ] = pidcomm.DEFAULT_ISA,
@@ -152,7 +152,7 @@ def bench(
     Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
     of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
 
-    Columns: times in us: whole calls; calls but for the pass over memory (outside); planning in the first call; PEs, if
+    Columns: times in us: whole calls; calls except the pass over memory (outside); planning in the first call; PEs, if
     they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
     over PEs / (t_p50 + pe_us). speed-up: over conventional, of t_p50 + pe_us. Neither has launches and loads of
     programs, which total_us of --ablation has. bus: bytes read and written / t_p50. limit%: bus in percent of a

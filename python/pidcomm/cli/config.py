@@ -37,7 +37,7 @@ def config(
     ] = False,
     json_target: Annotated[str | None, json_option("all of it, as one JSON object,")] = None,
 ) -> None:
-    """Tell how C and C++ programs find the library of this installation.
+    """Print how C and C++ programs find the library of this installation.
 
     Flags come on one line, every other answer on a line of its own.
     """

@@ -38,7 +38,7 @@ class Row(Measured):
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
     Times are those of the host, which are measured; where PEs reorder blocks, they do not contain loading the PEs'
-    program and waiting for them. outside_us: the median of what a run takes but for its pass over memory. from_us,
+    program and waiting for them. outside_us: the median of what a run takes except its pass over memory. from_us,
     work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
     in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
     mram_bytes: lines that the host read and wrote; host_bytes: host rows and bytes staged, read and written; pe_bytes:

@@ -63,7 +63,7 @@ class Case:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths: of the fast kind (powers of two but for the last, PEs in whole entangled groups), or any."""
+    """Return axis lengths: of the fast kind (powers of two except the last, PEs in whole entangled groups), or any."""
     while True:
         axes = rng.randint(1, 4)
         if rng.random() < 0.6:

@@ -129,7 +129,7 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
         general = plan["general"]
         found.append(
             [
-                f"general path: this shape cuts the lanes with a rest; clusters of up to {general['cluster_egs']} EGs, "
+                f"general path: the 8 lanes do not divide this shape; clusters of up to {general['cluster_egs']} EGs, "
                 f"{general['chunk_words']} words at a time, through a slab of "
                 f"{format_size(general['slab_bytes_per_thread'])} per thread"
             ]

@@ -120,5 +120,5 @@ def distinct_bytes(seed: int, rows: int, row_bytes: int) -> ByteRows:
 
 
 def is_defined(op: str, dtype: str) -> bool:
-    """Tell whether an operator exists for an element type."""
+    """Report whether an operator exists for an element type."""
     return _verify.is_defined(OPS[op].code, TYPES[dtype].code)

@@ -94,7 +94,7 @@ def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths: three in four times such that the lanes divide them without a rest."""
+    """Return axis lengths: three in four times such that the lanes divide them without remainder."""
     axes = rng.randint(1, 3)
     if rng.random() < 0.75:
         return *rng.choices((2, 4, 8, 16, 32), k=axes - 1), rng.choice((3, 5, *(1 << power for power in range(1, 11))))

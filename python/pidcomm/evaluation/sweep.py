@@ -111,7 +111,7 @@ class Section:
         return self.problems[0].pes
 
     def __str__(self) -> str:
-        """Tell what the problems share."""
+        """Report what the problems share."""
         return f"{self.pes} PEs as {format_shape(self.shape)}, {format_size(self.size_bytes)} per PE, ISA {self.isa}"
 
 

@@ -253,7 +253,7 @@ def _how(made: dict[str, Any]) -> str:
     """Return what a plan says about itself, in a few words."""
     path = made["path"]
     if path == "general":
-        return "the general path, as the shape cuts lanes with a rest"
+        return "the general path, as the 8 lanes do not divide the shape"
     if path == "sdk":
         return "through host memory, by transfers of the SDK"
     if path == "member_steps":

@@ -25,7 +25,7 @@ HATCHES = ("", "///", "\\\\\\", "..", "xxx", "oo", "---", "+++")
 PLAIN = "#fafafa"
 RANK_WORDS = ("rank {}: PEs {}-{}", "rank {}: {}-{}", "{1}-{2}")
 
-# Inches, but for points.
+# Inches, except points.
 FLOW_INCHES, TITLE_INCHES, GAP_INCHES, EDGE_INCHES = 5.4, 0.75, 0.30, 0.15
 RANK_GAP, HEAD, CHANNEL_HEAD, CHANNEL_GAP, AXIS_ROOM = 0.16, 0.17, 0.24, 0.14, 0.34
 LARGEST_CELL, SMALLEST_CELL, MACHINE_INCHES = 0.50, 0.105, 9.5

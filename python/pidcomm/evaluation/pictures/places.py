@@ -80,7 +80,7 @@ class Places:
         return len({(it.rank, it.bank) for it in locations}), len({it.chip for it in locations})
 
     def __str__(self) -> str:
-        """Tell shape and mask."""
+        """Report shape and mask."""
         return f"{format_shape(self.shape)} mask {self.mask}"
 
 

@@ -24,7 +24,7 @@ LABEL_WIDTH = 0.1  # of a panel's width, that a value takes; behind its bar, or 
 # By source: the legend's words, colour and hatch; what is modelled is hatched, all of it or in part.
 LOOKS = {
     "measured": ("measured here, on emulated DIMMs", style.PALETTE[4], ""),
-    "mixed": ("mixed: measured here, but for PEs, which are modelled", style.PALETTE[2], "\\\\\\"),
+    "mixed": ("mixed: measured here, except PEs, which are modelled", style.PALETTE[2], "\\\\\\"),
     "modelled": (f"modelled on {PAPER_MACHINE}", "#f4f4f4", style.MODELLED_HATCH),
 }
 

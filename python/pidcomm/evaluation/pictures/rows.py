@@ -132,7 +132,7 @@ class Split:
 
 
 def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
-    """Split rows by conditions, but for those named in `without`."""
+    """Split rows by conditions, except those named in `without`."""
     title: list[str] = []
     small_print: list[str] = []
     differing: list[Condition] = []
