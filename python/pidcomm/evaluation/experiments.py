@@ -320,7 +320,7 @@ _ALL = (
     Experiment(
         "fig23a",
         "Hypercube against ring and tree",
-        "allreduce, 32x32 PEs, mask 10, all steps applied; the paper does not state the size",
+        "allreduce, 32x32 PEs, mask 10; tree takes no steps of the paper; the paper does not state the size",
         _square(["allreduce"]),
         (*ENDS, "ring", "tree"),
         tuple(
