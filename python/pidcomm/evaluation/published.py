@@ -1,6 +1,6 @@
 """What the PID-Comm paper states of its experiments, number by number. Published, not measured by us.
 
-The number of broadcast is inferred: the text says that it gains nothing.
+The number of broadcast is inferred: the text gives none.
 """
 
 from __future__ import annotations
