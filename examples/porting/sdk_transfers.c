@@ -58,9 +58,7 @@ static void alltoall_by_hand(void) {
   transfer(DPU_XFER_TO_DPU, kTo, sorted, kBytes);
 }
 
-static void alltoall(void) {
-  PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32));
-}
+static void alltoall(void) { PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32)); }
 
 /* The rows of `in` go to the PEs in the first place, and the result comes back, in each one's own order of PEs. */
 static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(void)) {
