@@ -28,6 +28,11 @@ void check_size(const T *given, const char *name, std::size_t largest = sizeof(T
          " in this version): set it with the PIDCOMM_*_INITIALIZER of the struct, in C++ with {}");
 }
 
+// A field that fits into the padding of an older version would not change the size.
+#define PIDCOMM_ROW(ctype, ...) +sizeof(ctype)
+static_assert(sizeof(pidcomm_trace) == sizeof(size_t) PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW), "a new field of the trace has 8 bytes");
+#undef PIDCOMM_ROW
+
 /// More than any version will have.
 inline constexpr std::size_t kLargestBytes = 4096;
 
