@@ -43,7 +43,7 @@ class OutOfMemoryError(Error, MemoryError):
 def require(module: str, purpose: str) -> None:
     """Raise ArgumentError unless a module of the extra `studies` is installed."""
     if find_spec(module) is None:
-        raise ArgumentError(f"{purpose} needs {module}, which is not installed: pip install 'pidcomm[studies]'")
+        raise ArgumentError(f"{purpose} needs {module}, which is not installed: pip install {module}")
 
 
 _CLASSES: dict[str, type[Error]] = {

@@ -180,5 +180,5 @@ def test_commands_of_the_studies_say_what_is_missing(
     monkeypatch.setattr(pidcomm.errors, "find_spec", lambda name: None)
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
-    assert f"needs {module}, which is not installed: pip install 'pidcomm[studies]'" in result.output
+    assert f"needs {module}, which is not installed: pip install {module}" in result.output
     assert not list(tmp_path.iterdir())
