@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "every_collective.h"
 #include "machine.h"
 
 namespace collective_cases {
@@ -23,10 +24,6 @@ inline const std::vector<Axes> kFastShapes = {{8, 4}, {4, 8},    {2, 4, 4}, {2, 
 /// Shapes that take the general path, some with a partial last EG.
 inline const std::vector<Axes> kGeneralShapes = {{3, 5},    {5, 7},   {12, 4},  {3, 8}, {6, 4},   {7},
                                                  {5, 3, 2}, {10, 10}, {12, 16}, {1},    {2, 3, 1}};
-
-#define COLLECTIVE_ROW(ENUM, code, ...) code,
-inline const int kCollectives[] = {PIDCOMM_COLLECTIVES(COLLECTIVE_ROW)};
-#undef COLLECTIVE_ROW
 
 inline const std::vector<int> kBothPolicies = {machine::kDefaultCoherence, PIDCOMM_COHERENCE_HARDWARE};
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "effort.h"
+#include "every_collective.h"
 #include "harness.h"
 
 #ifdef PIDCOMM_TEST_SDK_ACCESS
@@ -17,14 +18,6 @@
 #endif
 
 namespace {
-
-#ifndef PIDCOMM_TEST_SDK_ACCESS
-constexpr int kCollectives[] = {
-#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_##ENUM,
-    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-};
-#endif
 
 /// Whether no hypercube holds the rank. Only the SDK's rank access knows.
 bool is_closed([[maybe_unused]] struct dpu_rank_t *rank) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/geometry.h"
+#include "every_collective.h"
 #include "harness.h"
 #include "line_kernels/kernels.h"
 #include "model/work.h"
@@ -15,12 +16,6 @@
 using namespace pidcomm;
 
 namespace {
-
-constexpr int kCollectives[] = {
-#define PIDCOMM_ROW(ENUM, ...) PIDCOMM_##ENUM,
-    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-};
 
 const std::vector<std::vector<uint32_t>> kShapes = {{8},       {64},      {7},          {1},       {32, 32},     {4, 6},    {12, 16},
                                                     {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},   {1, 8, 1, 3},

@@ -4,6 +4,7 @@
 #include <pidcomm/pidcomm.hpp>
 #include <thread>
 
+#include "every_collective.h"
 #include "machine.h"
 
 namespace {
@@ -54,9 +55,6 @@ int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request, cons
 }  // namespace
 
 TEST(EveryCollectiveAndTechnique_GivesTheSameWithoutBlocking) {
-#define TEST_ROW(ENUM, code, ...) code,
-  constexpr int kCollectives[] = {PIDCOMM_COLLECTIVES(TEST_ROW)};
-#undef TEST_ROW
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   const Hypercube cube(set, {8, 16}), general(set, {5, 7});
