@@ -36,8 +36,8 @@ ASSUMED = Assumed()
 class Cost:
     """What a phase takes, in seconds, by where the figure comes from.
 
-    measured: the host, here. modelled: the PEs, from the cycles of the slowest. assumed: launching and loading
-    programs (`pidcomm.evaluation.ablation.Assumed`), so many of each. calls: how often there was such a phase.
+    measured: the host, here. modelled: the PEs, from the cycles of the slowest. assumed: ``launches`` and loads
+    of programs (`pidcomm.evaluation.ablation.Assumed`). calls: how often the phase occurred.
     bus_bytes: bytes that crossed the memory bus, read and written. bytes_per_pe: ``bytes`` of the largest collective.
     """
 

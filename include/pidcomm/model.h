@@ -96,8 +96,8 @@ typedef struct pidcomm_line_costs {
 enum { PIDCOMM_MODEL_ISAS = 1 PIDCOMM_ISAS(PIDCOMM_ROW) };
 #undef PIDCOMM_ROW
 
-/* After the size only doubles. isa: by code; an instruction set that the machine lacks has only zeros. Unlike the structs of pidcomm.h this
- * one cannot grow: a size that is not that of the library's version is ERR_ARGUMENT. */
+/* After the size only doubles. isa: by code; an instruction set that the machine lacks has only zeros. This struct
+ * cannot grow: any size but its sizeof in the library is ERR_ARGUMENT. */
 #define PIDCOMM_ROW(section, key, ...) double section##_##key;
 typedef struct pidcomm_machine {
   PIDCOMM_SIZE(struct pidcomm_machine);

@@ -123,8 +123,8 @@ class Hypercube {
     return Pending(call);
   }
 
-  /// The collectives of pidcomm.h, their `type` being that of T: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). Those with a
-  /// host buffer take T from it. Options may follow.
+  /// The collectives of pidcomm.h. T is the type of the elements: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). A call with a
+  /// host buffer deduces T from it. Options may follow.
 #define PIDCOMM_METHOD_011(name)                                                                                                   \
   template <class T>                                                                                                               \
   pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, const pidcomm_options &options = {}) { \

@@ -70,7 +70,7 @@ class ArrayCollectives(ArrayCollectivesBase):
         self._cube = cube
 
     def __repr__(self) -> str:
-        """Report of which hypercube."""
+        """Report the hypercube."""
         return f"<ArrayCollectives of {self._cube!r}>"
 
     def _round_trip(

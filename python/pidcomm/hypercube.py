@@ -132,11 +132,11 @@ class Hypercube(HypercubeCollectives):
     # ---- who talks to whom
 
     def location(self, pe: int) -> Location:
-        """Return where the PE with number pe is. Raises ArgumentError if there is none."""
+        """Return where the PE with number pe is. Raises ArgumentError if pe is out of range."""
         return Location(*self._core.location(as_integer("pe", pe, high=MAX_COUNT)))
 
     def coords(self, pe: int) -> tuple[int, ...]:
-        """Return the coordinates of the PE with number pe, x first. Raises ArgumentError if there is none."""
+        """Return the coordinates of the PE with number pe, x first. Raises ArgumentError if pe is out of range."""
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
     def group_of(self, pe: int, mask: str) -> int:

@@ -96,7 +96,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
   PeSteps pes;
   pes.taken = inputs.steps;
   pes.pass_src = plan.src;
-  // Without selected lanes every lane is a group of its own: there is nothing to reorder.
+  // If the mask selects no lanes, PEs of one entangled group are in different groups: there is nothing to reorder.
   if ((inputs.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return pes;
   const bool has_blocks = inputs.rule.bytes_are_blocks();
   if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)

@@ -77,7 +77,7 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
 }
 
 /// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
-/// the input's members is that of the reduction, so it stays.)
+/// the input's members stays: the reduction combines in it.)
 void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {

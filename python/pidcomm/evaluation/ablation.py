@@ -57,7 +57,7 @@ class Step(Measured):
     any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as exchanging jobs with the PEs
     through the SDK (measured). bus_us: what the streaming limit takes for the same bytes of MRAM. host_memory_us: what
     an ordinary copy takes for the bytes of host rows and bytes staged. dt_us: the domain transfers of pr+im, as it
-    takes longer than pr+im+cm, and below 0 by noise; None where nothing tells them apart. modulation_us: all the rest,
+    takes longer than pr+im+cm, and below 0 by noise; None where they cannot be told apart. modulation_us: all the rest,
     with such domain transfers as there are where dt_us is None. As memory and arithmetic overlap, it is below 0 where
     the pass is quicker than the estimates of its parts. pe_us: PE reordering, modelled. launch_us, load_us: assumed
     costs of its launches, and of the two loads that they need (the reorder program, and afterwards the caller's own

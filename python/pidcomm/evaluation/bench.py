@@ -42,7 +42,7 @@ class Row(Measured):
     work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
     in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
     mram_bytes: lines that the host read and wrote; host_bytes: host rows and bytes staged, read and written; pe_bytes:
-    the windows that PEs reordered, read and written, in so many launches. algbw: the larger side summed over PEs, per
+    the windows that PEs reordered, read and written in all launches. algbw: the larger side summed over PEs, per
     t_p50_us + pe_us, which has neither launches nor loads of programs: rows of an ablation assume what they take. bus:
     mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
     collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of

@@ -155,8 +155,8 @@ def load_machine(name: str | Machine) -> Machine:
 
     A Machine is returned as it is.
 
-    Raises ArgumentError if there is none, or for a file that inherits an unknown machine or itself, lacks a constant,
-    has an unknown one, or one without unit or source.
+    Raises ArgumentError for an unknown name, or for a file that inherits an unknown machine or itself, lacks a
+    constant, has an unknown one, or one without unit or source.
     """
     if isinstance(name, Machine):
         return name

@@ -18,7 +18,8 @@ namespace core {
 namespace nb = nanobind;
 
 /// An allocation and the hypercubes on it. Users of a hypercube hold the lock shared; freeing lets new ones wait, waits for the others, and
-/// ends the hypercubes first. Whoever waits for the lock does not hold the interpreter's: who has it may want that.
+/// ends the hypercubes first. A thread releases the interpreter's lock before it waits
+/// for this one: the holder of this one may need the interpreter.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
