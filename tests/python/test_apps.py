@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
-from time import sleep
 from typing import Annotated, Any
 
 import numpy as np
@@ -100,6 +99,15 @@ class Scaled(Application):
         expected = np.tile((3 * self.values(pes) + own).sum(axis=0, dtype=np.uint32), pes).reshape(1, -1)
         expected[0, 0] += self.is_wrong
         return expected
+
+
+class Clock:
+    """A clock that moves only when a test moves it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def solved(problem: Application, **arguments: Any) -> apps.Run:
@@ -213,8 +221,10 @@ def test_a_collective_in_place_is_carried_out_once() -> None:
     assert solved(Scaled(in_place=True), technique="tile", iters=3).wrong == 0
 
 
-def test_work_of_the_host_is_on_the_clock() -> None:
-    seconds = iter([0.6, 0.2, 0.1])
+def test_the_clock_includes_the_work_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(stage, "perf_counter", clock)
+    seconds = iter([6.0, 2.0, 1.0])
 
     class Slow(Scaled):
         def run(self, stage: Stage) -> Array:
@@ -222,22 +232,25 @@ def test_work_of_the_host_is_on_the_clock() -> None:
             return super().run(stage)
 
         def act(self) -> int:
-            sleep(next(seconds))
+            clock.now += next(seconds)
             return 7
 
     it = solved(Slow(), technique="tile", iters=3).host
-    assert 0.2 <= it.measured < 0.6
+    assert it.measured == 2.0
     assert it.calls == 1
 
 
-def test_the_reference_is_timed_with_all_cpus_or_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reference_runs_with_all_cpus_and_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from pidcomm.apps import _apps
+    from pidcomm.apps import application as module
 
+    clock = Clock()
+    monkeypatch.setattr(module, "perf_counter", clock)
     threads = [2]
 
     class Crowded(Scaled):
         def reference(self) -> Array:
-            sleep(0.03 if threads[-1] > 1 else 0.01)
+            clock.now += 3.0 if threads[-1] > 1 else 1.0
             return super().reference()
 
     def set_threads(count: int) -> int:
@@ -245,9 +258,7 @@ def test_the_reference_is_timed_with_all_cpus_or_one(monkeypatch: pytest.MonkeyP
         return threads[-2]
 
     monkeypatch.setattr(_apps, "set_threads", set_threads)
-    it = solved(Crowded(), technique="tile", with_cpu=True)
-    assert it.cpu_seconds is not None
-    assert 0.01 <= it.cpu_seconds < 0.03
+    assert solved(Crowded(), technique="tile", with_cpu=True).cpu_seconds == 1.0
     assert threads == [2, 1, 2, 1, 2]
 
 
