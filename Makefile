@@ -10,7 +10,7 @@ LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line
 .PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
-	$(BIN)/pidcomm demo
+	$(BIN)/pidcomm bench --quick
 
 test: test-native test-sanitizers test-python
 

@@ -21,9 +21,10 @@ PIDCOMM = [sys.executable, "-c", PROGRAM]
 def commands() -> dict[str, Any]:
     """Return the group, as "", and every command and group by name; those of a group as ``app bfs``."""
     group: Any = get_command(app)
-    found = {"": group, **group.commands}
-    for name, inner in group.commands.items():
-        found |= {f"{name} {words}": it for words, it in getattr(inner, "commands", {}).items()}
+    found = {"": group}
+    for name in group.list_commands(None):
+        found[name] = group.get_command(None, name)
+        found |= {f"{name} {words}": it for words, it in getattr(found[name], "commands", {}).items()}
     return found
 
 

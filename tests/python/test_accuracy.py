@@ -164,14 +164,16 @@ def test_an_error_is_that_of_the_prediction() -> None:
 
 def test_calibrate_writes_a_machine_that_validate_takes(tmp_path: Path) -> None:
     file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
-    run_cli("calibrate", str(file), "--samples", "50", "--max-total", "256KiB", "--json", str(rows))
+    run_cli("model", "calibrate", str(file), "--samples", "50", "--max-total", "256KiB", "--json", str(rows))
     machine = load_machine(str(file))
     kinds = {constant.kind for constant in machine.constants.values()}
     assert {"measured", "fitted"} <= kinds
     assert machine.inherits == "emulated-host"
     assert "mux_us" not in file.read_text()
     assert len(rows.read_text().splitlines()) == 50
-    result = run_cli("validate", "--machine", str(file), "--samples", "5", "--max-total", "256KiB", "--json", "-")
+    result = run_cli(
+        "model", "validate", "--machine", str(file), "--samples", "5", "--max-total", "256KiB", "--json", "-"
+    )
     compared = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(compared) == 5
     for row in compared:
@@ -180,17 +182,17 @@ def test_calibrate_writes_a_machine_that_validate_takes(tmp_path: Path) -> None:
 
 
 def test_validate_tells_modelled_from_measured() -> None:
-    text = run_cli("validate", "--samples", "3", "--max-total", "256KiB").stdout
+    text = run_cli("model", "validate", "--samples", "3", "--max-total", "256KiB").stdout
     assert "modelled" in text
     assert "measured here" in text
-    text = run_cli("validate", "--published").stdout
+    text = run_cli("model", "validate", "--published").stdout
     assert text.index("fitted: published and modelled") < text.index("held out: published and modelled")
 
 
 def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
-    result = run_cli("calibrate", str(tmp_path / "mine.txt"), status=2)
+    result = run_cli("model", "calibrate", str(tmp_path / "mine.txt"), status=2)
     assert ".toml" in result.stderr
-    result = run_cli("calibrate", str(tmp_path / "none" / "mine.toml"), status=2)
+    result = run_cli("model", "calibrate", str(tmp_path / "none" / "mine.toml"), status=2)
     assert "cannot write" in result.stderr
 
 

@@ -105,7 +105,7 @@ def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
         (["bench", "reduce", "--dtype", "float32", "--op", "xor"], "xor"),
         (["bench", "--isa", "neon"], "ISA 'neon'"),
         (["bench", "--shape", "4096", "--mask", "1", "--bytes", "32KiB"], "allocating 4096 PEs"),
-        (["demo", "--mask", "101"], "mask"),
+        (["bench", "--quick", "--mask", "101"], "mask"),
         (["bench", "--bytes", "0"], "nothing to time"),
         (["bench", "alltoall", "--bytes", "8"], "alltoall needs bytes (8) divisible by"),
         (["bench", "--shape", "8x8,8y"], "shape '8y'"),
@@ -125,7 +125,9 @@ def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second over pes"),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
         (["check", "--cases", "many"], "'--cases'"),
-        (["nonsense"], "nonsense"),
+        (["nonsense"], "command 'nonsense' is unknown; use info, "),
+        (["bnech"], "did you mean 'bench'?"),
+        (["model", "machine"], "did you mean 'machines'?"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
@@ -135,8 +137,8 @@ def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str)
     assert "Traceback" not in result.stderr
 
 
-def test_demo_checks_everything() -> None:
-    result = run("demo", "--shape", "8x8", "--bytes", "8KiB")
+def test_a_quick_bench_checks_all_collectives() -> None:
+    result = run("bench", "--quick", "--shape", "8x8", "--bytes", "8KiB")
     assert result.returncode == 0, result
     for name in pidcomm.COLLECTIVES:
         assert name in result.stdout

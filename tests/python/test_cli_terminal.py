@@ -63,7 +63,6 @@ def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, 
 @pytest.mark.parametrize(
     ("arguments", "phases"),
     [
-        (["demo", *QUICK], ["allocating 64 PEs", "filling memory", "timing the transfers", "alltoall", "broadcast"]),
         (["bench", *QUICK, "--iters", "1"], ["filling memory", "allocating 64 PEs", "alltoall", "broadcast"]),
         (["check", "--cases", "20"], ["allocating PEs", "cases", "/20"]),
     ],
@@ -139,9 +138,9 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
     "arguments",
     [
         ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
-        ["demo", "--shape", "32x32", "--bytes", "32KiB"],
+        ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
     ],
-    ids=["bench", "demo"],
+    ids=["bench", "quick"],
 )
 def test_ctrl_c_leaves_whole_lines_of_json(arguments: list[str]) -> None:
     first = ""
@@ -206,20 +205,13 @@ def test_ctrl_c_of_the_doctor_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "interrupted"),
-    [(["demo", *QUICK], "pidcomm.evaluation.demo.measure_rows"), (["bench", *QUICK], "pidcomm.cli.bench.measure_rows")],
-    ids=["demo", "bench"],
-)
-def test_ctrl_c_gives_the_pes_back(
-    arguments: list[str], interrupted: str, pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_gives_the_pes_back(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(interrupted, interrupt)
+    monkeypatch.setattr("pidcomm.cli.bench.measure_rows", interrupt)
     monkeypatch.setattr("pidcomm.evaluation.platform.configure", lambda **_: None)
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, ["bench", *QUICK])
     assert result.exit_code == ExitCode.INTERRUPTED
     assert result.output.endswith("pidcomm: interrupted\n")
     pidcomm.allocate(ranks=dpuemu.machine().ranks - pes.ranks).free()
@@ -321,7 +313,6 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
     "command",
     [
         ["info"],
-        ["demo", *QUICK],
         ["plan", "alltoall"],
         ["check", "--cases", "1000000"],
         ["bench", *ENDLESS],

@@ -91,7 +91,19 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[Any, ...]
 
 
 def test_explain_prints_or_draws(tmp_path: Path) -> None:
-    arguments = ["explain", "alltoall", "--shape", "4x8x2", "--mask", "010", "--bytes", "8KiB", "--technique", "pr"]
+    arguments = [
+        "plan",
+        "--draw",
+        "alltoall",
+        "--shape",
+        "4x8x2",
+        "--mask",
+        "010",
+        "--bytes",
+        "8KiB",
+        "--technique",
+        "pr",
+    ]
     printed = CliRunner().invoke(app, arguments)
     assert printed.exit_code == 0
     assert "1. PEs, before the host pass" in printed.output

@@ -168,9 +168,12 @@ def test_importing_the_package_loads_no_more_than_numpy_and_itself() -> None:
 @pytest.mark.parametrize(
     ("arguments", "module"),
     [
-        (["explain", "alltoall", "--shape", "8x8", "--mask", "10", "--bytes", "8KiB", "--out", "x.svg"], "matplotlib"),
+        (
+            ["plan", "alltoall", "--draw", "--shape", "8x8", "--mask", "10", "--bytes", "8KiB", "--out", "x.svg"],
+            "matplotlib",
+        ),
         (["report", "x.html"], "matplotlib"),
-        (["calibrate", "mine.toml"], "scipy"),
+        (["model", "calibrate", "mine.toml"], "scipy"),
     ],
 )
 def test_commands_of_the_studies_say_what_is_missing(

@@ -135,7 +135,7 @@ import sys
 from pathlib import Path
 import pidcomm, pidcomm.cli
 from typer.testing import CliRunner
-for arguments in (["info"], ["plan", "alltoall"], ["explain", "alltoall"], ["plot", "--help"]):
+for arguments in (["info"], ["plan", "alltoall"], ["plan", "alltoall", "--draw"], ["plot", "--help"]):
     assert CliRunner().invoke(pidcomm.cli.app, arguments).exit_code == 0
 assert "matplotlib" not in sys.modules
 from pidcomm.evaluation.pictures import figures, rows, style
@@ -429,9 +429,9 @@ def test_what_are_no_rows_is_an_error_that_says_so(text: str | None, message: st
         (["plot", "{rows}", "--out", "x.svg", "--metric", "speed"], "metric 'speed' is unknown"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "sweep"], "are no sweep"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "ablation"], "cannot be drawn as ablation"),
-        (["explain", "alltoall", "--out", "x.pdf"], "must end in .svg or .png"),
-        (["explain", "alltoall", "--bytes", "100"], "divisible by"),
-        (["explain", "alltoall", "--shape", "64x64"], "4096"),
+        (["plan", "alltoall", "--draw", "--out", "x.pdf"], "must end in .svg or .png"),
+        (["plan", "alltoall", "--draw", "--bytes", "100"], "divisible by"),
+        (["plan", "alltoall", "--draw", "--shape", "64x64"], "4096"),
         (["report", "x.txt"], "must end in .html"),
         (["report", "nowhere/x.html"], "no folder nowhere"),
         (["report", "x.html", "--from", "nothing.jsonl"], "cannot read nothing.jsonl"),
@@ -451,7 +451,7 @@ def test_what_cannot_be_drawn_is_one_sentence(
 
 def test_help_has_examples() -> None:
     overview = CliRunner().invoke(app, ["--help"]).output
-    for command in ("plot", "explain", "report"):
+    for command in ("plot", "plan", "report"):
         assert command in overview
         assert f"pidcomm {command}" in CliRunner().invoke(app, [command, "--help"]).output
 
@@ -459,7 +459,7 @@ def test_help_has_examples() -> None:
 DOCUMENTED = """
 pidcomm plot bench/reference/collectives.jsonl --out docs/pictures/collectives.svg
 pidcomm plot bench/reference/ablation.jsonl --out docs/pictures/ablation.svg
-pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --out docs/pictures/explain.svg
+pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw --out docs/pictures/explain.svg
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +15,7 @@ import pidcomm
 import pytest
 from pidcomm._rows import CollectiveName
 from pidcomm.cli import app
-from pidcomm.cli import scale as command
+from pidcomm.cli.model import scale as command
 from pidcomm.cli.app import ExitCode
 from pidcomm.evaluation import scaling
 from pidcomm.evaluation.pictures import scaling as picture
@@ -29,7 +30,7 @@ MACHINE = load_machine("upmem-2560")
 
 def run(*arguments: str) -> Any:
     """Run the command."""
-    return CliRunner().invoke(app, ["scale", *arguments])
+    return CliRunner().invoke(app, ["model", "scale", *arguments])
 
 
 def points_of(
@@ -223,7 +224,7 @@ def test_measured_rows_are_right_and_have_what_modelled_ones_lack(
 
 def test_every_line_and_picture_says_what_is_modelled(written: tuple[str, list[dict[str, Any]], Path]) -> None:
     output, rows, path = written
-    lines = [text for text in output.splitlines() if text.startswith("pes ")]
+    lines = [text for text in output.splitlines() if re.search(r"^(?:allreduce|alltoall|reduce_scatter|allgather) .* (?:measured|modelled)$", text)]
     assert [text.split()[-1] for text in lines] == [row["source"] for row in rows if "seconds" in row]
     assert all("modelled" in text or "measured" in text for text in output.splitlines() if "scales to" in text)
     drawn = path.read_text()
