@@ -1,5 +1,5 @@
-/* dpu_api.h: the UPMEM host API, dpu.h, with the linkage of its library in C++ too: the headers of the UPMEM SDK are C headers that do not
- * say extern "C". C++ programs that include dpu.h themselves write the same. */
+/* dpu_api.h: the UPMEM host API, dpu.h, with C linkage in C++ too. The headers of the UPMEM SDK do not say extern "C"; C++ programs that
+ * include dpu.h directly do the same. */
 #ifndef PIDCOMM_DPU_API_H
 #define PIDCOMM_DPU_API_H
 
