@@ -1,4 +1,4 @@
-// Structs that begin with their size, between programs and libraries of different versions.
+// Structs that begin with their size: programs and libraries of different versions exchange them.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ static_assert(sizeof(pidcomm_trace) == sizeof(size_t) PIDCOMM_TRACE_FIELDS(PIDCO
 /// More than any version will have.
 inline constexpr std::size_t kLargestBytes = 4096;
 
-/// A struct of the caller as this version has it: fields that the caller does not know are 0.
+/// Copies a caller's struct to the struct of this version; fields that the caller does not know are 0.
 /// Errors: those of check_size, and ERR_ARGUMENT if a field that this version does not know is not 0.
 template <class T>
 T received(const T *given, const char *name) {
