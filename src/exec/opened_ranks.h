@@ -1,4 +1,4 @@
-// The ranks of a placement, with their regions found, for as long as a hypercube lives.
+// The ranks of a placement, opened for the life of a hypercube.
 #pragma once
 
 #include <vector>
