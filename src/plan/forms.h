@@ -71,8 +71,8 @@ struct MemberSteps {
   uint64_t bytes_written() const { return lines_written * kLineBytes; }
 };
 
-/// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. The slots move from lane to lane of the group, and each
-/// lane combines its slot, until slot 0 holds the lane's block. M entangled groups then do the same with M chunks of slot 0, in 2 (M - 1)
+/// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. From the last slot down, slot s moves one lane on and
+/// is combined with slot s - 1; slot 0 ends as the lane's block. M entangled groups then do the same with M chunks of slot 0, in 2 (M - 1)
 /// rounds: in every round each one sends a chunk to the next, which combines it (first half) or copies it (second half). At the end slot 0
 /// moves around the lanes.
 struct RingForm : MemberSteps {
