@@ -3,7 +3,7 @@
 #ifndef PIDCOMM_DPU_API_H
 #define PIDCOMM_DPU_API_H
 
-/* What dpu.h includes; first, so that no C++ header is opened inside the braces below. */
+/* The headers that dpu.h includes; first, so that the braces below contain no C++ header. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
