@@ -43,7 +43,7 @@ void check_device(dpu_error_t status, const std::string &doing) {
 void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_ERR_INVALID_DPU_SET) {
     if (has_reorder_program(placement.dpus.front()))
-      doing += "; a collective has replaced the program of these PEs by the one that reorders blocks: load yours again before a launch";
+      doing += "; a collective has replaced the program of these PEs by its program that reorders blocks: load yours again before a launch";
     doing += faults_of(set, placement);
   }
   check_device(status, doing);
