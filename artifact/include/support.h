@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* -DINT32 and the like: the element type T, its size byte_dt and the base-2 logarithm of that, DIV. */
+/* -DINT32 and the like: the element type T, its size byte_dt and DIV, the base-2 logarithm of byte_dt. */
 #if defined(UINT32)
 #define T uint32_t
 #define byte_dt 4

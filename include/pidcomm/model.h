@@ -38,7 +38,7 @@ extern "C" {
   X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                       \
   X(sdk, thread_from_gb_s, "GB/s", "limit of one thread, transfers from PEs")                                   \
   X(sdk, thread_to_gb_s, "GB/s", "limit of one thread, transfers to PEs")                                       \
-  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, if the policy says so")              \
+  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, with policy hardware")               \
   X(sdk, serial_kib, "KiB", "transfers of fewer bytes (all PEs together) use one thread")                       \
   X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")                        \
   X(work, copy_gb_s, "GB/s", "conventional: limit of one thread, rearranging in host memory")                   \
@@ -108,8 +108,8 @@ typedef struct pidcomm_machine {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(name, ...) double name;
-/* Seconds. technique, isa, threads and coherence are what a call would use; sum of the phases = seconds_total. As pidcomm_machine it cannot
- * grow. */
+/* Seconds. technique, isa, threads and coherence: those of the call. The sum of the phases is seconds_total. Like pidcomm_machine, this
+ * struct cannot grow. */
 typedef struct pidcomm_prediction {
   PIDCOMM_SIZE(struct pidcomm_prediction);
   int technique, isa, threads, coherence;

@@ -156,7 +156,7 @@ typedef struct pidcomm_request {
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 
-/* What a collective did: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), where their meanings are. */
+/* The report of a call: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), which state the meanings. */
 #define PIDCOMM_ROW(ctype, name, ...) ctype name;
 typedef struct pidcomm_trace {
   PIDCOMM_SIZE(struct pidcomm_trace);
@@ -260,7 +260,7 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-/* Any collective as a value. options NULL: the defaults. trace (may be NULL) receives what was done. */
+/* Any collective as a value. options NULL: the defaults. trace (may be NULL) receives the report. */
 PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace);
 
 /* The errors that pidcomm_run would return for a request before any byte moves, without running it. A request whose host is NULL and
@@ -288,16 +288,16 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
 PIDCOMM_API int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options,
                              pidcomm_pending **pending);
 
-/* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives what
- * was done. If *pending is NULL, the call has been waited for: PIDCOMM_OK. Errors: those of the call, ERR_ARGUMENT (pending null). */
+/* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives the
+ * report. If *pending is NULL, the call has been waited for: PIDCOMM_OK. Errors: those of the call, ERR_ARGUMENT (pending null). */
 PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
 
 /* If the call has ended, stores 1 in *is_done and acts as pidcomm_wait; else stores 0, without waiting. Errors: as pidcomm_wait. */
 PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace);
 
-/* The plan of a request as JSON, without any device: what pidcomm_run would do on PEs arranged as axis_len. `expand` != 0 also lists the
- * steps (not of the general path and `conventional`). Writes at most `capacity` bytes including the final 0 to `json` (may be NULL if
- * capacity is 0) and the full length without it to *length. Errors: those of the request (host buffers are not needed), ERR_SHAPE,
+/* The plan of a request as JSON, without any device, as pidcomm_run would carry it out on PEs arranged as axis_len. `expand` != 0 also
+ * lists the steps (not of the general path and `conventional`). Writes at most `capacity` bytes including the final 0 to `json` (may be
+ * NULL if capacity is 0) and the full length without it to *length. Errors: those of the request (host buffers are not needed), ERR_SHAPE,
  * ERR_ARGUMENT. */
 PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
                                   int expand, char *json, size_t capacity, size_t *length);

@@ -1,4 +1,4 @@
-/// pidcomm.hpp: the C API with C++ lifetimes; every failure is an exception of type pidcomm::Error. See pidcomm.h for what the calls do.
+/// pidcomm.hpp: the C API with C++ lifetimes; every failure is an exception of type pidcomm::Error. pidcomm.h describes the calls.
 #pragma once
 
 #include <pidcomm/pidcomm.h>

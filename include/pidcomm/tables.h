@@ -99,7 +99,7 @@
   X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
   X(BANKS8, 6, "banks8", 8, 8, 8, 1)
 
-/* X(C type, name, table of the codes or NUMBER, meaning): what pidcomm_trace reports about a call. New rows go to the end and have 8 bytes.
+/* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. New rows go to the end and have 8 bytes.
  */
 #define PIDCOMM_TRACE_FIELDS(X)                                                                                                           \
   X(int, technique, TECHNIQUE, "technique that ran")                                                                                      \
@@ -126,7 +126,7 @@
   X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")                    \
   X(uint64_t, bytes_staged, NUMBER, "bytes of the call's buffers in host memory, all threads")
 
-/* X(ENUM, code, what it means). The sentence with the offending values is pidcomm_last_error(). */
+/* X(ENUM, code, meaning). The sentence with the offending values is pidcomm_last_error(). */
 #define PIDCOMM_STATUSES(X)                                                                   \
   X(OK, 0, "success")                                                                         \
   X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")      \

@@ -30,7 +30,7 @@ class Executor {
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
 
-  /// Carries out a request; trace receives what was done. Errors: see pidcomm.h; all but device errors precede any change.
+  /// Carries out a request; trace receives the report. Errors: see pidcomm.h; all except device errors precede any change.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
   /// The errors that run would throw before any change. Without a host buffer (null, 0 bytes) the buffer is not checked.

@@ -26,7 +26,7 @@ pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base,
                    const pidcomm_machine &machine);
 
-/// make_plan, or cheapest_plan on machine() if options say so.
+/// make_plan; cheapest_plan on machine() if the technique is auto.
 Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
              uint64_t heap_base);
 

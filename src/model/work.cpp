@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kLine = kLineBytes;
 
-/// Work of one word of one item, except the lines of its sides.
+/// Work of one word of one item, except its loads and stores of lines.
 struct Item {
   double transposes, shuffles, combines, rows_read, rows_written;
 };

@@ -39,7 +39,7 @@ struct Part {
 struct Work {
   std::vector<Part> parts;
   double pes = 0, ranks = 0;
-  double flushed_lines = 0;  // before the first load, if the policy says so
+  double flushed_lines = 0;  // before the first load, with policy hardware
   std::vector<Reorder> reorders;
 };
 

@@ -23,7 +23,7 @@ struct Reorder {
   uint64_t bytes() const { return parts * block_bytes << k; }
 };
 
-/// The steps of the PID-Comm paper that a technique takes, and what PEs do for them before the host pass and after it.
+/// The steps of the PID-Comm paper that a technique takes, and the PEs' work before and after the host pass.
 struct PeSteps {
   int taken = 0;  // PIDCOMM_STEP bits
   std::optional<Reorder> before, after;

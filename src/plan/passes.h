@@ -1,4 +1,4 @@
-// The passes: what the line kernels do with the lines of one item of a sweep.
+// The passes: the work of the line kernels on the lines of one item of a sweep.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ const CollectiveRule &rule_of(int collective);
 /// general path, O(rounds) for member steps.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
 
-/// Errors: ERR_HOST_BUFFER (the request's host buffer is not what its plan needs).
+/// Errors: ERR_HOST_BUFFER (the request's host buffer does not fit the plan).
 void check_host(const Plan &plan, const pidcomm_request &request);
 
 /// Parts that only some forms have; null for the others.

@@ -1,4 +1,4 @@
-// The interface by which an executor gets its plans. A planner may choose a technique by price; the executor knows no prices.
+// The interface through which an executor gets its plans. A planner may choose a technique by price.
 #pragma once
 
 #include "plan/plan.h"

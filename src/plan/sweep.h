@@ -1,6 +1,6 @@
 // The affine form of a host pass: loop nests over items. An item reads some streams of lines (or host rows) and writes some; a stream
 // starts at (entangled group, byte) = start of its side + sum over loops of step * index + its own place in the side's stream nest, and is
-// `words` words long. The pass says what happens between load and store.
+// `words` words long. The pass defines the work between load and store.
 #pragma once
 
 #include <cstdint>

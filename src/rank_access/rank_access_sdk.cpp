@@ -1,4 +1,4 @@
-// Rank access on DIMMs, by public functions of a stock UPMEM SDK alone.
+// Rank access on DIMMs, by public functions of a stock UPMEM SDK only.
 //
 // The SDK maps a rank's region into the process but does not report the address. So every candidate mapping is tried: the SDK writes tags
 // to every enabled PE of the rank, at words that exercise the bits of the address map, and exactly one mapping must show all tags at the

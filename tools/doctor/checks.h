@@ -16,7 +16,7 @@ struct Settings {
   uint64_t seed = 1;
 };
 
-/// A hypercube on every rank by itself: the library finds the rank's memory, and reads there what the SDK writes.
+/// A hypercube on every rank by itself: the library finds the rank's memory, and reads the words that the SDK writes.
 std::string check_mappings(const Ranks &ranks);
 
 enum class Direction { kSdkToLibrary, kLibraryToSdk };

@@ -25,14 +25,14 @@ constexpr const char *kUsage =
     "  --ranks N       ranks to allocate (all free ones; on an emulated machine 4)\n"
     "  --profile TEXT  profile of the allocation (backend=hw,regionMode=perf)\n"
     "  --seed N        seed of the payloads and the random calls (1)\n"
-    "  --json FILE     also write one JSON object per line to this file; -: JSON alone, to standard output\n";
+    "  --json FILE     also write one JSON object per line to this file; -: only JSON, to standard output\n";
 
 struct Options {
   Settings settings;
   uint32_t ranks = PIDCOMM_SDK_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
   std::string profile = "backend=hw,regionMode=perf";
   double minutes = 10;
-  std::string json_target;  // "": no JSON; "-": JSON alone, to stdout
+  std::string json_target;  // "": no JSON; "-": only JSON, to stdout
 };
 
 /// Empty if the arguments are wrong.
