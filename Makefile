@@ -92,7 +92,7 @@ bench-applications: install
 	mkdir -p bench/apps
 	grep '^pidcomm app ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
 
-# The documents as pages in build/site, with current excerpts of files.
+# The documents as pages, in build/site; the excerpts in them are those of the files.
 docs: install
 	$(call install_extra,docs)
 	$(BIN)/python tools/website.py
