@@ -60,7 +60,7 @@ TEST(WrongMappings_AreRefusedAndMramIsAsItWas) {
     const RegionsAre regions({decoy.mapping(), other, shifted});
     const Answer answer = open_and_close(set.rank(0));
     CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-    CHECK(contains(answer.why, "of 3 mappings that may be its region none shows what the SDK wrote to the PEs"));
+    CHECK(contains(answer.why, "none of 3 mappings that may be its region shows the words that the SDK wrote to the PEs"));
     CHECK(contains(answer.why, "decoy"));
     CHECK(contains(answer.why, "regionMode=perf"));
     CHECK(words.read() == before);
@@ -74,7 +74,7 @@ TEST(WrongMappings_AreRefusedAndMramIsAsItWas) {
     const RegionsAre regions({own, other, own});
     const Answer answer = open_and_close(set.rank(0));
     CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-    CHECK(contains(answer.why, "several mappings show what the SDK wrote"));
+    CHECK(contains(answer.why, "several mappings show the words that the SDK wrote"));
     CHECK(words.read() == before);
   }
 }
@@ -275,7 +275,7 @@ TEST(Hypercube_NamesThePesInFault) {
     pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
     CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
-    CHECK(contains(pidcomm_last_error(), "finding the memory of rank 0 of the set; rank 0 lane 3 bank 2 (PE 19) is in fault: "));
+    CHECK(contains(pidcomm_last_error(), "finding the memory of rank 0 of the set; rank 0 chip 3 bank 2 (PE 19) is in fault: "));
   };
   check();
   const interposed::FaultsHaveBeenReturned before;

@@ -101,7 +101,7 @@ TEST(WordsThatCannotBeRestored_AreNamedWithTheWordsOfTheSdk) {
         if (what == For::reading_back && offset == 2097152) *static_cast<std::byte *>(copy.matrix->ptr[63]) ^= std::byte{1};
         return status;
       },
-      "2097152", "what the SDK wrote there reads back as something else");
+      "2097152", "the words read back differ from those that the SDK wrote");
 }
 
 TEST(MappingThatShowsAllTagsButOneLine_IsRefused) {
@@ -115,7 +115,7 @@ TEST(MappingThatShowsAllTagsButOneLine_IsRefused) {
       const ProofIs proof(tags_also_go_to(decoy.mapping().begin, own, offset, bank));
       const Answer answer = open_and_close(set.rank(0));
       CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-      CHECK(contains(answer.why, "of 1 mappings that may be its region none shows what the SDK wrote to the PEs"));
+      CHECK(contains(answer.why, "none of 1 mappings that may be its region shows the words that the SDK wrote to the PEs"));
     }
   const ProofIs proof(tags_also_go_to(decoy.mapping().begin, own));
   CHECK_EQ(open_and_close(set.rank(0)).status, DPU_OK);
@@ -155,7 +155,7 @@ TEST(RankWithoutEnabledPes_IsRefusedBeforeAnyTransfer) {
   const ProofIs proof([](For, uint32_t, const interposed::Copy &copy) { return copy.carry_out(); });
   const Answer answer = open_and_close(set.rank(0));
   CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-  CHECK_EQ(answer.why, "it has no enabled PE to prove its mapping by");
+  CHECK_EQ(answer.why, "it has no enabled PE, so its mapping cannot be found");
   CHECK_EQ(proof.transfers(), 0u);
 }
 

@@ -228,5 +228,5 @@ def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> 
 def test_doctor_fails_with_a_sentence_and_refuses_wrong_options() -> None:
     result = run("doctor", "--quick", "--ranks", "41")
     assert result.returncode == 1
-    assert "FAILED: no allocation of 41 ranks" in result.stdout
+    assert "FAILED: cannot allocate 41 ranks" in result.stdout
     assert run("doctor", "--quick", "--bogus").returncode == 2
