@@ -102,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_strict(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--strict", action="store_true", help="make values that the hardware masks silently a fault of the PE")
+    command.add_argument("--strict", action="store_true", help="strict mode: turn silent errors into faults")
 
 
 def _add_json(command: argparse.ArgumentParser, what: str) -> None:

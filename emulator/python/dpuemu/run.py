@@ -29,7 +29,7 @@ def program_environment(
     strict: bool = False,
     report: Path | None = None,
 ) -> dict[str, str]:
-    """Return the environment of a host program: paths of the stand-in tools and the library, and the machine's settings.
+    """Return the environment of a host program: paths of the tools and the library, and the machine's settings.
 
     variables: the environment to start from; None or False keeps its value. report: the file to which each launch
     appends a line.
