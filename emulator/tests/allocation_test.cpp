@@ -343,6 +343,18 @@ TEST(Configure_TakesWhatIsMissingFromTheEnvironment) {
   CHECK_EQ(got.flush, 1);
 }
 
+TEST(Configure_RefusesAnUnknownInstructionSetAndNamesTheValidOnes) {
+  setenv("DPUEMU_ISA", "mmx", 1);
+  CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
+  const std::string sentence = text(DPU_ERR_INVALID_PROFILE);
+  for (const char *word : {"DPUEMU_ISA is mmx", "portable"}) CHECK(sentence.find(word) != std::string::npos);
+  for (const char *valid : {"portable", ""}) {
+    setenv("DPUEMU_ISA", valid, 1);
+    CHECK_OK(dpuemu_configure(nullptr, nullptr, 0));
+  }
+  unsetenv("DPUEMU_ISA");
+}
+
 TEST(Flush_IsWhatTheEnvironmentOrTheLastCallSays) {
   const auto flush_now = [] {
     dpuemu_machine_t now;
