@@ -97,6 +97,13 @@ def test_run_of_what_is_no_program_is_one_line(tmp_path: Path) -> None:
         assert run(*arguments).returncode == 2
 
 
+def test_run_without_a_program_prints_its_usage() -> None:
+    result = run("run")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("usage: dpuemu run ")
+    assert result.stderr.endswith("dpuemu run: error: name the program to run\n")
+
+
 def test_run_reports_launches(host_folder: Path) -> None:
     command = ["--ranks", "1", "--threads", "1", "--", str(host_folder / "host"), str(host_folder / "pe"), "twice"]
     result = run("run", "--json", "-", *command)
