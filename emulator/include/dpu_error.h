@@ -9,19 +9,19 @@ extern "C" {
 
 typedef enum dpu_error_t {
   DPU_OK,
-  DPU_ERR_INTERNAL,               ///< a NULL argument, or a call that is not possible here (dpu_free inside a callback)
-  DPU_ERR_SYSTEM,                 ///< the operating system has no more memory or threads
-  DPU_ERR_DRIVER,                 ///< not used by dpuemu
-  DPU_ERR_ALLOCATION,             ///< not enough free DPUs
-  DPU_ERR_INVALID_DPU_SET,        ///< the set is freed, invalid, or of the wrong kind for this call
-  DPU_ERR_INVALID_THREAD_ID,      ///< not used by dpuemu
-  DPU_ERR_INVALID_NOTIFY_ID,      ///< not used by dpuemu
-  DPU_ERR_INVALID_WRAM_ACCESS,    ///< beyond the 64 KiB of WRAM, or not a multiple of 4; or the program needs more WRAM
-  DPU_ERR_INVALID_IRAM_ACCESS,    ///< the symbol lies in IRAM, which the host cannot reach; or the program has too many instructions
-  DPU_ERR_INVALID_MRAM_ACCESS,    ///< beyond the 64 MiB of MRAM; or the program needs more MRAM
-  DPU_ERR_INVALID_SYMBOL_ACCESS,  ///< the transfer would pass the end of the symbol
-  DPU_ERR_MRAM_BUSY,              ///< PEs run, or a rank access is open: the other side owns the MRAM
-  DPU_ERR_TRANSFER_ALREADY_SET,   ///< not used by dpuemu
+  DPU_ERR_INTERNAL,                          ///< a NULL argument, or a call that is not possible here (dpu_free inside a callback)
+  DPU_ERR_SYSTEM,                            ///< the operating system has no more memory or threads
+  DPU_ERR_DRIVER,                            ///< not used by dpuemu
+  DPU_ERR_ALLOCATION,                        ///< not enough free DPUs
+  DPU_ERR_INVALID_DPU_SET,                   ///< the set is freed, invalid, or of the wrong kind for this call
+  DPU_ERR_INVALID_THREAD_ID,                 ///< not used by dpuemu
+  DPU_ERR_INVALID_NOTIFY_ID,                 ///< not used by dpuemu
+  DPU_ERR_INVALID_WRAM_ACCESS,               ///< beyond the 64 KiB of WRAM, or not a multiple of 4; or the program needs more WRAM
+  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol is in IRAM, which the host cannot reach; or too many instructions
+  DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; or the program needs more MRAM
+  DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
+  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a rank access is open: the other side owns the MRAM
+  DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
   DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL on an MRAM symbol
   DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu
   DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program

@@ -19,7 +19,7 @@ class DirectMram {
 
   /// Reserves the resources of every run. Returns success.
   bool reserve();
-  /// Begins a run of this PE. Free unless the program makes a direct access. Requires reserve().
+  /// Begins a run of this PE. Costs nothing unless the program makes a direct access. Requires reserve().
   void begin(const MramPort &port) { port_ = port; }
   /// Writes back the filled pages and discards the copy. Returns their number.
   uint64_t end();

@@ -97,7 +97,7 @@ class Rank {
 
   // --- Guarded by the machine's mutex.
   dpu_rank_t *handle = nullptr;  // of the current allocation, nullptr if the rank is free
-  uint32_t pins = 0;             // calls in progress, which prevent that the rank is freed
+  uint32_t pins = 0;             // calls in progress; dpu_free waits for them
   PreparedBuffers prepared, prepared_in_callback;
 
   // --- The PEs' programs. Only a thread with an open transfer or, while PEs run, their threads may access them.

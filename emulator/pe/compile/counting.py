@@ -92,7 +92,7 @@ def is_memory(operand: str) -> bool:
 
 
 def signed_digits(value: int) -> int:
-    """Return the nonzero digits of the value's signed binary form: the shifted terms of a product with it."""
+    """Return the number of nonzero signed binary digits of the value: the shifted terms of a product with it."""
     value, digits = abs(value), 0
     while value:
         if value & 1:
