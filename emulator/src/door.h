@@ -19,7 +19,7 @@ struct Door {
 
   // Of the signal.
   int signal = 0;
-  uint64_t signal_address = 0;  // the accessed address, or that of the instruction
+  uint64_t signal_address = 0;  // the accessed address, or the instruction's address
 };
 
 constexpr uint32_t kSignal = UINT32_MAX;
