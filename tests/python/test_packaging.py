@@ -154,7 +154,7 @@ with pidcomm.allocate(pes=8) as pes:
 """
     said = run_bare(bare_machine, "python", "-c", script)
     assert said.startswith("Error ")
-    assert "there is no gcc or cc in PATH: compiling DPU programs takes a GCC for x86-64" in said
+    assert "PATH has no gcc or cc; DPU programs need a GCC for x86-64" in said
 
 
 def test_importing_the_package_loads_no_more_than_numpy_and_itself() -> None:
