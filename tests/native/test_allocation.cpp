@@ -1,5 +1,4 @@
-// Every allocation that a call makes (with little effort: some of them) fails once: the call says so, has changed nothing, and leaves
-// nothing behind.
+// Every allocation of a call (with small effort: a sample) fails once: the call returns an error, changes nothing and leaves no rank open.
 #include <dpuemu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -60,9 +59,8 @@ struct Fixture {
   }
 };
 
-/// Runs a request with its 1st, 2nd, ... allocation failing until one run needs no more. Returns how many failed. With little effort it
-/// goes in steps, from one of the first few. A technique for which PEs reorder, or that has many rounds, may have begun: then the error
-/// says so.
+/// Runs a request whose 1st, 2nd, ... allocation fails, until a run makes fewer allocations. Returns the number of failed allocations. With
+/// small effort, it skips some of them. If PEs reorder or there are many rounds, MRAM may have changed; then the error says so.
 [[maybe_unused]] int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request, const pidcomm_options &options,
                                            std::vector<std::uint8_t> &host) {
   static int calls = 0;
