@@ -1,4 +1,4 @@
-"""What shells offer after a tab."""
+"""Completion in shells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from command_line import PIDCOMM, install
 
 
 def offered(shell: str, line: str, **variables: str) -> list[str]:
-    """Return what a shell is given for the last word of a line: in bash values, else what the shell makes values of."""
+    """Return the completions of the last word of a line: values in bash, the shell's own format in other shells."""
     words = line.split(" ")
     asked = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},

@@ -1,4 +1,4 @@
-"""Who owns what, for how long, and what happens in several threads."""
+"""Ownership, lifetime and threads."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_a_hypercube_keeps_its_set() -> None:
     assert cube.read(1, np.int64)[7, 0] == 7
 
 
-def test_garbage_collection_gives_the_ranks_back() -> None:
+def test_garbage_collection_frees_the_ranks() -> None:
     ranks = dpuemu.machine().ranks
     for _ in range(3 * ranks):
         pidcomm.allocate(ranks=1).hypercube(64).write(np.zeros((64, 1)))
 
 
-def test_memory_is_given_back() -> None:
+def test_free_returns_the_memory() -> None:
     before = dpuemu.resident_bytes()
     with pidcomm.allocate(pes=64) as pes:
         pes.hypercube(64).write(np.ones((64, 4096)))
@@ -130,7 +130,7 @@ def test_one_hypercube_in_two_threads(cube: pidcomm.Hypercube) -> None:
     run_together(work(0), work(4096))
 
 
-def test_freeing_beside_a_running_collective_is_safe() -> None:
+def test_freeing_during_a_collective_is_safe() -> None:
     for _ in range(5):
         pes = pidcomm.allocate(pes=64)
         cube = pes.hypercube(8, 8)
@@ -164,7 +164,7 @@ def test_collectives_release_the_interpreter(cube: pidcomm.Hypercube) -> None:
     most = 0
     for _ in range(20):
         begin = time.perf_counter()
-        # The audit ISA is slow: one call is long beside a tick.
+        # The audit ISA is slow: one call takes longer than a tick.
         cube.allreduce("11", bytes=1 << 15, dst=1 << 15, dtype="int32", isa="audit", threads=1)
         end = time.perf_counter()
         most = max(most, sum(begin < t < end for t in ticks))
@@ -188,7 +188,7 @@ import dpuemu; print(dpuemu.report(pes).pes)
 """
 
 
-def test_a_hypercube_may_be_dropped_beside_a_launch() -> None:
+def test_a_hypercube_may_be_dropped_during_a_launch() -> None:
     done = subprocess.run(
         [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=120, check=True
     )
