@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The sum of the phases, in the order of their table. */
+/* The sum of the phases, in table order. */
 static double sum_of(const pidcomm_prediction *prediction) {
   double sum = 0;
 #define ADD(name, meaning) sum += prediction->seconds.name;
@@ -23,7 +23,7 @@ int main(void) {
     PIDCOMM_CHECK(pidcomm_machine_builtin(i, &name, &machine));
     if (strcmp(name, "isca24") == 0) break;
   }
-  machine.ranks_channels = 8; /* twice as many as the testbed of the paper has */
+  machine.ranks_channels = 8; /* the testbed of the paper has 4 */
   /* [end] */
 
   /* [predict] */

@@ -34,9 +34,9 @@ no_path_of_here() {
 sdk_tools_find_the_libraries() { # the emulated SDK's and the artifact's
   libraries=$(dirname "$(find "$prefix" -name libdpuemu.so)")
   sdk=$libraries/dpuemu
-  PATH=$libraries/pidcomm/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/said" || return 1
-  cat "$folder/said"
-  grep -F -e "-L$libraries " "$folder/said" | grep -F -e '-lpidcomm_artifact -lpidcomm ' | grep -F -e '-ldpuemu'
+  PATH=$libraries/pidcomm/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/output" || return 1
+  cat "$folder/output"
+  grep -F -e "-L$libraries " "$folder/output" | grep -F -e '-lpidcomm_artifact -lpidcomm ' | grep -F -e '-ldpuemu'
 }
 artifact_program=$root/artifact/tests/test_artifact_program.c
 artifact_with_sdk_tools() {

@@ -18,11 +18,11 @@ jobs=$(nproc)
 printf '%s\n' $tests | xargs -P "$jobs" -n 1 sh -c '
   case $0 in *doctor*) set -- --quick --ranks 2 ;; esac
   case $0 in *_sdk_access) export PIDCOMM_TEST_EFFORT=small ;; esac  # the grids run in full once
-  said=$("./$0" "$@" 2>&1)
+  output=$("./$0" "$@" 2>&1)
   code=$?
   if [ "$code" -eq 0 ]; then
-    printf "%s: %s\n" "$0" "$(printf "%s\n" "$said" | tail -n 1)"
+    printf "%s: %s\n" "$0" "$(printf "%s\n" "$output" | tail -n 1)"
   else
-    printf "%s: FAILED with %s\n%s\n" "$0" "$code" "$said"
+    printf "%s: FAILED with %s\n%s\n" "$0" "$code" "$output"
     exit 1
   fi'

@@ -111,7 +111,7 @@ inline std::uint32_t ranks_for(const Axes &axis_len) { return static_cast<std::u
 
 inline bool can_be_in_place(int collective) { return machine::row_of(collective).can_be_in_place(); }
 
-/// The `bytes` of a call whose blocks have `block_bytes`; a collective without blocks has one.
+/// The `bytes` of a call whose blocks have `block_bytes`; a collective without blocks counts as one block.
 inline std::size_t bytes_for_blocks(int collective, std::uint32_t group_pes, std::size_t block_bytes) {
   return machine::row_of(collective).bytes_are_blocks() ? group_pes * block_bytes : block_bytes;
 }

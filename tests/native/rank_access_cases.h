@@ -35,7 +35,6 @@ class RegionsAre {
   RegionsAre &operator=(const RegionsAre &) = delete;
 };
 
-/// The emulated region of a rank.
 inline RegionMapping region_of(struct dpu_rank_t *rank) {
   dpuemu_rank_access_t access;
   DPU_OK_OR_FAIL(dpuemu_rank_acquire(rank, &access));
@@ -143,7 +142,6 @@ inline ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &regio
   };
 }
 
-/// The base of an open rank.
 inline std::byte *base_of(struct dpu_rank_t *rank) {
   std::byte *base = nullptr;
   DPU_OK_OR_FAIL(pidcomm::rank_access_acquire(rank, &base));

@@ -399,7 +399,7 @@ TEST(Queries_CheckPeMaskAndPointers) {
   std::uint32_t a = 77, b = 78, coords[3] = {1, 2, 3};
   const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT}, mask = {PIDCOMM_ERR_MASK};
   check_error(pidcomm_coords(m, 64, coords), argument, {"64"}, "coords of PE 64");
-  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of the largest PE number");
+  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of PE 2^32 - 1");
   check_error(pidcomm_coords(m, 0, nullptr), argument, {}, "coords null");
   check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without cube");
   check_error(pidcomm_pe_location(m, 64, coords, coords + 1, coords + 2), argument, {"64"}, "location of PE 64");

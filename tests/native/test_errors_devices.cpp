@@ -130,7 +130,7 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
 
 TEST(FaultThatTheSdkReturnedBefore_IsReportedAgain) {
   Fixture fixture;
-  const interposed::FaultsHaveBeenReturned to_somebody_else;
+  const interposed::FaultsHaveBeenReturned returned_before;
   const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "lane 3", "bank 2", "(pe 19) is"};
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 3 * 8 + 2));
@@ -143,7 +143,7 @@ TEST(FaultThatTheSdkReturnedBefore_IsReportedAgain) {
       check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
     }
   check_error(pidcomm_read(fixture.cube.get(), kSrc, 8, fixture.host.data()), {PIDCOMM_ERR_DEVICE}, words, "read, a fault returned before");
-  CHECK(to_somebody_else.count() > 0);
+  CHECK(returned_before.count() > 0);
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), false, 0));
   fixture.unchanged.check();

@@ -252,9 +252,9 @@ TEST(OpenAndAcquire_RefuseAPeInFault) {
   CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), true, 5));
-  for (const bool is_told_to_others : {false, true}) {
+  for (const bool is_returned_before : {false, true}) {
     std::optional<interposed::FaultsHaveBeenReturned> before;
-    if (is_told_to_others) before.emplace();
+    if (is_returned_before) before.emplace();
     std::byte *base = nullptr;
     CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_DPU_FAULT);
     if (before) CHECK(before->count() > 0);

@@ -142,7 +142,7 @@ def test_samples_that_a_machine_was_fitted_to_do_not_validate_it(machine: Machin
         compare(machine, seed=1, samples=1)
 
 
-def test_samples_need_enough_memory() -> None:
+def test_too_small_a_limit_of_bytes_is_refused() -> None:
     with pytest.raises(ArgumentError, match="must be more than 65536"):
         draw(1, 1, threads=1, max_total=1)
 

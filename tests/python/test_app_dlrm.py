@@ -296,18 +296,18 @@ def test_a_problem_larger_than_memory_is_refused_before_it_is_made(
 def test_the_reference_takes_only_arrays_that_agree(monkeypatch: pytest.MonkeyPatch, place: int, change: Array) -> None:
     from pidcomm.apps import _apps
 
-    told: list[Any] = []
+    valid: list[Any] = []
 
     def listen(*arguments: Any) -> Array:
-        told[:] = arguments
+        valid[:] = arguments
         return compute(*arguments)
 
     compute = _apps.dlrm
     monkeypatch.setattr(_apps, "dlrm", listen)
     problem_of().reference()
-    told[place] = change
+    valid[place] = change
     with pytest.raises((ValueError, TypeError)):
-        compute(*told)
+        compute(*valid)
 
 
 # ---- click logs

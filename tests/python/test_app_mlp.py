@@ -73,7 +73,7 @@ def save(path: Path, **changes: Array | None) -> Path:
     ],
 )
 def test_every_size_type_and_number_of_pes_is_right(features: int, pes: int, layers: int, dtype: str) -> None:
-    """Also where sizes do not divide, and where products and sums wrap."""
+    """For sizes that divide and sizes that do not; products and sums wrap."""
     assert_right(random_problem(features, layers, dtype), pes)
 
 
@@ -114,7 +114,7 @@ def test_all_transfers_are_whole_words(dtype: str) -> None:
 
 
 def test_relu_applies_between_layers_only() -> None:
-    """Neither x nor the last result changes; between layers, negative values become 0."""
+    """Negative values become 0 between layers, but not in x or in the result."""
     problem = Mlp([np.array([[1, 0], [0, 1]]), np.array([[-1, 5], [3, 2]])], np.array([4, -7]))
     assert apps.run(problem, pes=3).result.tolist() == [-4, 12]
 

@@ -42,7 +42,7 @@ def shared_fields() -> dict[str, set[str]]:
 
 
 def fields_of(section: str) -> set[str]:
-    """Return the names before the colons in the lists of a section, and those of the groups in italics."""
+    """Return the names before the colons in the lists of a section, and the names of the groups in italics."""
     heads = [item.partition(": ")[0] for item in items(SECTIONS[section])]
     groups = [shared_fields()[name] for head in heads for name in re.findall(r"\*(\w+)\*", head)]
     return names(" ".join(heads)).union(*groups)

@@ -140,7 +140,7 @@ def test_the_share_of_reordering_excludes_launches_and_loads() -> None:
     assert statistic("fig17.reorder").of(costs) == pytest.approx(6)
 
 
-def test_a_statistic_of_calls_that_are_missing_is_none() -> None:
+def test_a_statistic_without_one_of_its_calls_is_none() -> None:
     """A mean over eight collectives needs all eight, even if one has no cost because all its results were wrong."""
     wanted = problems("fig14")
     costs = {(it, name): cost(1) for it in wanted[1:] for name in ("conventional", "pr+im+cm", "tile")}
@@ -148,7 +148,7 @@ def test_a_statistic_of_calls_that_are_missing_is_none() -> None:
     assert statistic("fig14.geomean").of(costs) == pytest.approx(1)
 
 
-def test_mixed_numbers_have_the_time_of_the_host_beside_them() -> None:
+def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
     experiment = EXPERIMENTS["fig23a"]
     here = {(it, name): cost(10) for it in problems("fig23a") for name in experiment.techniques}
     mixed = {(it, "pr+im+cm"): cost(4, 1, None, "mixed") for it in problems("fig23a")}

@@ -89,7 +89,7 @@ def test_more_work_takes_longer_and_more_channels_do_not(study: str, order: int)
             assert order * (after.seconds - before.seconds) >= -1e-12
 
 
-def test_the_machines_number_of_channels_is_the_machine() -> None:
+def test_all_channels_of_a_machine_predict_the_machine_itself() -> None:
     (last,) = (it for it in points_of("channels", ["alltoall"]) if (it.value, it.technique) == (10, "tile"))
     it = predict("alltoall", (32, 80), "10", bytes=last.bytes_per_pe, machine=MACHINE)
     assert last.seconds == pytest.approx(it.seconds)
