@@ -67,7 +67,7 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
     assert len(lines) == len(comments) + 1 + len(rows)
 
 
-def test_bench_without_limit_and_small_pages(tmp_path: Path) -> None:
+def test_bench_runs_without_limit_and_without_huge_pages(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     command = "bench allreduce --shape 8x3 --bytes 4KiB --dtype float32 --op max --technique tile"
     options = "--iters 1 --warmup 0 --no-limit --hugepages off"
@@ -358,7 +358,7 @@ class _Result(NamedTuple):
     ("pes", "axes", "shape"),
     [(64, 2, (8, 8)), (128, 2, (16, 8)), (1024, 2, (32, 32)), (1024, 3, (16, 8, 8)), (2, 3, (2, 1, 1)), (8, 1, (8,))],
 )
-def test_even_shapes(pes: int, axes: int, shape: tuple[int, ...]) -> None:
+def test_even_shapes_have_axes_of_similar_length(pes: int, axes: int, shape: tuple[int, ...]) -> None:
     assert even_shape(pes, axes) == shape
 
 

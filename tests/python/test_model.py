@@ -298,7 +298,7 @@ def test_advice_lists_every_way_once_the_fastest_first(collective: CollectiveNam
 @pytest.mark.parametrize("size", [48 * KIB, 0])
 @pytest.mark.parametrize("group", [12, 8, 1])
 @pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
-def test_reasons_are_facts(collective: CollectiveName, group: int, size: int) -> None:
+def test_reasons_match_the_prediction_and_the_places_of_pes(collective: CollectiveName, group: int, size: int) -> None:
     found = advise(collective, pes=96, bytes=size, group=group, top=1000)
     best = found[0].prediction
     phase = max(best.phases, key=lambda name: best.phases[name])

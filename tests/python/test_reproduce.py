@@ -127,7 +127,7 @@ def test_a_statistic_without_one_of_its_costs_is_none() -> None:
     assert statistic("fig16.pr").of({}) is None
 
 
-def test_cross_domain_modulation_is_rated_where_it_applies() -> None:
+def test_cross_domain_modulation_is_rated_only_where_it_applies() -> None:
     costs = {(it, name): cost(1) for it in problems("fig16") for name in ("pr+im", "pr+im+cm")}
     for problem in problems("fig16"):
         if problem.collective in ("alltoall", "allgather"):

@@ -138,7 +138,7 @@ def test_rounded_sizes_and_times_are_easy_to_read() -> None:
     assert [format_duration(seconds) for seconds in times] == texts
 
 
-def test_shapes() -> None:
+def test_shapes_are_lengths_separated_by_x() -> None:
     assert parse_shape("32x32") == (32, 32)
     assert parse_shape("7") == (7,)
     for text in ("", "8x", "8,8", "-8x1", "9" * 5000):

@@ -179,7 +179,7 @@ def test_tensors_on_other_devices_are_refused(cube: pidcomm.Hypercube) -> None:
         cube.read(4, np.int32, out=ROWS.tolist())  # type: ignore[arg-type]
 
 
-def test_torch_tensors(cube: pidcomm.Hypercube) -> None:
+def test_torch_tensors_are_read_and_filled_in_place(cube: pidcomm.Hypercube) -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.arange(64 * 4, dtype=torch.int32).reshape(64, 4)
     filled = torch.zeros_like(tensor)

@@ -122,7 +122,9 @@ def test_plans_have_the_steps_of_their_techniques(pes: pidcomm.PeSet, name: Coll
 @pytest.mark.parametrize("dtype", pidcomm.TYPES)
 @pytest.mark.parametrize("op", pidcomm.OPS)
 @pytest.mark.parametrize("name", sorted(REDUCTIONS))
-def test_reductions_of_every_type_and_operator(cube: pidcomm.Hypercube, name: str, op: str, dtype: str) -> None:
+def test_reductions_of_every_type_and_operator_are_right(
+    cube: pidcomm.Hypercube, name: str, op: str, dtype: str
+) -> None:
     x = payload(name, cube.shape, "10", dtype)
     if pidcomm.OPS[op].kind == "bits" and pidcomm.TYPES[dtype].is_float:
         with pytest.raises(pidcomm.ArgumentError, match=f"{op}.*integers.*{dtype}"):
@@ -152,7 +154,7 @@ def test_random_collectives_equal_their_definitions(pes: pidcomm.PeSet, data: st
 
 
 @pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
-def test_methods_move_between_windows(cube: pidcomm.Hypercube, name: str) -> None:
+def test_methods_move_data_between_windows(cube: pidcomm.Hypercube, name: str) -> None:
     row, mask, src, dst = pidcomm.COLLECTIVES[name], "10", 1 << 16, 1 << 17
     x = payload(name, cube.shape, mask, "int16")
     expected = result_of(name, x, cube.shape, mask, "max")
@@ -188,7 +190,7 @@ def test_location_is_rank_chip_and_bank(cube: pidcomm.Hypercube) -> None:
     assert cube.location(43) == pidcomm.Location(rank=0, chip=3, bank=5)
 
 
-def test_coordinates_groups_and_members(pes: pidcomm.PeSet) -> None:
+def test_coordinates_groups_and_members_match_the_definition(pes: pidcomm.PeSet) -> None:
     cube = pes.hypercube(4, 3, 2)
     assert [cube.coords(pe) for pe in (0, 1, 4, 23)] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (3, 2, 1)]
     for mask in ("101", "010", "000", "111"):

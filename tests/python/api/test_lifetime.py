@@ -68,7 +68,7 @@ def test_free_returns_the_memory() -> None:
     assert dpuemu.resident_bytes() <= before
 
 
-def test_sizes_of_a_set() -> None:
+def test_sets_and_hypercubes_report_their_sizes() -> None:
     with pidcomm.allocate(ranks=2) as pes:
         assert (pes.pes, pes.ranks) == (128, 2)
         cube = pes.hypercube(4, 8)
@@ -97,7 +97,7 @@ def run_together(*bodies: Callable[[], None]) -> None:
         raise errors[0]
 
 
-def test_two_sets_in_two_threads() -> None:
+def test_two_threads_may_use_two_sets() -> None:
     def work(seed: int) -> Callable[[], None]:
         def body() -> None:
             x = np.random.default_rng(seed).integers(0, 1000, (64, 64), dtype=np.int64)
@@ -114,7 +114,7 @@ def test_two_sets_in_two_threads() -> None:
     run_together(*(work(seed) for seed in range(4)))
 
 
-def test_one_hypercube_in_two_threads(cube: pidcomm.Hypercube) -> None:
+def test_two_threads_may_use_one_hypercube(cube: pidcomm.Hypercube) -> None:
     x = np.random.default_rng(0).integers(0, 1000, (64, 64), dtype=np.int64)
 
     def work(offset: int) -> Callable[[], None]:
