@@ -78,7 +78,6 @@ def assert_right(problem: Dlrm, shape: tuple[int, ...], technique: str = "tile")
 
 
 def clicks_of(count: int = 20, **parameters: Any) -> Clicks:
-    """Generated clicks."""
     return Criteo(**parameters).clicks(count)
 
 

@@ -102,12 +102,10 @@ def bars_of(axes: Axes) -> list[Rectangle]:
 
 
 def limits_of(axes: Axes) -> list[Line2D]:
-    """Return the lines of the limit."""
     return [line for line in axes.lines if line.get_gid() == style.LIMIT_GID]
 
 
 def points_of(line: Line2D) -> tuple[list[float], list[float]]:
-    """Return the points of a line."""
     return np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()
 
 
@@ -117,7 +115,6 @@ def plots_of(figure: Figure) -> list[Axes]:
 
 
 def legend_texts(figure: Figure) -> list[str]:
-    """Return the texts of the legends."""
     return [text.get_text() for part in figure.subfigs for legend in part.legends for text in legend.get_texts()]
 
 
@@ -364,7 +361,6 @@ def test_techniques_differ_in_lightness() -> None:
 
 
 def figures_techniques() -> Sequence[str]:
-    """Return the techniques from light to dark."""
     from pidcomm.evaluation.ablation import STEPS
 
     return STEPS

@@ -31,7 +31,6 @@ class Page(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Record an element."""
         self.elements.append((tag, dict(attributes)))
         if tag not in self.VOID:
             self._open.append(tag)
@@ -43,7 +42,6 @@ class Page(HTMLParser):
             self.tables[-1][-1].append(("", dict(attributes).get("data-value")))
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Record an element without content."""
         self.elements.append((tag, dict(attributes)))
 
     def handle_endtag(self, tag: str) -> None:
