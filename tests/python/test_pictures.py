@@ -361,6 +361,7 @@ def test_techniques_differ_in_lightness() -> None:
 
 
 def figures_techniques() -> Sequence[str]:
+    """Return the techniques from light to dark."""
     from pidcomm.evaluation.ablation import STEPS
 
     return STEPS
