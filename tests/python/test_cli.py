@@ -28,7 +28,7 @@ RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 
 
 def run(*arguments: str) -> Any:
-    """Run the command line in a process of its own."""
+    """Run the command line in a new process."""
     return subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False)
 
 
@@ -43,7 +43,7 @@ def test_help_has_examples_and_exit_codes() -> None:
         assert "Examples:\n" + "".join(f"  {line}\n" for line in command.examples) in help_text
 
 
-def test_info_lists_what_there_is() -> None:
+def test_info_lists_the_version_and_the_names_of_the_tables() -> None:
     result = run("info")
     assert result.returncode == 0
     for name in (pidcomm.__version__, pidcomm.DEFAULT_ISA, *pidcomm.COLLECTIVES, *pidcomm.TYPES, *pidcomm.TECHNIQUES):
@@ -51,7 +51,7 @@ def test_info_lists_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_general"])
-def test_plan_json_is_the_golden_one(name: str) -> None:
+def test_plan_json_matches_the_golden_file(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
     result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json", "-"])
     assert result.exit_code == 0
@@ -87,7 +87,7 @@ def test_plan_in_words_has_a_line_per_loop() -> None:
         ["allgather", "--dst", "0"],
     ],
 )
-def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
+def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, ["plan", *arguments, "--bytes", "12KiB"])
     assert result.exit_code == 0, result.output
     assert len(result.output.splitlines()) >= 3
@@ -165,7 +165,7 @@ def test_cases_are_reproducible_and_differ() -> None:
         assert all(any(name in text for text in texts) for name in names)
 
 
-# Ways in which a library could be wrong: (what the checker is led to see, what it has to say).
+# The library's carry_out with a bug, which the checker must find.
 def _sabotage(name: str) -> Any:
     original = pidcomm.Hypercube.carry_out
 
@@ -186,7 +186,7 @@ def _sabotage(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["wrong operator", "wrong mask", "writes past the end", "does nothing"])
-def test_check_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_finds_a_broken_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "Checker", _CheckerOfThisMachine)
     monkeypatch.setattr(pidcomm.Hypercube, "carry_out", _sabotage(name))
     with _CheckerOfThisMachine() as checker:
@@ -195,7 +195,7 @@ def test_check_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _CheckerOfThisMachine(checking.Checker):
-    """The checker on the machine as it is: other tests hold PEs of it."""
+    """The checker on the current machine, because other tests hold PEs of it."""
 
     def __enter__(self) -> checking.Checker:
         self._pool = pidcomm.allocate(ranks=checking.POOL_RANKS)

@@ -1,4 +1,4 @@
-"""What shells offer after a tab."""
+"""Completion in shells."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from command_line import PIDCOMM, install
 
 
 def offered(shell: str, line: str, **variables: str) -> list[str]:
-    """Return what a shell is given for the last word of a line: in bash values, else what the shell makes values of."""
+    """Return the completions of the last word of a line: values in bash, the shell's own format in other shells."""
     words = line.split(" ")
-    asked = {
+    completion = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": line},
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
-    environment = {**os.environ, **asked, **variables, "_PIDCOMM_COMPLETE": f"complete_{shell}"}
+    environment = {**os.environ, **completion, **variables, "_PIDCOMM_COMPLETE": f"complete_{shell}"}
     result = subprocess.run(PIDCOMM, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert result.stderr == ""
     return [value for value in result.stdout.splitlines() if value]

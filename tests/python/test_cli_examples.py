@@ -21,7 +21,7 @@ FILES = {
     "mine.toml": MACHINES / "emulated-host.toml",
 }
 EXAMPLES = [(name, example) for name, command in commands().items() for example in command.examples]
-# What is appended to the examples of a command, as the last of equal options counts: less work, of the same kind.
+# Options that are appended to the examples of a command for less work: the last of equal options counts.
 CUTS = {
     "check": "--cases 20",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",

@@ -1,4 +1,4 @@
-"""The commands that predict: everything they write says that it is modelled, and adds up."""
+"""The commands that predict: their output says that it is modelled, and adds up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 
 def run(*arguments: str) -> Any:
-    """Run the command line here."""
+    """Run the command line in this process."""
     return CliRunner().invoke(app, list(arguments))
 
 
@@ -28,7 +28,7 @@ def lines(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_model_has_a_line_for_every_technique_that_can_the_fastest_first() -> None:
+def test_model_lists_every_possible_technique_the_fastest_first() -> None:
     rows = lines("model", "predict", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--machine", "isca24")
     assert {row["technique"] for row in rows} == {"tile", "conventional", "pr", "pr+im", "pr+im+cm"}
     assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
@@ -38,12 +38,12 @@ def test_model_has_a_line_for_every_technique_that_can_the_fastest_first() -> No
         assert math.isclose(sum(row["phases"].values()), row["seconds"])
         assert row["algbw_gb_s"] == pytest.approx(64 * 64 * 1024 / row["seconds"] / 1e9)
         assert row["replaces_program"] == row["technique"].startswith("pr") == (row["scratch_bytes"] > 0)
-    # A shape off the fast path: the techniques of the paper are left out.
+    # A shape of the general path: the techniques of the paper are left out.
     names = {row["technique"] for row in lines("model", "predict", "alltoall", "--shape", "6x4", "--bytes", "480")}
     assert names == {"tile", "conventional"}
 
 
-def test_model_says_that_and_on_what_it_is_modelled() -> None:
+def test_model_says_that_it_is_modelled_and_names_the_machine() -> None:
     result = run("model", "predict", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
     assert "modelled on upmem-2560: reduce sum of int32, 1 MiB per PE, 32x32 mask 10" in result.stdout
     assert re.findall(r"^(tile|conventional) .* (?:bus|combine) ", result.stdout, re.MULTILINE) == [
@@ -60,7 +60,7 @@ def test_model_says_that_and_on_what_it_is_modelled() -> None:
     assert {name for names in said for name in names.split(", ")} == assumed
 
 
-def test_options_of_model_are_those_of_predictions() -> None:
+def test_options_of_model_match_the_options_of_predictions() -> None:
     row, *others = lines(
         *(
             "model",
@@ -151,7 +151,7 @@ def test_advice_is_the_same_as_in_python_and_says_that_it_is_modelled() -> None:
     assert len([line for line in text.splitlines() if re.match(r"\d+(x\d+)* ", line)]) == 4
 
 
-def test_more_pes_than_the_machine_has_are_said_to_be() -> None:
+def test_more_pes_than_the_machine_has_are_reported() -> None:
     for arguments in (
         ["model", "predict", "alltoall", "--shape", "64x32"],
         ["model", "advise", "allreduce", "--pes", "2048"],
@@ -173,20 +173,20 @@ def test_more_pes_than_the_machine_has_are_said_to_be() -> None:
         (["model", "advise", "gather", "--pes", "2097152"], "2097152"),
     ],
 )
-def test_what_cannot_be_is_an_error_in_a_line(arguments: list[str], words: str) -> None:
+def test_invalid_arguments_are_errors_of_one_line(arguments: list[str], words: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_plan_with_auto_shows_what_is_chosen() -> None:
+def test_plan_with_auto_shows_the_chosen_technique() -> None:
     result = run("plan", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--technique", "auto", "--json", "-")
     it = predict("alltoall", (8, 8), "10", bytes=64 << 10, technique="auto")
     assert json.loads(result.stdout)["technique"] == it.technique
 
 
-def test_bench_shows_auto_and_what_it_has_chosen(tmp_path: Path) -> None:
+def test_bench_shows_auto_and_the_chosen_technique(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     arguments = (
         "bench",
