@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
+import termios
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import dpuemu
 import pidcomm
+import pyte
 import pytest
 from command_line import PIDCOMM
 from dpuemu.run import parse_launches
@@ -24,6 +31,7 @@ from typer.testing import CliRunner
 QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
 ENDLESS = [*QUICK, "--iters", "1000000"]
 COLOUR = "\x1b["
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def variables(**wanted: str) -> dict[str, str]:
@@ -35,20 +43,24 @@ def variables(**wanted: str) -> dict[str, str]:
 class Terminal:
     """A terminal that collects its output."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int = 160) -> None:
         self._master, self.file = pty.openpty()
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self._parts: list[bytes] = []
+        self._reader = threading.Thread(target=self._read)  # a terminal that is not read stops its writers
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # the last writer has closed it
+            while part := os.read(self._master, 1 << 16):
+                self._parts.append(part)
 
     def text(self) -> str:
         """Return the whole output after all writers have ended."""
         os.close(self.file)
-        parts = []
-        try:
-            while part := os.read(self._master, 1 << 16):
-                parts.append(part)
-        except OSError:  # the last writer has closed it
-            pass
+        self._reader.join()
         os.close(self._master)
-        return b"".join(parts).decode()
+        return b"".join(self._parts).decode()
 
 
 def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, str]:
@@ -106,6 +118,43 @@ def test_colour_is_for_terminals_unless_a_variable_decides(
     assert code == ExitCode.RIGHT
     assert "1 passed, 0 failed" in text
     assert (COLOUR in text) == is_coloured
+
+
+TABLES = {
+    "bench --shape 8x8 --bytes 8KiB --iters 1": "collective technique t_p50_us pe_us algbw bus limit% speed-up wrong",
+    "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": "collective technique host_us step bus DT PE_us",
+    "model predict allreduce": "technique total most in of it GB/s needs",
+    "model machines": "machine pes published measured fitted assumed title",
+    "model machines isca24": "constant value kind meaning",
+    "model advise alltoall --pes 64 --top 3": "shape mask technique total GB/s alike reason",
+    "model scale pes alltoall --up-to 256": "collective technique value time_us algbw speed-up source",
+    "model validate --published": "point what published modelled error",
+    "reproduce fig16 --no-measure": "collective shape bytes/PE conventional pr pr+im pr+im+cm tile",
+    "reproduce fig14 --pes 64 --bytes 8KiB --iters 1": "statistic published here source here/publ. modelled error",
+    "app bfs --quick --pes 8 --iters 1": "PEs technique kernel_us collectives_us total_us gain over CPU wrong",
+    "info": "collectives: alltoall, reduce_scatter,",
+    "plan alltoall": "alltoall of int32, technique tile,",
+}
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("command", TABLES)
+def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, width: int) -> None:
+    screen = pyte.HistoryScreen(width, 400, history=0)
+    terminal = Terminal(width)
+    environment = {name: value for name, value in variables().items() if name != "COLUMNS"}
+    streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.file)
+    code = subprocess.run([*PIDCOMM, *command.split()], env=environment, check=False, timeout=60, **streams).returncode
+    shown = terminal.text()
+    pyte.Stream(screen).feed(shown)
+    lines = [line.rstrip() for line in screen.display]
+    assert code == ExitCode.RIGHT, lines
+    text = "\n".join(lines).rstrip()
+    assert TABLES[command] in re.sub(" +", " ", text)
+    assert "…" not in text  # nothing is cut
+    assert "━" not in text  # no progress bar
+    whole = ANSI.sub("", shown.replace("\r\n", "\n")).split("\n")
+    assert all(len(line) <= width for line in whole if "\r" not in line)  # the terminal breaks no line
 
 
 def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]) -> tuple[int, str, str]:

@@ -44,7 +44,7 @@ COLUMNS = (
     Column("reorder_us", "{0.reorder_us:>10.0f}", is_wide=True),
     Column("total_us", "{0.total_us:>10.0f}"),
     Column("assumed_us", "{0.assumed_us:>10.0f}", is_wide=True),
-    Column("comm. gain", "{communication:>10}"),
+    Column("comm. gain", "{communication:>10}", is_wide=True),
     Column("gain", "{gain:>7}"),
     Column("over CPU", "{over_cpu:>8}"),
     Column("wrong", "{0.wrong:>5}"),
