@@ -80,13 +80,13 @@ class Symbol:
         if count is None:
             if self._name == _core.HEAP_NAME:
                 raise ArgumentError(
-                    f"reading {self!r} needs a count: the heap is all MRAM that the program does not use"
+                    f"reading {self!r} needs a count: the heap is all MRAM that the program leaves free"
                 )
             left = self.size_bytes - self._require_inside(offset, 0)
             if left % element.itemsize:
                 raise ArgumentError(
-                    f"the {left} bytes of {self!r} from offset {offset} are not a multiple of {element.itemsize} bytes, "
-                    "the size of an element; give a count"
+                    f"the {left} bytes of {self!r} from offset {offset} are not a multiple of {element.itemsize}, the "
+                    "bytes of an element; give a count"
                 )
             count = left // element.itemsize
         count = as_integer("count", count)
@@ -111,7 +111,7 @@ class Symbol:
         try:
             array = np.asarray(values, None if dtype is None else _as_dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
-            raise ArgumentError(f"values for {self!r} are no array: {error}", "ERR_HOST_BUFFER") from None
+            raise ArgumentError(f"values for {self!r} are not an array: {error}", "ERR_HOST_BUFFER") from None
         _as_dtype(array.dtype)
         return array
 

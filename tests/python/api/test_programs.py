@@ -187,7 +187,7 @@ def test_accesses_outside_a_symbol_move_nothing(rank: pidcomm.PeSet, programs: d
         (lambda: sums.read(np.int64, 5), "40 bytes at offset 0"),
         (lambda: sums.read(np.int64, 2**62), "pass the end"),
         (lambda: sums.read(np.int64, offset=33), "0 bytes at offset 33"),
-        (lambda: sums.read(np.int64, offset=4), "28 bytes .* not a multiple of 8 bytes"),
+        (lambda: sums.read(np.int64, offset=4), "28 bytes .* not a multiple of 8, the bytes of an element"),
         (lambda: sums.read("no type"), "not a NumPy dtype"),
         (lambda: sums.read(object), "no fixed size"),
         (lambda: sums.write(np.zeros((63, 1))), r"shape \(63, 1\); it needs \(64, n\)"),
