@@ -1,4 +1,4 @@
-"""The demonstration: all collectives beside the conventional way, every element checked."""
+"""The demonstration: all collectives beside technique conventional, every element checked."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SCHEDULE = Schedule(iters=3, warmup=1, with_limit=False)
 
 
 class Demo:
-    """Every collective on one set of PEs with the techniques that are COMPARED."""
+    """Every collective on one set of PEs, with the techniques COMPARED."""
 
     def __init__(self, pe_set: PeSet, shape: tuple[int, ...], mask: str, size_bytes: int) -> None:
-        """Allocate the host memory, and check that every collective is possible."""
+        """Allocate the host memory, and check that every collective is valid."""
         self._pe_set = pe_set
         self._cube = pe_set.hypercube(*shape)
         for name in COLLECTIVES:
@@ -26,7 +26,7 @@ class Demo:
         self._size_bytes = size_bytes
 
     def condition(self) -> SdkCondition:
-        """Return whether comparing with the emulated SDK is fair."""
+        """Return whether a comparison with the emulated SDK is fair."""
         options: Options = {"coherence": "none"}
         make_transfers_alike(options)
         return measure_sdk(self._cube, self._size_bytes, options, self._scratch, rounds=3)

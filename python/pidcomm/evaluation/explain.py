@@ -71,8 +71,8 @@ def _ring(steps: dict[str, Any]) -> list[str]:
     lanes = 1 << int(steps["lane_mask"]).bit_count()
     lines = [
         f"ring of {loop['count']} entangled groups, {loop['egs']} apart: {2 * (loop['count'] - 1)} rounds; in each, "
-        f"every entangled group sends one of {loop['count']} chunks to the next, which combines it in the first half of "
-        "the rounds and keeps it in the second"
+        f"every entangled group sends one of {loop['count']} chunks to the next, which combines it in the first half "
+        "of the rounds and keeps it in the second"
         for loop in steps["members"]
     ]
     if lanes == 1:
