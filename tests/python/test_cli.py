@@ -120,7 +120,7 @@ def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "bytes=0,8"], "0 bytes per PE cannot be timed"),
         (["bench", "--sweep", "bytes=96..1KiB"], "'bytes=96..1KiB' does not run from a power of two"),
         (["bench", "--sweep", "pes=128..64"], "'pes=128..64' does not run from a power of two up"),
-        (["bench", "--sweep", "pes=64,96"], "96 PEs are no power of two"),
+        (["bench", "--sweep", "pes=64,96"], "96 PEs are not a power of two"),
         (["bench", "--sweep", "pes=0"], "count '0'"),
         (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second over pes"),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),

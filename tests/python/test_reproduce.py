@@ -357,7 +357,7 @@ def test_sizes_without_room_are_left_out_and_said_to_be(
     ("arguments", "message"),
     [
         (["fig99"], "figure 'fig99' is unknown"),
-        (["fig14", "--pes", "100"], "100 PEs are no power of two"),
+        (["fig14", "--pes", "100"], "100 PEs are not a power of two"),
         (["fig14", "--plot", "x.gif"], "must end in .svg or .png"),
         (["fig18", "--bytes", "100"], "100"),
     ],

@@ -195,16 +195,16 @@ class SdkCondition:
         if of_contiguous < CONTIGUOUS_SHARE:
             lines.append(
                 f"the limit is below {100 * CONTIGUOUS_SHARE:.0f}% of the contiguous copy, which "
-                + ("flushes nothing, " if self.has_flushes else "")
-                + "may leave in the caches what it stores, and has its memory in one piece; "
-                "lines of MRAM are stored past the caches and lie in pieces of 128 KiB"
+                + ("does not flush, " if self.has_flushes else "")
+                + "may keep its stores in the caches, and uses contiguous memory; "
+                "stores to MRAM bypass the caches, and MRAM lies in pieces of 128 KiB"
             )
         shares = [100 * value / limit.gb_s for value in (self.to_pes_gb_s, self.from_pes_gb_s)]
         verdict = "so" if self.holds else "so NOT"
         lines.append(
             f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to, {self.from_pes_gb_s:.2f} GB/s from the PEs, "
             f"read + written ({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; "
-            f"at least {100 * SDK_SHARE:.0f}% wanted), {verdict} fair to compare with conventional"
+            f"a fair comparison needs at least {100 * SDK_SHARE:.0f}%), {verdict} fair to compare with conventional"
         )
         return lines
 

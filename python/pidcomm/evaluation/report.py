@@ -22,7 +22,7 @@ from pidcomm.sizes import format_duration
 
 
 class Report:
-    """Write comments and rows, the rows as JSON lines, too."""
+    """Write comments and rows, and the rows also as JSON lines."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -30,31 +30,31 @@ class Report:
         self._facts = run_facts()
 
     def comment(self, lines: Iterable[str]) -> None:
-        """Write lines that are no rows."""
+        """Write comment lines."""
         self._results.text(*(f"# {line}" for line in lines))
 
     def skipped(self, errors: Iterable[Error]) -> None:
-        """Say what is left out; never nowhere."""
+        """Report skipped cases, to stderr if stdout is for JSON."""
         for error in errors:
             typer.echo(f"# skipped: {error}", err=not self._results.has_text)
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
-        """Write rows, and the names of their columns before the first of a kind."""
+        """Write rows, with the names of the columns before the first row of a kind."""
         for row in rows:
             if (title := title_line(COLUMNS[type(row)])) != self._title:
                 self._results.text(title)
                 self._title = title
-            self._results.json_lines([json_row(row, self._facts)])  # first: what is shown is in the file
+            self._results.json_lines([json_row(row, self._facts)])  # first, so the file has every row shown
             self._results.text(row_line(row))
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON has it: its fields, and the facts of the run."""
+    """Return a row for JSON: its fields, and the facts of the run."""
     return {**asdict(row), **facts}
 
 
 def run_facts() -> dict[str, Any]:
-    """Return what all rows of a run have in common, as each JSON line tells it."""
+    """Return the facts of a run, which every JSON line repeats."""
     return {
         "version": pidcomm.__version__,
         "commit": info.commit(),
@@ -73,7 +73,7 @@ def _flush_words() -> str:
 
 
 def header(options: Options) -> Iterator[str]:
-    """Yield the lines that go before the rows."""
+    """Yield the lines above the rows."""
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
     yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
     yield f"threads {options.get('threads') or platform.threads()}, coherence policy {options.get('coherence')}"
@@ -85,11 +85,11 @@ def header(options: Options) -> Iterator[str]:
 
 
 def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
-    """Yield the lines that go before the rows of a section."""
+    """Yield the lines above the rows of a section."""
     yield f"{section}; hypercube made in {format_duration(hypercube_us * 1e-6)}"
     yield from condition.lines()
     if not condition.holds:
-        yield "no speed-up over conventional is claimed"
+        yield "so the rows have no speed-up over conventional"
 
 
 _PROBLEM = (
@@ -157,7 +157,7 @@ def row_line(row: Row | Step) -> str:
 
 
 def technique_label(asked: str, carried_out: str) -> str:
-    """Return a technique, and the one that auto has chosen."""
+    """Return the name of a technique; for auto, also the one that it chose."""
     return asked if asked == carried_out else f"{asked}={carried_out}"
 
 
@@ -200,18 +200,18 @@ def _step_fields(step: Step) -> dict[str, str]:
 
 
 def ablation_header(assumed: Assumed) -> Iterator[str]:
-    """Yield the lines that go before an ablation."""
+    """Yield the lines above an ablation."""
     yield (
-        "ablation: host_us is measured (median); step = how much quicker than the line before, the median of the "
-        f"rounds and their quartiles (?: 1 is between these, or there are fewer than {MIN_ROUNDS} rounds); "
-        "techniques that do the same as another have no line"
+        "ablation: host_us is measured (median); step = gain over the line before, median and quartiles over rounds "
+        f"(?: 1 lies between the quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique that works as "
+        "another has no line"
     )
     yield (
-        "measured phases of what goes through host memory: from the PEs, work on the host, to the PEs. What host_us is "
-        "made of: outside = all but the pass over memory, measured; bus = the streaming limit for the same bytes of "
-        "MRAM; host mem = an ordinary copy of the bytes staged; DT = domain transfers, pr+im less pr+im+cm (below "
-        "0: noise; -: nothing tells); modul. = the rest, with such domain transfers as there are where DT is -. They "
-        "overlap: a rest below 0 is a pass that is quicker than the sum of the others"
+        "measured phases of techniques that go through host memory: from the PEs, work on the host, to the PEs. Parts "
+        "of host_us: outside = all except the pass over memory, measured; bus = the streaming limit for the same bytes "
+        "of MRAM; host mem = an ordinary copy of the bytes of host rows and host buffers; DT = domain transfers, pr+im "
+        "less pr+im+cm (below 0: noise; -: unknown); modul. = the remainder, with the domain transfers where DT is -. "
+        "Parts overlap: if the pass is faster than the sum of the other parts, the remainder is below 0"
     )
     launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
     yield (
@@ -221,8 +221,8 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for every collective and technique, and for every technique the mean over its collectives."""
-    yield "summary: least / median / most of the rows"
+    """Yield a line for every collective and technique, then for every technique the mean over its collectives."""
+    yield "summary: minimum / median / maximum of the rows"
     medians: dict[str, list[float]] = {}
     for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):
         of_kind = [row for row in rows if (row.collective, row.technique) == (collective, technique)]
