@@ -273,7 +273,7 @@ class Set {
     return symbol.first >= pidcomm::kMramAddress && symbol.first < kIramAddress;
   }
 
-  /// Throws if a collective with PE reordering has replaced the caller's program: its program must not be launched or accessed.
+  /// Throws if a collective with PE reordering has replaced the caller's program: launches and symbols would use the wrong one.
   static void require_own_program(struct dpu_set_t set) {
     struct dpu_set_t dpu;
     bool is_replaced = false;
