@@ -282,23 +282,23 @@ class Stage:
         self._between("alltoall", mask, bytes, src, dst)
 
     def reduce_scatter(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
-        """Leave at member q block q, reduced over all members."""
+        """Reduce block q over all members, for member q."""
         self._between("reduce_scatter", mask, bytes, src, dst, dtype, op)
 
     def allreduce(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
-        """Leave at every member the element-wise reduction over the group."""
+        """Reduce element by element over the group, for every member."""
         self._between("allreduce", mask, bytes, src, dst, dtype, op)
 
     def allgather(self, mask: str, *, bytes: int, src: str, dst: str) -> None:
-        """Leave at every member the contributions of all, in member order."""
+        """Copy the contributions of all members, in member order, to every member."""
         self._between("allgather", mask, bytes, src, dst)
 
     def scatter(self, mask: str, host: Array, *, dst: str) -> None:
-        """Leave at member q part q of its group's row of `host`, shape (groups, N * n)."""
+        """Copy part q of a group's row of `host`, shape (groups, N * n), to member q."""
         self._from_host("scatter", mask, host, dst, host[0].nbytes // self.cube.groups(mask).group_pes)
 
     def broadcast(self, mask: str, host: Array, *, dst: str) -> None:
-        """Leave at every member its group's row of `host`, shape (groups, n)."""
+        """Copy a group's row of `host`, shape (groups, n), to every member."""
         self._from_host("broadcast", mask, host, dst, host[0].nbytes)
 
     def gather(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike) -> Array:
