@@ -1,12 +1,13 @@
-"""What the commands share: the application, examples, exit codes, options, where results go, progress."""
+"""The list of commands, and what they share: examples, exit codes, options, progress, errors."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
@@ -17,11 +18,18 @@ import pidcomm
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
-from pidcomm.errors import Error
-from pidcomm.evaluation.results import console
+from pidcomm.errors import ArgumentError, Error, unknown
+from pidcomm.evaluation.results import console, live_console
 from pidcomm.sizes import SIZE_EXAMPLES
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
+# The commands by the title under which --help lists them, and their modules, which are imported when needed.
+COMMANDS = {
+    "Start": {"info": "info", "doctor": "doctor", "config": "config"},
+    "Collectives": {"plan": "plan", "check": "check", "bench": "bench"},
+    "Results": {"plot": "pictures", "report": "pictures"},
+    "Studies": {"app": "apps", "model": "model", "reproduce": "reproduce"},
+}
 DEBUG_VARIABLE = "PIDCOMM_DEBUG"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -68,13 +76,14 @@ class Command(_HasExamples, TyperCommand):
 
 
 class Group(_HasExamples, TyperGroup):
-    """The commands, with examples and exit codes; turns errors into one line and an exit code."""
+    """Commands with examples. Turns errors into one line and an exit code."""
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples and the exit codes."""
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Exit codes (run and doctor: those of the program)"):
-            formatter.write_dl([(str(code.value), code.meaning) for code in ExitCode])
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that args[0] names. Raises ArgumentError, which suggests a name."""
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            raise ArgumentError(unknown("command", args[0], names))
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command."""
@@ -94,6 +103,39 @@ class Group(_HasExamples, TyperGroup):
             _give_up_stdout()
             fail(str(error))
             raise typer.Exit(ExitCode.USAGE) from None
+
+
+class TopGroup(Group):
+    """All commands. Imports only the module of the command that runs."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of COMMANDS."""
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None if there is no such name."""
+        if cmd_name not in self.commands:
+            self._load(module for names in COMMANDS.values() for name, module in names.items() if name == cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under their titles."""
+        self._load(module for names in COMMANDS.values() for module in names.values())
+        for title, names in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:9}", self.commands[name].get_short_help_str(200)) for name in names])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples and the exit codes."""
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes (doctor: those of the program)"):
+            formatter.write_dl([(str(code.value), code.meaning) for code in ExitCode])
+
+    def _load(self, modules: Iterable[str]) -> None:
+        for module in modules:
+            import_module(f"pidcomm.cli.{module}")
+        group: Any = typer.main.get_group(app)
+        self.commands = group.commands
 
 
 @contextmanager
@@ -120,23 +162,20 @@ def _give_up_stdout() -> None:
 
 app = typer.Typer(
     name="pidcomm",
-    cls=Group,
+    cls=TopGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="pidcomm demo\n"
+    epilog="pidcomm bench --quick\n"
     "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB\n"
     "pidcomm bench all --json rows.jsonl",
 )
 
 
-def command(*examples: str, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
-    """Add a function as a command whose --help ends with examples.
-
-    examples: lines for a shell, each starting with what a user has: a test runs all of them.
-    """
-    return app.command(name, cls=Command, epilog="\n".join(examples), **settings)
+def command(*examples: str, name: str | None = None, group: typer.Typer = app) -> Callable[[_Function], _Function]:
+    """Add a function as a command of a group; --help ends with the examples: lines for a shell, which tests run."""
+    return group.command(name, cls=Command, epilog="\n".join(examples))
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -181,6 +220,7 @@ MaskOption = Annotated[
 BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_EXAMPLES}.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns.")]
 
 
 def json_option(what: str) -> Any:
@@ -220,9 +260,7 @@ def working(text: str, steps: int | None = None) -> Iterator[Work]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    stderr = console(stderr=True)
-    stderr.quiet = not sys.stderr.isatty()
-    with Progress(*columns, console=stderr, transient=True, disable=stderr.quiet) as progress:
+    with live_console() as shown, Progress(*columns, console=shown, transient=True, disable=shown.quiet) as progress:
         yield Work(progress, progress.add_task(text, total=steps))
 
 

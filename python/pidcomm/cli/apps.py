@@ -24,41 +24,43 @@ from pidcomm.apps.application import (
 from pidcomm.apps.report import FAIR_ITERS, Conditions, Row, rows_of
 from pidcomm.apps.stage import ASSUMED
 from pidcomm.arguments import Options
-from pidcomm.cli.app import Command, Group, ThreadsOption, app, exit_if_wrong, json_option, working
+from pidcomm.cli.app import Command, Group, ThreadsOption, WideOption, app, exit_if_wrong, json_option, working
 from pidcomm.cli.bench import Coherence
 from pidcomm.cli.completion import complete_list
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import report
+from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.results import Results
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_count, parse_names, parse_shape
 
 DEFAULT_PES = "256"
 DEFAULT_TECHNIQUES = "conventional,pr+im+cm,tile"
 COLUMNS = (
-    ("PEs", "{0.pes:>5}"),
-    ("technique", "{0.technique:<12}"),
-    ("kernel_us", "{0.kernel_us:>10.0f}"),
-    ("host_us", "{0.host_us:>9.0f}"),
-    ("collectives_us", "{0.collectives_us:>14.0f}"),
-    ("reorder_us", "{0.reorder_us:>10.0f}"),
-    ("total_us", "{0.total_us:>10.0f}"),
-    ("assumed_us", "{0.assumed_us:>10.0f}"),
-    ("comm. gain", "{communication:>10}"),
-    ("gain", "{gain:>7}"),
-    ("over CPU", "{over_cpu:>8}"),
-    ("wrong", "{0.wrong:>5}"),
-    ("source", "{0.source:<6}"),
+    Column("PEs", "{0.pes:>5}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("kernel_us", "{0.kernel_us:>10.0f}"),
+    Column("host_us", "{0.host_us:>9.0f}", is_wide=True),
+    Column("collectives_us", "{0.collectives_us:>14.0f}"),
+    Column("reorder_us", "{0.reorder_us:>10.0f}", is_wide=True),
+    Column("total_us", "{0.total_us:>10.0f}"),
+    Column("assumed_us", "{0.assumed_us:>10.0f}", is_wide=True),
+    Column("comm. gain", "{communication:>10}"),
+    Column("gain", "{gain:>7}"),
+    Column("over CPU", "{over_cpu:>8}"),
+    Column("wrong", "{0.wrong:>5}"),
+    Column("source", "{0.source:<6}", is_wide=True),
 )
 PHASE_COLUMNS = (
-    ("PEs", "{0.pes:>5}"),
-    ("technique", "{0.technique:<12}"),
-    ("phase", "{1.name:<14}"),
-    ("calls", "{1.calls:>6}"),
-    ("measured_us", "{1.measured_us:>11.0f}"),
-    ("modelled_us", "{1.modelled_us:>11.0f}"),
-    ("assumed_us", "{1.assumed_us:>10.0f}"),
-    ("share", "{share:>5.1f}%"),
+    Column("PEs", "{0.pes:>5}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("phase", "{1.name:<14}"),
+    Column("calls", "{1.calls:>6}"),
+    Column("measured_us", "{1.measured_us:>11.0f}"),
+    Column("modelled_us", "{1.modelled_us:>11.0f}"),
+    Column("assumed_us", "{1.assumed_us:>10.0f}", is_wide=True),
+    Column("share", "{share:>5.1f}%"),
 )
+
 
 _NO_CLAIM = (
     f"no gain over {BASE} is claimed: it needs --iters {FAIR_ITERS} or more, and quick enough transfers of that size"
@@ -97,6 +99,7 @@ def common_options(
     coherence: Annotated[
         Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
     ] = Coherence.none,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw where the time goes: a name that ends in .svg or .png.")
@@ -153,7 +156,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
                     comment([_NO_CLAIM])
             of_shape = rows_of(found, conditions)
             results.json_lines({**asdict(row), **facts} for row in of_shape)
-            _write(results, of_shape)
+            _write(results, of_shape, is_wide=common["is_wide"])
             rows += of_shape
         if plot is not None:
             from pidcomm.apps import picture
@@ -194,24 +197,26 @@ def _header(problem: Application, options: Options) -> Iterator[str]:
     )
 
 
-def _write(results: Results, rows: Sequence[Row]) -> None:
+def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
     for row in rows:
         if row.cpu_us is not None:
             results.text(f"# CPU only, measured, the best of several: {format_duration(1e-6 * row.cpu_us)}")
             break
-    results.text(report.title_line(COLUMNS))
+    lines = Lines(COLUMNS, is_wide=is_wide)
+    results.text(lines.titles())
     for row in rows:
         fields = {
             "communication": _gain(row.communication_speed_up),
             "gain": _gain(row.speed_up),
             "over_cpu": _gain(row.cpu_speed_up),
         }
-        results.text(" ".join(form.format(row, **fields) for _, form in COLUMNS), style="red" if row.wrong else None)
-    results.text(report.title_line(PHASE_COLUMNS))
+        results.text(lines.line(row, **fields), style="red" if row.wrong else None)
+    lines = Lines(PHASE_COLUMNS, is_wide=is_wide)
+    results.text(lines.titles())
     for row in rows:
         for phase in row.phases:
             share = 100 * phase.total_us / row.total_us if row.total_us else 0.0
-            results.text(" ".join(form.format(row, phase, share=share) for _, form in PHASE_COLUMNS))
+            results.text(lines.line(row, phase, share=share))
     results.text(f"# placed before, in no total: {format_duration(1e-6 * min(row.setup_us for row in rows))} measured")
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import prod
 from typing import Annotated
 
 import typer
 
 import pidcomm
 from pidcomm.arguments import AUTO, Options, options_of
-from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import (
+    BytesOption,
+    OpOption,
+    ThreadsOption,
+    WideOption,
+    command,
+    exit_if_wrong,
+    json_option,
+    working,
+)
 from pidcomm.cli.completion import complete_list, complete_masks
 from pidcomm.evaluation import platform
 from pidcomm.evaluation.ablation import COLLECTIVES as ABLATED
@@ -18,9 +28,12 @@ from pidcomm.evaluation.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.evaluation.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
 from pidcomm.evaluation.report import Report, ablation_header, header, section_header, summary
 from pidcomm.evaluation.results import Results
-from pidcomm.evaluation.sweep import Wanted, affordable, parse_shapes, parse_sweeps
+from pidcomm.evaluation.sweep import Wanted, affordable, halved_to_fit, parse_shapes, parse_sweeps
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
+
+
+QUICK = Schedule(iters=3, warmup=1, with_limit=False)
 
 
 class Coherence(str, Enum):
@@ -45,6 +58,7 @@ class Switch(str, Enum):
 
 
 @command(
+    "pidcomm bench --quick",
     "pidcomm bench all --shape 32x32 --mask 10 --bytes 1MiB",
     "pidcomm bench all --mask all --sweep pes=64..1024",
     "pidcomm bench alltoall --sweep bytes=8KiB..1MiB --dtype int8,int64 --json rows.jsonl",
@@ -117,6 +131,12 @@ def bench(
             "even as possible, larger ones first (128 PEs: 16x8). May be given for both.",
         ),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="3 rounds after 1, no limit; halves the size until the memory of this machine suffices."
+        ),
+    ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
@@ -145,6 +165,7 @@ def bench(
         float, typer.Option("--load-us", min=0, help="Ablation: what loading a program is assumed to take on DIMMs.")
     ] = Assumed.load_us,
     hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
     """Time collectives beside the streaming limit, and check them.
@@ -168,23 +189,31 @@ def bench(
         for name in chosen
     }
     assumed = Assumed(launch_us, load_us)
+    of_shapes = parse_shapes(shapes, sweeps.get("pes"))
+    sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size)]
+    every = {name for names in techniques.values() for name in names}
+    if quick:
+        most = max(map(prod, of_shapes))
+        sizes_bytes = [halved_to_fit(most, size_bytes, every) for size_bytes in sizes_bytes]
     wanted = Wanted(
         chosen,
-        parse_shapes(shapes, sweeps.get("pes")),
-        sweeps.get("bytes") or [parse_positive_size(size)],
+        of_shapes,
+        sizes_bytes,
         masks,
         parse_names(dtypes, TYPES, "dtype"),
         op,
         parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0]),
         techniques,
     )
+    if quick:
+        iters, warmup, limit = QUICK.iters, QUICK.warmup, QUICK.with_limit
     schedule = Schedule(iters, warmup, limit or ablation)
     if platform.IS_EMULATED:
         platform.configure(hugepages=hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
     sections, refusals = wanted.sections(options)
     pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
-    sections, unaffordable = affordable(sections, {name for names in techniques.values() for name in names})
+    sections, unaffordable = affordable(sections, every)
     refusals += unaffordable
     if not sections:
         raise refusals[0]
@@ -196,7 +225,7 @@ def bench(
     wrong = 0
     with Results(json_target) as results, working("filling memory", rounds + checks) as work:
         scratch = Scratch(problems)
-        report = Report(results)
+        report = Report(results, is_wide=is_wide)
         report.comment(header(options))
         report.comment(ablation_header(assumed) if ablation else ())
         report.skipped(refusals)
@@ -223,4 +252,5 @@ def bench(
             has_summary = False
         if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
             report.comment(summary(rows))
+        results.text(f"every element compared with the oracle: {wrong} wrong", style="red" if wrong else "green")
     exit_if_wrong(wrong)

@@ -1,4 +1,4 @@
-"""The commands that draw: plot, explain, report."""
+"""The commands plot and report."""
 
 from __future__ import annotations
 
@@ -10,24 +10,9 @@ from typing import Annotated
 
 import typer
 
-import pidcomm
-from pidcomm.arguments import options_of, with_scratch
-from pidcomm.cli.app import (
-    BytesOption,
-    CollectiveArgument,
-    DtypeOption,
-    MaskOption,
-    OpOption,
-    ShapeOption,
-    TechniqueOption,
-    command,
-    json_option,
-    working,
-)
+from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, working
 from pidcomm.cli.bench import bench
 from pidcomm.evaluation.pictures.rows import read_rows
-from pidcomm.evaluation.results import Results
-from pidcomm.sizes import parse_shape, parse_size
 
 KINDS = "bars, sweep or ablation"
 QUICK_ITERS = 5
@@ -56,54 +41,6 @@ def plot(
         style.check_format(out)
         style.save(figures.draw(read_rows(rows), kind, metric), out)
     typer.echo(f"wrote {out}")
-
-
-@command(
-    "pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB",
-    "pidcomm explain allreduce --technique pr+im --out allreduce.svg",
-)
-def explain(
-    collective: CollectiveArgument,
-    shape: ShapeOption = "32x32",
-    mask: MaskOption = "10",
-    size: BytesOption = "1MiB",
-    dtype: DtypeOption = "int32",
-    op: OpOption = "sum",
-    technique: TechniqueOption = "tile",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Draw it: a name that ends in .svg or .png (default: words).")
-    ] = None,
-    json_target: Annotated[str | None, json_option("places and plan, as one JSON object,")] = None,
-) -> None:
-    """Show where a collective runs and how: its PEs on channels, ranks, banks and chips, their groups, and the plan.
-
-    Moves nothing. The input is taken to be at the start of MRAM, the output behind it, and scratch behind that.
-    """
-    from pidcomm.evaluation.pictures import places, words
-
-    size_bytes, lengths = parse_size(size), parse_shape(shape)
-    with Results(json_target) as results:
-        plan = pidcomm.plan(
-            collective,
-            lengths,
-            mask,
-            bytes=size_bytes,
-            dst=size_bytes,
-            dtype=dtype,
-            op=op,
-            **with_scratch(options_of(technique=technique), 2 * size_bytes),
-        )
-        where = places.locate(lengths, mask)
-        results.json({"places": where.rows(), "plan": plan})
-        if out is None:
-            results.text(*words.explain_places(where, plan))
-            return
-        with working("drawing"):
-            from pidcomm.evaluation.pictures import drawing, style
-
-            style.check_format(out)
-            style.save(drawing.draw(where, plan), out)
-        results.text(f"wrote {out}")
 
 
 @command(

@@ -16,6 +16,7 @@ from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import info, platform
 from pidcomm.evaluation.bench import Schedule
+from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
@@ -81,6 +82,7 @@ def reproduce(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the statistics: a name that ends in .svg or .png.")
     ] = None,
+    is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of host and PEs, too.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
 ) -> None:
     """Run the experiments of the PID-Comm paper, here and in the model, beside what the paper states.
@@ -119,9 +121,9 @@ def reproduce(
             )
             results.text(f"{experiment.name}: {experiment.title}. The paper varies: {experiment.varies}", style="bold")
             if study is not None:
-                what = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
-                results.text(_case_table(experiment, here, what))
-            results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls"))
+                where = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
+                results.text(_case_table(experiment, here, where, is_wide=is_wide))
+            results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls", is_wide=is_wide))
             if experiment.has_phases:
                 results.text(_phase_table(modelled))
             shown = f"up to {pes} PEs, {_sizes(here)}" if study else None
@@ -219,17 +221,12 @@ class _Study:
                 self._report.comment([f"{section}: no speed-up over conventional is claimed", *condition.lines()])
 
 
-def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
-    """Return throughputs, and the times that they are made of: those of the host, and those of PEs apart."""
-    sources = {
-        name: "/".join(sorted({cost.source for (_, technique), cost in costs.items() if technique == name}))
-        for name in experiment.techniques
-    }
-    table = Table(title=f"{title}: throughput in GB/s (ms: host + PEs)", title_justify="left")
-    for name in ("collective", "shape", "bytes/PE"):
-        table.add_column(name)
-    for name, source in sources.items():
-        table.add_column(f"{name} ({source})" if source else name, justify="right")
+def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bool) -> Table:
+    """Return throughputs; if wide, also the times that they are made of: those of the host and of PEs apart."""
+    sources = "/".join(sorted({cost.source for cost in costs.values()}))
+    what = "GB/s (ms: host + PEs)" if is_wide else "GB/s"
+    techniques = [f">{name}" for name in experiment.techniques]
+    made = table(f"{sources} {where}: throughput in {what}", ["collective", "shape", "bytes/PE", *techniques])
     for problem in dict.fromkeys(problem for problem, _ in costs):
         cells = []
         for name in experiment.techniques:
@@ -238,23 +235,21 @@ def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
                 cells.append("-")
                 continue
             pes = f" + {cost.reorder_us / 1e3:.4g}" if cost.reorder_us else ""
-            cells.append(f"{throughput_gb_s(problem, cost):.2f} ({cost.host_us / 1e3:.4g}{pes})")
-        table.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
-    return table
+            times = f" ({cost.host_us / 1e3:.4g}{pes})" if is_wide else ""
+            cells.append(f"{throughput_gb_s(problem, cost):.2f}{times}")
+        made.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
+    return made
 
 
 def _phase_table(costs: Costs) -> Table:
-    """Return the phases of modelled calls, those that any of them has."""
-    calls = {pair: cost.phases_us for pair, cost in costs.items() if cost.phases_us}
-    names = [name for name in PHASES if any(phases_us[name] for phases_us in calls.values())]
-    table = Table(title=f"modelled on {PAPER_MACHINE}: ms of a call by phase", title_justify="left")
-    for name in ("collective", "technique"):
-        table.add_column(name)
-    for name in names:
-        table.add_column(name, justify="right")
-    for (problem, technique), phases_us in calls.items():
-        table.add_row(problem.collective, technique, *(f"{phases_us[name] / 1e3:.3f}" for name in names))
-    return table
+    """Return the phases of modelled calls that take time."""
+    made = table(f"modelled on {PAPER_MACHINE}: ms of a call by phase", ["collective", "technique", "~phases"])
+    for (problem, technique), cost in costs.items():
+        spent = {name: cost.phases_us[name] / 1e3 for name in PHASES if cost.phases_us and cost.phases_us[name]}
+        if spent:
+            phases = ", ".join(f"{name} {ms:.3f}" for name, ms in spent.items())
+            made.add_row(problem.collective, technique, phases)
+    return made
 
 
 def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: bool) -> Table:
@@ -262,16 +257,15 @@ def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: 
 
     is_comparable: whether PEs are as many as the paper's, so that a ratio says something.
     """
-    columns = ["statistic", f"published, {PAPER}"]
+    title = f"statistics (several calls: geometric mean); published: {PAPER}; modelled: {PAPER_MACHINE}"
+    here = [">here", "source", ">here/publ."]
     if size is not None:
-        columns += [f"here, {size}", "source here", "here/published"]
-    columns += [f"modelled on {PAPER_MACHINE}", "error of the model"]
-    table = Table(title="statistics; a factor of several calls is their geometric mean", title_justify="left")
-    for name in columns:
-        table.add_column(name, justify="left" if name in ("statistic", "source here") else "right")
+        title += f"; here: {size}"
+    columns = ["~statistic", ">published", *(here if size is not None else []), ">modelled", ">error"]
+    made = table(title, columns)
     for line in lines:
-        table.add_row(line.statistic.what, *_statistic_cells(line, size is not None, is_comparable))
-    return table
+        made.add_row(line.statistic.what, *_statistic_cells(line, size is not None, is_comparable))
+    return made
 
 
 def _statistic_cells(line: Line, has_here: bool, is_comparable: bool) -> Iterator[str]:
@@ -279,9 +273,9 @@ def _statistic_cells(line: Line, has_here: bool, is_comparable: bool) -> Iterato
         if value is None:
             return "-"
         text = format_value(value.value, line.statistic.unit)
-        if value.host_alone is None:
-            return text
-        return f"{text} (host alone {format_value(value.host_alone, line.statistic.unit)})"
+        return (
+            text if value.host_alone is None else f"{text}\nhost {format_value(value.host_alone, line.statistic.unit)}"
+        )
 
     yield shown(line.published)
     if has_here:

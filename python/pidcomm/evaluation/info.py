@@ -15,7 +15,7 @@ from pidcomm.evaluation import platform
 from pidcomm.evaluation.platform import Flush
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
-REFERENCE_ROWS = "bench/reference"
+RESULTS = ("bench/reference", "bench/apps")
 
 
 def cpu_name() -> str:
@@ -33,14 +33,14 @@ def cpu_name() -> str:
 def commit() -> str | None:
     """Return the commit of the project's work tree that contains the package or the working directory, if any.
 
-    It ends in -dirty if files differ from the commit. Reference rows of benchmarks do not count, as they are results.
+    It ends in -dirty if files differ from the commit, except the reference rows in `RESULTS`.
     """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
             project = folder / "pyproject.toml"
             if project.is_file() and 'name = "pidcomm"' in project.read_text():
                 found = _git(folder, "rev-parse", "--short", "HEAD")
-                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", f":(exclude){REFERENCE_ROWS}")
+                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", *(f":(exclude){it}" for it in RESULTS))
                 return f"{found}-dirty" if found and changed else found
     return None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -45,7 +47,15 @@ class Results:
         if self.has_text:
             stdout = console()
             for part in parts:
-                stdout.print(part, style=style, markup=False, soft_wrap=isinstance(part, str))
+                shown = wrapped(part, stdout.width) if isinstance(part, str) and stdout.is_terminal else part
+                stdout.print(shown, style=style, markup=False, soft_wrap=isinstance(part, str))
+
+    def note(self, line: str) -> None:
+        """Write a line that users must see: as text, or on stderr if stdout is for JSON."""
+        if self.has_text:
+            self.text(line)
+        else:
+            console(stderr=True).print(line, markup=False, soft_wrap=True)
 
     def json(self, value: object) -> None:
         """Write an object as indented JSON."""
@@ -98,15 +108,44 @@ def _write_whole(file: TextIO, text: str) -> None:
     file.flush()
 
 
+def wrapped(line: str, width: int) -> str:
+    """Return a line broken at words; what follows is indented as a comment, a list item or "name:   value" is."""
+    if len(line) <= width:
+        return line
+    indent = re.match(r"#? *(?:[\w -]+: {2,})?", line)
+    depth = indent.end() if indent else 0
+    rest = "# " + " " * depth if line.startswith("#") else " " * max(depth, 2)
+    return textwrap.fill(line, width, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Let the command line handle a closed pipe."""
         raise  # the BrokenPipeError that is being handled
 
 
+_live: Console | None = None  # the console that shows progress at the terminal which also shows results
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console: coloured on terminals or by NO_COLOR and FORCE_COLOR; wide enough for tables elsewhere."""
+    if _live is not None:
+        return _live  # it clears its progress line before it prints
     made = _Console(stderr=stderr, highlight=False, emoji=False)
     if not (sys.stderr if stderr else sys.stdout).isatty():
         made.width = WIDE
     return made
+
+
+@contextmanager
+def live_console() -> Iterator[Console]:
+    """Yield a console for progress on stderr, quiet unless that is a terminal; results go to it if they share it."""
+    global _live
+    is_shared = sys.stderr.isatty() and sys.stdout.isatty()
+    made = console(stderr=not is_shared)
+    made.quiet = not sys.stderr.isatty()
+    _live, before = made if is_shared else None, _live
+    try:
+        yield made
+    finally:
+        _live = before

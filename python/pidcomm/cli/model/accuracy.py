@@ -1,4 +1,4 @@
-"""The commands calibrate and validate."""
+"""The commands model calibrate and model validate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from rich.table import Table
 
 import pidcomm
 from pidcomm.cli.app import command, json_option, working
+from pidcomm.cli.model import group
 from pidcomm.errors import ArgumentError, Error, require
 from pidcomm.evaluation import info
 from pidcomm.evaluation.bench import COMPARED
+from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.experiments import PAPER_MACHINE
 from pidcomm.evaluation.published import SOURCE as PUBLISHED
 from pidcomm.evaluation.results import Results
@@ -30,7 +32,7 @@ TotalOption = Annotated[
 ]
 
 
-@command("pidcomm calibrate mine.toml --json -")
+@command("pidcomm model calibrate mine.toml --json -", group=group)
 def calibrate(
     file: Annotated[Path, typer.Argument(help=f"File to write, ending in {SUFFIX}.")],
     title: Annotated[str, typer.Option("--title", help="A line that says which machine this is.")] = "this machine",
@@ -42,7 +44,7 @@ def calibrate(
     """Measure this machine and write its description, for --machine of the other commands.
 
     Rates of memory are measured by themselves; the other constants are fitted to random collectives. The machine must
-    be idle. How well it fits: pidcomm validate --machine FILE.
+    be idle. How well it fits: pidcomm model validate --machine FILE.
     """
     require("scipy", "calibrate")
     from pidcomm.evaluation import calibrate as calibration
@@ -67,10 +69,11 @@ def calibrate(
 
 
 @command(
-    "pidcomm validate --samples 20 --max-total 4MiB",
-    "pidcomm validate --machine mine.toml --json errors.jsonl",
-    "pidcomm validate --choices --samples 10 --max-total 4MiB",
-    "pidcomm validate --published",
+    "pidcomm model validate --samples 20 --max-total 4MiB",
+    "pidcomm model validate --machine mine.toml --json errors.jsonl",
+    "pidcomm model validate --choices --samples 10 --max-total 4MiB",
+    "pidcomm model validate --published",
+    group=group,
 )
 def validate(
     machine: Annotated[
@@ -164,49 +167,45 @@ def _described(sample: Any) -> dict[str, Any]:
 
 
 def _error_table(name: str, distributions: list[Any]) -> Table:
-    table = Table(title=f"error of modelled times ({name}) in % of times measured here", title_justify="left")
-    table.add_column("of")
-    table.add_column("plans", justify="right")
-    table.add_column("median |error|", justify="right")
-    for percentile in distributions[0].percentiles:
-        table.add_column(f"{percentile}th pct", justify="right")
+    percentiles = [f">{it}th pct" for it in distributions[0].percentiles]
+    made = table(
+        f"error of modelled times ({name}) in % of times measured here",
+        ["of", ">plans", ">median |error|", *percentiles],
+    )
     for it in distributions:
-        row = asdict(it)
-        table.add_row(
-            it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in row["percentiles"].values())
+        made.add_row(
+            it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in it.percentiles.values())
         )
-    return table
+    return made
 
 
 def _choice_table(name: str, chosen: list[Any]) -> Table:
-    table = Table(title=f"measured here: auto, choosing by {name} (modelled), and always one", title_justify="left")
-    for column in ("technique", "fastest", "slower than the fastest: mean", "95th pct", "most"):
-        table.add_column(column, justify="left" if column == "technique" else "right")
+    made = table(
+        f"measured here: auto, choosing by {name} (modelled), and always one; time over that of the fastest",
+        ["technique", ">is the fastest", ">mean", ">95th pct", ">most"],
+    )
     losses = {"auto": [it.loss(it.chosen) for it in chosen]}
     losses |= {technique: [it.loss(technique) for it in chosen] for technique in COMPARED}
     for technique, found in losses.items():
-        table.add_row(
+        made.add_row(
             technique,
             f"{sum(loss == 1 for loss in found)} of {len(found)}",
             f"{np.exp(np.mean(np.log(found))):.3f}x",
             f"{np.percentile(found, 95):.2f}x",
             f"{max(found):.2f}x",
         )
-    return table
+    return made
 
 
 def _published_tables(checks: list[Any]) -> list[Table]:
     tables = []
     for use in USES:
-        table = Table(title=f"{use}: published and modelled", title_justify="left")
-        for column in ("point", "what", "published", "modelled", "error"):
-            table.add_column(column, justify="left" if column in ("point", "what") else "right")
-        if use == DEPENDENT:
-            table.add_column("why")
+        why = ["~why"] if use == DEPENDENT else []
+        made = table(f"{use}: published and modelled", ["point", "~what", ">published", ">modelled", ">error", *why])
         for it in checks:
             if it.use == use:
                 point = it.published
                 numbers = f"{point.value:.2f} {point.unit}", f"{it.modelled:.2f} {point.unit}", f"{it.error_pct:+.0f}%"
-                table.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
-        tables.append(table)
+                made.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
+        tables.append(made)
     return tables

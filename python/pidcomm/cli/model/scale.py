@@ -1,4 +1,4 @@
-"""The command scale."""
+"""The command model scale."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import typer
 
 import pidcomm
 from pidcomm.arguments import Options, options_of
-from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm.cli.model import MachineOption
+from pidcomm.cli.model import group
+from pidcomm.cli.model.predict import MachineOption
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import platform, report
 from pidcomm.evaluation.ablation import COLLECTIVES as BETWEEN_PES
 from pidcomm.evaluation.bench import COMPARED, Schedule
+from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.measure import Scratch, make_transfers_alike
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.scaling import (
@@ -41,31 +43,33 @@ from pidcomm.tables import COLLECTIVES
 ALL = "all"
 COMMON_FACTS = ("version", "commit")
 COLUMNS = (
-    ("study", "{0.study:<8}"),
-    ("collective", "{0.collective:<14}"),
-    ("technique", "{0.technique:<12}"),
-    ("hosts", "{0.hosts:>5}"),
-    ("channels", "{channels:>8}"),
-    ("PEs", "{0.pes:>6}"),
-    ("group", "{0.group_pes:>6}"),
-    ("shape", "{0.shape:<9}"),
-    ("mask", "{0.mask:<4}"),
-    ("bytes/PE", "{0.bytes_per_pe:>9}"),
-    ("time_us", "{time_us:>10.0f}"),
-    ("algbw", "{0.algbw_gb_s:>7.2f}"),
-    ("limit%", "{limit:>6}"),
-    ("speed-up", "{speed_up:>8}"),
-    ("most in", "{0.longest:<9}"),
-    ("of it%", "{share:>6.0f}"),
-    ("wrong", "{wrong:>5}"),
-    ("source", "{0.source:<8}"),
+    Column("study", "{0.study:<8}", is_wide=True),
+    Column("collective", "{0.collective:<14}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("value", "{value:>8}"),
+    Column("hosts", "{0.hosts:>5}", is_wide=True),
+    Column("channels", "{channels:>8}", is_wide=True),
+    Column("PEs", "{0.pes:>6}", is_wide=True),
+    Column("group", "{0.group_pes:>6}", is_wide=True),
+    Column("shape", "{0.shape:<9}", is_wide=True),
+    Column("mask", "{0.mask:<4}", is_wide=True),
+    Column("bytes/PE", "{0.bytes_per_pe:>9}", is_wide=True),
+    Column("time_us", "{time_us:>10.0f}"),
+    Column("algbw", "{0.algbw_gb_s:>7.2f}"),
+    Column("limit%", "{limit:>6}", is_wide=True),
+    Column("speed-up", "{speed_up:>8}"),
+    Column("most in", "{0.longest:<9}", is_wide=True),
+    Column("of it%", "{share:>6.0f}", is_wide=True),
+    Column("wrong", "{wrong:>5}", is_wide=True),
+    Column("source", "{0.source:<8}"),
 )
 
 
 @command(
-    "pidcomm scale hosts",
-    "pidcomm scale pes alltoall allreduce --measure --up-to 256",
-    "pidcomm scale channels --machine isca24 --json channels.jsonl --plot channels.svg",
+    "pidcomm model scale hosts",
+    "pidcomm model scale pes alltoall allreduce --measure --up-to 256",
+    "pidcomm model scale channels --machine isca24 --json channels.jsonl --plot channels.svg",
+    group=group,
 )
 def scale(
     study: Annotated[
@@ -100,6 +104,7 @@ def scale(
     ] = None,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of what is measured.")] = 5,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 1,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row and per stop")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw it, too: a name that ends in .svg or .png.")] = None,
 ) -> None:
@@ -154,14 +159,15 @@ def scale(
         scratch = Scratch(problems) if problems else None
         for it in studies:
             comment.comment([f"study {it.name}: {it.about}"])
-            results.text(report.title_line(COLUMNS))
+            table = Lines(COLUMNS, is_wide=is_wide)
+            results.text(table.titles())
             points = modelled[it.name]
-            _write(results, points, facts)
+            _write(results, it, points, facts, table)
             for section in sections.get(it.name, ()):
                 assert scratch is not None
                 work.describe(f"{it.name}: {section}")
                 found = list(measure_points(it, section, options, schedule, scratch, work.step))
-                _write(results, found, facts)
+                _write(results, it, found, facts, table)
                 points = points + found
             stops = stops_of(points)
             results.json_lines(_json(stop, facts) for stop in stops)
@@ -197,10 +203,11 @@ def _kinds(machine: Machine) -> str:
     return ", ".join(f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
 
 
-def _write(results: Results, points: Iterable[Point], facts: dict[str, Any]) -> None:
+def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines) -> None:
     for point in points:
         results.json_lines([_json(point, facts)])  # first: what is shown is in the file
         fields = {
+            "value": getattr(point, study.varies),
             "channels": _text(point.channels, "d"),
             "time_us": 1e6 * point.seconds,
             "limit": _text(point.limit_pct, ".0f"),
@@ -208,7 +215,7 @@ def _write(results: Results, points: Iterable[Point], facts: dict[str, Any]) -> 
             "share": point.share_pct(point.longest),
             "wrong": _text(point.wrong, "d"),
         }
-        results.text(" ".join(form.format(point, **fields) for _, form in COLUMNS))
+        results.text(table.line(point, **fields), style="red" if point.wrong else None)
 
 
 def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
