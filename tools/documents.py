@@ -239,7 +239,7 @@ def _plain_text(token: Token) -> str:
 def _problem(block: Block) -> str:
     """Return the fault of a block, or an empty text."""
     if block.language not in LANGUAGES:
-        return f"language {block.language!r} is none of {', '.join(LANGUAGES)}"
+        return f"language {block.language!r} is not one of {', '.join(LANGUAGES)}"
     if block.marker == "from":
         try:
             text = region(block.about).read()

@@ -66,7 +66,7 @@ class BreadthFirstSearch(Application):
         generate: str | None = None,
         quick: bool = False,
         source: Annotated[int, "First vertex, as the file numbers it; -1: the one with the most edges"] = MOST_EDGES,
-        direction: Annotated[str, "undirected: edges are followed both ways; directed: as they are"] = DIRECTIONS[0],
+        direction: Annotated[str, "undirected: follow edges in both directions; directed: in one"] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
         """Return the problem of a file or a generator."""
         graph = graphs.load(data, generate, graphs.QUICK if quick else DEFAULT)

@@ -19,7 +19,7 @@ TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # of features or weights in WRAM, shared by the tasklets
 BLOCK_BYTES = 512  # of each of the two buffers of a tasklet
 SLAB_ROW_BYTES = (64, 32, 16, 8)  # the widest first
-STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into as many as 8 parts of whole words
+STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into up to 8 parts of whole words
 EDGE = np.dtype(np.uint32)
 
 

@@ -26,7 +26,7 @@ QUICK_FEATURES = 1024
 FEATURES_MAX, LAYERS_MAX, SEED_MAX = 2**20, 2**10, 2**32 - 1
 DTYPES = ("int8", "int16", "int32", "int64")
 GENERATOR = "uniform"
-TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM, beside x
+TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM
 ALL = "1"  # the mask
 
 Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]

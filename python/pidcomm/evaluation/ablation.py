@@ -37,7 +37,7 @@ LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan tha
 
 @dataclass(frozen=True)
 class Assumed:
-    """Assumed costs of PE programs on DIMMs: orders of magnitude, as no source is at hand.
+    """Assumed costs of PE programs on DIMMs: orders of magnitude without a source.
 
     launch_us: starting all PEs of a set and noticing their end. load_us: loading a program into all PEs of a set.
     """

@@ -187,7 +187,7 @@ class Checker:
             platform.configure(**vars(self._before))
 
     def failure(self, case: Case) -> str | None:
-        """Run a case; return what is wrong, or None."""
+        """Run a case; return its faults in words, or None."""
         if not case.is_exact_set:
             return self._failure_on(self._pool, self._pool_pes, case)
         with allocate(pes=case.problem.pes) as own:

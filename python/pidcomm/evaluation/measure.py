@@ -1,4 +1,4 @@
-"""Place problems on a hypercube, time them, and check them against the oracle; for demo and bench."""
+"""Place problems on a hypercube, time them, and check them against the oracle; for bench."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+
 import pidcomm
 from pidcomm.arguments import Options
 from pidcomm.errors import Error

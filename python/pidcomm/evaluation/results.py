@@ -109,7 +109,7 @@ def _write_whole(file: TextIO, text: str) -> None:
 
 
 def wrapped(line: str, width: int) -> str:
-    """Return a line broken at words; what follows is indented as a comment, a list item or "name:   value" is."""
+    """Return a line broken at words; later lines are indented for a comment, a list item or "name:   value"."""
     if len(line) <= width:
         return line
     indent = re.match(r"#? *(?:[\w -]+: {2,})?", line)
@@ -124,7 +124,7 @@ class _Console(Console):
         raise  # the BrokenPipeError that is being handled
 
 
-_live: Console | None = None  # the console that shows progress at the terminal which also shows results
+_live: Console | None = None  # the console of progress, if stdout and stderr are terminals
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -139,7 +139,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def live_console() -> Iterator[Console]:
-    """Yield a console for progress on stderr, quiet unless that is a terminal; results go to it if they share it."""
+    """Yield a console for progress, quiet unless stderr is a terminal; if stdout is one, too, it also shows results."""
     global _live
     is_shared = sys.stderr.isatty() and sys.stdout.isatty()
     made = console(stderr=not is_shared)

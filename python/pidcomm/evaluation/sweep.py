@@ -170,7 +170,7 @@ def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[
 
 
 def halved_to_fit(pes: int, size_bytes: int, techniques: Iterable[str]) -> int:
-    """Return a size per PE, halved until this machine has memory for it, but to no less than 8 KiB."""
+    """Return a size per PE, halved until this machine has memory for it, down to 8 KiB."""
     while size_bytes > 1 << 13:
         try:
             require_memory(pes, size_bytes, techniques)

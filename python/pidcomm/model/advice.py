@@ -266,9 +266,9 @@ def _how(made: dict[str, Any]) -> str:
     if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
         return f"members differ in {bits} of the 3 lane bits"
     if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):
-        return "members share no line: its lanes are from rows of different groups"
+        return "members share no line: the lanes of a line are from rows of different groups"
     if any(sweep["out"]["space"] == "host" for sweep in made["sweeps"]):
-        return "members share no line: its lanes go to rows of different groups"
+        return "members share no line: the lanes of a line go to rows of different groups"
     return "members share no line, so lanes stay where they are"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
-NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, whatever they carry"}
+NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, of any size"}
 """Phases of a prediction for several hosts, besides those of ``PHASES``, and their meanings."""
 
 

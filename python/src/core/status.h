@@ -10,7 +10,7 @@
 
 namespace core {
 
-/// A status other than OK, on its way to pidcomm.errors.make_error.
+/// A status other than OK, which `translate` makes a Python exception.
 class StatusError : public std::runtime_error {
  public:
   StatusError(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
