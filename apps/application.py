@@ -57,7 +57,7 @@ class Application(ABC):
         data, generate: not both. quick: a default problem of a second or two. Subclasses add keyword arguments, each
         ``Annotated[type, "sentence for --help"]`` with a default; the command line has them as options.
 
-        Raises ArgumentError for both, for unknown generators and for an error in the file, then with its line.
+        Raises ArgumentError if both are given, for an unknown generator, and for a malformed file, with its line.
         """
 
     @property

@@ -14,7 +14,7 @@ from pidcomm.apps.partition import bounds, ragged_rows, round_up
 from pidcomm.apps.stage import Stage, require_memory
 from pidcomm.arguments import as_integer
 
-ALIGNMENT = 64  # vertices; chunks and tiles begin at multiples and have multiples: 8 bytes with one bit per vertex
+ALIGNMENT = 64  # of the first vertex and the size of chunks and tiles, in vertices: 8 bytes at one bit per vertex
 EDGE_BITS = 32
 MIN_BITS = 6  # of chunks and tiles: ALIGNMENT vertices
 BYTES_OF_CUT = 64  # peak memory per edge, measured

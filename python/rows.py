@@ -70,7 +70,7 @@ class Collective(NamedTuple):
         return cls(row[2], *(column == "1" for column in row[3:8]), row[9])
 
     def size_of(self, has_blocks: bool) -> str:
-        """Return the size per PE of a side at the PEs, in words."""
+        """Return the size per PE of a side at the PEs, as text."""
         are_blocks = (self.at_pes_before and self.blocks_before) or (self.at_pes_after and self.blocks_after)
         return "`bytes`, N blocks," if has_blocks else "bytes / N" if are_blocks else "`bytes`"
 

@@ -44,7 +44,7 @@ class BreadthFirstSearch(Application):
     ) -> None:
         """Take a graph; `make` describes source and direction.
 
-        chunk_bits, tile_bits: size of a patch of edges (`pidcomm.apps.edges.cut`), 6 to 16.
+        chunk_bits, tile_bits: log2 of the vertices of a patch (`pidcomm.apps.edges.cut`), 6 to 16.
         """
         if direction not in DIRECTIONS:
             raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")

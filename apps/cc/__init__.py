@@ -44,9 +44,9 @@ class ConnectedComponents(Application):
     ) -> None:
         """Take a graph, whose edges connect in both directions.
 
-        chunk_bits, tile_bits: size of a patch of edges (`pidcomm.apps.edges.cut`), 6 to 11, and 6 to 32 - chunk_bits.
-        room_bits: size of the largest tile that is read whole, 6 to 12. By default tiles have this size; if there are
-        too few edges to read tiles whole, they have the largest possible size.
+        chunk_bits, tile_bits: log2 of the vertices of a patch (`pidcomm.apps.edges.cut`), 6 to 11, and 6 to 32 -
+        chunk_bits. room_bits: log2 of the vertices of the largest tile that is read whole, 6 to 12. By default
+        tile_bits is room_bits; if there are too few edges to read tiles whole, it is as large as possible.
         """
         as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
         as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)

@@ -1,5 +1,5 @@
 /// Connected components on all CPUs. First, each vertex is linked by its first edges only. Then all vertices outside the largest component
-/// are linked by their other edges.
+/// are linked by their remaining edges.
 ///
 /// Source: Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest, IPDPS'18).
 #include "../cpu.h"
@@ -60,7 +60,7 @@ void connect(const int64_t *starts, const uint32_t *targets, int64_t vertices, u
   const uint32_t largest = most_frequent(vertices, parent);
 #pragma omp parallel for schedule(dynamic, kVerticesAtOnce)
   for (int64_t v = 0; v < vertices; ++v) {
-    if (load(parent[v]) == largest) continue;  // the other end also has each edge to another component
+    if (load(parent[v]) == largest) continue;  // edges to other components are linked from their other end
     for (int64_t e = starts[v] + kFirstEdges; e < starts[v + 1]; ++e) link(static_cast<uint32_t>(v), targets[e], parent);
   }
   compress(vertices, parent);

@@ -6,7 +6,7 @@
  * round in which no PE changes a label is the last: then both ends of every edge have the same label. Three steps reduce labels:
  *
  *   fold       the label of a source becomes the smallest label of its targets;
- *   shortcut   the label of a vertex becomes the label of the vertex that it names, several times;
+ *   shortcut   a label becomes the label of the vertex that it names, several times;
  *   hook       the vertex named by a source's old label gets the source's new label, which moves whole trees at once.
  *
  * Hooks and shortcuts are those of Shiloach and Vishkin (1982). */

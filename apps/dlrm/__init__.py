@@ -24,7 +24,7 @@ SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
 SAMPLE_BYTES = 1024  # of memory per sample, about, in the generator
 OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # outputs of a layer; dense features, which one transfer reads
 COLUMNS_MAX = 64  # of an embedding: two of its rows fit in a tasklet's buffer
-NO_ROW = np.uint32(2**32 - 1)  # index for padded samples and tables, which no PE has
+NO_ROW = np.uint32(2**32 - 1)  # row of padded samples and tables; no PE has this row
 
 TASKLETS = 16
 STACK_BYTES = 768

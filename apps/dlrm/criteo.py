@@ -46,7 +46,7 @@ LOWEST_NUMBER = 3  # below 0, in the second field only, as in the set
 
 @dataclass(frozen=True)
 class Clicks:
-    """Lines of a click log. A missing value is 0 and False in its mask.
+    """Lines of a click log. A missing value is 0, and its mask is False.
 
     labels: uint8, shape (n,). numbers: int64, shape (n, 13). categories: uint32, shape (n, 26). has_number,
     has_category: masks, bool, of the same shapes.

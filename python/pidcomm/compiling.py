@@ -21,7 +21,7 @@ NO_COMPILER = 127  # the compiler's exit code if there is no gcc
 
 
 def compiler_command() -> list[str]:
-    """Return the command of the compiler of PE programs, in words. The emulated SDK's compiler is a Python program."""
+    """Return the command of the compiler of PE programs. The emulated SDK's compiler is a Python program."""
     compiler = package().pe_compiler
     return [sys.executable, compiler] if _core.IS_EMULATED else shlex.split(compiler)
 

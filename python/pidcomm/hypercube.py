@@ -84,8 +84,8 @@ class Hypercube(HypercubeCollectives):
     ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8. Equal offsets mean in
     place; other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; it does not change how bytes move. ``op``
     is one of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous.
-    ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. With ``wait=False`` a
-    collective returns a `Request`, whose `wait` returns the result; it first waits for earlier work on its PEs.
+    ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A collective first waits
+    for earlier work on its PEs. With ``wait=False`` it returns a `Request`, whose `wait` returns the result.
 
     Every method raises `ArgumentError` before any byte moves if an argument breaks a rule, and `Error` if the set is
     freed or a device fails. Calls release the GIL; calls on one hypercube run one at a time.

@@ -106,7 +106,7 @@ class PeSet:
     def wait(self) -> None:
         """Wait for PEs that were launched with wait=False.
 
-        Raises Error if PEs fault, as `launch` does, and if no launch came before.
+        Raises Error if PEs fault, as `launch` does, and if nothing has been launched.
         """
         self._core.sync(emulated.stop, emulated.explain_fault)
 
