@@ -31,12 +31,7 @@ LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
-FOUR: tuple[CollectiveName, ...] = (
-    "alltoall",
-    "reduce_scatter",
-    "allreduce",
-    "allgather",
-)  # the collectives of most figures
+FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # of most figures
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 

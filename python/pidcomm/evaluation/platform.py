@@ -69,7 +69,7 @@ def max_pes() -> int | None:
 
 
 def ranks_per_channel() -> int:
-    """Return the number of ranks per memory channel; on DIMMs 4, the usual number of servers."""
+    """Return the number of ranks per memory channel; on DIMMs 4, as servers usually have."""
     machine = emulated()
     return 4 if machine is None else machine.ranks_per_channel
 
