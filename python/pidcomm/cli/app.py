@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
 import pidcomm
@@ -22,6 +21,9 @@ from pidcomm.errors import ArgumentError, Error, unknown
 from pidcomm.evaluation.results import console, live_console
 from pidcomm.sizes import SIZE_EXAMPLES
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 # The commands by the title under which --help lists them, and their modules, which are imported when needed.
 COMMANDS = {
@@ -35,12 +37,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """The exit codes of commands and their meanings; `doctor` ends with the code of its check list."""
+    """The exit codes of commands and their meanings; `doctor` ends with the exit code of its program."""
 
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Make an integer that knows what it means."""
+        """Make an integer with a meaning."""
         made = int.__new__(cls, code)
         made._value_ = code
         made.meaning = meaning
@@ -140,7 +142,7 @@ class TopGroup(Group):
 
 @contextmanager
 def _interrupt_first() -> Iterator[None]:
-    """Let Ctrl-C be what a block ends with, also if something fails on the way out: blocks that were left anywhere."""
+    """Raise KeyboardInterrupt for Ctrl-C in a block, even if leaving inner blocks failed with another exception."""
     try:
         yield
     except typer.Exit:  # decided, as by a group inside this one
@@ -155,7 +157,7 @@ def _interrupt_first() -> Iterator[None]:
 
 
 def _give_up_stdout() -> None:
-    """Let nothing that is still to be flushed fail once more."""
+    """Discard output that is still buffered, so that flushing it cannot fail again."""
     with suppress(OSError):  # it may be no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -196,7 +198,7 @@ def pidcomm_options(
     """
 
 
-if TYPE_CHECKING:  # names, which what takes them checks
+if TYPE_CHECKING:  # names; the functions that take them check them
     CollectiveArgument: TypeAlias = CollectiveName
     OpOption: TypeAlias = OpName
 else:
@@ -209,7 +211,7 @@ TechniqueOption = Annotated[
     str,
     typer.Option(
         "--technique",
-        help="Technique: " + ", ".join(TECHNIQUES) + f", or {AUTO}: the one that is predicted to be the fastest.",
+        help=f"{', '.join(TECHNIQUES)}, or {AUTO}: the one predicted to be the fastest.",
         autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
 ]
@@ -226,19 +228,19 @@ WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns.")]
 def json_option(what: str) -> Any:
     """Return the option --json of a command; what: what is written, as in "a JSON line per row"."""
     return typer.Option(
-        "--json", metavar="FILE|-", help=f"Write {what} to this file, too; -: to standard output, and nothing else."
+        "--json", metavar="FILE|-", help=f"Also write {what} to a file; -: only that, to standard output."
     )
 
 
 class Work:
-    """What goes on now, as a line on stderr: a phase, or steps of many."""
+    """A progress line on stderr: a phase, or steps of many."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """Say what goes on from now on, and of how many steps it is, if that is known."""
+        """Begin a phase; steps: how many it has, if that is known."""
         self._progress.reset(self._task, total=steps, description=text)
 
     def step(self) -> None:
@@ -246,26 +248,23 @@ class Work:
         self._progress.advance(self._task)
 
     def describe(self, text: str) -> None:
-        """Say what the steps are about from now on."""
+        """Change the text beside the steps."""
         self._progress.update(self._task, description=text, refresh=True)
 
 
 @contextmanager
 def working(text: str, steps: int | None = None) -> Iterator[Work]:
-    """Show on stderr, if it is a terminal, what goes on until the end of the block."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    """Show on stderr, if it is a terminal, the phase or step that runs until the end of the block."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    description = TextColumn("{task.description}")
+    columns = SpinnerColumn(), description, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn()
     with live_console() as shown, Progress(*columns, console=shown, transient=True, disable=shown.quiet) as progress:
         yield Work(progress, progress.add_task(text, total=steps))
 
 
 def fail(sentence: str) -> None:
-    """Say on stderr what went wrong."""
+    """Write an error to stderr."""
     stderr = console(stderr=True)
     stderr.print("pidcomm: ", style="bold red", end="")
     stderr.print(sentence, markup=False, soft_wrap=True)
@@ -278,7 +277,7 @@ def exit_if_wrong(wrong: int) -> None:
 
 
 def main() -> None:
-    """Run the command line. What nobody expected ends with two lines and ExitCode.INTERNAL."""
+    """Run the command line. An unexpected exception ends it with two lines and ExitCode.INTERNAL."""
     try:
         app(prog_name="pidcomm")
     except KeyboardInterrupt:

@@ -32,7 +32,6 @@ from pidcomm.evaluation.sweep import Wanted, affordable, halved_to_fit, parse_sh
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
-
 QUICK = Schedule(iters=3, warmup=1, with_limit=False)
 
 
@@ -59,46 +58,40 @@ class Switch(str, Enum):
 
 @command(
     "pidcomm bench --quick",
-    "pidcomm bench all --shape 32x32 --mask 10 --bytes 1MiB",
     "pidcomm bench all --mask all --sweep pes=64..1024",
     "pidcomm bench alltoall --sweep bytes=8KiB..1MiB --dtype int8,int64 --json rows.jsonl",
-    "pidcomm bench reduce allreduce --coherence hardware --technique all --json -",
+    "pidcomm bench reduce --coherence hardware --technique all --json -",
     "pidcomm bench --ablation",
 )
 def bench(
     collectives: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Collectives, or all (default): " + ", ".join(COLLECTIVES) + ".",
+            help="Collectives, or all (default).",
+            metavar="[COLLECTIVE]...",
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    shapes: Annotated[
-        str, typer.Option("--shape", help="Axis lengths, x first; several separated by commas.")
-    ] = "32x32",
+    shapes: Annotated[str, typer.Option("--shape", help="Axis lengths, x first; a list.")] = "32x32",
     masks: Annotated[
         str,
         typer.Option(
             "--mask",
-            help="Axis masks, separated by commas, or all: every mask that selects an axis.",
+            help="Axis masks; a list, or all.",
             autocompletion=complete_masks,
         ),
     ] = "10",
     size: BytesOption = "1MiB",
     dtypes: Annotated[
         str,
-        typer.Option(
-            "--dtype", help="Element types, separated by commas, or all.", autocompletion=complete_list(TYPES)
-        ),
+        typer.Option("--dtype", help="Element types; a list, or all.", autocompletion=complete_list(TYPES)),
     ] = "int32",
     op: OpOption = "sum",
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all that the collective has: "
-            + ", ".join(TECHNIQUES)
-            + f"; or {AUTO}, the one that is predicted to be the fastest.",
+            help=f"A list, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
             autocompletion=complete_list([*TECHNIQUES, AUTO]),
         ),
     ] = ",".join(COMPARED),
@@ -107,78 +100,71 @@ def bench(
         str,
         typer.Option(
             "--isa",
-            help="Instruction sets, separated by commas, or all that run here (except audit).",
+            help="Instruction sets; a list, or all.",
             autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
         ),
     ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware: flush as on DIMMs.")
     ] = Coherence.none,
     sdk_flush: Annotated[
         SdkFlush,
         typer.Option(
             "--sdk-flush",
-            help="Flushes of the emulated SDK under policy hardware: once, as the collectives, or as the stock SDK, "
-            "before and after each transfer.",
+            metavar="once|stock",
+            help="Flushes of the emulated SDK.",
         ),
     ] = SdkFlush.once,
     sweep: Annotated[
         list[str] | None,
         typer.Option(
             "--sweep",
-            help="bytes=8KiB..8MiB or pes=64..1024 (powers of two from first to last), or a list as bytes=8KiB,96KiB; "
-            "instead of --bytes, or of the lengths of --shape: each number of PEs gets as many axes, powers of two as "
-            "even as possible, larger ones first (128 PEs: 16x8). May be given for both.",
+            metavar="NAME=VALUES",
+            help="bytes=8KiB..8MiB or pes=64..1024: powers of two, or a list.",
         ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="3 rounds after 1, no limit; halves the size until the memory of this machine suffices."
-        ),
+        typer.Option("--quick", help="3 rounds, no limit; halves --bytes if it must."),
     ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
         bool,
-        typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
+        typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
     ] = True,
     has_summary: Annotated[
         bool | None,
         typer.Option(
             "--summary/--no-summary",
-            help="End with the spread of limit% and speed-up of every collective (default: if it has several rows).",
+            help="End with the spread of limit% and speed-up.",
         ),
     ] = None,
     ablation: Annotated[
         bool,
         typer.Option(
             "--ablation",
-            help="Compare conventional, the steps of the PID-Comm paper and tile, and tell where each spends its time "
-            "(instead of --technique; default collectives: " + ", ".join(ABLATED) + ").",
+            help="Compare the steps of the paper, phase by phase.",
         ),
     ] = False,
     launch_us: Annotated[
-        float, typer.Option("--launch-us", min=0, help="Ablation: what a launch is assumed to take on DIMMs.")
+        float, typer.Option("--launch-us", min=0, help="Assumed time of a launch.")
     ] = Assumed.launch_us,
     load_us: Annotated[
-        float, typer.Option("--load-us", min=0, help="Ablation: what loading a program is assumed to take on DIMMs.")
+        float, typer.Option("--load-us", min=0, help="Assumed time to load a program.")
     ] = Assumed.load_us,
-    hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
+    hugepages: Annotated[
+        Switch, typer.Option("--hugepages", metavar="on|off", help="Huge pages under emulated MRAM.")
+    ] = Switch.on,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
-    """Time collectives beside the streaming limit, and check them.
+    """Time collectives beside the streaming limit, and check every element.
 
-    Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
-    of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
-
-    Columns: times in us: whole calls; calls except the pass over memory (outside); planning in the first call; PEs, if
-    they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
-    over PEs / (t_p50 + pe_us). speed-up: over conventional, of t_p50 + pe_us. Neither has launches and loads of
-    programs, which total_us of --ablation has. bus: bytes read and written / t_p50. limit%: bus in percent of a
-    streaming pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB is 1e9
-    bytes.
+    Options with lists (separated by commas) take every combination; cases that need too much memory are skipped with
+    a message. algbw: larger side summed over PEs / (t_p50 + pe_us), in 1e9 bytes/s. bus: bytes read and written /
+    t_p50. limit%: bus in percent of the fastest copy of as many bytes. speed-up: over conventional. pe_us: PEs that
+    reorder blocks, modelled.
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))

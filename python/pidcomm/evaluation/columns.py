@@ -41,9 +41,16 @@ def _width(form: str) -> str:
     return form[1:-1].split(":")[1].split(".")[0]
 
 
-def table(title: str, columns: Sequence[str]) -> Table:
+class TitledTable(Table):
+    """A table under a line of text, which may be wider than the table."""
+
+    heading = ""
+
+
+def table(heading: str, columns: Sequence[str]) -> TitledTable:
     """Return an empty table. columns: titles; a leading ">" aligns cells right, "~" wraps them at words."""
-    made = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = TitledTable(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    made.heading = heading
     for text in columns:
         name = text.lstrip(RIGHT + WRAPPED)
         made.add_column(name, justify="right" if text.startswith(RIGHT) else "left", no_wrap=not text.startswith("~"))

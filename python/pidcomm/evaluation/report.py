@@ -46,13 +46,11 @@ class Report:
             if about != self._about:
                 self.comment([about])
                 self._about = about
-            lines = Lines(COLUMNS[type(row)], is_wide=self._is_wide)
-            if (titles := lines.titles()) != self._titles:
+            if (titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()) != self._titles:
                 self._results.text(titles)
                 self._titles = titles
             self._results.json_lines([json_row(row, self._facts)])  # first, so the file has every row shown
-            fields = _row_fields(row) if isinstance(row, Row) else _step_fields(row)
-            self._results.text(lines.line(row, op=row.op or "-", **fields), style="red" if row.wrong else None)
+            self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
@@ -151,6 +149,12 @@ _STEP = (
     Column("source", "{0.source:<8}", is_wide=True),
 )
 COLUMNS = {Row: _ROW, Step: _STEP}
+
+
+def row_line(row: Row | Step, *, is_wide: bool = True) -> str:
+    """Return a row as a line."""
+    fields = _row_fields(row) if isinstance(row, Row) else _step_fields(row)
+    return Lines(COLUMNS[type(row)], is_wide=is_wide).line(row, op=row.op or "-", **fields)
 
 
 def technique_label(asked: str, carried_out: str) -> str:

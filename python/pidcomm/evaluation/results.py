@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from pidcomm.errors import Error
+from pidcomm.evaluation.columns import TitledTable
 
 STDOUT = "-"
 WIDE = 300  # more columns than any table needs
@@ -47,6 +48,8 @@ class Results:
         if self.has_text:
             stdout = console()
             for part in parts:
+                if isinstance(part, TitledTable):
+                    self.text(part.heading, style="bold")
                 shown = wrapped(part, stdout.width) if isinstance(part, str) and stdout.is_terminal else part
                 stdout.print(shown, style=style, markup=False, soft_wrap=isinstance(part, str))
 

@@ -23,7 +23,6 @@ from pidcomm.cli.app import (
 )
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.cli.model import group
-from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.evaluation.report import technique_label
@@ -44,7 +43,7 @@ from pidcomm.model import (
 )
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
-from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, TECHNIQUES
+from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
 
 NOTED = 4  # constants that a note names
 MATTERS = 0.05  # influence from which a constant is said to be assumed
@@ -108,12 +107,11 @@ def predict(
     is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of every phase.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
 ) -> None:
-    """Predict what a collective would take on a machine, technique by technique, phase by phase.
+    """Predict the time of a collective on a machine, for each technique.
 
-    All times are modelled: made from the plan and the constants of the machine (`pidcomm model machines`). Nothing runs.
-
-    GB/s: the larger side summed over PEs, per total. needs: scratch MRAM, or that the program of the PEs is replaced.
-    Under the table: by how much the total changes for 10% more of the constants that matter most.
+    All times are modelled from the plan and the constants of the machine (`pidcomm model machines`). Nothing runs.
+    GB/s: the larger side summed over PEs, per total. The lines under the table: how much the total changes if one of
+    the constants that matter most grows by 10%.
     """
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
@@ -184,9 +182,9 @@ def machines(
         str | None, json_option("a JSON line per machine, or per constant of the one named,")
     ] = None,
 ) -> None:
-    """List the machines that can be predicted, or the constants of one and where they come from.
+    """List the machines, or the constants of one machine and their sources.
 
-    A constant is published (by whom, the source says), measured (by us), fitted (to measurements), or assumed.
+    A constant is published (the source names where), measured (by us), fitted (to measurements), or assumed.
     """
     with Results(json_target) as results:
         if name is not None:
@@ -221,12 +219,11 @@ def advise_shapes(
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per line of advice")] = None,
 ) -> None:
-    """Rank shapes, masks and techniques for a collective by the time that is predicted for them.
+    """Rank shapes, masks and techniques for a collective by predicted time.
 
-    Shapes have one to three axes. What costs the same and is carried out alike is one line, the one of the fewest axes;
-    alike: how many others there are. All times are modelled; every reason is from the plan and the prediction. needs:
-    scratch MRAM, or that the program of the PEs is replaced. Of very many PEs shapes are left out in
-    which the mask treats neighbouring axes alike.
+    Shapes have one to three axes. Variants with equal cost and equal movement are one line: the one with the fewest
+    axes; alike counts the others. All times are modelled. For large PE counts, shapes with neighbouring axes of equal
+    mask bit are left out.
     """
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
@@ -340,12 +337,12 @@ def _facts(machine: Machine) -> dict[str, Any]:
 
 def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> None:
     meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
-    columns = ["constant", ">value", "unit", *(["~source"] if is_wide else ["kind"]), "~meaning"]
+    columns = ["constant", ">value", *(["unit", "~source"] if is_wide else ["kind"]), "~meaning"]
     made = table(f"{machine.name}: {machine.title}", columns)
     for name, constant in machine.constants.items():
         meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
-        origin = constant.source if is_wide else constant.kind
-        made.add_row(name, f"{constant.value:g}", constant.unit, origin, meaning)
+        origin = [constant.unit, constant.source] if is_wide else [constant.kind]
+        made.add_row(name, f"{constant.value:g}", *origin, meaning)
         results.json_lines(
             [
                 {
