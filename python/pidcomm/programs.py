@@ -79,9 +79,7 @@ class Symbol:
         element = _as_dtype(dtype)
         if count is None:
             if self._name == _core.HEAP_NAME:
-                raise ArgumentError(
-                    f"reading {self!r} needs a count: the heap is all MRAM that the program leaves free"
-                )
+                raise ArgumentError(f"reading {self!r} needs a count: the heap is all MRAM that is free")
             left = self.size_bytes - self._require_inside(offset, 0)
             if left % element.itemsize:
                 raise ArgumentError(

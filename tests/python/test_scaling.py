@@ -15,8 +15,8 @@ import pidcomm
 import pytest
 from pidcomm._rows import CollectiveName
 from pidcomm.cli import app
-from pidcomm.cli.model import scale as command
 from pidcomm.cli.app import ExitCode
+from pidcomm.cli.model import scale as command
 from pidcomm.evaluation import scaling
 from pidcomm.evaluation.pictures import scaling as picture
 from pidcomm.evaluation.scaling import STUDIES, Point, Stop, model_points, stops_of

@@ -91,7 +91,7 @@ def _tree(steps: dict[str, Any]) -> list[str]:
     for loop in steps["members"]:
         rounds = (loop["count"] - 1).bit_length()
         lines.append(
-            f"tree of {loop['count']} entangled groups, {loop['egs']} apart: {rounds} rounds up and {rounds} down"
+            f"tree of {loop['count']} entangled groups, {loop['egs']} apart: {rounds} rounds up, {rounds} down"
         )
     return lines
 

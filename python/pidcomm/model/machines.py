@@ -181,9 +181,7 @@ def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
         raise ArgumentError(f"{path}: inherits = {inherits!r} is no built-in machine; use {', '.join(machine_names())}")
     if inherits in heirs:
         circle = " inherits ".join(heirs[heirs.index(inherits) :])
-        raise ArgumentError(
-            f"{path}: inherits = {inherits!r} closes a circle ({circle}); one must define all constants"
-        )
+        raise ArgumentError(f"{path}: inherits = {inherits!r} closes a circle ({circle}); one must have all constants")
     return _read(FOLDER / f"{inherits}{SUFFIX}", heirs)
 
 
