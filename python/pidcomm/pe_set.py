@@ -98,8 +98,8 @@ class PeSet:
 
         Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message then describes the
         faulting PE with the lowest number. On emulated DIMMs Ctrl-C stops the PEs, a PE that computes without end
-        faults after ``dpuemu.Machine.patience_seconds``, and `dpuemu.report` describes the launch. On DIMMs Ctrl-C takes
-        effect when the PEs have ended.
+        faults after ``dpuemu.Machine.patience_seconds``, and `dpuemu.report` describes the launch. On DIMMs Ctrl-C
+        takes effect when the PEs have ended.
         """
         self._core.launch(bool(wait), emulated.stop, emulated.explain_fault)
 
