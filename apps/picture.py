@@ -1,4 +1,4 @@
-"""Runs of an application: bars of time by phase, what is measured beside what is not, and speed-ups over PEs."""
+"""Pictures of the runs of an application: bars of time by phase and source, and speed-ups over PEs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOURCES = (
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Return stacked bars of the phases, a bar per technique and number of PEs; with several of these also gains."""
+    """Return stacked bars of the phases, a bar per technique and number of PEs; with several numbers, also gains."""
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
     first = rows[0]

@@ -215,7 +215,7 @@ def test_the_reference_converts_no_types(name: str, dtype: str) -> None:
     ("options", "message"),
     [
         ({"strategy": "RS&AR"}, "strategy 'RS&AR' is unknown; use rs_ar, ar_ag"),
-        ({"dtype": "float32"}, "dtype 'float32' is not possible; use int8, int16, int32"),
+        ({"dtype": "float32"}, "dtype 'float32' is not supported; use int8, int16, int32"),
         ({"layers": 0}, r"layers \(0\) must be between 1 and"),
         ({"features": 0}, r"features \(0\) must be between 1 and"),
         ({"hidden": -1}, r"hidden \(-1\) must be between 1 and"),
@@ -234,7 +234,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     features, weights = np.zeros((4, 3), np.int16), np.zeros((3, 2), np.int16)
     for arguments, message in (
         ((features[:3], [weights]), r"features of shape \(3, 3\) need a row for each of 4 vertices"),
-        ((features.astype(np.uint8), [weights]), "features of uint8 are not possible"),
+        ((features.astype(np.uint8), [weights]), "features of uint8 are not supported"),
         ((features, []), "there are no weights"),
         ((features, [weights, weights]), r"weights 1 of int16 and shape \(3, 2\) must be of int16 and shape \(2, n\)"),
         ((features, [weights.astype(np.int8)]), "weights 0 of int8"),

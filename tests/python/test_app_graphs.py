@@ -95,7 +95,7 @@ MALFORMED = {
     GENERAL + "3 4 1\n1 1\n": "2: 3 rows and 4 columns",
     GENERAL + "4294967296 4294967296 1\n1 1\n": "2: 4294967296 vertices; at most 4294967295",
     GENERAL + "3 3 2\n1 2\n\n": "4: the file ends after 1 of the 2 entries of line 2",
-    GENERAL + "3 3 1\n1 2\n\n2 2\n": "5: an entry more than the 1 of line 2",
+    GENERAL + "3 3 1\n1 2\n\n2 2\n": "5: one entry more than the 1 of line 2",
     GENERAL + "3 3 2\n1 2\n4 1\n": "4: vertex number 4 is not between 1 and 3",
     GENERAL + "3 3 1\n% c\n1 0\n": "4: vertex number 0 is not between 1 and 3",
     GENERAL + "3 3 1\n1 1.5\n": "3: vertex number '1.5' is no integer",

@@ -225,8 +225,8 @@ def test_files_of_every_type_are_read(tmp_path: Path, dtype: str) -> None:
         ({"x": np.zeros((3, 1), np.int32)}, r"x has shape \(3, 1\); x must be \(features,\)"),
         ({"x": np.zeros(0, np.int32)}, r"x has shape \(0,\); x must be \(features,\), not empty"),
         ({"x": np.zeros(3)}, "x has dtype float64; it must be one of int8, int16, int32, int64$"),
-        ({"w1": np.zeros((3, 3), np.uint8)}, "w1 has dtype uint8; it must be int32, as that of x is$"),
-        ({"w1": np.zeros((3, 3), np.int16)}, "w1 has dtype int16; it must be int32, as that of x is$"),
+        ({"w1": np.zeros((3, 3), np.uint8)}, "w1 has dtype uint8; it must be int32, the dtype of x$"),
+        ({"w1": np.zeros((3, 3), np.int16)}, "w1 has dtype int16; it must be int32, the dtype of x$"),
         ({"w1": np.array([[None] * 3] * 3)}, "w1 cannot be read"),
     ],
 )
@@ -254,7 +254,7 @@ def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
     save(path, w1=None)
     with ZipFile(path, "a") as archive:
         archive.writestr("w1.npy", "1 2 3")
-    with pytest.raises(ArgumentError, match=r"a\.npz: w1 cannot be read: it is no array"):
+    with pytest.raises(ArgumentError, match=r"a\.npz: w1 cannot be read: it is not an array"):
         Mlp.make(data=path)
     for missing in (tmp_path / "none.npz", tmp_path):
         with pytest.raises(Error, match="cannot read"):

@@ -289,7 +289,7 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
         ({"shape": (2, 4)}, r"give pes \(8\) or shape \(\(2, 4\)\)"),
         ({"pes": 0}, r"pes \(0\) must be between 1"),
         ({"pes": None, "shape": (8,)}, "scaled needs a shape of 2 axes; 8 has 1"),
-        ({"technique": "ring"}, "technique 'ring' is not one for all collectives; use tile, conventional"),
+        ({"technique": "ring"}, "technique 'ring' does not support all collectives; use tile, conventional"),
         ({"iters": 0}, r"iters \(0\)"),
         ({"pes": 6, "technique": "pr"}, "^technique pr "),
         ({"pes": 2561}, r"pes \(2561\) must be between 1 and 2560"),
@@ -364,8 +364,8 @@ def test_generators_take_parameters_of_the_type_of_their_default() -> None:
     ("spec", "sentence"),
     [
         ("pairs", "generator 'pairs' is unknown; use pair:first=1"),
-        ("pair:fourth=1", "'fourth=1' is no parameter of generator pair; use pair:first=1,second=x"),
-        ("pair:first", "'first' is no parameter"),
+        ("pair:fourth=1", "'fourth=1' is not a parameter of generator pair; use pair:first=1,second=x"),
+        ("pair:first", "'first' is not a parameter"),
         ("pair:first=1.5", "'first=1.5': first must be of type int"),
     ],
 )

@@ -349,9 +349,9 @@ def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, ma
         return f"members differ in {in_a_line.bit_length()} of the 3 lane bits"
     row = pidcomm.COLLECTIVES[collective]
     if not row.at_pes_before:
-        return "members share no line: its lanes are from rows of different groups"
+        return "members share no line: the lanes of a line are from rows of different groups"
     if not row.at_pes_after:
-        return "members share no line: its lanes go to rows of different groups"
+        return "members share no line: the lanes of a line go to rows of different groups"
     return "members share no line, so lanes stay where they are"
 
 

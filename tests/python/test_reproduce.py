@@ -357,7 +357,7 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
     ("arguments", "message"),
     [
         (["fig99"], "figure 'fig99' is unknown"),
-        (["fig14", "--pes", "100"], "100 PEs are no power of two"),
+        (["fig14", "--pes", "100"], "100 PEs are not a power of two"),
         (["fig14", "--plot", "x.gif"], "must end in .svg or .png"),
         (["fig18", "--bytes", "100"], "100"),
     ],

@@ -56,7 +56,7 @@ def series_of(points: Sequence[Point]) -> Iterator[list[Point]]:
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_study_varies_only_its_quantity(study: str, machine: str) -> None:
     if not STUDIES[study].can_be_on(load_machine(machine)):
-        with pytest.raises(pidcomm.Error, match="emulated DIMMs have no channels of their own"):
+        with pytest.raises(pidcomm.Error, match="emulated DIMMs have no separate channels"):
             points_of(study, machine=machine)
         return
     points = points_of(study, list(pidcomm.COLLECTIVES), machine)
@@ -152,7 +152,7 @@ def test_the_loss_of_a_step_is_not_scaled_to_a_doubling() -> None:
 def test_a_stop_says_where_it_scales_again_and_where_it_recovers_a_loss() -> None:
     it = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
     assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at, it.ends_at) == (1, -80.0, 4, 32, None)
-    assert str(it).endswith("scales again from 4; as much again at 32")
+    assert str(it).endswith("scales again from 4; back at the same rate at 32")
     assert "doubling costs 80%" in str(it)
 
 
@@ -251,7 +251,7 @@ def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         (["channels", "--measure"], "study channels cannot be measured"),
         (["bytes", "--up-to", "512"], "study bytes starts at 1024; nothing is up to 512"),
         (["pes", "alltoall", "--bytes", "100"], "needs bytes (100) divisible by"),
-        (["channels", "--machine", "emulated-host"], "emulated DIMMs have no channels of their own"),
+        (["channels", "--machine", "emulated-host"], "emulated DIMMs have no separate channels"),
         (["all", "--up-to", "0"], "study pes starts at 64; nothing is up to 0"),
     ],
 )

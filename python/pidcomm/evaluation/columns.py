@@ -33,7 +33,7 @@ class Lines:
         return " ".join(f"{it.title:{_width(it.form)}}" for it in self._columns).rstrip()
 
     def line(self, *row: object, **fields: object) -> str:
-        """Return a row; row and fields: what the formats name."""
+        """Return a row. row, fields: arguments of the formats."""
         return " ".join(it.form.format(*row, **fields) for it in self._columns).rstrip()
 
 

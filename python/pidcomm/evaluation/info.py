@@ -1,4 +1,4 @@
-"""What is installed, and on what machine."""
+"""Facts about the installed package and the machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESULTS = ("bench/reference", "bench/apps")
 
 
 def cpu_name() -> str:
-    """Return the name of the CPU, as the operating system tells it."""
+    """Return the name of the CPU, as the operating system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -31,9 +31,9 @@ def cpu_name() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree that the package or the working directory is in, if any.
+    """Return the commit of the project's work tree that contains the package or the working directory, if any.
 
-    It ends in -dirty if files differ from it, except the reference rows in `RESULTS`.
+    It ends in -dirty if files differ from the commit, except the reference rows in `RESULTS`.
     """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
@@ -60,7 +60,7 @@ def cpus() -> int:
 
 
 def geometry() -> str:
-    """Return the emulated machine in words; on DIMMs the SDK."""
+    """Return the geometry of the emulated machine in words; on DIMMs, the SDK."""
     it = platform.emulated()
     if it is None:
         return platform.SDK
@@ -79,7 +79,7 @@ def _word(setting: Flush) -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return what `pidcomm info` tells: the package, the machine, and the names there are."""
+    """Return the facts of `pidcomm info`: the package, the machine, and all names of the tables."""
     it = platform.emulated()
     return {
         "version": pidcomm.__version__,

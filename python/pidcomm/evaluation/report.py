@@ -22,7 +22,7 @@ from pidcomm.sizes import format_duration
 
 
 class Report:
-    """Write comments and rows, the rows as JSON lines, too."""
+    """Write comments and rows, and the rows also as JSON lines."""
 
     def __init__(self, results: Results, *, is_wide: bool = False) -> None:
         self._results = results
@@ -31,16 +31,16 @@ class Report:
         self._facts = run_facts()
 
     def comment(self, lines: Iterable[str]) -> None:
-        """Write lines that are no rows."""
+        """Write comment lines."""
         self._results.text(*(f"# {line}" for line in lines))
 
     def skipped(self, errors: Iterable[Error]) -> None:
-        """Name each case that is left out: with the text, or on stderr if stdout is for JSON."""
+        """Name each skipped case: with the text, or on stderr if stdout is for JSON."""
         for error in errors:
             self._results.note(f"# skipped: {error}")
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
-        """Write rows; before the first of a kind its titles, and before the first of a problem its mask and type."""
+        """Write rows, with titles before the first row of a kind, and mask and type before the first of a problem."""
         for row in rows:
             about = f"mask {row.mask}, {row.dtype}" + (f" {row.op}" if row.op else "")
             if about != self._about:
@@ -49,17 +49,17 @@ class Report:
             if (titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()) != self._titles:
                 self._results.text(titles)
                 self._titles = titles
-            self._results.json_lines([json_row(row, self._facts)])  # first: what is shown is in the file
+            self._results.json_lines([json_row(row, self._facts)])  # first, so the file has every row shown
             self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON has it: its fields, and the facts of the run."""
+    """Return a row for JSON: its fields, and the facts of the run."""
     return {**asdict(row), **facts}
 
 
 def run_facts() -> dict[str, Any]:
-    """Return what all rows of a run have in common, as each JSON line tells it."""
+    """Return the facts of a run, which every JSON line repeats."""
     return {
         "version": pidcomm.__version__,
         "commit": info.commit(),
@@ -78,7 +78,7 @@ def _flush_words() -> str:
 
 
 def header(options: Options) -> Iterator[str]:
-    """Yield the lines that go before the rows."""
+    """Yield the lines above the rows."""
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
     yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
     yield f"threads {options.get('threads') or platform.threads()}, coherence policy {options.get('coherence')}"
@@ -90,11 +90,11 @@ def header(options: Options) -> Iterator[str]:
 
 
 def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
-    """Yield the lines that go before the rows of a section."""
+    """Yield the lines above the rows of a section."""
     yield f"{section}; hypercube made in {format_duration(hypercube_us * 1e-6)}"
     yield from condition.lines()
     if not condition.holds:
-        yield "no speed-up over conventional is claimed"
+        yield "so the rows have no speed-up over conventional"
 
 
 _PROBLEM = (
@@ -158,7 +158,7 @@ def row_line(row: Row | Step, *, is_wide: bool = True) -> str:
 
 
 def technique_label(asked: str, carried_out: str) -> str:
-    """Return a technique, and the one that auto has chosen."""
+    """Return the name of a technique; for auto, also the one that it chose."""
     return asked if asked == carried_out else f"{asked}={carried_out}"
 
 
@@ -205,18 +205,18 @@ def _step_fields(step: Step) -> dict[str, str]:
 
 
 def ablation_header(assumed: Assumed) -> Iterator[str]:
-    """Yield the lines that go before an ablation."""
+    """Yield the lines above an ablation."""
     yield (
-        "ablation: host_us is measured (median); step = how much quicker than the line before, the median of the "
-        f"rounds (?: 1 is between their quartiles, or there are fewer than {MIN_ROUNDS} rounds); "
-        "techniques that do the same as another have no line"
+        "ablation: host_us is measured (median); step = gain over the line before, the median of the rounds "
+        f"(?: 1 lies between their quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique that works as "
+        "another has no line"
     )
     yield (
-        "measured phases of what goes through host memory: from the PEs, work on the host, to the PEs. What host_us is "
-        "made of: outside = all but the pass over memory, measured; bus = the streaming limit for the same bytes of "
-        "MRAM; host mem = an ordinary copy of the bytes staged; DT = domain transfers, pr+im less pr+im+cm (below "
-        "0: noise; -: nothing tells); modul. = the rest, with such domain transfers as there are where DT is -. They "
-        "overlap: a rest below 0 is a pass that is quicker than the sum of the others"
+        "measured phases of techniques that go through host memory: from the PEs, work on the host, to the PEs. Parts "
+        "of host_us: outside = all except the pass over memory, measured; bus = the streaming limit for the same bytes "
+        "of MRAM; host mem = an ordinary copy of the bytes of host rows and host buffers; DT = domain transfers, pr+im "
+        "less pr+im+cm (below 0: noise; -: unknown); modul. = the remainder, with the domain transfers where DT is -. "
+        "Parts overlap: if the pass is faster than the sum of the other parts, the remainder is below 0"
     )
     launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
     yield (
@@ -226,8 +226,8 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for every collective and technique, and for every technique the mean over its collectives."""
-    yield "summary: least / median / most of the rows"
+    """Yield a line for every collective and technique, then for every technique the mean over its collectives."""
+    yield "summary: minimum / median / maximum of the rows"
     medians: dict[str, list[float]] = {}
     for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):
         of_kind = [row for row in rows if (row.collective, row.technique) == (collective, technique)]

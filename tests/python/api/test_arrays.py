@@ -113,7 +113,7 @@ def test_outputs_that_cannot_be_filled_are_errors(cube: pidcomm.Hypercube, out: 
         (np.zeros(64, np.int32), r"\(64,\).*needs \(64, n\)"),
         (np.zeros((64, 2, 2), np.int32), r"\(64, 2, 2\)"),
         (np.int32(3), r"\(\)"),
-        ([[1, 2], [3]], "x is no array"),
+        ([[1, 2], [3]], "x is not an array"),
         ("rows", "dtype"),
         (None, "dtype"),
     ],
