@@ -290,13 +290,13 @@ def test_a_limit_cuts_only_the_studies_that_start_below_it() -> None:
     rows = [row for row in map(json.loads, result.stdout.splitlines()) if "seconds" in row]
     largest = {name: max(row[STUDIES[name].varies] for row in rows if row["study"] == name) for name in STUDIES}
     assert largest == {"pes": 128, "channels": 10, "bytes": 8 << 20, "groups": 128, "hosts": 64}
-    assert "# study bytes is whole: it starts above 128" in run("all", "alltoall", "--up-to", "128").output
+    assert "# study bytes shows all values: it starts above 128" in run("all", "alltoall", "--up-to", "128").output
 
 
 def test_all_skips_studies_that_the_machine_cannot_have() -> None:
     result = run("all", "alltoall", "--machine", "emulated-host")
     assert result.exit_code == ExitCode.RIGHT
-    assert "# study channels is left out: emulated-host has no channels of its own" in result.output
+    assert "# study channels is left out: emulated-host has no separate channels" in result.output
     assert "# study channels:" not in result.output
 
 

@@ -1,4 +1,4 @@
-"""The commands app NAME: one for every application, with the options that it has."""
+"""The commands app NAME: one for each application, with its options."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _NO_CLAIM = (
 applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and tell where the time goes.",
+    help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and show where the time goes.",
     epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")
@@ -78,38 +78,32 @@ app.add_typer(applications, name="app")
 def common_options(
     pes: Annotated[
         str | None,
-        typer.Option("--pes", help=f"Number of PEs (default: {DEFAULT_PES}); several, separated by commas, in turn."),
+        typer.Option("--pes", help=f"Number of PEs (default: {DEFAULT_PES}); a list runs one after another."),
     ] = None,
     shape: Annotated[str | None, typer.Option("--shape", help="Axis lengths, x first, instead of --pes.")] = None,
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
+            help="A list, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
             autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
         ),
     ] = DEFAULT_TECHNIQUES,
-    cpu: Annotated[
-        bool, typer.Option("--cpu/--no-cpu", help="Time the same without PEs, on all CPUs of this machine.")
-    ] = False,
-    iters: Annotated[
-        int, typer.Option("--iters", min=1, help="Runs of each collective, of which the median counts.")
-    ] = 3,
+    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also time the CPUs without PEs.")] = False,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Runs of each collective; the median counts.")] = 3,
     threads: ThreadsOption = 0,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware: flush as on DIMMs.")
     ] = Coherence.none,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw where the time goes: a name that ends in .svg or .png.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw where the time goes: a .svg or .png file.")] = None,
 ) -> None:
-    """Have the options that all applications share."""
+    """Declare the options that all applications share."""
 
 
 def _run(application: type[Application], own: dict[str, Any], **common: Any) -> None:
-    """Run an application; own: what `make` is told, common: the options that all applications share."""
+    """Run an application; own: arguments of `make`, common: options that all applications share."""
     techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
     if common["pes"] is not None and common["shape"] is not None:
         raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
@@ -168,7 +162,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
 
 
 def _possible(techniques: Sequence[str], shape: Sequence[int], options: Options) -> tuple[list[str], list[Error]]:
-    """Return the techniques that a shape allows, and why not the others. Raises the first reason if there is none."""
+    """Return the techniques that a shape allows, and the errors of the others. Raises the first error if all fail."""
     possible: list[str] = []
     refusals: list[Error] = []
     for name in techniques:
@@ -186,14 +180,13 @@ def _header(problem: Application, options: Options) -> Iterator[str]:
     yield from report.header(options)
     yield f"{problem.name}: " + ", ".join(f"{name} {value}" for name, value in problem.facts.items())
     yield (
-        "kernel_us, reorder_us: modelled, from the cycles of the slowest PE; host_us: rows and variables of the host, "
-        "collectives_us: collectives on the host, both measured; total_us: their sum, mixed; assumed_us, in no total: "
-        f"launches at {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs at "
-        f"{format_duration(1e-6 * ASSUMED.load_us)} each"
+        "kernel_us, reorder_us: modelled cycles of the slowest PE; host_us (rows and variables), collectives_us: "
+        "measured on the host; total_us: their sum (mixed); assumed_us, not in the totals: launches at "
+        f"{format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs at {format_duration(1e-6 * ASSUMED.load_us)}"
     )
     yield (
-        f"comm. gain, gain: collectives, and total, over {BASE}; over CPU: total and assumed_us over that of the CPUs; "
-        "mixed as totals are; wrong: elements of the result"
+        f"gain: total over {BASE}; comm. gain: collectives alone; over CPU: total + assumed_us over the CPUs' time; "
+        "wrong: elements of the result"
     )
 
 
@@ -217,7 +210,7 @@ def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
         for phase in row.phases:
             share = 100 * phase.total_us / row.total_us if row.total_us else 0.0
             results.text(lines.line(row, phase, share=share))
-    results.text(f"# placed before, in no total: {format_duration(1e-6 * min(row.setup_us for row in rows))} measured")
+    results.text(f"# data placed before the run, not in the totals: {format_duration(1e-6 * min(row.setup_us for row in rows))} measured")
 
 
 def _gain(value: float | None) -> str:

@@ -43,7 +43,7 @@ class Coherence(str, Enum):
 
 
 class SdkFlush(str, Enum):
-    """Flushes of the emulated SDK, the opponent, under policy `hardware`."""
+    """Flushes of the emulated SDK under policy `hardware`."""
 
     once = "once"
     stock = "stock"
@@ -198,7 +198,9 @@ def bench(
         platform.configure(hugepages=hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
     sections, refusals = wanted.sections(options)
-    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
+    pidcomm.allocate(
+        pes=max((section.pes for section in sections), default=1)
+    ).free()
     sections, unaffordable = affordable(sections, every)
     refusals += unaffordable
     if not sections:

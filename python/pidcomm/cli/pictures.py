@@ -24,10 +24,10 @@ QUICK_ITERS = 5
     "pidcomm plot ablation.jsonl --out ablation.svg",
 )
 def plot(
-    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files of pidcomm bench --json.")],
-    out: Annotated[Path, typer.Option("--out", help="The picture: a name that ends in .svg or .png.")],
-    kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: what the rows are for).")] = None,
-    metric: Annotated[str, typer.Option("--metric", help="What bars and sweeps show: bus or algbw.")] = "bus",
+    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files that pidcomm bench --json wrote.")],
+    out: Annotated[Path, typer.Option("--out", help="Picture: a .svg or .png file.")],
+    kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: by the rows).")] = None,
+    metric: Annotated[str, typer.Option("--metric", help="Quantity of bars and sweeps: bus or algbw.")] = "bus",
 ) -> None:
     """Draw the rows of a benchmark beside their limits.
 
@@ -56,7 +56,7 @@ def report(
     mask: MaskOption = "10",
     size: BytesOption = "256KiB",
 ) -> None:
-    """Write one HTML file with the machine, figures, tables that sort, and what the columns mean.
+    """Write one HTML file with the machine, figures, and sortable tables with explained columns.
 
     It refers to nothing outside of itself. Without --from it first runs `pidcomm bench all` with the shape, mask and
     size given, which are for a quick look; time with `pidcomm bench` for figures to keep.

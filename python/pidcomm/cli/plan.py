@@ -45,22 +45,20 @@ def plan(
     technique: TechniqueOption = "tile",
     src: Annotated[str, typer.Option("--src", help="MRAM offset of the source.")] = "0",
     dst: Annotated[
-        str | None, typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")
+        str | None, typer.Option("--dst", help="MRAM offset of the destination (default: after the source).")
     ] = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             "--scratch",
-            help="MRAM offset of scratch of pr techniques and ring (default: behind the windows; auto: none).",
+            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto: none).",
         ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
     draw: Annotated[
         bool, typer.Option("--draw", help="Show where the PEs are: channels, ranks, banks, chips, and their groups.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="With --draw: a picture, a name that ends in .svg or .png.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="With --draw: a picture, a .svg or .png file.")] = None,
     json_target: Annotated[str | None, json_option("the plan, as one JSON object,")] = None,
 ) -> None:
     """Show the steps of a collective; moves nothing."""

@@ -47,7 +47,7 @@ from pidcomm.evaluation.reproduce import (
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.sweep import affordable, even_shape
 from pidcomm.model import PHASES
-from pidcomm.sizes import SIZE_EXAMPLES, format_shape, format_size, parse_names, parse_positive_size
+from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size
 
 WARMUP = 1
 LEFT_OUT = "launches and loads of PE programs left out"
@@ -70,22 +70,18 @@ def reproduce(
     ],
     size: Annotated[
         str,
-        typer.Option("--bytes", help=f"Bytes per PE that are measured, of fig18 the most: {SIZE_EXAMPLES}."),
+        typer.Option("--bytes", help="Measured bytes per PE (fig18: the largest)."),
     ] = "1MiB",
-    pes: Annotated[int, typer.Option("--pes", help="PEs that are measured, of fig19 the most: a power of two.")] = (
-        PAPER_PES
-    ),
+    pes: Annotated[int, typer.Option("--pes", help="Measured PEs (fig19: the most); a power of two.")] = (PAPER_PES),
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 3,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or give the modelled half alone.")
+        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or show modelled times only.")
     ] = True,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the statistics: a name that ends in .svg or .png.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the statistics: a .svg or .png file.")] = None,
     is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of host and PEs, too.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
 ) -> None:
-    """Run the experiments of the PID-Comm paper, here and in the model, beside what the paper states.
+    """Repeat the experiments of the PID-Comm paper, measured here and modelled.
 
     Measured: on the emulated DIMMs of this host, every element compared with the oracle; the host's work is real, what
     PEs take to reorder blocks is modelled. Modelled: on the paper's machine with 1024 PEs, in the paper's sizes.
@@ -151,13 +147,13 @@ def _model_facts() -> dict[str, object]:
 
 
 def _sizes(costs: Costs) -> str:
-    """Return the bytes per PE of calls in words, of several the most."""
+    """Return the bytes per PE of calls, of several the largest."""
     sizes = sorted({problem.bytes for problem, _ in costs})
     return f"{'up to ' if len(sizes) > 1 else ''}{format_size(sizes[-1])} per PE" if sizes else "not measured"
 
 
 class _Study:
-    """The measured half: what is to be measured for every figure, each call once."""
+    """The measured half: measures each call of all figures once."""
 
     def __init__(
         self,
@@ -168,14 +164,14 @@ class _Study:
         measurements: Measurements,
         report: Report,
     ) -> None:
-        """Check everything before anything is measured, and say what is left out for lack of memory."""
+        """Check all calls before the first one runs, and name those that need too much memory."""
         self._pes, self._size_bytes = pes, size_bytes
         self._options = options_of(coherence=platform.COHERENCE, threads=platform.threads(), isa=pidcomm.DEFAULT_ISA)
         self._schedule = Schedule(iters, WARMUP, with_limit=False)
         self._measurements, self._report = measurements, report
         self._techniques = pairs_of(experiments, pes, size_bytes)
         require_valid(self._techniques, self._options)
-        pidcomm.allocate(pes=pes).free()  # are there so many?
+        pidcomm.allocate(pes=pes).free()  # refuses more PEs than the machine has
         every = list(dict.fromkeys(name for names in self._techniques.values() for name in names))
         sections, refusals = affordable(sections_of(self._techniques, pidcomm.DEFAULT_ISA), every)
         if not sections:
@@ -193,18 +189,18 @@ class _Study:
         self._scratch = Scratch(list(self._affordable))
 
     def words(self) -> str:
-        """Return the conditions of what was measured."""
+        """Return the conditions of the measurements."""
         return (
             f"measured: {HERE}, {info.cpu_name()}, {info.cpus()} CPUs, at most {self._pes} PEs, "
             f"{_sizes(self._measurements.costs(self._measurements.rows))}, {LEFT_OUT}"
         )
 
     def problems(self, experiment: Experiment) -> list[Problem]:
-        """Return the problems of an experiment that memory suffices for."""
+        """Return the problems of an experiment that fit the memory."""
         return [it for it in experiment.problems(self._pes, self._size_bytes) if it in self._affordable]
 
     def measure(self, experiment: Experiment, work: Work) -> None:
-        """Measure what an experiment needs and no other one did."""
+        """Measure the problems of an experiment that are not measured yet."""
         wanted = [
             problem
             for problem in self.problems(experiment)
@@ -222,7 +218,7 @@ class _Study:
 
 
 def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bool) -> Table:
-    """Return throughputs; if wide, also the times that they are made of: those of the host and of PEs apart."""
+    """Return throughputs; if wide, also the times of host and PEs."""
     sources = "/".join(sorted({cost.source for cost in costs.values()}))
     what = "GB/s (ms: host + PEs)" if is_wide else "GB/s"
     techniques = [f">{name}" for name in experiment.techniques]
@@ -242,7 +238,7 @@ def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bo
 
 
 def _phase_table(costs: Costs) -> Table:
-    """Return the phases of modelled calls that take time."""
+    """Return the phases of modelled calls, without those of 0."""
     made = table(f"modelled on {PAPER_MACHINE}: ms of a call by phase", ["collective", "technique", "~phases"])
     for (problem, technique), cost in costs.items():
         spent = {name: cost.phases_us[name] / 1e3 for name in PHASES if cost.phases_us and cost.phases_us[name]}
@@ -253,9 +249,9 @@ def _phase_table(costs: Costs) -> Table:
 
 
 def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: bool) -> Table:
-    """Return what is published, measured here if a size was, and modelled.
+    """Return published, measured (if size is given) and modelled values.
 
-    is_comparable: whether PEs are as many as the paper's, so that a ratio says something.
+    is_comparable: whether the paper has as many PEs, so that a ratio is meaningful.
     """
     title = f"statistics (several calls: geometric mean); published: {PAPER}; modelled: {PAPER_MACHINE}"
     here = [">here", "source", ">here/publ."]

@@ -36,11 +36,11 @@ namespace core {
 
 namespace {
 
-/// The names, each after a blank: " pr pr+im ...".
+/// The names: "pr, pr+im, ...".
 std::string techniques_with_pe_program() {
   std::string names;
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
-  if ((steps & PIDCOMM_STEP_PR) != 0) names += " " name;
+  if ((steps & PIDCOMM_STEP_PR) != 0) names += names.empty() ? name : ", " name;
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   return names;

@@ -26,17 +26,15 @@ from pidcomm.model.machines import SUFFIX, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 
-TotalOption = Annotated[
-    str, typer.Option("--max-total", help="The most bytes that a collective has at the PEs, all of them together.")
-]
+TotalOption = Annotated[str, typer.Option("--max-total", help="Largest collective: bytes summed over PEs.")]
 
 
 @command("pidcomm model calibrate mine.toml --json -", group=group)
 def calibrate(
     file: Annotated[Path, typer.Argument(help=f"File to write, ending in {SUFFIX}.")],
-    title: Annotated[str, typer.Option("--title", help="A line that says which machine this is.")] = "this machine",
+    title: Annotated[str, typer.Option("--title", help="Name of this machine in a line.")] = "this machine",
     samples: Annotated[int, typer.Option("--samples", min=50, help="Random collectives to time.")] = 400,
-    seed: Annotated[int, typer.Option("--seed", help="Which ones.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives.")] = 1,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
 ) -> None:
@@ -83,17 +81,17 @@ def validate(
         ),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Random collectives to time.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Which ones; calibrate uses 1.")] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives; calibrate uses 1.")] = 2,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     published: Annotated[
-        bool, typer.Option("--published", help="Compare with the paper's numbers instead; measures nothing.")
+        bool, typer.Option("--published", help="Compare with the paper's numbers; measure nothing.")
     ] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Compare what technique auto would choose with what is fastest here.")
+        bool, typer.Option("--choices", help="Compare the choice of technique auto with the fastest technique here.")
     ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per comparison")] = None,
 ) -> None:
-    """Compare predictions with what is measured here, or with what was published.
+    """Compare predictions with measurements on this machine, or with the paper's numbers.
 
     Errors are those of the modelled times, in percent of the measured or published ones.
     """
@@ -116,7 +114,9 @@ def validate(
             results.text(*_published_tables(checks))
             return
         on = load_machine(machine or EMULATED_MACHINE)
-        results.text(f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: times say little unless it is idle")
+        results.text(
+            f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: the machine must be idle"
+        )
         with working("timing collectives", samples) as work:
             how: Any = {"seed": seed, "max_total": parse_positive_size(max_total), "on_step": work.step}
             if choices:

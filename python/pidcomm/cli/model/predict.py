@@ -46,15 +46,15 @@ from pidcomm.sizes import format_duration, format_shape, format_size, parse_name
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
 
 NOTED = 4  # constants that a note names
-MATTERS = 0.05  # influence from which a constant is said to be assumed
-MORE_PCT = 10  # notes tell what so much more of a constant does
+MATTERS = 0.05  # smallest influence with which an assumed constant is listed
+MORE_PCT = 10  # the change of a constant whose effect the notes report
 
 MachineOption = Annotated[
     str,
     typer.Option(
         "--machine",
         metavar="NAME|FILE",
-        help="Machine: " + ", ".join(machine_names()) + ", or a description: a name that ends in .toml.",
+        help="" + ", ".join(machine_names()) + ", or a .toml file.",
         autocompletion=complete_name(machine_names()),
     ),
 ]
@@ -62,8 +62,7 @@ ModelTechniques = Annotated[
     str,
     typer.Option(
         "--technique",
-        help="Techniques, separated by commas: " + ", ".join(TECHNIQUES) + f"; {AUTO}, the one that is the fastest "
-        "without --scratch; or all that can carry it out.",
+        help=f"A list, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest without --scratch).",
         autocompletion=complete_list([*TECHNIQUES, AUTO]),
     ),
 ]
@@ -89,7 +88,7 @@ def predict(
         str | None,
         typer.Option(
             "--isa",
-            help="Instruction set (default: the best that the machine has; it need not be one of this CPU).",
+            help="Instruction set; this CPU need not have it (default: the machine's best).",
             autocompletion=complete_name(ISAS),
         ),
     ] = None,
@@ -102,7 +101,7 @@ def predict(
         ),
     ] = None,
     scratch: Annotated[
-        str, typer.Option("--scratch", help="MRAM offset of scratch, 0 for one behind the windows (auto: none).")
+        str, typer.Option("--scratch", help="MRAM offset of scratch, 0: after the windows (auto: none).")
     ] = "0",
     is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of every phase.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
@@ -118,7 +117,7 @@ def predict(
     options = options_of(threads=threads, isa=isa, coherence=coherence)
     if offset := parse_size(scratch):
         options["scratch"] = offset
-    # None: whatever can be, and no error for what cannot.
+    # None: every possible technique, without errors for the others.
     wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO], "technique")
     with Results(json_target) as results:
         found = []
@@ -132,7 +131,7 @@ def predict(
         shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
         columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
         made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
-        notes = {}  # by what is carried out: auto repeats one
+        notes = {}  # by technique carried out: auto repeats one of the others
         assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
@@ -173,7 +172,7 @@ def machines(
         str | None,
         typer.Argument(
             metavar="[NAME|FILE]",
-            help="A machine, to show its constants: " + ", ".join(machine_names()) + ", or a file that ends in .toml.",
+            help="Show its constants: " + ", ".join(machine_names()) + ", or a .toml file.",
             autocompletion=complete_name(machine_names()),
         ),
     ] = None,
@@ -254,14 +253,14 @@ def advise_shapes(
 
 
 def _title(problem: Problem, machine: Machine) -> str:
-    """Return what is predicted, and that it is no more than that."""
+    """Return the title of a prediction, which says that it is modelled."""
     op = f" {problem.op}" if problem.row.takes_op else ""
     size = format_size(problem.bytes)
     return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
 
 
 def _capacity(problem: Problem, machine: Machine) -> list[str]:
-    """Say so if the machine has fewer PEs."""
+    """Return a line if the machine has fewer PEs than the problem."""
     if problem.pes <= machine.pes:
         return []
     return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} its channels are taken to hold more ranks"]
@@ -273,7 +272,7 @@ def _needs(estimate: Estimate) -> str:
 
 
 def _algbw(problem: Problem, estimate: Estimate) -> float | None:
-    """Return the GB/s of the larger side; None if no time passes."""
+    """Return GB/s of the larger side; None if the time is 0."""
     seconds = estimate.prediction.seconds
     return problem.larger_side_bytes / seconds / 1e9 if seconds else None
 
@@ -310,7 +309,7 @@ def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) ->
 
 
 def _largest_phase(prediction: Prediction) -> tuple[str, float]:
-    """Return the phase that takes most, and its percentage of the total."""
+    """Return the longest phase, and its percentage of the total."""
     name = max(prediction.phases, key=lambda name: prediction.phases[name])
     return name, 100 * prediction.phases[name] / prediction.seconds if prediction.seconds else 0.0
 
@@ -324,7 +323,7 @@ def _note(prediction: Prediction, influence: dict[str, float], machine: Machine)
 
 
 def _facts(machine: Machine) -> dict[str, Any]:
-    """Return what a line about a machine says."""
+    """Return the facts about a machine that its row shows."""
     kinds = [constant.kind for constant in machine.constants.values()]
     return {
         "machine": machine.name,

@@ -90,23 +90,23 @@ def scale(
         bool,
         typer.Option(
             "--measure/--no-measure",
-            help="Measure here, too, on emulated DIMMs: "
+            help="Also measure on emulated DIMMs here: "
             + ", ".join(it.name for it in STUDIES.values() if it.is_measured)
             + ".",
         ),
     ] = False,
     size: Annotated[
         str | None,
-        typer.Option("--bytes", help="Bytes per PE where they do not vary (default: those of the study)."),
+        typer.Option("--bytes", help="Bytes per PE, unless they vary (default: the study's)."),
     ] = None,
     up_to: Annotated[
-        str | None, typer.Option("--up-to", help="The largest value of what varies; sizes as 64KiB (default: all).")
+        str | None, typer.Option("--up-to", help="Largest value of the varied quantity; sizes as 64KiB (default: all).")
     ] = None,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of what is measured.")] = 5,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of measured rows.")] = 5,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 1,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row and per stop")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw it, too: a name that ends in .svg or .png.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw a picture: a .svg or .png file.")] = None,
 ) -> None:
     """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts, and where that stops.
 
@@ -128,7 +128,7 @@ def scale(
     studies = [it for it in studies if it not in left_out]
     whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
     if len(whole) == len(studies):
-        whole = []  # an error: it fits none
+        whole = []  # an error: every study starts above the limit
     options = options_of(coherence=platform.COHERENCE, threads=platform.threads())
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
@@ -153,8 +153,8 @@ def scale(
         facts = report.run_facts()
         comment = report.Report(results)
         comment.comment(_header(on, options, bool(problems)))
-        comment.comment(f"study {it.name} is left out: {on.name} has no {it.name} of its own" for it in left_out)
-        comment.comment(f"study {it.name} is whole: it starts above {most}" for it in whole)
+        comment.comment(f"study {it.name} is left out: {on.name} has no separate {it.name}" for it in left_out)
+        comment.comment(f"study {it.name} shows all values: it starts above {most}" for it in whole)
         comment.skipped({str(error): error for error in refusals}.values())
         scratch = Scratch(problems) if problems else None
         for it in studies:
@@ -181,7 +181,7 @@ def scale(
 
 
 def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
-    """Return the values of a study that are wanted. Raises ArgumentError if there is none."""
+    """Return the values of a study up to `most`. Raises ArgumentError if all are larger."""
     values = study.values(pes)
     kept = [value for value in values if most is None or value <= most]
     if not kept:
@@ -193,9 +193,9 @@ def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[s
     yield from report.header(options) if is_measured else [f"pidcomm {pidcomm.__version__}"]
     yield f"modelled rows: for {machine.name} ({machine.title}), by constants of the kinds {_kinds(machine)}"
     if is_measured:
-        yield "measured rows: on the emulated DIMMs of this machine; they share its memory: compare limit%"
+        yield "measured rows: emulated DIMMs share the memory of this machine: compare limit%"
     percent = f"{100 * GAIN:.0f}%"
-    yield f"a stop: the first value from which doubling gains less than {percent} (groups: a step costs more)"
+    yield f"a stop: the first value from which doubling gains less than {percent} (groups: costs more)"
 
 
 def _kinds(machine: Machine) -> str:
@@ -219,7 +219,7 @@ def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[
 
 
 def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a point or stop as JSON has it, with facts of the run: those about this machine only if it ran here."""
+    """Return the JSON of a point or stop, with facts of the run; facts of this machine only if it ran here."""
     return {**asdict(it), **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)}}
 
 
