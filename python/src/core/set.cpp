@@ -284,7 +284,7 @@ class Set {
     }
     if (is_replaced)
       throw StatusError(PIDCOMM_ERR_DEVICE,
-                        "a collective has replaced the program of these PEs by its program that reorders blocks (one of the techniques" +
+                        "a collective has replaced the program of these PEs by its program that reorders blocks (one of the techniques " +
                             techniques_with_pe_program() + "); load yours again");
   }
 
