@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
+    columns = shutil.get_terminal_size().columns
 
     def command(
         name: str, act: Callable[[argparse.Namespace], int], text: str, example: str
@@ -56,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         made = commands.add_parser(
             name,
             help=text.partition("\n")[0],
-            description=text,
+            description="\n\n".join(textwrap.fill(part, min(100, columns - 2)) for part in text.split("\n\n")),
             epilog=f"example:\n  {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -67,15 +69,15 @@ def parser() -> argparse.ArgumentParser:
         "run",
         run_host_program,
         "Run a host program, or its build, on the emulated machine.\n\n"
-        "The program finds the stand-in tools in PATH, and the emulator's library. Without an option, the DPUEMU_\n"
-        "environment variables apply. The exit code is the program's, 128 + n if signal n ended it, 127 if the\n"
+        "The program finds the stand-in tools in PATH, and the emulator's library. Without an option, the DPUEMU_* "
+        "environment variables apply. The exit code is the program's, 128 + n if signal n ended it, 127 if the "
         "program does not exist, 126 if it cannot run.\n\n"
-        "The report has a line per launch; an asynchronous launch has one per rank. Its columns are exact (counted),\n"
-        "modelled (time on a DPU; PE us: the slowest PE) or measured (time on this machine). odd DMA: transfers whose\n"
+        "The report has a line per launch; an asynchronous launch has one per rank. Its columns are exact (counted), "
+        "modelled (time on a DPU; PE us: the slowest PE) or measured (time on this machine). odd DMA: transfers whose "
         "address or size the hardware masks or wraps.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )
-    made.usage = "dpuemu run [--ranks N] [--threads N] [--strict] [--report] [--json FILE|-] [--] PROGRAM [ARGS]"
+    made.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
     most = _dpuemu.MAX_RANKS
     made.add_argument("--ranks", type=_number(1, most), metavar="N", help=f"ranks of the machine, 1 to {most}")
     made.add_argument("--threads", type=_number(1), metavar="N", help="host threads that run PEs")

@@ -100,16 +100,18 @@ def launch_fields(launch: LaunchReport) -> dict[str, Any]:
 
 
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
-    """Yield the lines of a table of launches; several launches get a line of sums."""
+    """Yield the lines of a table of launches; several launches get a line of sums.
+
+    The table has columns for faults and for masked or wrapped DMA only if there are any.
+    """
+    faults, odd = [launch.faulted_pes for launch in launches], [odd_dma(launch) for launch in launches]
+    moved = [launch.dma_read_bytes + launch.dma_write_bytes for launch in launches]
     columns = [
         ("launch", "", [str(number) for number, _ in enumerate(launches, 1)], "sum"),
         ("PEs", EXACT, [f"{launch.pes:,}" for launch in launches], ""),
-        ("in fault", EXACT, *_counts([launch.faulted_pes for launch in launches])),
-        ("DMA reads", EXACT, *_counts([launch.dma_reads for launch in launches])),
-        ("bytes", EXACT, *_counts([launch.dma_read_bytes for launch in launches])),
-        ("DMA writes", EXACT, *_counts([launch.dma_writes for launch in launches])),
-        ("bytes", EXACT, *_counts([launch.dma_write_bytes for launch in launches])),
-        ("odd DMA", EXACT, *_counts([odd_dma(launch) for launch in launches])),
+        *[("in fault", EXACT, *_counts(faults))] * any(faults),
+        ("DMA bytes", EXACT, *_counts(moved)),
+        *[("odd DMA", EXACT, *_counts(odd))] * any(odd),
         ("instructions", MODELLED, *_counts([launch.instructions for launch in launches])),
         ("PE us", MODELLED, *_microseconds([launch.modelled_seconds for launch in launches])),
         ("host us", MEASURED, *_microseconds([launch.host_seconds for launch in launches])),

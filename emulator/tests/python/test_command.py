@@ -116,7 +116,7 @@ def test_run_reports_launches(host_folder: Path) -> None:
         assert launch["modelled_seconds"] == launch["cycles_max"] / 350e6
     result = run("run", "--report", *command)
     assert result.returncode == 7
-    for word in ("DMA reads", "exact", "instructions", "modelled", "host us", "measured", "4,096", "sum", "8,192"):
+    for word in ("DMA bytes", "odd DMA", "exact", "modelled", "host us", "measured", "6,144", "sum", "12,288"):
         assert word in result.stdout
     assert run("run", "--report", "true").stdout == "no PE program was launched\n"
 
