@@ -198,9 +198,7 @@ def bench(
         platform.configure(hugepages=hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
     sections, refusals = wanted.sections(options)
-    pidcomm.allocate(
-        pes=max((section.pes for section in sections), default=1)
-    ).free()
+    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()
     sections, unaffordable = affordable(sections, every)
     refusals += unaffordable
     if not sections:

@@ -219,7 +219,11 @@ class _Study:
 
 def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bool) -> Table:
     """Return throughputs; if wide, also the times of host and PEs."""
-    sources = "/".join(sorted({cost.source for cost in costs.values()}))
+    techniques_of: dict[str, list[str]] = {}
+    for name, source in dict.fromkeys((technique, cost.source) for (_, technique), cost in costs.items()):
+        techniques_of.setdefault(source, []).append(name)
+    first, *others = techniques_of or {"": []}
+    sources = first + "".join(f" ({', '.join(techniques_of[source])}: {source})" for source in others)
     what = "GB/s (ms: host + PEs)" if is_wide else "GB/s"
     techniques = [f">{name}" for name in experiment.techniques]
     made = table(f"{sources} {where}: throughput in {what}", ["collective", "shape", "bytes/PE", *techniques])

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from pidcomm.cli.app import Group, app
-
-group = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    help="Predict times of collectives on a machine, and compare predictions with measurements.",
-    epilog="pidcomm model predict allreduce --shape 32x32 --mask 10 --bytes 1MiB\npidcomm model machines isca24",
-)
-app.add_typer(group, name="model")
-
 # Importing a module adds its commands; --help lists them in this order.
-from pidcomm.cli.model import predict as predict  # noqa: E402  # isort: skip
-from pidcomm.cli.model import scale as scale  # noqa: E402  # isort: skip
-from pidcomm.cli.model import accuracy as accuracy  # noqa: E402  # isort: skip
+from pidcomm.cli.model import predict as predict  # isort: skip
+from pidcomm.cli.model import scale as scale  # isort: skip
+from pidcomm.cli.model import accuracy as accuracy  # isort: skip

@@ -12,7 +12,7 @@ from rich.table import Table
 
 import pidcomm
 from pidcomm.cli.app import command, json_option, working
-from pidcomm.cli.model import group
+from pidcomm.cli.model.group import group
 from pidcomm.errors import ArgumentError, Error, require
 from pidcomm.evaluation import info
 from pidcomm.evaluation.bench import COMPARED
@@ -114,9 +114,7 @@ def validate(
             results.text(*_published_tables(checks))
             return
         on = load_machine(machine or EMULATED_MACHINE)
-        results.text(
-            f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: the machine must be idle"
-        )
+        results.text(f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: the machine must be idle")
         with working("timing collectives", samples) as work:
             how: Any = {"seed": seed, "max_total": parse_positive_size(max_total), "on_step": work.step}
             if choices:

@@ -22,7 +22,7 @@ from pidcomm.cli.app import (
     working,
 )
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm.cli.model import group
+from pidcomm.cli.model.group import group
 from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.evaluation.report import technique_label

@@ -13,7 +13,7 @@ import pidcomm
 from pidcomm.arguments import Options, options_of
 from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm.cli.model import group
+from pidcomm.cli.model.group import group
 from pidcomm.cli.model.predict import MachineOption
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import platform, report
