@@ -210,9 +210,8 @@ def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
         for phase in row.phases:
             share = 100 * phase.total_us / row.total_us if row.total_us else 0.0
             results.text(lines.line(row, phase, share=share))
-    results.text(
-        f"# data placed before the run, not in the totals: {format_duration(1e-6 * min(row.setup_us for row in rows))} measured"
-    )
+    setup = format_duration(1e-6 * min(row.setup_us for row in rows))
+    results.text(f"# data placed before the run, not in the totals: {setup} measured")
 
 
 def _gain(value: float | None) -> str:
