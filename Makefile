@@ -96,6 +96,7 @@ bench-applications: install
 docs: install
 	$(call install_extra,docs)
 	$(BIN)/mkdocs build --quiet --config-file tools/mkdocs.yml
+	@echo 'open build/site/index.html'
 
 # Writes the excerpts of files in the documents anew.
 snippets: install
