@@ -92,10 +92,11 @@ bench-applications: install
 	mkdir -p bench/apps
 	grep '^pidcomm app ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
 
-# The documents as pages, in build/site; the excerpts in them are those of the files.
+# The documents and the reference as a site, build/site/index.html.
 docs: install
 	$(call install_extra,docs)
-	$(BIN)/python tools/website.py
+	$(BIN)/mkdocs build --quiet --config-file tools/mkdocs.yml
+	@echo 'open build/site/index.html'
 
 # Updates the excerpts of files in the documents.
 snippets: install

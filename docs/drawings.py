@@ -1,7 +1,10 @@
-"""Make the drawings of the documents: `python docs/drawings.py [FOLDER]` writes SVGs, to docs/drawings if not told.
+"""Make the drawings of the documents, as SVGs.
 
-What a drawing states about PEs, groups, blocks and bytes is asked of the library, on emulated DIMMs; so a drawing
-cannot say what the library does not do. Equal versions of Matplotlib give equal files.
+python docs/drawings.py          # writes those that are committed to docs/drawings
+python docs/drawings.py FOLDER   # writes all to a folder
+
+The script asks the library, on emulated DIMMs, for the numbers of PEs, groups, blocks and bytes. So a drawing shows
+what the library does. Equal versions of Matplotlib write equal files.
 """
 
 from __future__ import annotations
@@ -20,8 +23,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.text import Text
 
-STYLE = {"font.family": "DejaVu Sans", "font.size": 9, "svg.hashsalt": "pidcomm", "svg.fonttype": "path"}
+STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],
+    "font.size": 9,
+    "svg.hashsalt": "pidcomm",
+    "svg.fonttype": "none",
+}
 FOLDER = Path(__file__).parent / "drawings"
+COMMITTED = ("collectives", "hypercube", "paths")
 
 # Light to dark, so that they differ in grey, too.
 TINTS = ("#ffffff", "#dcebf7", "#b0d2ea", "#7fb2d9", "#1d4f86")
@@ -311,11 +321,11 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Write every drawing to a folder."""
+    """Write every drawing to a folder; only the committed ones to their own."""
     folder.mkdir(parents=True, exist_ok=True)
     with style():
-        for name, draw in DRAWINGS.items():
-            draw().figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        for name in COMMITTED if folder == FOLDER else DRAWINGS:
+            DRAWINGS[name]().figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

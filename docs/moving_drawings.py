@@ -1,4 +1,4 @@
-"""Draws the pictures of design.md: python docs/moving_drawings.py [folder]."""
+"""Draws the pictures of design.md: python docs/moving_drawings.py FOLDER."""
 
 import sys
 from pathlib import Path
@@ -102,8 +102,8 @@ def draw_alltoall() -> None:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "drawings"
-    folder.mkdir(exist_ok=True)
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for name, draw in (("butterfly", draw_butterfly), ("alltoall", draw_alltoall)):
         draw()
         plt.savefig(folder / f"moving-{name}.svg", bbox_inches="tight", pad_inches=0.05, metadata={"Date": None})

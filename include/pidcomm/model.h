@@ -91,14 +91,14 @@ typedef struct pidcomm_line_costs {
 } pidcomm_line_costs;
 #undef PIDCOMM_ROW
 
-/* Rows of PIDCOMM_ISAS and an unused one: codes start at 1. */
 #define PIDCOMM_ROW(...) +1
+/* Rows of PIDCOMM_ISAS and an unused one: codes start at 1. */
 enum { PIDCOMM_MODEL_ISAS = 1 PIDCOMM_ISAS(PIDCOMM_ROW) };
 #undef PIDCOMM_ROW
 
+#define PIDCOMM_ROW(section, key, ...) double section##_##key;
 /* After the size only doubles. isa: by code; an instruction set that the machine lacks has only zeros. This struct
  * cannot grow: any size but its sizeof in the library is ERR_ARGUMENT. */
-#define PIDCOMM_ROW(section, key, ...) double section##_##key;
 typedef struct pidcomm_machine {
   PIDCOMM_SIZE(struct pidcomm_machine);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)

@@ -156,8 +156,8 @@ typedef struct pidcomm_request {
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 
-/* The report of a call: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), which state the meanings. */
 #define PIDCOMM_ROW(ctype, name, ...) ctype name;
+/* The report of a call: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), which state the meanings. */
 typedef struct pidcomm_trace {
   PIDCOMM_SIZE(struct pidcomm_trace);
   PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
@@ -232,6 +232,18 @@ PIDCOMM_API int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, 
 PIDCOMM_API int pidcomm_write(pidcomm_hypercube *cube, size_t offset, size_t bytes, const void *host);
 PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t bytes, void *host);
 
+#define PIDCOMM_PARAMETERS_011 const char *mask, size_t bytes, size_t src, size_t dst, int type
+#define PIDCOMM_PARAMETERS_111 const char *mask, size_t bytes, size_t src, size_t dst, int type, int op
+#define PIDCOMM_PARAMETERS_001 const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type
+#define PIDCOMM_PARAMETERS_010 const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type
+#define PIDCOMM_PARAMETERS_110 const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op
+#define PIDCOMM_ARGUMENTS_011 mask, bytes, src, dst, type
+#define PIDCOMM_ARGUMENTS_111 mask, bytes, src, dst, type, op
+#define PIDCOMM_ARGUMENTS_001 mask, bytes, host, host_bytes, dst, type
+#define PIDCOMM_ARGUMENTS_010 mask, bytes, src, host, host_bytes, type
+#define PIDCOMM_ARGUMENTS_110 mask, bytes, src, host, host_bytes, type, op
+#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) \
+  PIDCOMM_API int pidcomm_##name(pidcomm_hypercube *cube, PIDCOMM_PARAMETERS_##op##before##after);
 /* The collectives with default options: a function for each row of PIDCOMM_COLLECTIVES (tables.h), whose columns choose the parameters:
  *
  *   int pidcomm_alltoall(cube, mask, bytes, src, dst, type)                 both sides at the PEs
@@ -245,18 +257,6 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
  * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY (with the audit ISA also later); ERR_DEVICE if a PE of the set is in fault
  * (the sentence names rank, chip, bank and PE) or PEs disagree about the heap base. A call waits for earlier asynchronous work of the
  * whole set. */
-#define PIDCOMM_PARAMETERS_011 const char *mask, size_t bytes, size_t src, size_t dst, int type
-#define PIDCOMM_PARAMETERS_111 const char *mask, size_t bytes, size_t src, size_t dst, int type, int op
-#define PIDCOMM_PARAMETERS_001 const char *mask, size_t bytes, const void *host, size_t host_bytes, size_t dst, int type
-#define PIDCOMM_PARAMETERS_010 const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type
-#define PIDCOMM_PARAMETERS_110 const char *mask, size_t bytes, size_t src, void *host, size_t host_bytes, int type, int op
-#define PIDCOMM_ARGUMENTS_011 mask, bytes, src, dst, type
-#define PIDCOMM_ARGUMENTS_111 mask, bytes, src, dst, type, op
-#define PIDCOMM_ARGUMENTS_001 mask, bytes, host, host_bytes, dst, type
-#define PIDCOMM_ARGUMENTS_010 mask, bytes, src, host, host_bytes, type
-#define PIDCOMM_ARGUMENTS_110 mask, bytes, src, host, host_bytes, type, op
-#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) \
-  PIDCOMM_API int pidcomm_##name(pidcomm_hypercube *cube, PIDCOMM_PARAMETERS_##op##before##after);
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 

@@ -1,12 +1,14 @@
 """Collective communication between the PEs of processing-in-DIMM machines.
 
-pes  = pidcomm.allocate(pes=1024)
-cube = pes.hypercube(32, 32)
-cube.write(x)
-cube.allreduce("10", bytes=x.shape[1] * x.itemsize, dst=1 << 20, dtype=x.dtype, op="sum")
-y = cube.read(x.shape[1], x.dtype, offset=1 << 20)
-z = cube.arrays.alltoall(x, "10")
-it = pidcomm.model.predict("allreduce", (32, 32), "10", bytes=1 << 20, machine="isca24")  # modelled
+An example:
+
+    pes  = pidcomm.allocate(pes=1024)
+    cube = pes.hypercube(32, 32)
+    cube.write(x)
+    cube.allreduce("10", bytes=x.shape[1] * x.itemsize, dst=1 << 20, dtype=x.dtype, op="sum")
+    y = cube.read(x.shape[1], x.dtype, offset=1 << 20)
+    z = cube.arrays.alltoall(x, "10")
+    it = pidcomm.model.predict("allreduce", (32, 32), "10", bytes=1 << 20, machine="isca24")  # modelled
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ class Hypercube(HypercubeCollectives):
         self._pes = int(np.prod(self._shape, dtype=np.uint64))
         self._no_axis = "0" * len(self._shape)
         self.last_trace: Trace | None = None
+        """Trace of the last collective that ended; None before the first."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-import subprocess
-import sys
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -31,10 +28,9 @@ def load_script() -> Any:
 SCRIPT = load_script()
 
 
-def test_the_scripts_make_exactly_the_committed_drawings(tmp_path: Path) -> None:
+def test_the_committed_drawings_are_up_to_date(tmp_path: Path) -> None:
     SCRIPT.main(tmp_path)
-    subprocess.run([sys.executable, str(DOCS / "moving_drawings.py"), str(tmp_path)], check=True)
-    assert {file.name for file in tmp_path.iterdir()} == {file.name for file in COMMITTED.iterdir()}
+    assert {file.stem for file in COMMITTED.iterdir()} == set(SCRIPT.COMMITTED)
     creator = f"Matplotlib v{matplotlib.__version__}, "
     for file in COMMITTED.iterdir():
         text = file.read_text()
@@ -61,12 +57,3 @@ def test_labels_do_not_overlap_and_lie_inside_their_boxes(name: str) -> None:
         assert inside.y0 <= extent.y0 <= extent.y1 <= inside.y1, f"{text.get_text()!r} is higher than its box"
         for owner, box in boxes.items():
             assert text is owner or not extent.overlaps(box), f"{text.get_text()!r} is written over a box"
-
-
-def test_every_drawing_is_shown_in_a_document() -> None:
-    shown = {
-        (document.parent / path).resolve()
-        for document in DOCS.rglob("*.md")
-        for path in re.findall(r"!\[[^]]+\]\(([^)]+\.svg)\)", document.read_text())
-    }
-    assert {file.resolve() for file in COMMITTED.iterdir()} <= shown

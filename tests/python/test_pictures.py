@@ -451,28 +451,3 @@ def test_help_has_examples() -> None:
     for command in ("plot", "plan", "report"):
         assert command in overview
         assert f"pidcomm {command}" in CliRunner().invoke(app, [command, "--help"]).output
-
-
-DOCUMENTED = """
-pidcomm plot bench/reference/collectives.jsonl --out docs/pictures/collectives.svg
-pidcomm plot bench/reference/ablation.jsonl --out docs/pictures/ablation.svg
-pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw --out docs/pictures/explain.svg
-"""
-
-
-@pytest.mark.parametrize("command", DOCUMENTED.strip().splitlines())
-def test_the_pictures_of_the_document_match_its_commands(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = REFERENCE.parents[1]
-    assert command in (root / "docs" / "evaluation.md").read_text().splitlines()
-    (tmp_path / "docs" / "pictures").mkdir(parents=True)
-    (tmp_path / "bench").symlink_to(root / "bench")
-    monkeypatch.chdir(tmp_path)
-    arguments = command.split()[1:]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
-    kept, drawn = (
-        re.findall(r"<text[^>]*>([^<]*)</text>", (folder / arguments[-1]).read_text()) for folder in (root, tmp_path)
-    )
-    assert len(kept) > 20
-    assert kept == drawn, f"run: {command}"

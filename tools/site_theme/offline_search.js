@@ -6,24 +6,16 @@ if (location.protocol === "file:") {
   window.Worker = class {
     postMessage(message) {
       if (message.init) {
-        addEventListener("load", () => this.start());
+        addEventListener("load", () => {
+          this.index = lunr.Index.load(search_index.index);
+          this.pages = new Map(search_index.docs.map((page) => [page.location, { ...page, summary: page.text.substring(0, 200) }]));
+          this.onmessage({ data: { config: search_index.config } });
+          this.onmessage({ data: { allowSearch: true } });
+        });
       } else {
         const results = this.index.search(message.query).map((result) => this.pages.get(result.ref));
         this.onmessage({ data: { results } });
       }
-    }
-    start() {
-      const { config, docs } = search_index;
-      lunr.tokenizer.separator = new RegExp(config.separator);
-      this.pages = new Map(docs.map((page) => [page.location, { ...page, summary: page.text.substring(0, 200) }]));
-      this.index = lunr(function () {
-        this.field("title");
-        this.field("text");
-        this.ref("location");
-        docs.forEach((page) => this.add(page));
-      });
-      this.onmessage({ data: { config } });
-      this.onmessage({ data: { allowSearch: true } });
     }
   };
 }

@@ -1,10 +1,12 @@
 """dpuemu: the UPMEM SDK on machines without DIMMs. Settings of the emulated machine, and reports of launches.
 
-machine = dpuemu.machine(ranks=4)          # 256 PEs
-with pidcomm.allocate() as pes:
-    pes.load("kernel.c", tasklets=16)
-    pes.launch()
-    print(dpuemu.report(pes).modelled_seconds)
+An example:
+
+    machine = dpuemu.machine(ranks=4)          # 256 PEs
+    with pidcomm.allocate() as pes:
+        pes.load("kernel.c", tasklets=16)
+        pes.launch()
+        print(dpuemu.report(pes).modelled_seconds)
 """
 
 from __future__ import annotations
