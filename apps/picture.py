@@ -1,4 +1,4 @@
-"""Runs of an application: bars of time by phase, what is measured beside what is not, and speed-ups over PEs."""
+"""Runs of an application: bars of time by phase, and speed-ups over the number of PEs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pidcomm.apps.report import Row, phase_names
 from pidcomm.apps.stage import HOST, KERNEL
 from pidcomm.evaluation import info
 from pidcomm.evaluation.pictures import style
-from pidcomm.evaluation.pictures.sweeps import look_of
+from pidcomm.evaluation.pictures.sweeps import ticks_between
+from pidcomm.sizes import format_gain
 from pidcomm.tables import COLLECTIVES
 
 if TYPE_CHECKING:
@@ -23,17 +24,18 @@ ROOM_FOR_TOTALS = 1.6  # over the longest bar
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
 LOOKS = {
-    name: (style.PALETTE[at % len(style.PALETTE)], "" if at < len(style.PALETTE) else "...")
+    name: (style.PARTS[(at + at // 7) % len(style.PARTS)], "" if at < len(style.PARTS) else "...")
     for at, name in enumerate(COLLECTIVES)
 } | {HOST: ("#8c8c8c", "")}
 SOURCES = (
-    "collectives measured on this host, kernels and PE reordering modelled: totals and gains are mixed; launches and "
-    "reloads of programs only count in gains over the CPUs"
+    "measured on this host: collectives and host; modelled: kernels and PE reordering; only gains over the CPUs count "
+    "launches and reloads of programs"
 )
+GAINS = f"beside the bars: speed-up over {BASE}"
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Return stacked bars of the phases, a bar per technique and number of PEs; with several of these also gains."""
+    """Return stacked bars of time, one per technique and number of PEs; below, gains if the number of PEs varies."""
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
     first = rows[0]
@@ -45,7 +47,7 @@ def draw(rows: Sequence[Row]) -> Figure:
             HEAD_AND_FOOT_INCHES + FRAME_INCHES + len(rows) * BAR_INCHES + has_lines * LINES_INCHES,
             f"{first.application}: where the time goes",
             conditions,
-            [SOURCES, f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"],
+            [*([GAINS] if any(row.speed_up is not None for row in rows) else []), SOURCES, f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"],
         )
         heights = [FRAME_INCHES + len(rows) * BAR_INCHES, *([LINES_INCHES] if has_lines else [])]
         panels = body.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -68,11 +70,9 @@ def _bars(panel: Axes, rows: Sequence[Row], has_counts: bool) -> None:
     for at, row in enumerate(rows):
         left = 0.0
         for gid, width, (colour, hatch) in _parts(row):
-            panel.barh(
-                at, width, 0.72, left=left, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, gid=gid
-            )
+            panel.barh(at, width, 0.72, left=left, **style.box(colour, hatch), gid=gid)
             left += width
-        gain = "" if row.speed_up is None or row.technique == BASE else f", {row.speed_up:.2f}x over {BASE}"
+        gain = "" if row.speed_up is None or row.technique == BASE else f", {format_gain(row.speed_up)}"
         panel.annotate(
             f"{row.total_us / 1e3:.4g} ms{gain}",
             (left, at),
@@ -98,28 +98,35 @@ def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
     looks |= {name: LOOKS[name] for name in phase_names(rows) if name != KERNEL}
     looks |= {"PE reorder (modelled)": REORDER_LOOK} if any(row.reorder_us for row in rows) else {}
     handles = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=name)
-        for name, (colour, hatch) in looks.items()
+        Patch(**style.box(colour, hatch), label=name) for name, (colour, hatch) in looks.items()
     ]
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)
 
 
 def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
     """Draw gains over the number of PEs: over the CPUs if they were timed, else over the conventional technique."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
     has_cpu = any(row.cpu_speed_up is not None for row in rows)
-    for number, technique in enumerate(dict.fromkeys(row.technique for row in rows)):
+    gains = [1.0]
+    for technique in dict.fromkeys(row.technique for row in rows):
         of_it = [row for row in rows if row.technique == technique]
-        gains = [(row.pes, row.cpu_speed_up if has_cpu else row.speed_up) for row in of_it]
-        known = [(pes, gain) for pes, gain in gains if gain is not None]
+        points = [(row.pes, row.cpu_speed_up if has_cpu else row.speed_up) for row in of_it]
+        known = [(pes, gain) for pes, gain in points if gain is not None]
+        gains += [gain for _, gain in known]
         if known:
-            panel.plot(*zip(*known, strict=True), **look_of(number), label=technique, gid=technique)
+            panel.plot(*zip(*known, strict=True), **style.line_of(technique), label=technique, gid=technique)
+    panel.axhline(1, color=style.INK, linewidth=0.8)
     panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_ylim(min(gains) / 1.4, max(gains) * 1.4)
     panel.set_xticks(counts, [str(count) for count in counts])
+    panel.yaxis.set_major_locator(FixedLocator(ticks_between(*panel.get_ylim())))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda gain, _: "equal" if gain == 1 else format_gain(gain)))
     panel.minorticks_off()
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel("PEs")
-    panel.set_ylabel("gain over the CPUs" if has_cpu else f"gain over {BASE}")
+    panel.set_xlabel("number of PEs")
+    panel.set_ylabel(f"gain over {'the CPUs' if has_cpu else BASE}")
     panel.grid()
-    if panel.lines:
+    if len(gains) > 1:
         panel.legend(frameon=False)
     style.clean(panel)

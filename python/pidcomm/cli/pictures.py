@@ -42,11 +42,14 @@ def plot(
     rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files of pidcomm bench --json.")],
     out: Annotated[Path, typer.Option("--out", help="The picture: a name that ends in .svg or .png.")],
     kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: what the rows are for).")] = None,
-    metric: Annotated[str, typer.Option("--metric", help="What bars and sweeps show: bus or algbw.")] = "bus",
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="speed-up, time, bus or algbw (default: bus in sweeps, else the first there is)."),
+    ] = None,
 ) -> None:
     """Draw the rows of a benchmark beside their limits.
 
-    bars: every collective and technique, with the speed-up over conventional. sweep: over bytes per PE or over PEs, on
+    bars: speed-up over conventional, or time, of every collective and technique. sweep: over bytes per PE or over PEs, on
     logarithmic axes. ablation: where each technique spends its time; what is modelled or assumed is hatched, and says
     so. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
     """

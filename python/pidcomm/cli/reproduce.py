@@ -79,7 +79,7 @@ def reproduce(
         bool, typer.Option("--measure/--no-measure", help="Measure on this host, or give the modelled half alone.")
     ] = True,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the statistics: a name that ends in .svg or .png.")
+        Path | None, typer.Option("--plot", help="Draw each figure: a name that ends in .svg or .png; several get -fig14 and so on.")
     ] = None,
     json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
 ) -> None:
@@ -132,8 +132,10 @@ def reproduce(
 
             work.phase("drawing")
             conditions = [] if study is None else [study.words()]
-            style.save(reproduction.draw(drawn, conditions), plot)
-            typer.echo(f"wrote {plot}", err=not results.has_text)
+            for experiment, lines in drawn:
+                path = plot if len(drawn) == 1 else plot.with_stem(f"{plot.stem}-{experiment.name}")
+                style.save(reproduction.draw(experiment, lines, conditions), path)
+                typer.echo(f"wrote {path}", err=not results.has_text)
         wrong = measurements.wrong()
         for problem, row in wrong:
             fail(f"{row.collective} with {row.technique} on {format_shape(problem.shape)}: {row.wrong} wrong elements")
