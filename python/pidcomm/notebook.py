@@ -10,9 +10,9 @@ from pidcomm.sizes import format_about, format_duration
 
 
 def html_table(caption: str, facts: Mapping[str, Any]) -> str:
-    """Return a table with a line per fact; facts that are empty, zero or lists are left out."""
+    """Return a table with a line per fact. It omits facts that are zero, empty or lists."""
     lines = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _lines(facts))
-    return f"<table><caption>{escape(caption)}</caption>{lines}</table>"
+    return f"<table><caption>{escape(caption.strip('<>'))}</caption>{lines}</table>"
 
 
 class Shown:
@@ -31,7 +31,7 @@ def _lines(facts: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, st
 
 
 def _text(name: str, value: Any) -> str:
-    """Return a value with its unit, which its name tells: seconds, phases, _us or bytes."""
+    """Return a value with the unit that its name implies: seconds, phases, _us or bytes."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if "seconds" in name or name.startswith("phases "):
