@@ -28,10 +28,9 @@ LOOKS = {
     for at, name in enumerate(COLLECTIVES)
 } | {HOST: ("#8c8c8c", "")}
 SOURCES = (
-    "measured on this host: collectives and host; modelled: kernels and PE reordering; only gains over the CPUs count "
-    "launches and reloads of programs"
+    f"beside the bars: total and speed-up over {BASE}; mixed sources: collectives and host measured here, kernels and "
+    "PE reordering modelled; only gains over the CPUs count launches and reloads of programs"
 )
-GAINS = f"beside the bars: speed-up over {BASE}"
 
 
 def draw(rows: Sequence[Row]) -> Figure:
@@ -47,7 +46,7 @@ def draw(rows: Sequence[Row]) -> Figure:
             HEAD_AND_FOOT_INCHES + FRAME_INCHES + len(rows) * BAR_INCHES + has_lines * LINES_INCHES,
             f"{first.application}: where the time goes",
             conditions,
-            [*([GAINS] if any(row.speed_up is not None for row in rows) else []), SOURCES, f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"],
+            [SOURCES, f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"],
         )
         heights = [FRAME_INCHES + len(rows) * BAR_INCHES, *([LINES_INCHES] if has_lines else [])]
         panels = body.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -97,9 +96,7 @@ def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
     looks = {"kernel (modelled)": KERNEL_LOOK}
     looks |= {name: LOOKS[name] for name in phase_names(rows) if name != KERNEL}
     looks |= {"PE reorder (modelled)": REORDER_LOOK} if any(row.reorder_us for row in rows) else {}
-    handles = [
-        Patch(**style.box(colour, hatch), label=name) for name, (colour, hatch) in looks.items()
-    ]
+    handles = [Patch(**style.box(colour, hatch), label=name) for name, (colour, hatch) in looks.items()]
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)
 
 

@@ -44,14 +44,14 @@ def plot(
     kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: what the rows are for).")] = None,
     metric: Annotated[
         str | None,
-        typer.Option("--metric", help="speed-up, time, bus or algbw (default: bus in sweeps, else the first there is)."),
+        typer.Option("--metric", help="speed-up, time, bus or algbw (default: by kind)."),
     ] = None,
 ) -> None:
     """Draw the rows of a benchmark beside their limits.
 
-    bars: speed-up over conventional, or time, of every collective and technique. sweep: over bytes per PE or over PEs, on
-    logarithmic axes. ablation: where each technique spends its time; what is modelled or assumed is hatched, and says
-    so. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
+    bars: speed-up over conventional of every collective and technique, or time if that is unknown. sweep: bus bandwidth
+    over bytes per PE or over PEs. ablation: where each technique spends its time, with hatched parts that are modelled
+    or assumed. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
     """
     with working("drawing"):
         from pidcomm.evaluation.pictures import figures, style

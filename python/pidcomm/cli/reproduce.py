@@ -79,7 +79,8 @@ def reproduce(
         bool, typer.Option("--measure/--no-measure", help="Measure on this host, or give the modelled half alone.")
     ] = True,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw each figure: a name that ends in .svg or .png; several get -fig14 and so on.")
+        Path | None,
+        typer.Option("--plot", help="Draw: a name that ends in .svg or .png; each of several figures adds its name."),
     ] = None,
     json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
 ) -> None:

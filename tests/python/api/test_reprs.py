@@ -72,7 +72,11 @@ def shown() -> list[object]:
     study = STUDIES["hosts"]
     points, _ = model_points(study, ["alltoall"], load_machine("isca24"), [2], None)
     plan = pidcomm.plan("alltoall", *where, dst=1 << 20, **PROBLEM)
-    return [plan, predict("alltoall", *where, **PROBLEM), predict_hosts("alltoall", 2, *where, **PROBLEM), *points] + [
+    return [
+        plan,
+        predict("alltoall", *where, **PROBLEM),
+        predict_hosts("alltoall", 2, *where, **PROBLEM),
+        *points,
         advise("alltoall", pes=64, **PROBLEM)[0],
         bench_row(),
         application_row(),
@@ -89,7 +93,8 @@ def test_reprs_are_one_short_line_and_notebooks_get_a_table(it: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "words"), [(4.4512, "4.45x"), (1.0, "1.00x"), (0.996, "1.00x"), (0.94, "1.06x slower"), (0.03, "33x slower")]
+    ("gain", "words"),
+    [(4.4512, "4.45x"), (1.0, "1.00x"), (0.996, "1.00x"), (0.94, "1.06x slower"), (0.03, "33x slower")],
 )
 def test_gains_below_1_are_called_slower(gain: float, words: str) -> None:
     assert format_gain(gain) == words

@@ -37,7 +37,7 @@ DIGIT_EMS = 0.64  # width of a digit of the font
 
 
 class _Box(NamedTuple):
-    """A part of the flow: its first lines are its heading."""
+    """A box of the flow: a heading in bold and lines below it."""
 
     heading: list[str]
     lines: list[str]
@@ -48,7 +48,7 @@ class _Box(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """How channels and ranks are laid out, in inches."""
+    """The layout of channels and ranks; cell in inches."""
 
     cell: float
     rank_columns: int
@@ -159,7 +159,7 @@ def _channel_corner(layout: _Layout, channel: int) -> tuple[float, float]:
 
 
 def _rank_corner(places: Places, layout: _Layout, rank: int) -> tuple[float, float]:
-    """Return where the cells of a rank begin."""
+    """Return the upper left corner of a rank's cells."""
     left, top = _channel_corner(layout, places.channel(rank))
     line, column = divmod(rank % places.ranks_per_channel, layout.rank_columns)
     wide, high = layout.rank
@@ -253,7 +253,7 @@ def _has_pes(places: Places, layout: _Layout) -> bool:
 
 
 def _rank_words(places: Places, layout: _Layout) -> str:
-    """Return the longest form of words for ranks that fits above the last, which has the largest numbers."""
+    """Return the longest words that fit above the last rank, which has the largest numbers."""
     last, pes = max(places.pes_of_rank.items())
     room_points = (layout.rank[0] + RANK_GAP) * 72
     fitting = [
@@ -314,7 +314,7 @@ def _wrap(lines: Sequence[str]) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    """Return a line of a plan without its columns: "  outer     source x4" is "outer: source x4"."""
+    """Return a line of a plan without padding: "  outer     source x4" becomes "outer: source x4"."""
     return ": ".join(line.split(maxsplit=1)) if line.startswith("  ") else line
 
 

@@ -19,7 +19,8 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = 
     """Return the figure of rows.
 
     kind: one of KINDS (default: the kind that suits the rows). metric: one of METRICS (default: bus in sweeps; in bars
-    speed-up if every row has one, else time). Raises ArgumentError for unknown names, rows with wrong elements and rows that do not suit the kind.
+    speed-up if every row has one, else time). Raises ArgumentError for unknown names, rows with wrong elements and rows
+    that do not suit the kind.
     """
     from pidcomm.evaluation.pictures import bars, phases, sweeps
 

@@ -114,7 +114,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
-    """Return the place of a value: right of its bar, or inside if the mark is there, or tied to a short bar by a line."""
+    """Return the place of a value: right of its bar; with a mark there, inside or tied by a line."""
     if is_inside:
         return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
     if is_mark_behind:
@@ -133,7 +133,7 @@ def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
     used = {value.source for _, value in bars}
     techniques = dict.fromkeys(line.statistic.techniques[0] for line, value in bars if value.source != "modelled")
     handles: list[Patch | Line2D] = [
-        Patch(**style.box(colour, hatch), label=words) for source, (words, colour, hatch) in LOOKS.items() if source in used
+        Patch(**style.box(*look), label=words) for source, (words, *look) in LOOKS.items() if source in used
     ]
     if any(line.published for line in lines):
         handles.append(Line2D([], [], **_MARK, label=f"published, {PAPER}"))

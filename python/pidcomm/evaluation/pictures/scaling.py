@@ -46,7 +46,9 @@ def draw(points: Sequence[Point]) -> Figure:
     kinds = list(dict.fromkeys((point.study, point.source) for point in points))
     techniques = list(dict.fromkeys(point.technique for point in points))
     machines = sorted({point.where for point in points if point.source == MODELLED})
-    sources = [f"modelled on {', '.join(machines)}: bytes of the larger side, summed over PEs, per second"] if machines else []
+    sources = (
+        [f"modelled on {', '.join(machines)}: bytes of the larger side over all PEs, per second"] if machines else []
+    )
     if any(point.source != MODELLED for point in points):
         sources.append("measured on emulated DIMMs: percent of the streaming limit, with the bytes that are staged")
     with style.settings():
