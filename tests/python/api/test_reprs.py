@@ -15,8 +15,6 @@ from pidcomm.model import advise, load_machine, predict, predict_hosts
 from pidcomm.sizes import format_gain
 from test_pictures import REFERENCE
 
-PROBLEM = {"bytes": 1 << 20}
-
 
 def bench_row() -> Row:
     """A row that is kept with the project."""
@@ -57,10 +55,12 @@ def test_a_plan_prints_as_a_line_and_is_a_dict() -> None:
 
 def test_predictions_say_that_they_are_modelled() -> None:
     where = ((32, 32), "10")
-    assert repr(predict("allreduce", *where, **PROBLEM)).startswith("<Prediction isca24, tile: ")
-    assert " ms modelled, " in repr(predict("allreduce", *where, **PROBLEM))
-    assert repr(predict_hosts("allreduce", 4, *where, **PROBLEM)).startswith("<HostsPrediction isca24, 4 hosts, tile: ")
-    (advice, *_) = advise("allreduce", pes=1024, **PROBLEM)
+    assert repr(predict("allreduce", *where, bytes=1 << 20)).startswith("<Prediction isca24, tile: ")
+    assert " ms modelled, " in repr(predict("allreduce", *where, bytes=1 << 20))
+    assert repr(predict_hosts("allreduce", 4, *where, bytes=1 << 20)).startswith(
+        "<HostsPrediction isca24, 4 hosts, tile: "
+    )
+    (advice, *_) = advise("allreduce", pes=1024, bytes=1 << 20)
     assert repr(advice).startswith("<Advice ")
     assert repr(advice).endswith("modelled on isca24>")
     assert repr(load_machine("isca24")).startswith("<Machine isca24, 1024 PEs: testbed of ")
@@ -71,13 +71,13 @@ def shown() -> list[object]:
     where = ((32, 32), "10")
     study = STUDIES["hosts"]
     points, _ = model_points(study, ["alltoall"], load_machine("isca24"), [2], None)
-    plan = pidcomm.plan("alltoall", *where, dst=1 << 20, **PROBLEM)
+    plan = pidcomm.plan("alltoall", *where, dst=1 << 20, bytes=1 << 20)
     return [
         plan,
-        predict("alltoall", *where, **PROBLEM),
-        predict_hosts("alltoall", 2, *where, **PROBLEM),
+        predict("alltoall", *where, bytes=1 << 20),
+        predict_hosts("alltoall", 2, *where, bytes=1 << 20),
         *points,
-        advise("alltoall", pes=64, **PROBLEM)[0],
+        advise("alltoall", pes=64, bytes=1 << 20)[0],
         bench_row(),
         application_row(),
     ]

@@ -282,8 +282,8 @@ def _draw_groups(axes: Axes, places: Places, layout: _Layout) -> None:
     _text(axes, AXIS_ROOM, y, words, fontsize=style.SMALL_POINTS)
     columns = max(1, min(LEGEND_COLUMNS, int((wide - AXIS_ROOM) / LEGEND_INCHES)))
     for group in range(shown):
-        line, column = divmod(group, columns)
-        at = AXIS_ROOM + column * LEGEND_INCHES, y + 0.14 + line * 0.22
+        row, column = divmod(group, columns)
+        at = AXIS_ROOM + column * LEGEND_INCHES, y + 0.14 + row * 0.22
         axes.add_patch(Rectangle(at, 0.24, 0.15, facecolor=COLOURS[group], edgecolor="#555555", linewidth=0.4))
         words = f"{group}, {group + shown}, .." if group + shown < places.groups else f"group {group}"
         _text(axes, at[0] + 0.29, at[1] + 0.08, words, fontsize=style.SMALL_POINTS)

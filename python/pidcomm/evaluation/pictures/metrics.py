@@ -25,7 +25,7 @@ class Metric:
             return None
         if self.key == "bus_gb_s":
             return float(row["limit_gb_s"])
-        limit_us = row["t_p50_us"] * row["limit_pct"] / 100 + row.get("pe_us", 0.0)
+        limit_us: float = row["t_p50_us"] * row["limit_pct"] / 100 + row.get("pe_us", 0.0)
         return limit_us / 1e3 if self.key == "time" else self.of(row) * _call_us(row) / limit_us
 
 

@@ -22,8 +22,10 @@ from pidcomm.evaluation.pictures.rows import JsonRow, is_ablation, kind_of
 SUFFIXES = (".html", ".htm")
 RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # equal in all rows of a run
 # The first columns, which need no scrolling; the others follow, and what is equal in all rows stands above the table.
-FIRST = ("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_p50_us", "total_us", "speed_up")
-FIRST += ("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source")
+FIRST = [
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_p50_us", "total_us", "speed_up"),
+    *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
+]
 ALWAYS = ("collective", "technique", "wrong", "source")  # columns, even if all rows are equal
 _DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")  # before "from_us, work_us, to_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
