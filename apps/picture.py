@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = 8.0, 0.27, 0.75, 1.5, 2.2
-ROOM_FOR_TOTALS = 1.6  # over the longest bar
+ROOM_FOR_TOTALS = 1.3  # over the longest bar
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
 LOOKS = {
     name: (style.PARTS[(at + at // 7) % len(style.PARTS)], "" if at < len(style.PARTS) else "...")
     for at, name in enumerate(COLLECTIVES)
-} | {HOST: ("#8c8c8c", "")}
+} | {HOST: ("#ffffff", "")}
 SOURCES = (
     f"beside the bars: total and speed-up over {BASE}; mixed sources: collectives and host measured here, kernels and "
     "PE reordering modelled; only gains over the CPUs count launches and reloads of programs"
@@ -50,44 +50,25 @@ def draw(rows: Sequence[Row]) -> Figure:
         )
         heights = [FRAME_INCHES + len(rows) * BAR_INCHES, *([LINES_INCHES] if has_lines else [])]
         panels = body.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        _bars(panels[0], rows, has_lines)
+        right = ROOM_FOR_TOTALS * max(row.total_us for row in rows) / 1e3 or 1
+        style.draw_stacks(panels[0], [_stack(row, has_lines) for row in rows], right)
         _legend(body, rows)
         if has_lines:
             _lines(panels[1], rows, counts)
     return figure
 
 
-def _parts(row: Row) -> list[tuple[str, float, tuple[str, str]]]:
-    """Return the parts of a bar: gid, ms and look; they add up to the total."""
+def _stack(row: Row, has_counts: bool) -> style.Stack:
+    """Return the bar of a row; its parts add up to the total."""
     parts = [("modelled", row.kernel_us, KERNEL_LOOK)]
     parts += [("measured", it.measured_us, LOOKS[it.name]) for it in row.phases if it.name in LOOKS]
     parts.append(("modelled", row.reorder_us, REORDER_LOOK))
-    return [(gid, us / 1e3, look) for gid, us, look in parts if us > 0]
-
-
-def _bars(panel: Axes, rows: Sequence[Row], has_counts: bool) -> None:
-    for at, row in enumerate(rows):
-        left = 0.0
-        for gid, width, (colour, hatch) in _parts(row):
-            panel.barh(at, width, 0.72, left=left, **style.box(colour, hatch), gid=gid)
-            left += width
-        gain = "" if row.speed_up is None or row.technique == BASE else f", {format_gain(row.speed_up)}"
-        panel.annotate(
-            f"{row.total_us / 1e3:.4g} ms{gain}",
-            (left, at),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.SMALL_POINTS,
-        )
-    names = [f"{row.pes} PEs, {row.technique}" if has_counts else row.technique for row in rows]
-    panel.set_yticks(range(len(rows)), names)
-    panel.invert_yaxis()
-    panel.set_xlim(0, ROOM_FOR_TOTALS * max(row.total_us for row in rows) / 1e3 or 1)
-    panel.set_xlabel("time (ms)")
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")
-    style.clean(panel)
+    gain = "" if row.speed_up is None or row.technique == BASE else f", {format_gain(row.speed_up)}"
+    return style.Stack(
+        f"{row.pes} PEs, {row.technique}" if has_counts else row.technique,
+        [(gid, us / 1e3, look) for gid, us, look in parts],
+        f"{row.total_us / 1e3:.4g} ms{gain}",
+    )
 
 
 def _legend(body: SubFigure, rows: Sequence[Row]) -> None:

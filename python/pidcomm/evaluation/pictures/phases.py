@@ -88,31 +88,14 @@ def draw(rows: Sequence[JsonRow]) -> Figure:
 
 
 def _panel(panel: Axes, rows: Sequence[JsonRow]) -> None:
-    techniques = techniques_of(rows)
     by_technique = {row["technique"]: row for row in rows}
-    for at, technique in enumerate(techniques):
+    bars = []
+    for technique in techniques_of(rows):
         row = by_technique[technique]
-        left = 0.0
-        for phase in PHASES:
-            if (width := phase.us_of(row) / 1e3) > 0:
-                panel.barh(at, width, 0.72, left=left, **style.box(phase.colour, phase.hatch), gid=phase.source)
-                left += width
-        style.mark_limit(panel, [row["bus_us"] / 1e3] * 2, [at - 0.45, at + 0.45])
-        panel.annotate(
-            f"{row['total_us'] / 1e3:.4g} ms ({row['source']})",
-            (max(left, row["bus_us"] / 1e3), at),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.SMALL_POINTS,
-        )
-    panel.set_yticks(range(len(techniques)), techniques)
-    panel.invert_yaxis()
-    panel.set_xlim(0, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)
-    panel.set_xlabel("time (ms)")
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")
-    style.clean(panel)
+        parts = [(it.source, it.us_of(row) / 1e3, (it.colour, it.hatch)) for it in PHASES]
+        words = f"{row['total_us'] / 1e3:.4g} ms ({row['source']})"
+        bars.append(style.Stack(technique, parts, words, row["bus_us"] / 1e3))
+    style.draw_stacks(panel, bars, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)
 
 
 def _legend(body: SubFigure) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
 from typing import TYPE_CHECKING
 
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.pictures import style
-from pidcomm.evaluation.pictures.sweeps import LEAST_RANGE, MAX_TICKS, ticks_between
+from pidcomm.evaluation.pictures.sweeps import log_scales
 from pidcomm.evaluation.scaling import STUDIES, Point, stops_of
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
@@ -67,7 +66,8 @@ def draw(points: Sequence[Point]) -> Figure:
                 panel.set_title(f"{collective}, {source}")
                 panel.set_xlabel(AXIS_LABELS[STUDIES[study].varies])
             line[0].set_ylabel("throughput (GB/s)" if source == MODELLED else "share of the limit (%)")
-            _scales(line[0], of_kind)
+            words = format_size if STUDIES[study].varies == "bytes_per_pe" else str
+            log_scales(line[0], [it.value for it in of_kind], [it.rate for it in of_kind], words)
         from matplotlib.lines import Line2D
 
         handles = [Line2D([], [], **style.line_of(name), label=name) for name in techniques]
@@ -86,22 +86,3 @@ def _panel(panel: Axes, points: Sequence[Point], techniques: Sequence[str]) -> N
                 panel.plot([it.value], [it.rate], "o", **ring, gid=f"stop {technique}")  # type: ignore[arg-type]
     panel.grid(which="major")
     style.clean(panel)
-
-
-def _scales(panel: Axes, points: Sequence[Point]) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    values = sorted({point.value for point in points})
-    panel.set_xscale("log", base=2)
-    panel.set_yscale("log")
-    panel.xaxis.set_major_locator(FixedLocator(values[:: -(-len(values) // MAX_TICKS)]))
-    panel.xaxis.set_minor_locator(NullLocator())
-    words = format_size if STUDIES[points[0].study].varies == "bytes_per_pe" else str
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(round(value))))
-    panel.set_xlim(values[0] / 1.25, values[-1] * 1.25)
-    rates = [point.rate for point in points]
-    middle, reach = sqrt(min(rates) * max(rates)), max(sqrt(max(rates) / min(rates)) * 1.15, sqrt(LEAST_RANGE))
-    panel.set_ylim(middle / reach, middle * reach)
-    panel.yaxis.set_major_locator(FixedLocator(ticks_between(middle / reach, middle * reach)))
-    panel.yaxis.set_minor_locator(NullLocator())
-    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -128,6 +128,42 @@ def limit_handle(label: str) -> Line2D:
     return Line2D([], [], color=LIMIT_INK, linewidth=1.4, label=label)
 
 
+class Stack(NamedTuple):
+    """A bar of time. parts: gid, ms and (colour, hatch) of each; words: beside the bar; limit_ms: a mark, if any."""
+
+    name: str
+    parts: Sequence[tuple[str, float, tuple[str, str]]]
+    words: str
+    limit_ms: float | None = None
+
+
+def draw_stacks(panel: Axes, stacks: Sequence[Stack], right_ms: float) -> None:
+    """Draw horizontal bars, the first on top, on an axis up to right_ms."""
+    for at, stack in enumerate(stacks):
+        left = 0.0
+        for gid, width, look in stack.parts:
+            if width > 0:
+                panel.barh(at, width, 0.72, left=left, **box(*look), gid=gid)
+                left += width
+        if stack.limit_ms is not None:
+            mark_limit(panel, [stack.limit_ms] * 2, [at - 0.45, at + 0.45])
+        panel.annotate(
+            stack.words,
+            (max(left, stack.limit_ms or 0), at),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL_POINTS,
+        )
+    panel.set_yticks(range(len(stacks)), [stack.name for stack in stacks])
+    panel.invert_yaxis()
+    panel.set_xlim(0, right_ms)
+    panel.set_xlabel("time (ms)")
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
+    clean(panel)
+
+
 def look_of(technique: str) -> Look:
     """Return the look of a technique."""
     return TECHNIQUE_LOOKS.get(technique, OTHER_LOOK)

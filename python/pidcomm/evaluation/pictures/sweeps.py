@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, log10, sqrt
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,8 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
             style.clean(panel)
         for panel in grid.flat[len(collectives) :]:
             panel.remove()
-        _scales(grid[0, 0], rows, axis, metric)
+        heights = [it for row in rows for it in (metric.of(row), metric.limit_of(row)) if it is not None]
+        log_scales(grid[0, 0], _values(rows, axis), heights, format_size if axis == "bytes_per_pe" else str)
         for number in range(len(collectives)):
             line, column = divmod(number, columns)
             if column == 0:
@@ -103,20 +104,19 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, tech
     )
 
 
-def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> None:
+def log_scales(panel: Axes, values: Iterable[int], heights: Iterable[float], words: Callable[[int], str]) -> None:
+    """Make both axes of a panel logarithmic. words: of a value on the x axis."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-    values = sorted(set(_values(rows, axis)))
+    values, heights = sorted(set(values)), sorted(heights)
     panel.set_xscale("log", base=2)
     panel.set_yscale("log")
-    step = -(-len(values) // MAX_TICKS)
-    panel.xaxis.set_major_locator(FixedLocator(values[::step]))
+    panel.xaxis.set_major_locator(FixedLocator(values[:: -(-len(values) // MAX_TICKS)]))
     panel.xaxis.set_minor_locator(NullLocator())
-    words = format_size if axis == "bytes_per_pe" else str
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(round(value))))
     panel.set_xlim(values[0] / 1.25, values[-1] * 1.25)
-    heights = [metric.of(row) for row in rows] + [it for row in rows if (it := metric.limit_of(row)) is not None]
-    middle, reach = sqrt(min(heights) * max(heights)), max(sqrt(max(heights) / min(heights)) * 1.15, sqrt(LEAST_RANGE))
+    low, high = heights[0], heights[-1]
+    middle, reach = sqrt(low * high), max(sqrt(high / low) * 1.15, sqrt(LEAST_RANGE))
     panel.set_ylim(middle / reach, middle * reach)
     panel.yaxis.set_major_locator(FixedLocator(ticks_between(middle / reach, middle * reach)))
     panel.yaxis.set_minor_locator(NullLocator())
