@@ -255,6 +255,9 @@ def test_what_differs_in_a_sweep_gets_a_line_of_its_own(fresh: dict[str, Path]) 
     looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in plots_of(figure)[0].lines]
     assert len(set(looks)) == 3  # two techniques, one limit
     assert legend_texts(figures.draw(read_rows([fresh["both"]])))[:2] == ["tile, 8x8", "tile, 16x8"]
+    for technique in style.TECHNIQUE_LOOKS:  # lines of one technique differ without colour
+        lines = [style.line_of(technique, series) for series in range(8)]
+        assert len({(it["linestyle"], it["marker"], it["markerfacecolor"]) for it in lines}) == len(lines)
 
 
 # ---- ablation

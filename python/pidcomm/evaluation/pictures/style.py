@@ -103,7 +103,7 @@ def new_figure(
 
 
 def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
-    return textwrap.wrap(text, int(width_inches * 72 / (0.6 * points)))
+    return textwrap.wrap(text, int(width_inches * 72 / (0.56 * points)))
 
 
 def mark_limit(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
@@ -189,6 +189,7 @@ def line_of(technique: str, series: int = 0) -> dict[str, Any]:
         "linewidth": 1.6,
         "marker": SERIES_MARKERS[(series - 1) % len(SERIES_MARKERS)] if series else look.marker,
         "markersize": 4.5,
+        "markerfacecolor": "white" if series else look.colour,
         "markeredgecolor": INK,
         "markeredgewidth": 0.5,
     }
