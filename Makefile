@@ -1,4 +1,4 @@
-# `make demo` and `make test` need python3 (3.10 or newer, with venv and headers), a C and C++20 compiler and make. Everything else is
+# `make demo` and `make test` need python3 (3.10 or newer, with venv and headers), a C and C++20 compiler and make. All other tools are
 # installed into .venv from PyPI.
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +10,7 @@ LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line
 .PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
-	$(BIN)/pidcomm demo
+	$(BIN)/pidcomm bench --quick
 
 test: test-native test-sanitizers test-python
 
@@ -24,8 +24,8 @@ $(VENV)/tools: pyproject.toml Makefile
 	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
 	touch $@
 
-# The line kernels take most of the time of a build: the wheel uses those of build/release. The wheel stays in build/wheel: the tests
-# install it elsewhere.
+# The line kernels take most of the build time, so the wheel uses those of build/release. The wheel stays in build/wheel: the tests install
+# it elsewhere.
 install: $(VENV)/tools
 	$(call configure,release,-DCMAKE_BUILD_TYPE=Release)
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_line_kernels
@@ -33,14 +33,14 @@ install: $(VENV)/tools
 	@echo 'compiling the emulator, the library and the Python package (two minutes the first time) ...'
 	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel \
 	  -C build-dir=build/make/{wheel_tag} -C cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
-	@echo 'installing the package and what it needs into $(VENV) ...'
+	@echo 'installing the package and its dependencies into $(VENV) ...'
 	$(call install_extra,studies)
 	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
 
-# What the wheel needs for the extra $(1) of pyproject.toml.
+# Installs the dependencies of the extra $(1) of pyproject.toml.
 install_extra = $(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[$(1)]"
 
-# Native tests in a build folder of their own; $(1) name, $(2) flags.
+# Native tests in a separate build folder; $(1) name, $(2) flags.
 define configure
 	PATH="$(BIN):$$PATH" $(CMAKE) -S . -B build/$(1) -G Ninja -DPIDCOMM_BUILD_TESTS=ON -DDPUEMU_BUILD_TESTS=ON $(2) >/dev/null
 endef
@@ -55,8 +55,8 @@ test-native: $(VENV)/tools
 	tests/check_isa_objects.sh build/release
 	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
 
-# Sanitizers see two instruction sets and a tenth of the grids; $(1) name, $(2) flags of both compilers, $(3) a word: tests with it in
-# their name do not run, $(4) more for CMake. A doctor takes two minutes with TSan.
+# Sanitizers run two instruction sets and a tenth of the grids; $(1) name, $(2) flags of both compilers, $(3) a word: tests with it in their
+# name do not run, $(4) more options for CMake. TSan is slow on the doctor.
 define test_sanitizer
 	$(call build_native,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(4))
 	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/$(1) $(3)
@@ -64,7 +64,7 @@ endef
 
 test-sanitizers: test-asan test-tsan
 
-# ASan itself finds what the checks left out of UBSan are for, which take a fifth of the time to compile.
+# UBSan leaves out checks whose errors ASan finds; this saves compile time.
 UNDEFINED := -fno-sanitize-recover=undefined -fno-sanitize=null,object-size,vptr
 test-asan: $(VENV)/tools
 	$(call test_sanitizer,asan,-fsanitize=address$(,)undefined $(UNDEFINED),doctor_sdk_access)
@@ -72,8 +72,8 @@ test-asan: $(VENV)/tools
 test-tsan: $(VENV)/tools
 	$(call test_sanitizer,tsan,-fsanitize=thread,doctor,-DPIDCOMM_INSTALL=OFF)
 
-# At most four at once: each has an emulated machine. With its own order xdist starts files of few, long tests last. The tests of the API run
-# again with a libpidcomm that reaches the ranks as it does on DIMMs, through the SDK.
+# At most four workers, because each has an emulated machine. By default xdist starts files with few, long tests last; here files keep their
+# order. The API's tests run again with a libpidcomm that accesses the ranks through the SDK, as on DIMMs.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SDK_ACCESS := $(CURDIR)/build/release/tests/native/sdk_access
 test-python: install
@@ -97,7 +97,7 @@ docs: install
 	$(call install_extra,docs)
 	$(BIN)/python tools/website.py
 
-# Writes the excerpts of files in the documents anew.
+# Updates the excerpts of files in the documents.
 snippets: install
 	$(call install_extra,docs)
 	$(BIN)/python tools/documents.py
@@ -107,7 +107,7 @@ format: $(VENV)/tools
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
 	$(BIN)/ruff format python apps tests emulator examples tools docs
 
-# The test of types looks at the package itself.
+# mypy checks the installed package.
 lint: install
 	$(call install_extra,test)
 	$(call install_extra,dev)

@@ -4,9 +4,9 @@ problem = pidcomm.apps.get("bfs").make(generate="rmat:scale=12")
 for run in pidcomm.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):
     print(run.technique, run.wrong, run.result)
 
-An application is a folder: its class (`pidcomm.apps.application.Application`) in ``__init__.py``, the program of the
-PEs in ``kernel.c``, and in ``cpu.cpp`` the same without PEs, which every result is compared with. A name in `NAMES`
-adds it to everything else: ``pidcomm app``, the tests and the plots.
+An application is a folder: ``__init__.py`` has its class (`pidcomm.apps.application.Application`), ``kernel.c`` the
+program of the PEs, and ``cpu.cpp`` the CPU reference, which every result is compared with. A name in `NAMES` adds the
+application to ``pidcomm app``, the tests and the plots.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]
 
 
 def get(name: str) -> type[Application]:
-    """Return the class of an application. Raises ArgumentError with the names there are."""
+    """Return the class of an application. Raises ArgumentError with the valid names."""
     if name not in NAMES:
         raise ArgumentError(unknown("application", name, NAMES))
     found: type[Application] = import_module(f"pidcomm.apps.{name}").APPLICATION

@@ -1,4 +1,4 @@
-"""Types of the extension with the applications without PEs; see apps/*/cpu.cpp."""
+"""Types of the extension with the CPU references of the applications; see apps/*/cpu.cpp."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What an application is, and how it is run, timed and checked."""
+"""The interface of applications; runs, times and checks them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ TECHNIQUES_OF_APPLICATIONS = [
 
 
 class Application(ABC):
-    """A problem of one application: its input, in host memory, placed nowhere yet.
+    """A problem of one application: its input, in host memory.
 
-    Instances are made from arrays by the class itself, or by `make` from a file or a generator, as the command line
-    does. The same instance may be run any number of times.
+    The class makes instances from arrays; `make` makes them from a file or a generator, as the command line does. An
+    instance may run any number of times.
     """
 
     name: ClassVar[str]
@@ -45,34 +45,34 @@ class Application(ABC):
     axes: ClassVar[int]
     """Number of axes of its hypercube."""
     data_help: ClassVar[str]
-    """Which files `make` reads."""
+    """The files that `make` reads."""
     generate_help: ClassVar[str]
-    """Which generators `make` has, with their defaults."""
+    """The generators of `make`, with their defaults."""
 
     @classmethod
     @abstractmethod
     def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Application:
-        """Return the problem of a file, or of a generator, or by default of the application's own generator.
+        """Return the problem of a file or of a generator, by default of the application's default generator.
 
-        data, generate: not both. quick: a default problem of a second or two. Subclasses add keyword arguments of
-        their own, each ``Annotated[type, "sentence for --help"]`` with a default; the command line has them as options.
+        data, generate: not both. quick: a default problem of a second or two. Subclasses add keyword arguments, each
+        ``Annotated[type, "sentence for --help"]`` with a default; the command line has them as options.
 
-        Raises ArgumentError for both, for unknown generators and for what is wrong in the file, then with its line.
+        Raises ArgumentError if both are given, for an unknown generator, and for a malformed file, with its line.
         """
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, int | str]:
-        """What the problem is: the first, ``input``, says where it comes from, the others how large it is."""
+        """Facts about the problem: the first, ``input``, is its source; the others are its sizes."""
 
     @classmethod
     @abstractmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return the shape for so many PEs. Raises ArgumentError if there is none."""
+        """Return the shape for `pes` PEs. Raises ArgumentError if there is no shape."""
 
     @abstractmethod
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the program of the PEs and what it keeps where. Raises ArgumentError if the problem does not fit."""
+        """Return the program of the PEs and its MRAM layout. Raises ArgumentError if the problem does not fit."""
 
     @abstractmethod
     def run(self, stage: Stage) -> Array:
@@ -80,18 +80,18 @@ class Application(ABC):
 
     @abstractmethod
     def reference(self) -> Array:
-        """Return the result, found by all CPUs of the host without PEs (``cpu.cpp``)."""
+        """Return the result, computed by all CPUs of the host without PEs (``cpu.cpp``)."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """How a problem was solved with one technique, and whether the result is right.
+    """A problem solved with one technique: its result, check and costs.
 
-    result: what `Application.run` returned. wrong: elements in which it differs from `Application.reference`.
-    costs: by phase: ``kernel``, ``host`` (rows that the host lays out, variables that it writes before a launch) and
-    the names of collectives, in the order of their first use (`Cost`). setup: what is placed once and stays, such as a
-    graph or weights; it is in no total. cpu_seconds: of `Application.reference`, measured: the best of several, with
-    all CPUs or one, whichever is quicker; None if not asked for.
+    result: of `Application.run`. wrong: number of elements that differ from `Application.reference`. costs: by phase:
+    ``kernel``, ``host`` (rows that the host lays out, variables that it writes before a launch) and the names of
+    collectives, in the order of their first use (`Cost`). setup: data that is placed once and stays, such as a graph or
+    weights; no total contains it. cpu_seconds: of `Application.reference`, measured: the best of several runs with all
+    CPUs and with one; None if not timed.
     """
 
     application: str
@@ -111,17 +111,17 @@ class Run:
 
     @property
     def kernel(self) -> Cost:
-        """The programs of the application: modelled, and what their launches are assumed to cost."""
+        """The programs of the application, modelled, with the assumed costs of their launches."""
         return self.costs.get(KERNEL, Cost())
 
     @property
     def host(self) -> Cost:
-        """Work of the host beside collectives, measured."""
+        """Work of the host outside collectives, measured."""
         return self.costs.get(HOST, Cost())
 
     @property
     def communication(self) -> Cost:
-        """All collectives: measured; where PEs reorder blocks modelled, too."""
+        """All collectives, measured; PE reordering is modelled."""
         return sum((self.costs[name] for name in self.collectives), Cost())
 
     @property
@@ -154,17 +154,17 @@ def compare(
 ) -> Iterator[Run]:
     """Solve a problem with every technique on emulated DIMMs; check each result against the reference.
 
-    pes, shape: one of them; the application shapes a number of PEs. techniques: names of
-    ``pidcomm.TECHNIQUES`` that are for all collectives, or auto. options: of the collectives except technique and
-    scratch. iters: how often each collective is carried out for its time, the median. with_cpu: whether to time the
-    reference, too. on_phase: called with a few words before each phase.
+    pes, shape: give one; for pes the application chooses the shape. techniques: auto, or names of
+    ``pidcomm.TECHNIQUES`` that support all collectives. options: of the collectives except technique and scratch.
+    iters: number of runs of each collective; the median time counts. with_cpu: whether to time the reference.
+    on_phase: called with a few words before each phase.
 
-    Raises ArgumentError, before anything is allocated, for what the problem, the machine or its memory forbid.
+    Raises ArgumentError, before any allocation, if the problem, the machine or its memory does not allow the run.
     """
     lengths = shape_for(type(problem), pes, shape)
     chosen = with_defaults(options or {})
     if own := chosen.keys() & {"technique", "scratch"}:
-        raise ArgumentError(f"options have {min(own)!r}: techniques are given apart, and scratch is found here")
+        raise ArgumentError(f"options have {min(own)!r}: pass techniques separately; scratch is chosen here")
     for name in techniques:
         require_technique(name, lengths, chosen)
     repeats = as_integer("iters", iters, 1, MAX_COUNT)
@@ -209,12 +209,12 @@ def _runs(
 
 
 def shape_for(application: type[Application], pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the shape that is given, or that of so many PEs. Raises ArgumentError.
+    """Return the given shape, or the application's shape for `pes` PEs.
 
-    It does for both, none, another number of axes, and more PEs than this machine has.
+    Raises ArgumentError for both, for neither, for a wrong number of axes, and for more PEs than this machine has.
     """
     if (pes is None) == (shape is None):
-        raise ArgumentError(f"give pes ({pes}) or shape ({shape}), one of them")
+        raise ArgumentError(f"give pes ({pes}) or shape ({shape}), exactly one")
     most = platform.max_pes() or MAX_COUNT
     if shape is None:
         return application.shape_of(as_integer("pes", pes, 1, most))
@@ -229,16 +229,16 @@ def shape_for(application: type[Application], pes: int | None, shape: Sequence[i
 
 
 def with_defaults(options: Options) -> Options:
-    """Return options with defaults: the coherence policy that the DIMMs need, and the threads of the SDK."""
+    """Return options with defaults: the coherence policy of the DIMMs, and the threads of the SDK."""
     threads = options.get("threads") or platform.threads()
     return options_of(**{**options, "coherence": options.get("coherence") or platform.COHERENCE, "threads": threads})
 
 
 def require_technique(name: str, shape: Sequence[int], options: Options) -> None:
-    """Raise ArgumentError if a technique is not for all collectives, not for a shape, or options are wrong."""
+    """Raise ArgumentError if a technique lacks a collective or does not support the shape, or for wrong options."""
     if name not in TECHNIQUES_OF_APPLICATIONS:
         raise ArgumentError(
-            f"technique {name!r} is not one for all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
+            f"technique {name!r} does not support all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
         )
     size = WORD_BYTES * prod(shape)  # a block for each PE
     own = with_scratch(options_of(**{**options, "technique": name}), 2 * size)
@@ -250,15 +250,14 @@ def require_technique(name: str, shape: Sequence[int], options: Options) -> None
 
 
 def heaviest_bytes(run: Run) -> int:
-    """Return the bytes per PE of the collective that takes most of the time of a run, at its largest call."""
+    """Return the bytes per PE of the largest call of the collective that takes the most time of a run."""
     return max((run.costs[name] for name in run.collectives), key=lambda cost: cost.total, default=Cost()).bytes_per_pe
 
 
 def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) -> SdkCondition:
-    """Return whether comparing with `conventional` is fair: the emulated SDK may be too slow for it.
+    """Return whether a comparison with `conventional` is fair: the emulated SDK may be too slow.
 
-    size_bytes: per PE, of the transfers that are timed, as large as those of the collectives that matter. Needs 8 times
-    as much memory for each PE.
+    size_bytes: per PE, of the timed transfers, as in the collectives that matter. Needs 8 times as much memory per PE.
     """
     make_transfers_alike(options)
     problem = Problem("gather", tuple(shape), "1" * len(shape), size_bytes, "int32")
@@ -267,16 +266,16 @@ def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) 
 
 
 def count_wrong(result: Array, expected: Array) -> int:
-    """Return in how many elements two arrays differ; all, if they differ in shape or type."""
+    """Return the number of elements in which two arrays differ; all if they differ in shape or type."""
     if result.shape != expected.shape or result.dtype != expected.dtype:
         return max(result.size, expected.size, 1)
     return int(np.count_nonzero(result != expected))
 
 
 def reference_seconds(problem: Application) -> float:
-    """Return the time of the reference: the best of several runs with all CPUs, or with one if that is quicker.
+    """Return the time of the reference: the best of several runs with all CPUs and with one.
 
-    Threads that wait for a CPU which another process has cost far more than they help where the work is small.
+    For small work one CPU can be faster: threads may wait for a CPU that another process uses.
     """
     from pidcomm.apps import _apps
 

@@ -6,7 +6,7 @@
 
 namespace pidcomm_apps {
 
-// A function: the parts of other files may come first.
+// A function-local static, because the Parts of other files may be constructed first.
 static std::vector<void (*)(nb::module_ &)> &parts() {
   static std::vector<void (*)(nb::module_ &)> all;
   return all;
@@ -17,7 +17,7 @@ Part::Part(void (*add)(nb::module_ &)) { parts().push_back(add); }
 }  // namespace pidcomm_apps
 
 NB_MODULE(_apps, module) {
-  module.doc() = "The applications without PEs: what their results are compared with, and timed against.";
+  module.doc() = "CPU references of the applications, for checks and as a baseline of times.";
   module.def(
       "set_threads",
       [](int count) {

@@ -1,10 +1,10 @@
-/// What the CPU references of the applications share: each adds functions to the one Python extension they are in.
+/// Shared code of the CPU references of the applications. Each adds its functions to one common Python extension.
 ///
-/// A file apps/NAME/cpu.cpp says, once:
+/// A file apps/NAME/cpu.cpp contains once:
 ///
 ///   PIDCOMM_APPS_ADD(module) { module.def("NAME", &function); }
 ///
-/// Arrays come and go as nanobind's ndarrays; functions release the GIL and use OpenMP.
+/// Arguments and results are nanobind's ndarrays; functions release the GIL and use OpenMP.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -25,14 +25,14 @@ using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 template <class T>
 using Out2 = nb::ndarray<nb::numpy, T, nb::ndim<2>, nb::c_contig>;
 
-/// Memory that becomes a NumPy array: filled first, then handed over without a copy.
+/// Memory that becomes a NumPy array without a copy.
 template <class T>
 class Owned {
  public:
   explicit Owned(size_t count) : values_(new T[count]()) {}
   T *data() { return values_.get(); }
   T &operator[](size_t i) { return values_[i]; }
-  /// Gives the memory to Python. Requires the GIL, and rows * columns to be the count.
+  /// Transfers ownership to Python. Requires the GIL, and rows * columns to be the count.
   Out<T> array(size_t count) {
     T *const values = data();
     return Out<T>(values, {count}, owner());
@@ -56,7 +56,7 @@ struct Part {
 
 }  // namespace pidcomm_apps
 
-/// Before a function, no template: it is compiled for several kinds of vectors, and the widest that runs is chosen when it is loaded.
+/// Before a function, which must not be a template: compiles it for several vector widths; the loader chooses the widest that runs.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define PIDCOMM_APPS_WIDEST_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

@@ -1,6 +1,6 @@
-"""How the edges of a graph are cut: even slices for PEs, and a slice into patches, of a chunk times a tile of vertices.
+"""Cut the edges of a graph into even slices for PEs, and each slice into patches: a chunk times a tile of vertices.
 
-The program of the PEs reads the patches with ``apps/pe/edges.h``, which has the layout of what is made here.
+The program of the PEs reads the patches with ``apps/pe/edges.h``, which has the same layout.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pidcomm.apps.partition import bounds, ragged_rows, round_up
 from pidcomm.apps.stage import Stage, require_memory
 from pidcomm.arguments import as_integer
 
-ALIGNMENT = 64  # of the first vertex and the number of vertices of chunks and tiles: 8 bytes of bits
+ALIGNMENT = 64  # of the first vertex and the size of chunks and tiles, in vertices: 8 bytes at one bit per vertex
 EDGE_BITS = 32
 MIN_BITS = 6  # of chunks and tiles: ALIGNMENT vertices
-BYTES_OF_CUT = 64  # memory at most in use at a time, measured, for each edge
+BYTES_OF_CUT = 64  # peak memory per edge, measured
 FIELDS = 6  # of a patch, uint32 each
-# Of what is reduced: the techniques pr cut a vector into as many blocks of whole words as an entangled group has lanes.
+# Smallest vector to reduce: the techniques pr cut it into a block of whole words for each lane of an entangled group.
 REDUCED_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A graph's edges by PE: row p is PE p's.
+    """The edges of a graph by PE: row p is for PE p.
 
     edges: (pes, n), source - chunk_first in the high bits, target - tile_first in the low `tile_bits`. patches: (pes, m
-    * FIELDS), the fields of ``struct patch``. counts: (pes,), how many of them are patches, not padding.
+    * FIELDS), the fields of ``struct patch``. counts: (pes,), the number of patches without padding.
     """
 
     edges: NDArray[np.uint32]
@@ -52,7 +52,7 @@ class Cut:
 
 
 class Cutter:
-    """Cuts one graph, and keeps what it has cut last."""
+    """Cuts one graph, and caches the last cut."""
 
     def __init__(self, graph: Graph) -> None:
         """Take a graph, whose edges are by source and then target."""
@@ -60,25 +60,25 @@ class Cutter:
         self._last: tuple[tuple[int, int, int], Cut] | None = None
 
     def cut(self, pes: int, chunk_bits: int, tile_bits: int) -> Cut:
-        """Return what `cut` does."""
+        """Return `cut` of the graph, maybe from the cache."""
         how = pes, chunk_bits, tile_bits
         if self._last is None or self._last[0] != how:
-            self._last = None  # its memory
+            self._last = None  # frees its memory first
             self._last = how, cut(self._graph, pes, chunk_bits=chunk_bits, tile_bits=tile_bits)
         return self._last[1]
 
 
 def total_count(stage: Stage) -> int:
-    """Return the sum, over all PEs, of what they have counted in the window ``count`` of REDUCED_BYTES."""
+    """Return the sum over all PEs of the counts in their window ``count`` of REDUCED_BYTES."""
     return int(stage.reduce("1", bytes=REDUCED_BYTES, src="count", dtype=np.int64).sum())
 
 
 def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
-    """Cut edges, which are by source and then target, into as many even slices as there are PEs, and into patches.
+    """Cut edges, sorted by source and then target, into an even slice per PE, and each slice into patches.
 
-    A slice has few sources, those of a PE, and any targets. Its chunks begin at its own first source and have up to
-    2^chunk_bits vertices; tiles of 2^tile_bits begin at multiples of that. Raises ArgumentError for bits that are less
-    than 6, or more than 32 in sum.
+    A slice has few sources and any targets. Its chunks begin at its first source and have up to 2^chunk_bits vertices;
+    tiles have 2^tile_bits vertices and begin at multiples of their size. Raises ArgumentError if bits are less than 6,
+    or more than 32 in sum.
     """
     as_integer("chunk_bits", chunk_bits, MIN_BITS, EDGE_BITS - MIN_BITS)
     as_integer("tile_bits", tile_bits, MIN_BITS, EDGE_BITS - chunk_bits)
@@ -104,7 +104,7 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     packed_edges = keys.astype(np.uint32)
     patch_of_edge = (keys >> np.uint64(EDGE_BITS)).astype(np.int64)
 
-    # An odd patch repeats its last edge, so that each begins at 8 bytes. Twice the same edge does no harm.
+    # An odd patch repeats its last edge, so that each patch is aligned to 8 bytes. A repeated edge changes no result.
     starts = np.flatnonzero(np.diff(patch_of_edge, prepend=-1))
     lengths = np.diff(starts, append=len(patch_of_edge))
     is_odd = lengths % 2 == 1

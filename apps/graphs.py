@@ -24,10 +24,10 @@ MAX_VERTICES = 2**32 - 1
 MAX_SCALE = 31
 QUICK = "rmat:scale=11"
 DATA_HELP = f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges, two numbers a line, # before comments"
-# Memory at most in use at a time, measured, for each vertex or edge.
+# Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
 BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
-# What NumPy and gzip raise if a file is not as it should be. The slow path then tells why.
+# Errors of NumPy and gzip for a malformed file. The slow path then finds the reason.
 FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
 
 
@@ -36,7 +36,7 @@ class Graph:
     """Directed edges between vertices 0 to vertices - 1: edge i leads from sources[i] to targets[i].
 
     Edges may occur more than once, and from a vertex to itself. name: the file, or the generator with all parameters.
-    ids: the numbers that the vertices have in the file, ascending; None if they are 0 to vertices - 1.
+    ids: the numbers of the vertices in the file, ascending; None if they are 0 to vertices - 1.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Graph:
     ids: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ArgumentError for arrays that are no graph."""
+        """Raise ArgumentError for arrays that are not a graph."""
         object.__setattr__(self, "vertices", as_integer("vertices", self.vertices, 0, MAX_VERTICES))
         for what, ends in (("sources", np.asarray(self.sources)), ("targets", np.asarray(self.targets))):
             if ends.dtype != np.uint32 or ends.ndim != 1:
@@ -70,18 +70,18 @@ class Graph:
         return len(self.sources)
 
     def distinct(self, *, keep_loops: bool) -> Graph:
-        """Return each edge once, by source and then target. keep_loops: also those from a vertex to itself."""
+        """Return each edge once, sorted by source and then target. keep_loops: also edges from a vertex to itself."""
         self._require_memory_for_sort(self.edges)
         return self._distinct(_pairs(self.sources, self.targets), keep_loops)
 
     def undirected(self) -> Graph:
-        """Return each edge both ways and once, by source and then target, and none from a vertex to itself."""
+        """Return each edge once in both directions, sorted by source and then target, without loops."""
         self._require_memory_for_sort(2 * self.edges)
         both = _pairs(self.sources, self.targets), _pairs(self.targets, self.sources)
         return self._distinct(np.concatenate(both), keep_loops=False)
 
     def starts(self) -> NDArray[np.int64]:
-        """Return where the edges of each vertex begin, if they are by source, and the end: shape (vertices + 1,)."""
+        """Return the start of each vertex's edges, and the end: shape (vertices + 1,). Edges are sorted by source."""
         needed = BYTES_OF_STARTS * self.vertices + 8 * self.edges
         require_memory(needed, f"the starts of {self.vertices} vertices")
         return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
@@ -113,7 +113,7 @@ def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[
 
 
 def generate_help(default: str) -> str:
-    """Return what `load` generates, with the default."""
+    """Return the generators of `load`, with the default."""
     return f"{describe(GENERATORS)}; default {canonical(default, GENERATORS)}"
 
 
@@ -132,10 +132,10 @@ def load(data: Path | None, generate: str | None, default: str) -> Graph:
 def read_graph(path: Path) -> Graph:
     """Read a MatrixMarket file or a list of edges, packed by gzip if its name ends in .gz.
 
-    MatrixMarket: the first line starts with the banner; square and coordinate; values are ignored, and symmetric
-    entries are edges both ways. Else every line is an edge, two vertex numbers with blanks or tabs between; what
-    follows # is a comment, and only vertices that have edges exist. Raises ArgumentError with the line that is wrong,
-    Error if the file cannot be read.
+    A MatrixMarket file starts with the banner and has a square matrix in coordinate format; values are ignored, and
+    symmetric entries are edges in both directions. In other files every line is an edge, two vertex numbers separated
+    by blanks or tabs; # starts a comment, and only vertices with edges exist. Raises ArgumentError with the malformed
+    line, Error if the file cannot be read.
     """
     _, first = next(numbered_lines(path), (0, ""))
     return _read_matrix_market(path) if first.lower().startswith(BANNER.lower()) else _read_edges(path)
@@ -165,12 +165,12 @@ def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
 
 
 def _renumbered(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return the different numbers, ascending, and for each number its place among them."""
+    """Return the distinct numbers, ascending, and for each number its index among them."""
     span = int(numbers.max(initial=-1)) + 1
     if span > 8 * len(numbers):
         ids, places = np.unique(numbers, return_inverse=True)
         return ids, places.astype(np.uint32)
-    occurs = np.zeros(span, bool)  # far quicker than sorting
+    occurs = np.zeros(span, bool)  # much faster than sorting
     occurs[numbers] = True
     place = np.cumsum(occurs, dtype=np.uint32) - np.uint32(1)
     return np.flatnonzero(occurs), place[numbers]
@@ -186,7 +186,7 @@ def _find_bad_edge(path: Path, why: object) -> NoReturn:
 
 
 def _words(line: str) -> list[str]:
-    """Return what is between blanks of ASCII; str.split knows others, which `_numbers` does not."""
+    """Return the words between ASCII blanks, as `_numbers` splits them; str.split also splits at other blanks."""
     return [word.decode() for word in line.encode().split()]
 
 
@@ -223,7 +223,7 @@ def _read_matrix_market(path: Path) -> Graph:
 
 
 def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
-    """Return the number of the line that has the sizes, vertices, entries, field and symmetry."""
+    """Return the number of the line with the sizes, then vertices, entries, field and symmetry."""
     lines = numbered_lines(path)
     _, first = next(lines)
     words = first.lower().split()
@@ -259,7 +259,7 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
         if number <= sizes or not words:
             continue
         if found == entries:
-            malformed(path, number, f"an entry more than the {entries} of line {sizes}")
+            malformed(path, number, f"one entry more than the {entries} of line {sizes}")
         found += 1
         if len(words) != FIELDS[field]:
             malformed(path, number, f"{_count(words)}; an entry of field {field} has {FIELDS[field]}")
@@ -283,7 +283,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
     random = np.random.default_rng(as_integer("seed", seed))
     require_memory(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    a, b, c = 0.57, 0.19, 0.19  # the chances of a quarter of the matrix: both halves low, high target, high source
+    a, b, c = 0.57, 0.19, 0.19  # probabilities of the quarters of the matrix: both low, high target, high source
     for bit in range(scale):
         chance = random.random(count, np.float32)
         is_high_source = chance >= a + b
@@ -295,7 +295,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
 
 
 def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
-    """Return edges between vertices chosen at random, all alike."""
+    """Return edges between random vertices, uniformly distributed."""
     as_integer("vertices", vertices, 1 if edges else 0, MAX_VERTICES)
     require_memory(BYTES_OF_UNIFORM * as_integer("edges", edges), f"{edges} edges")
     ends = np.random.default_rng(as_integer("seed", seed)).integers(0, max(vertices, 1), (2, edges), np.uint32)
@@ -314,4 +314,4 @@ def grid(*, rows: int = 256, columns: int = 256) -> Graph:
 
 
 GENERATORS: dict[str, Callable[..., Graph]] = {"rmat": rmat, "uniform": uniform, "grid": grid}
-"""What `load` generates, by name; `pidcomm.apps.inputs.generated` reads their parameters."""
+"""Generators of `load`, by name; `pidcomm.apps.inputs.generated` reads their parameters."""

@@ -1,4 +1,4 @@
-"""Where problems come from: generators with parameters, and text files whose faults have line numbers."""
+"""Sources of problems: generators with parameters, and text files, whose errors have line numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     with open_text(path) as file:
         try:
             yield from enumerate((line.rstrip("\r\n") for line in file), 1)
-        except (OSError, EOFError, zlib.error) as error:  # what gzip finds
+        except (OSError, EOFError, zlib.error) as error:  # errors of gzip
             raise Error(f"cannot read {path}: {error}") from None
 
 
@@ -39,17 +39,17 @@ def malformed(path: Path, line: int, rule: str) -> NoReturn:
 
 
 def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
-    """Return what a generator makes: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its keyword arguments.
+    """Return the result of a generator: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its keyword arguments.
 
-    Parameters take the type of their default, numbers or text. Raises ArgumentError for unknown generators, unknown
-    parameters and what is no number, with those there are.
+    Parameters take the type of their default, numbers or text. Raises ArgumentError for unknown generators and
+    parameters, with the valid ones, and for values of the wrong type.
     """
     name, parameters = _parsed(spec, generators)
     return generators[name](**parameters)
 
 
 def canonical(spec: str, generators: Mapping[str, Callable[..., Any]]) -> str:
-    """Return what a generator was told with all its parameters, so that it can be told again."""
+    """Return the specification of a generator with all its parameters, so that it can be repeated."""
     return _describe(*_parsed(spec, generators))
 
 
@@ -62,7 +62,7 @@ def _parsed(spec: str, generators: Mapping[str, Callable[..., Any]]) -> tuple[st
     for word in filter(None, words.split(",")):
         key, equals, text = word.partition("=")
         if key not in defaults or not equals:
-            raise ArgumentError(f"{word!r} is no parameter of generator {name}; use {_describe(name, defaults)}")
+            raise ArgumentError(f"{word!r} is not a parameter of generator {name}; use {_describe(name, defaults)}")
         kind = type(defaults[key])
         try:
             given[key] = kind(text)
@@ -77,7 +77,7 @@ def describe(generators: Mapping[str, Callable[..., Any]]) -> str:
 
 
 def one_source(data: Path | None, generate: str | None) -> None:
-    """Raise ArgumentError if a problem is to come both from a file and from a generator."""
+    """Raise ArgumentError if a problem has both a file and a generator."""
     if data is not None and generate is not None:
         raise ArgumentError(f"give data ({data}) or a generator ({generate}), not both")
 

@@ -1,4 +1,4 @@
-"""How problems are cut: even shares, and sizes that blocks of collectives can have."""
+"""Cut problems into even shares, and round sizes to valid blocks of collectives."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pidcomm.tables import WORD_BYTES as WORD_BYTES  # of which blocks and DMA t
 
 
 def round_up(value: int, multiple: int) -> int:
-    """Return the next multiple that is not below a value."""
+    """Return the smallest multiple that is at least a value."""
     return -(-value // multiple) * multiple
 
 
 def share(elements: int, parts: int, dtype: DTypeLike, multiple: int = 1) -> int:
-    """Return elements per part, the same for all, so that parts are whole words: of 8 bytes, and of `multiple`."""
+    """Return elements per part, equal for all parts: whole words of 8 bytes, and a multiple of `multiple`."""
     words = max(WORD_BYTES // np.dtype(dtype).itemsize, 1)
     return max(round_up(-(-elements // parts), lcm(words, multiple)), lcm(words, multiple))
 
 
 def bounds(elements: int, parts: int) -> Array:
-    """Return where each of so many even parts begins, and the end of the last: shape (parts + 1,)."""
+    """Return the start of each of `parts` even parts, and the end of the last: shape (parts + 1,)."""
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
 def padded(array: Array, shape: Sequence[int]) -> Array:
-    """Return an array with zeros behind it along each axis up to a shape."""
+    """Return an array padded with zeros at the end of each axis to a shape."""
     if array.shape == tuple(shape):
         return array
     whole = np.zeros(shape, array.dtype)
@@ -37,9 +37,9 @@ def padded(array: Array, shape: Sequence[int]) -> Array:
 
 
 def ragged_rows(values: Array, starts: Array, multiple: int) -> Array:
-    """Return rows of equal length, (parts, n), of the parts of an array that begin at starts (the end last).
+    """Return the parts of an array as rows of equal length, (parts, n). starts: of the parts, then the end.
 
-    Zeros fill each row up to n, the longest rounded up to a multiple of elements, and at least that multiple.
+    Zeros fill each row up to n: the longest part, rounded up to a multiple of `multiple`, which is also the minimum.
     """
     lengths = np.diff(starts)
     width = max(round_up(int(lengths.max(initial=0)), multiple), multiple)

@@ -1,4 +1,4 @@
-"""Rows of runs: what the command line prints, writes as JSON and draws."""
+"""Rows of runs, which the command line prints, writes as JSON and draws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration, format_gain, format_shape
 
 SOURCE = "mixed"
-FAIR_ITERS = 3  # fewer timings of a collective are too few to compare
+FAIR_ITERS = 3  # least number of timings of a collective for a fair comparison
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Phase:
 
     @property
     def total_us(self) -> float:
-        """What is measured and modelled."""
+        """Measured and modelled time together."""
         return self.measured_us + self.modelled_us
 
 
@@ -38,17 +38,18 @@ class Row(Shown):
 
     phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: programs of the
     application, modelled. host_us: rows that the host lays out and variables that it writes, measured. collectives_us:
-    the host in collectives, measured: of each call the median of `iters`. reorder_us: PEs that reorder blocks in
-    collectives, modelled.
-    total_us: the sum of these four. communication_us: collectives_us and reorder_us. In no total: assumed_us, launches,
-    and loads of programs that were replaced, at what they are assumed to take on DIMMs (launch_us, load_us each);
-    setup_us, placing what stays, measured.
-    communication_speed_up, speed_up: of communication_us and total_us over `conventional`; None where that did not run,
-    or comparing would not be fair. sdk_share_pct: what is fair: transfers of the emulated SDK, of fair_bytes_per_pe as
-    the collective has that takes the most time, in percent of the streaming limit; None if `conventional` did not run.
-    cpu_us: the reference on the CPUs of this machine, measured, None if not asked for; cpu_speed_up: of total_us and
-    assumed_us together over that. wrong: elements that differ from the reference. source: what totals and
-    speed-ups are made of, `mixed`: measured and modelled parts.
+    the host in collectives, measured; each call counts with the median of `iters` runs. reorder_us: PEs that reorder
+    blocks in collectives, modelled.
+    total_us: the sum of these four. communication_us: collectives_us and reorder_us. No total contains assumed_us, the
+    assumed cost on DIMMs of launches and of reloading replaced programs (launch_us, load_us each), and setup_us, the
+    measured time to place resident data.
+    communication_speed_up, speed_up: of communication_us and total_us over `conventional`; None if `conventional` did
+    not run or the comparison is not fair. sdk_share_pct: the measure of fairness: transfers of the emulated SDK in
+    percent of the streaming limit, with fair_bytes_per_pe, the size of the collective that takes the most time; None if
+    `conventional` did not run.
+    cpu_us: the reference on the CPUs of this machine, measured; None if not timed. cpu_speed_up: cpu_us over the sum of
+    total_us and assumed_us. wrong: elements that differ from the reference. source: of totals and speed-ups; always
+    `mixed`, measured and modelled parts.
     """
 
     application: str
@@ -97,9 +98,9 @@ class Row(Shown):
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the runs of a problem on one shape have in common: how often collectives were run, and how.
+    """Conditions of all runs of a problem on one shape: number of runs of each collective, and options.
 
-    transfers: of the emulated SDK, of so many bytes per PE; None if there is no run to compare with.
+    transfers: of the emulated SDK, with fair_bytes_per_pe; None if there is no run to compare with.
     """
 
     iters: int
@@ -115,7 +116,7 @@ class Conditions:
 
     @property
     def are_fair(self) -> bool:
-        """Whether gains over `conventional` may be stated."""
+        """Whether speed-ups over `conventional` are fair."""
         return self.transfers is not None and self.transfers.holds and self.iters >= FAIR_ITERS
 
 

@@ -1,4 +1,4 @@
-"""Where an application runs: PEs with its program, windows of MRAM by name, and a clock for each phase."""
+"""The stage of an application: PEs with its program, named windows of MRAM, and a timer for each phase."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 T = TypeVar("T")
-KERNEL, HOST = "kernel", "host"  # phases that are no collectives
-ALIGNMENT_BYTES = 64  # of windows: whatever an element or a DMA transfer needs
+KERNEL, HOST = "kernel", "host"  # phases that are not collectives
+ALIGNMENT_BYTES = 64  # of windows; enough for every element type and DMA transfer
 SHARED_HEADERS = Path(__file__).parent / "pe"
 ASSUMED = Assumed()
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a phase takes, in seconds, by where the figure comes from.
+    """Time of a phase in seconds, by source.
 
-    measured: the host, here. modelled: the PEs, from the cycles of the slowest. assumed: ``launches`` and loads
-    of programs (`pidcomm.evaluation.ablation.Assumed`). calls: how often the phase occurred.
-    bus_bytes: bytes that crossed the memory bus, read and written. bytes_per_pe: ``bytes`` of the largest collective.
+    measured: the host, here. modelled: the PEs, from the cycles of the slowest. launches, loads: of programs, with
+    assumed costs (`pidcomm.evaluation.ablation.Assumed`). calls: number of times that the phase occurred. bus_bytes:
+    bytes that crossed the memory bus, read and written. bytes_per_pe: ``bytes`` of the largest collective.
     """
 
     measured: float = 0.0
@@ -51,12 +51,12 @@ class Cost:
 
     @property
     def assumed(self) -> float:
-        """Seconds that launches and loads are assumed to take on DIMMs."""
+        """Assumed seconds of launches and loads on DIMMs."""
         return 1e-6 * (ASSUMED.launch_us * self.launches + ASSUMED.load_us * self.loads)
 
     @property
     def total(self) -> float:
-        """What is measured and modelled: seconds of mixed sources, without those that are assumed."""
+        """Measured and modelled seconds together, without assumed ones."""
         return self.measured + self.modelled
 
     def __add__(self, other: Cost) -> Cost:
@@ -74,13 +74,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Placement:
-    """The program of the PEs of an application, and the windows of MRAM that it works on.
+    """The program of an application's PEs, and the layout of MRAM.
 
-    source: the C file. It defines no MRAM variable, so offsets from the MRAM heap do not depend on which program is
-    loaded. resident: bytes per PE, by name, of what is placed once and stays, such as a graph or weights. windows: of
-    what collectives work on. All follow one another from the start of the heap, each aligned to 64 bytes; the compiler
-    has their offsets as macros, ``AT_EDGES`` for ``edges``. tasklets: NR_TASKLETS. defines: more macros. stack_bytes:
-    of each tasklet. host_bytes: memory that `Application.run` needs for rows, besides the problem itself.
+    source: the C file. It defines no MRAM variable, so offsets from the MRAM heap do not depend on the loaded program.
+    resident: bytes per PE, by name, of data that is placed once and stays, such as a graph or weights. windows: bytes
+    per PE, by name, of data for collectives. All follow one another from the start of the heap, each aligned to 64
+    bytes; the program gets their offsets as macros, ``AT_EDGES`` for ``edges``. tasklets: NR_TASKLETS. defines: more
+    macros. stack_bytes: of each tasklet. host_bytes: memory that `Application.run` needs for rows, besides the problem.
     """
 
     source: Path
@@ -98,29 +98,29 @@ class Placement:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """Where each starts, in bytes from the start of the MRAM heap."""
+        """Offset of each, in bytes from the start of the MRAM heap."""
         ends = np.cumsum([0, *map(_aligned, self.sizes.values())])
         return dict(zip(self.sizes, map(int, ends), strict=False))
 
     @property
     def bytes(self) -> int:
-        """Bytes of all."""
+        """Sum of all sizes, aligned."""
         return sum(map(_aligned, self.sizes.values()))
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes behind them that techniques may need: as many as the longest input of a collective."""
+        """Bytes behind them that techniques may need: the size of the longest input of a collective."""
         return max(map(_aligned, self.windows.values()), default=0)
 
     def options(self) -> list[str]:
-        """Return what the compiler is told."""
+        """Return the options of the compiler."""
         macros = {**{f"AT_{name.upper()}": at for name, at in self.offsets.items()}, **self.defines}
         words = ["-I", str(SHARED_HEADERS), *(f"-D{name}={value}" for name, value in macros.items())]
         return compiler_options(self.tasklets, self.stack_bytes, words)
 
 
 def require_room(placement: Placement, shape: Sequence[int], techniques: Sequence[str]) -> None:
-    """Raise ArgumentError if a PE or this machine has no room for a placement."""
+    """Raise ArgumentError if a placement exceeds the MRAM of a PE or the memory of this machine."""
     needs_scratch = _needs_scratch(techniques)
     per_pe = placement.bytes + (placement.scratch_bytes if needs_scratch else 0)
     pes = prod(shape)
@@ -138,7 +138,7 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
 
 
 def require_memory(needed: int, what: str) -> None:
-    """Raise ArgumentError if this machine has not so many bytes of memory for something."""
+    """Raise ArgumentError if fewer than `needed` bytes of memory are available. what: subject of the sentence."""
     available = available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
@@ -147,11 +147,10 @@ def require_memory(needed: int, what: str) -> None:
 
 
 class Stage:
-    """PEs with the program of an application, and the collectives between its launches, each on the clock.
+    """PEs with the program of an application, and timed collectives between its launches.
 
-    Windows are named; ``src`` and ``dst`` are names, and both the same means in place. Collectives that are not in
-    place are carried out several times, and their median time counts; the result is that of one. Use as a context
-    manager.
+    ``src`` and ``dst`` are names of windows; equal names mean in place. Collectives that are not in place run several
+    times, and their median time counts. Use as a context manager.
     """
 
     def __init__(
@@ -166,11 +165,11 @@ class Stage:
         """Compile the program. Raises ArgumentError, with the compiler's messages, if that fails."""
         self.cube = pe_set.hypercube(*shape)
         self.offsets = placement.offsets
-        """Where each window starts, in bytes from the start of the MRAM heap."""
+        """Offset of each window, in bytes from the start of the MRAM heap."""
         self.costs: dict[str, Cost] = {}
-        """Of the phases so far, by name, in the order of their first use."""
+        """Costs of the phases so far, by name, in the order of their first use."""
         self.setup = Cost()
-        """Of what `place` wrote."""
+        """Cost of `place`."""
         self._pe_set = pe_set
         self._placement = placement
         self._options = with_scratch(options, placement.bytes)
@@ -194,15 +193,15 @@ class Stage:
 
     @property
     def technique(self) -> str:
-        """Of the collectives."""
+        """Technique of the collectives."""
         return self._options.get("technique") or "tile"
 
     # ---- before a run
 
     def poison(self) -> None:
-        """Fill what is placed, all windows and scratch, off the clock: nothing that an earlier run has left passes.
+        """Fill resident data, windows and scratch with a pattern, untimed, so that stale data cannot pass the check.
 
-        Their memory is there then, too: the first technique pays no more for it than the others.
+        This also allocates their memory, so that the first technique does not pay for it.
         """
         scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
         row = np.full((1, self._placement.bytes + scratch_bytes), POISON, np.uint8)
@@ -212,9 +211,9 @@ class Stage:
     # ---- the input that stays
 
     def place(self, name: str, rows: Array, *, at: int = 0) -> None:
-        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data, as set-up: in no total, under `setup`.
+        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. Its cost is in `setup` and in no total.
 
-        Rows are multiples of 8 bytes. Always by `tile`: the technique is for what happens again and again.
+        Rows are multiples of 8 bytes. Always uses `tile`: the stage's technique is for repeated transfers only.
         """
         _require_room_in(self._placement.resident, name, at + rows[0].nbytes)
         self._on_phase(f"{self.technique}: placing {name}")
@@ -224,9 +223,9 @@ class Stage:
     # ---- work of the host
 
     def host_work(self, act: Callable[[], T]) -> T:
-        """Return what an act of the host returns that every input needs, such as laying out rows; put it on the clock.
+        """Time and return act(), work of the host that every input needs, such as laying out rows.
 
-        It runs as often as collectives do, and the median counts, so it must do the same each time.
+        It runs as often as collectives, and the median counts, so each call must do the same.
         """
         self._on_phase(f"{self.technique}: {HOST}")
         return self._timed(act, calls=1)
@@ -243,10 +242,10 @@ class Stage:
     # ---- launches
 
     def launch(self, **variables: int | Array) -> None:
-        """Run the program on all PEs, after writing variables of it; they keep their values until the next time.
+        """Write variables of the program, then run it on all PEs. Variables keep their values between launches.
 
         variables: by the name of a ``__host uint32_t`` of the program; an int for all PEs, or an array of shape (pes,)
-        with one for each PE.
+        with a value for each PE.
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
         before = {} if self._load() else self._variables
@@ -265,14 +264,14 @@ class Stage:
         self._add(KERNEL, Cost(modelled=platform.launch_seconds(self._pe_set), launches=1, calls=1))
 
     def _load(self) -> bool:
-        """Load the program if it is not there; return whether it was not. The first load is set-up."""
+        """Load the program unless it is loaded; return whether it was not. The first load counts as set-up."""
         if self._is_loaded:
             return False
         self._pe_set.load(self._program)
         self._is_loaded = True
         if self._replaced_by is None:
             self.setup += Cost(loads=1)
-        else:  # a part of what the collective costs that needed another program
+        else:  # the collective that replaced the program pays for this load
             self._add(self._replaced_by, Cost(loads=1))
         return True
 
@@ -283,27 +282,27 @@ class Stage:
         self._between("alltoall", mask, bytes, src, dst)
 
     def reduce_scatter(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
-        """Leave at member q block q, reduced over all members."""
+        """Reduce block q over all members, for member q."""
         self._between("reduce_scatter", mask, bytes, src, dst, dtype, op)
 
     def allreduce(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
-        """Leave at every member the element-wise reduction over the group."""
+        """Reduce element by element over the group, for every member."""
         self._between("allreduce", mask, bytes, src, dst, dtype, op)
 
     def allgather(self, mask: str, *, bytes: int, src: str, dst: str) -> None:
-        """Leave at every member the contributions of all, in member order."""
+        """Copy the contributions of all members, in member order, to every member."""
         self._between("allgather", mask, bytes, src, dst)
 
     def scatter(self, mask: str, host: Array, *, dst: str) -> None:
-        """Leave at member q part q of its group's row of `host`, shape (groups, N * n)."""
+        """Copy part q of a group's row of `host`, shape (groups, N * n), to member q."""
         self._from_host("scatter", mask, host, dst, host[0].nbytes // self.cube.groups(mask).group_pes)
 
     def broadcast(self, mask: str, host: Array, *, dst: str) -> None:
-        """Leave at every member its group's row of `host`, shape (groups, n)."""
+        """Copy a group's row of `host`, shape (groups, n), to every member."""
         self._from_host("broadcast", mask, host, dst, host[0].nbytes)
 
     def gather(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike) -> Array:
-        """Return what the members hold, in member order: shape (groups, N * bytes / itemsize)."""
+        """Return the data of the members, in member order: shape (groups, N * bytes / itemsize)."""
         return self._to_host("gather", mask, bytes, src, dtype, self.cube.groups(mask).group_pes)
 
     def reduce(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike, op: str = "sum") -> Array:
@@ -339,7 +338,7 @@ class Stage:
         _require_room_in(self._placement.windows, src, size)
         shape = (self.cube.groups(mask).groups, parts * size // np.dtype(dtype).itemsize)
         out = np.empty(shape, dtype)
-        out.fill(0)  # off the clock: memory is slow when it is first touched
+        out.fill(0)  # untimed: the first touch of memory is slow
         self._carry_out(collective, mask, size, self._repeats, src=self.offsets[src], dtype=dtype, op=op, out=out)
         return out
 
@@ -375,7 +374,7 @@ def _needs_scratch(techniques: Sequence[str]) -> bool:
 
 
 def _median(seconds: Sequence[float]) -> float:
-    """Return the middle one, of an even number the lower."""
+    """Return the median; of an even number of values, the lower middle one."""
     return sorted(seconds)[(len(seconds) - 1) // 2]
 
 

@@ -1,9 +1,9 @@
-// What the memory of this machine can do with lines, whatever the library does: the measurements behind the design of the host pass.
+// Measures how fast this machine's memory handles lines, without the library: the basis of the host pass's design.
 //
 //   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build build/bench --target bench_memory
 //   build/bench/bench/bench_memory [MiB per side = 1024] [threads = 2]
 //
-// One side is a piece of memory on huge pages. Every row is the median of 5 sweeps over it; GB/s count bytes read and written (1 GB = 1e9
+// One side is a block of memory on huge pages. Every row is the median of 5 sweeps over it; GB/s count bytes read and written (1 GB = 1e9
 // bytes). Needs AVX-512. Not part of the library; `pidcomm bench` measures the collectives themselves.
 #include <immintrin.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ char *g_in, *g_out;
 
 using Clock = std::chrono::steady_clock;
 
-/// Prints the rate of work(unit) for every unit, shared evenly among the threads.
+/// Prints the rate of work(unit) over all units, shared evenly among the threads.
 template <class Work>
 void report(const std::string &what, std::size_t units, double bytes, const Work &work) {
   std::vector<double> seconds;
@@ -151,7 +151,7 @@ void report_flushes() {
   }
 }
 
-/// Lines that lie together <-> 16 rows that lie 1 MiB apart, as scatter and gather have them.
+/// Adjacent lines <-> 16 rows that are 1 MiB apart, as in scatter and gather.
 void report_rows() {
   const double bytes = 2.0 * static_cast<double>(g_side_bytes);
   const std::size_t units = g_side_bytes / (kRows * kRow);

@@ -1,10 +1,10 @@
-// What a collective costs besides moving bytes: the work around the host pass, the wake-up of the threads, planning.
+// Measures the costs of a collective besides moving bytes: the work around the host pass, the wake-up of the threads, planning.
 //
 //   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build build/bench --target bench_overhead
 //   build/bench/bench/bench_overhead [calls = 2000] [KiB per PE = 8]
 //
-// Times are medians in microseconds. `outside` is the call without its host pass, `smallest` the pass with blocks of one word: almost
-// nothing but its set-up and the threads. `after 1 ms` is a call that finds the threads asleep.
+// Times are medians in microseconds. `outside` is the call without its host pass. `smallest` is the pass with blocks of one word: mostly
+// its set-up and the threads. `after 1 ms` is a call whose threads are asleep.
 #include <dpu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -39,7 +39,7 @@ double median_us(std::vector<double> seconds) {
 struct DpuSet {
   struct dpu_set_t set = {};
   explicit DpuSet(uint32_t pes) {
-    if (dpu_alloc(pes, nullptr, &set) != DPU_OK) end("dpu_alloc", "not that many PEs");
+    if (dpu_alloc(pes, nullptr, &set) != DPU_OK) end("dpu_alloc", "the machine has too few PEs");
   }
   DpuSet(const DpuSet &) = delete;
   DpuSet &operator=(const DpuSet &) = delete;

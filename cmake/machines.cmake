@@ -1,6 +1,6 @@
 # Turns the machine descriptions into rows of C++: machines.inc. One constant per line, `key = { value = 1.5, ... }`, in [sections].
-# Before them may stand `inherits = "NAME"`: the rows of that machine then come before the machine's own, which replace them. If a file
-# has sections [isa.NAME], the machine has these instruction sets only.
+# A line `inherits = "NAME"` may precede them: the rows of that machine then come first, and the machine's rows replace them. If a file has
+# sections [isa.NAME], the machine has only these instruction sets.
 file(GLOB PIDCOMM_MACHINES CONFIGURE_DEPENDS machines/*.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PIDCOMM_MACHINES})
 set(machines "")

@@ -1,6 +1,6 @@
-# What is installed, and where. In a prefix: libraries in lib, headers in include, the stand-in SDK in lib/dpuemu. In the wheel pidcomm and
-# dpuemu are packages, each with its library. The stand-in SDK lies beside libdpuemu, since its tools look for it above their folder. The
-# header of the published artifact's calls has a folder of its own, since it is called <pidcomm.h>.
+# The installed files and their folders. In a prefix: libraries in lib, headers in include, the stand-in SDK in lib/dpuemu. In the wheel,
+# pidcomm and dpuemu are packages, each with its library. The stand-in SDK lies beside libdpuemu, because its tools look for it above their
+# folder. The header of the published artifact's calls is called <pidcomm.h>, so it has a separate folder.
 include(CMakePackageConfigHelpers)
 if(PIDCOMM_BUILD_PYTHON)
   set(libdir pidcomm)
@@ -57,8 +57,7 @@ install(DIRECTORY artifact/bin artifact/include DESTINATION ${artifactdir} COMPO
 install(TARGETS pidcomm-doctor RUNTIME DESTINATION ${bindir} COMPONENT ${runtime})
 install(DIRECTORY include/pidcomm DESTINATION ${includedir} COMPONENT ${development})
 
-# Each library finds the others. A wheel cannot hold symbolic links, so there the file itself has the name that the loader asks
-# for, and the linker needs that name too.
+# Each library finds the others. A wheel cannot hold symbolic links, so there the file has the name that the loader and the linker need.
 if(NOT PIDCOMM_UPMEM_HOME)
   file(RELATIVE_PATH emulatordir_from_libdir /${libdir} /${emulatordir})
   set(sdk_rpath "$ORIGIN/${emulatordir_from_libdir}")

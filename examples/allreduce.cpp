@@ -1,5 +1,5 @@
-/// AllReduce (max) of floats along x of an 8 x 8 hypercube, then along both axes, with the C++ interface: sets and hypercubes that free
-/// themselves, exceptions that name the offending values and the rule. The results are compared with loops.
+/// AllReduce (max) of floats along x of an 8 x 8 hypercube, then along both axes, with the C++ interface. Sets and hypercubes free
+/// themselves; exceptions name the offending values and the rule. Loops on the host check the results.
 #include <algorithm>
 #include <cstdio>
 #include <pidcomm/pidcomm.hpp>
@@ -7,7 +7,7 @@
 
 constexpr std::size_t kPes = 64, kMembers = 8, kFloats = 1000, kBytes = kFloats * sizeof(float);
 
-/// Counts floats that are not the maximum over the `members` PEs from the first one of their group on.
+/// Counts the floats that are not the maximum over their group: `members` consecutive PEs.
 static std::size_t count_wrong(const std::vector<float> &input, const std::vector<float> &output, std::size_t members) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < input.size(); ++i) {

@@ -16,7 +16,7 @@ with pidcomm.allocate(pes=64) as pes:
     y = cube.read(count=COUNT, dtype=x.dtype)
 # [end]
 
-groups = x.reshape(8, 8, COUNT)  # the 8 PEs of a group are neighbours
+groups = x.reshape(8, 8, COUNT)  # the 8 PEs of a group are consecutive
 expected = np.broadcast_to(groups.sum(axis=1, keepdims=True), groups.shape).reshape(x.shape)
 wrong = np.count_nonzero(y != expected)
 print(f"allreduce (sum) along x of 8x8 PEs: {wrong} of {y.size} elements wrong")

@@ -1,9 +1,9 @@
-"""A study in cells, for editors and Jupyter (jupytext): how far apart people are in a made-up network, on 64 PEs.
+"""A study in cells, for editors and Jupyter (jupytext): breadth-first search in a random network of people, on 64 PEs.
 
-Breadth-first search as an application of pidcomm.apps, with arrays in and out; checked against SciPy.
+The application in pidcomm.apps takes and returns arrays; SciPy checks the result.
 """
 
-# %% A graph of one's own: two arrays. Files and generators are read by pidcomm.apps.graphs.
+# %% Make a graph from two arrays. pidcomm.apps.graphs also reads files and generates graphs.
 import sys
 import tempfile
 from pathlib import Path
@@ -20,11 +20,11 @@ people, friendships = 4096, 12000
 ends = random.integers(0, people, (2, friendships), np.uint32)
 graph = Graph("friends", people, sources=ends[0], targets=ends[1])
 
-# %% Search from person 0 with three techniques. Each result has been compared with that of the CPUs.
+# %% Search from person 0 with three techniques. `compare` checks each result against the CPU reference.
 problem = BreadthFirstSearch(graph, source=0)
 runs = list(compare(problem, pes=64, techniques=["conventional", "pr+im+cm", "tile"]))
 
-# %% What came out: an array of levels.
+# %% The result is an array of levels.
 levels = runs[-1].result
 found = levels[levels >= 0]
 histogram = np.bincount(found)
@@ -35,8 +35,8 @@ from scipy.sparse.csgraph import shortest_path  # noqa: E402
 expected = shortest_path(graph.undirected().matrix(), unweighted=True, indices=0)
 wrong = np.count_nonzero(np.where(np.isinf(expected), -1, expected) != levels) + sum(run.wrong for run in runs)
 
-# %% Where the time goes: rows as `pidcomm app` prints them, and its picture. Kernels are modelled, the rest measured.
-rows = rows_of(runs, Conditions(iters=3, options={}))  # `pidcomm app` also finds out whether speed-ups are fair
+# %% Make rows and a picture as `pidcomm app` does. Kernel times are modelled, all other times are measured.
+rows = rows_of(runs, Conditions(iters=3, options={}))  # `pidcomm app` also checks whether speed-ups are fair
 shares = {row.technique: f"{100 - row.kernel_pct:.0f}%" for row in rows}
 with tempfile.TemporaryDirectory() as folder:
     style.save(picture.draw(rows), Path(folder) / "bfs.svg")

@@ -1,8 +1,8 @@
 /* A PE program with collectives between its launches: x becomes A' A x, four times, with the matrix A in blocks on 8 x 8 PEs.
  *
- * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of the vector; allreduce along x adds what
- * the PEs of a row of blocks have, which is their part of y = A x. The next launch multiplies by the transposed block, and allreduce along
- * y gives every PE its part of A' y. The vector stays in the PEs all the time. The result is compared with loops; words wrap. */
+ * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of the vector. Allreduce along x adds the
+ * products of a row of blocks: its part of y = A x. The next launch multiplies by the transposed blocks, and allreduce along y leaves each
+ * part of A' y at its PEs. The vector never leaves the PEs. Loops on the host check the result; words wrap. */
 #include "pe/matrix_vector.h"
 
 #include <pidcomm/pidcomm.h>

@@ -1,6 +1,6 @@
 """A PE program with collectives between its launches: x becomes A' A x, four times, on 8 x 8 PEs.
 
-matrix_vector.c is the same in C, and says how it works. The program of the PEs is pe/matrix_vector.c.
+matrix_vector.c does the same in C and explains how it works. pe/matrix_vector.c is the PE program.
 """
 
 import sys

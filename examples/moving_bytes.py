@@ -1,4 +1,4 @@
-"""How the host moves bytes, written again in NumPy; checked against the definitions, the library and an emulated rank.
+"""How the host moves bytes, in NumPy, checked against the definitions, the library and an emulated rank.
 
 docs/design.md explains the ideas. Here a region is an array of bytes, laid out as the host sees the ranks in memory.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Lines = NDArray[np.uint64]  # (..., 8): a line is 8 words of 64 bits
 
-RANK_BYTES = 2 << 20  # of a rank's region: enough for two runs of every bank
+RANK_BYTES = 2 << 20  # the part of a rank's region that holds two runs of every bank
 
 
 # ---- the address map
@@ -41,14 +41,14 @@ def byte_offset(lane: Any, bank: Any, m: Any) -> Any:
 
 @functools.cache
 def places(pes: int, size: int) -> NDArray[np.int64]:
-    """Return the place in the regions of byte m of PE p, as an array (pes, size)."""
+    """Return the offset in the regions of byte m of PE p, as an array (pes, size)."""
     pe, m = np.indices((pes, size))
     found: NDArray[np.int64] = pe // 64 * RANK_BYTES + byte_offset(pe % 8, pe // 8 % 8, m)
     return found
 
 
 def region_of(rows: Bytes) -> Bytes:
-    """Return what the host sees if row p is the MRAM of PE p: one region per rank, one after the other."""
+    """Return the regions of all ranks, one after the other, if row p is the MRAM of PE p."""
     pes, size = rows.shape
     assert pes % 8 == 0
     assert size <= 16384
@@ -63,7 +63,7 @@ def rows_of(region: Bytes, pes: int, size: int) -> Bytes:
 
 
 def word_indices(eg: int, byte: int, words: int) -> NDArray[np.int64]:
-    """Return which 64-bit words of the regions are lines of an entangled group from an MRAM byte on: (words, 8)."""
+    """Return the indices (words, 8) of the 64-bit words in the lines of an entangled group from an MRAM byte on."""
     at = eg // 8 * RANK_BYTES + line_offset(eg % 8, byte + 8 * np.arange(words))
     found: NDArray[np.int64] = at[:, None] // 8 + np.arange(8)
     return found
@@ -79,7 +79,7 @@ def store_lines(region: Bytes, eg: int, byte: int, lines: Lines) -> None:
     region.view(np.uint64)[word_indices(eg, byte, len(lines))] = lines
 
 
-# ---- what happens to lines in registers
+# ---- line kernels
 
 
 def domain_transfer(lines: Lines) -> Lines:
@@ -102,7 +102,7 @@ def butterfly(a: Any, b: Any, bit: int) -> tuple[Any, Any]:
 
 
 def transpose_tile(lines: list[Lines], lane_mask: int) -> list[Lines]:
-    """Exchange the selected lane bits with the bits of the line number. 2^k lines in PIM order."""
+    """Exchange the selected lane bits of 2^k lines in PIM order with the bits of the line number."""
     lines, step = list(lines), 1
     for bit in range(3):
         if lane_mask >> bit & 1:
@@ -125,7 +125,7 @@ def butterfly_words(a: Lines, b: Lines, bit: int) -> tuple[Lines, Lines]:
 
 
 def deposit(value: int, mask: int) -> int:
-    """Put the bits of value at the places that are set in mask."""
+    """Put the bits of value at the set bits of mask."""
     bits = [bit for bit in range(3) if mask >> bit & 1]
     return sum((value >> i & 1) << bit for i, bit in enumerate(bits))
 
@@ -243,7 +243,7 @@ def members_of(shape: tuple[int, ...], mask: str) -> NDArray[np.int64]:
 
 
 def defined(name: str, x: Bytes, shape: tuple[int, ...], mask: str, dtype: Any) -> Bytes:
-    """Return what the definition leaves at each PE; x: (pes, bytes)."""
+    """Return the result at each PE, by definition; x: (pes, bytes)."""
     results: dict[int, Bytes] = {}
     for group in members_of(shape, mask):
         n = len(group)
@@ -271,7 +271,7 @@ def check_the_map(random: np.random.Generator, emulator: ctypes.CDLL) -> None:
 
 
 def check_the_pieces(random: np.random.Generator) -> None:
-    """Compare what happens in registers with literal bytes, and the paper's PE-assisted reordering with alltoall."""
+    """Compare the line kernels with literal bytes, and the paper's PE-assisted reordering with alltoall."""
     example = np.arange(8, dtype=np.uint64) * np.uint64(0x0101010101010101)  # beat r is r r r r r r r r
     assert (domain_transfer(example) == 0x0706050403020100).all()
     a, b = np.uint64(0xA7A6A5A4A3A2A1A0), np.uint64(0xB7B6B5B4B3B2B1B0)

@@ -1,13 +1,12 @@
-/* What an allreduce would take on machines that need not be here, and what it would gain from more threads: nothing is allocated.
+/* Predicts the time of an allreduce on another machine, and the gain from more threads. No PE is allocated.
  *
- * All times are modelled. The result is checked for what predictions keep to: phases add up, auto is no slower than tile, and neither
- * are more threads than one. */
+ * All times are modelled. Checked: phases add up to the total, auto is not slower than tile, many threads are not slower than one. */
 #include <pidcomm/model.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The sum of the phases, in the order of their table. */
+/* The sum of the phases, in table order. */
 static double sum_of(const pidcomm_prediction *prediction) {
   double sum = 0;
 #define ADD(name, meaning) sum += prediction->seconds.name;
@@ -20,11 +19,11 @@ int main(void) {
   /* [machine] */
   const char *name;
   pidcomm_machine machine = PIDCOMM_MACHINE_INITIALIZER;
-  for (size_t i = 0;; ++i) { /* ends at the machine, or with an error where there are no more */
+  for (size_t i = 0;; ++i) { /* ends at the machine; past the last machine the call fails */
     PIDCOMM_CHECK(pidcomm_machine_builtin(i, &name, &machine));
     if (strcmp(name, "isca24") == 0) break;
   }
-  machine.ranks_channels = 8; /* twice as many as the testbed of the paper has */
+  machine.ranks_channels = 8; /* the testbed of the paper has 4 */
   /* [end] */
 
   /* [predict] */

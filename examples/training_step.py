@@ -1,8 +1,8 @@
-"""Training steps of linear regression on 8 x 8 PEs, with five collectives; checked against the same steps in NumPy.
+"""Training steps of linear regression on 8 x 8 PEs, with five collectives, checked against the same steps in NumPy.
 
-Every PE has samples of its own. The weights are sharded along x: each of the 8 PEs of a group keeps an eighth of them,
-as data-parallel training does that saves memory. A step gathers the weights, finds the gradients, sums them shard by
-shard along x and then along y, and updates the shards. The program of the PEs is pe/training_step.c.
+Every PE has its own samples. To save memory, the weights are sharded along x: each of the 8 PEs of a group keeps an
+eighth. A step gathers the weights, computes the gradients, sums them shard by shard along x and then along y, and
+updates the shards. pe/training_step.c is the PE program.
 """
 
 import sys
@@ -31,7 +31,7 @@ pes = pidcomm.allocate(pes=PES)
 pes.load(Path(__file__).parent / "pe" / "training_step.c", tasklets=16)
 pes.symbol("rate").write(F32(RATE / len(samples)))
 cube = pes.hypercube(GRID, GRID)
-cube.scatter("11", host=samples.reshape(1, -1))  # one group of all PEs: each has its part of the samples
+cube.scatter("11", host=samples.reshape(1, -1))  # one group of all PEs: each receives its part of the samples
 cube.scatter("11", host=targets.reshape(1, -1), dst=TARGETS)
 cube.broadcast("11", host=np.zeros((1, SHARD), F32), dst=SHARD_OF_WEIGHTS)
 

@@ -1,10 +1,10 @@
-/* PE-assisted reordering (PID-Comm, ISCA 2024, section V-A): permutes the blocks inside every part of a window, each PE by its own numbers.
+/* PE-assisted reordering (PID-Comm, ISCA 2024, section V-A): permutes the blocks inside every part of a window, by a job per PE.
  *
- * One program for all: the host says what to do in pidcomm_reorder_job. It defines no MRAM variable and does not print, so MRAM stays as it
- * is but for the output. A launch without a job, by a caller that has not loaded its own program again, ends with a fault.
+ * All PEs run this program; the host writes the job to pidcomm_reorder_job. The program defines no MRAM variable and does not print, so
+ * MRAM changes only in the output. A launch without a job, by a caller that has not loaded its program again, ends with a fault.
  *
- * A piece of work is read as a whole before it is written and no two share a byte. In place, large blocks need a job that undoes itself,
- * so that a piece of work is two pieces that change places. */
+ * A piece of work is read whole before it is written, and no two share a byte. In place, large blocks need a self-inverse job: a piece of
+ * work is then two pieces that swap. */
 #include "reorder.h"
 
 #include <alloc.h>
@@ -15,13 +15,13 @@
 
 #define DMA_BYTES PIDCOMM_REORDER_DMA_BYTES
 #define BUFFER_BYTES (2 * DMA_BYTES)
-#define MAX_WAYS 8 /* as many as an entangled group has PEs */
+#define MAX_WAYS 8 /* PEs of an entangled group */
 
 __host struct pidcomm_reorder_job pidcomm_reorder_job;
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 
-/* Jobs work on copies of their numbers, in registers. */
+/* Tasklets use a copy of the job, in registers. */
 typedef struct pidcomm_reorder_job job_t;
 
 static inline uint32_t source_of(const job_t *job, uint32_t j) { return (job->first + j * job->step) & (job->ways - 1); }
@@ -31,7 +31,7 @@ static inline void write_mram(const uint8_t *from, uint32_t to, uint32_t bytes) 
   mram_write(from, (__mram_ptr void *)(uintptr_t)to, bytes);
 }
 
-/* Whole parts, as many as one transfer holds: contiguous there and back, and permuted in WRAM. */
+/* Permutes whole parts in WRAM, as many at once as one transfer holds. */
 static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   const uint32_t part_bytes = job->block_bytes * job->ways;
   const uint32_t parts_at_once = DMA_BYTES / part_bytes;
@@ -52,7 +52,7 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   }
 }
 
-/* A piece of a block at a time, permuted by where it is written. In place a job undoes itself: two pieces change places, or one stays. */
+/* Writes one piece of a block at a time to its new place. In place, the job is self-inverse: two pieces swap, or one stays. */
 static void reorder_large_blocks(const job_t *job, uint8_t *buffer) {
   const uint32_t pieces = (job->block_bytes + DMA_BYTES - 1) / DMA_BYTES;
   const uint32_t part_bytes = job->block_bytes * job->ways;

@@ -1,4 +1,4 @@
-/* reorder.h: what the host and the PE program reorder.c say to each other. C11 on both sides; the same layout on both. */
+/* reorder.h: the interface between the host and the PE program reorder.c. C11, with the same layout on both sides. */
 #ifndef PIDCOMM_PE_REORDER_H
 #define PIDCOMM_PE_REORDER_H
 
@@ -6,17 +6,17 @@
 
 #define PIDCOMM_REORDER_TASKLETS 12
 
-/* The largest DMA transfer, in bytes. A tasklet has room for one that comes and one that goes. */
+/* The largest DMA transfer, in bytes. A tasklet has a buffer to read and a buffer to write. */
 #define PIDCOMM_REORDER_DMA_BYTES 2048u
 
-/* The name of the job below, by which the program is known. */
+/* The name of the job below, which identifies the program. */
 #define PIDCOMM_REORDER_JOB "pidcomm_reorder_job"
 
 /* The host variable `pidcomm_reorder_job`. Sizes are in bytes; all numbers of bytes are multiples of 8. Addresses are those of PE programs,
  * where MRAM starts at 0x08000000, and do not depend on where the heap of this program or another one starts. */
 /* [job] */
 struct pidcomm_reorder_job {
-  uint32_t from, to;    /* may be the same: in place; step is ways - 1 then, so that the job undoes itself */
+  uint32_t from, to;    /* equal: in place; then step is ways - 1, so that the job is self-inverse */
   uint32_t block_bytes; /* at least 8 */
   uint32_t parts;       /* 0: this PE has nothing to do */
   uint32_t ways;        /* blocks of a part: 1, 2, 4 or 8 */

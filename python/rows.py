@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pidcomm.trace import Trace
 
 '''
-# The types of names: of which table, and the column of the name.
+# For each type of names, the table and the column of the name.
 NAMES = {
     "CollectiveName": ("COLLECTIVES", 2),
     "OpName": ("OPS", 2),
@@ -43,7 +43,7 @@ TYPES_OF_FIELDS = {"double": "float", "int": "int", "uint64_t": "int"}
 
 
 def rows_of(text: str, table: str) -> list[list[str]]:
-    """Return the rows of a table, a list of columns each; strings without their quotes."""
+    """Return the rows of a table, each a list of columns; strings without quotes."""
     body = re.search(rf"#define PIDCOMM_{table}\(X\)((?:.*\\\n)*.*)", text)
     if body is None:
         raise SystemExit(f"tables.h has no table PIDCOMM_{table}")
@@ -70,12 +70,12 @@ class Collective(NamedTuple):
         return cls(row[2], *(column == "1" for column in row[3:8]), row[9])
 
     def size_of(self, has_blocks: bool) -> str:
-        """Return what a side at the PEs has per PE."""
+        """Return the size per PE of a side at the PEs, as text."""
         are_blocks = (self.at_pes_before and self.blocks_before) or (self.at_pes_after and self.blocks_after)
         return "`bytes`, N blocks," if has_blocks else "bytes / N" if are_blocks else "`bytes`"
 
     def sizes(self) -> str:
-        """Return the sentence about sizes of the method."""
+        """Return the method's sentence about sizes."""
         read, written = self.size_of(self.blocks_before), self.size_of(self.blocks_after)
         host = f"shape (groups, {'N * n' if (self.blocks_before or self.blocks_after) else 'n'})"
         if not self.at_pes_before:
@@ -83,7 +83,7 @@ class Collective(NamedTuple):
         if not self.at_pes_after:
             elements = "N * bytes / itemsize" if self.blocks_after else "bytes / itemsize"
             return f"Reads `bytes` per PE; returns, or fills `out` with, the host rows, shape (groups, {elements})."
-        in_place = "" if read == written else " In place the smaller of the two is at the start of the window."
+        in_place = "" if read == written else " In place, the smaller side is at the start of the window."
         return f"Reads {read} and writes {written} per PE.".replace(", per", " per") + in_place
 
     def method(self) -> str:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs a build folder into a temporary prefix, moves the prefix, builds the examples against it with CMake and with pkg-config, and runs
-# them; then adds the project as a subfolder of another. Nothing of the library is compiled. Usage: tests/check_install.sh BUILD_FOLDER.
-# Prints `N passed, M failed`.
+# Installs a build folder into a temporary prefix and moves the prefix. Builds the examples against it with CMake and with pkg-config, and
+# runs them. Then configures a project that has this one as a subfolder. Does not compile the library. Usage: tests/check_install.sh
+# BUILD_FOLDER. Prints `N passed, M failed`.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 prefix=$folder/prefix
 passed=0
 failed=0
-check() { # what, then a command
+check() { # name of the check, command
   what=$1
   shift
   if "$@" >"$folder/log" 2>&1; then
@@ -21,7 +21,7 @@ check() { # what, then a command
     sed 's/^/  /' "$folder/log"
   fi
 }
-only_the_runtime() { # its files, without the numbers of versions
+only_the_runtime() { # compares file names without version numbers
   found=$(find "$folder/runtime" -type f | sed -e 's/.*\///' -e 's/\.so.*/.so/' | sort | tr '\n' ' ')
   echo "$found"
   test "$found" = "libdpuemu.so libpidcomm.so libpidcomm_artifact.so pidcomm-doctor "
@@ -31,12 +31,12 @@ no_path_of_here() {
   cat "$folder/found"
   ! [ -s "$folder/found" ] && [ -n "$(find "$prefix" -name pidcomm.pc)" ]
 }
-sdk_tools_find_the_libraries() { # of the emulated SDK, and for programs of the published artifact
+sdk_tools_find_the_libraries() { # the emulated SDK's and the artifact's
   libraries=$(dirname "$(find "$prefix" -name libdpuemu.so)")
   sdk=$libraries/dpuemu
-  PATH=$libraries/pidcomm/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/said" || return 1
-  cat "$folder/said"
-  grep -F -e "-L$libraries " "$folder/said" | grep -F -e '-lpidcomm_artifact -lpidcomm ' | grep -F -e '-ldpuemu'
+  PATH=$libraries/pidcomm/artifact/bin:$sdk/bin:$PATH dpu-pkg-config --libs dpu >"$folder/output" || return 1
+  cat "$folder/output"
+  grep -F -e "-L$libraries " "$folder/output" | grep -F -e '-lpidcomm_artifact -lpidcomm ' | grep -F -e '-ldpuemu'
 }
 artifact_program=$root/artifact/tests/test_artifact_program.c
 artifact_with_sdk_tools() {
@@ -64,7 +64,7 @@ examples() { # a copy to build in
 }
 
 check "runtime component" cmake --install "$build" --prefix "$folder/runtime" --component runtime
-check "the runtime component has libraries and the doctor alone" only_the_runtime
+check "the runtime component has only libraries and the doctor" only_the_runtime
 check "the installed doctor starts" "$folder/runtime/bin/pidcomm-doctor" --help
 check "install" cmake --install "$build" --prefix "$folder/first"
 mv "$folder/first" "$prefix"
@@ -82,7 +82,7 @@ if command -v pkg-config >/dev/null; then
   check "pkg-config, build and run" with_pkg_config make check
   check "a program of the published artifact, pkg-config" artifact_with_pkg_config
 else
-  echo "there is no pkg-config here: not checked"
+  echo "pkg-config is missing: its checks are skipped"
 fi
 
 check "as a subfolder, configure" cmake -G Ninja -S "$root/tests/subfolder" -B "$folder/parent"

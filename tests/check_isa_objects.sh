@@ -1,11 +1,11 @@
 #!/bin/sh
-# No vector instruction outside the objects of its instruction set, and no function in those that the linker could share with others.
-# Usage: tests/check_isa_objects.sh BUILD_FOLDER. Prints `N passed, M failed`.
+# Checks that only the objects of an instruction set use its vector registers, and that these objects have no function that the linker may
+# share with others. Usage: tests/check_isa_objects.sh BUILD_FOLDER. Prints `N passed, M failed`.
 set -u
 objdump --version >/dev/null && nm --version >/dev/null || { echo "objdump and nm are needed"; exit 1; }
 passed=0
 failed=0
-check() { # what is wrong, the lines that show it
+check() { # error, lines that show it (empty: no error)
   if [ -n "$2" ]; then
     failed=$((failed + 1))
     printf 'FAILED %s: %s\n' "$1" "$(printf '%s' "$2" | head -n 1)"

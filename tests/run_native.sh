@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every native test executable of a build folder, as many at once as there are CPUs, at most four: each has an emulated machine. Prints
-# the closing line of each that passes, and all that one says that fails. Fails if one fails or is missing. Usage:
+# Runs every native test executable of a build folder: one per CPU at a time, at most four, because each has an emulated machine. Prints the
+# last line of each test that passes and the whole output of each that fails. Fails if a test fails or is missing. Usage:
 # tests/run_native.sh BUILD_FOLDER [WORD]; with a WORD, tests whose path contains it do not run.
 set -u
 cd "$1" || exit 1
@@ -10,7 +10,7 @@ for needed in $doctors emulator/dpuemu_tests artifact/tests/test_artifact tests/
   case $needed in *"$left_out"*) continue ;; esac
   [ -x "$needed" ] || { echo "no $needed in $1"; exit 1; }
 done
-# Those that take longest come first.
+# The longest tests come first.
 tests=$(find tests/native/test_collectives* $doctors tests/native/test_* artifact/tests/test_* emulator/dpuemu_tests examples/example_* \
   -maxdepth 0 -type f -perm -u+x 2>/dev/null | awk '!seen[$0]++' | grep -v -e "$left_out")
 jobs=$(nproc)
@@ -18,11 +18,11 @@ jobs=$(nproc)
 printf '%s\n' $tests | xargs -P "$jobs" -n 1 sh -c '
   case $0 in *doctor*) set -- --quick --ranks 2 ;; esac
   case $0 in *_sdk_access) export PIDCOMM_TEST_EFFORT=small ;; esac  # the grids run in full once
-  said=$("./$0" "$@" 2>&1)
+  output=$("./$0" "$@" 2>&1)
   code=$?
   if [ "$code" -eq 0 ]; then
-    printf "%s: %s\n" "$0" "$(printf "%s\n" "$said" | tail -n 1)"
+    printf "%s: %s\n" "$0" "$(printf "%s\n" "$output" | tail -n 1)"
   else
-    printf "%s: FAILED with %s\n%s\n" "$0" "$code" "$said"
+    printf "%s: FAILED with %s\n%s\n" "$0" "$code" "$output"
     exit 1
   fi'

@@ -1,4 +1,4 @@
-"""Documents: what their code blocks and links are, and whether they are in order.
+"""Checks the code blocks and links of the documents, and writes excerpts of files into them.
 
 Every fenced block of a document is one of (the marker is the line before the fence):
 
@@ -12,7 +12,7 @@ Every fenced block of a document is one of (the marker is the line before the fe
     any            <!-- not run: REASON -->: it cannot run here
 
 python tools/documents.py           writes the excerpts anew
-python tools/documents.py --check   tells what is wrong, and lists the blocks that are not run
+python tools/documents.py --check   reports faults, and lists the blocks that are not run
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
 MARKERS = ("from", "add to", "run by", "run with", "printed by", "not run")
-# What a reason not to run a block must name: one of the things that the tests lack.
+# The reason not to run a block must name one of these, which the tests lack.
 LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
 
 _MARKER = re.compile(rf"<!-- ({'|'.join(MARKERS)}): (.*?) -->\s*")
@@ -46,7 +46,7 @@ _NOT_OURS = {"build", "node_modules", "venv", "sdk"}
 
 
 class Block(NamedTuple):
-    """A fenced block: `line` is that of its first line of text, from 1; `marker` and `about` are of the line above."""
+    """A fenced block. line: of its first line of text, from 1. marker, about: from the line above the block."""
 
     line: int
     language: str
@@ -62,22 +62,22 @@ class Block(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link or picture: where it stands, and its target."""
+    """A link or picture: its line and its target."""
 
     line: int
     target: str
 
 
 class Region(NamedTuple):
-    """A file, and the part of it: none is the whole file."""
+    """A file and the name of a region in it; an empty name is the whole file."""
 
     path: Path
     name: str
 
     def read(self) -> str:
-        """Return the text, a region's pieces one after another, without common indentation.
+        """Return the text without common indentation; the pieces of a region follow one another.
 
-        Raises ValueError if there is no such file or region, or if it does not end.
+        Raises ValueError if the file or region does not exist, or if the region does not end.
         """
         if not self.path.is_file():
             raise ValueError(f"there is no file {self.path.relative_to(ROOT)}")
@@ -128,7 +128,7 @@ class Document:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What a link can point to: its headings as repository viewers name them, and ids."""
+        """The targets of links: its headings as repository viewers name them, and ids."""
         found: dict[str, int] = {}
         names = set()
         for before, token in zip([None, *self._tokens], self._tokens, strict=False):
@@ -140,7 +140,7 @@ class Document:
 
     @cached_property
     def links(self) -> list[Link]:
-        """Its links and pictures, those in HTML, too."""
+        """Its links and pictures, also those in HTML."""
         found = []
         for token in self._tokens:
             line = token.map[0] + 1 if token.map else 0
@@ -152,7 +152,7 @@ class Document:
         return found
 
     def script(self, language: str) -> str:
-        """Return the blocks of a language that the tests run, each line where it is in the document."""
+        """Return the blocks of a language that the tests run, each line at its line number in the document."""
         lines: list[str] = []
         for block in self.blocks:
             if block.language == language and not block.marker:
@@ -164,7 +164,7 @@ class Document:
         return [block.text for block in self.blocks if (block.marker, block.about) == ("printed by", language)]
 
     def cut_commands(self) -> list[str]:
-        """Return the commands of blocks that say how to make them short, made short."""
+        """Return the shortened commands of the blocks with marker `run with`."""
         cut = []
         for block in self.blocks:
             if block.marker != "run with":
@@ -178,7 +178,7 @@ class Document:
         return cut
 
     def with_excerpts(self) -> str:
-        """Return its text with every excerpt as its file has it. Raises ValueError if one is not to be found."""
+        """Return its text with all excerpts updated from their files. Raises ValueError if one is not found."""
         lines = self.path.read_text().splitlines()
         for block in reversed(self.blocks):
             if block.marker == "from":
@@ -187,13 +187,13 @@ class Document:
         return "\n".join(lines) + "\n"
 
     def wrong_blocks(self) -> Iterator[str]:
-        """Say which blocks break the rule at the top of this file."""
+        """Yield a sentence for each block that breaks the rules at the top of this file."""
         for block in self.blocks:
             if problem := _problem(block):
                 yield f"{self.name}:{block.line}: {problem}"
 
     def wrong_links(self) -> Iterator[str]:
-        """Say which links lead nowhere. Those to other machines must be https; they are not followed."""
+        """Yield a sentence for each broken link. Links to other machines must be https; they are not followed."""
         for link in self.links:
             if problem := self._link_problem(link.target):
                 yield f"{self.name}:{link.line}: {link.target}: {problem}"
@@ -213,7 +213,7 @@ class Document:
 
 
 def documents() -> list[Document]:
-    """Return all documents of the project: every Markdown file that is not in a folder of builds or tools."""
+    """Return all documents of the project: every Markdown file outside folders of builds and tools."""
     paths = []
     for folder, folders, files in os.walk(ROOT):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")) and name not in _NOT_OURS)
@@ -227,7 +227,7 @@ def slug_of(heading: str, separator: str = "-") -> str:
 
 
 def region(about: str) -> Region:
-    """Return what PATH or PATH#REGION names."""
+    """Return the region that PATH or PATH#REGION names."""
     path, _, name = about.partition("#")
     return Region(ROOT / path, name)
 
@@ -237,9 +237,9 @@ def _plain_text(token: Token) -> str:
 
 
 def _problem(block: Block) -> str:
-    """Return what is wrong with a block, or an empty text."""
+    """Return the fault of a block, or an empty text."""
     if block.language not in LANGUAGES:
-        return f"language {block.language!r} is none of {', '.join(LANGUAGES)}"
+        return f"language {block.language!r} is not one of {', '.join(LANGUAGES)}"
     if block.marker == "from":
         try:
             text = region(block.about).read()

@@ -1,6 +1,6 @@
-"""Lists what each folder includes or imports, and fails if anything goes up or in a circle.
+"""Lists includes and imports between folders; fails if one goes up or in a circle.
 
-python tools/layers.py          # a line for each pair of folders: from, to, how many files
+python tools/layers.py          # a line for each pair of folders: from, to, number of files
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Folders by layer, the lowest first. A file uses its own folder and lower layers only, none beside it.
+# Folders by layer, the lowest first. A file uses only its own folder and lower layers.
 LAYERS = [
     ["pe", "emulator/include", "emulator/pe"],
     ["include", "emulator/src", "emulator/python"],
@@ -31,14 +31,14 @@ LAYERS = [
     ["python/pidcomm/cli"],
 ]
 LAYER = {folder: layer for layer, folders in enumerate(LAYERS) for folder in folders}
-# The emulator is seen through dpu.h only, but for these files.
+# All other files use the emulator through dpu.h only.
 MAY_INCLUDE_DPUEMU = {"src/rank_access/rank_access_dpuemu.cpp"}
 PACKAGES = {"pidcomm.apps": "apps", "pidcomm": "python/pidcomm", "dpuemu": "emulator/python/dpuemu"}
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inl", ".py"}
 
 
 def folder_of(path: str) -> str | None:
-    """Return the folder of LAYERS that a path, relative to the root, is in."""
+    """Return the folder of LAYERS that contains a path, which is relative to the root."""
     inside = [folder for folder in LAYER if path.startswith(folder + "/")]
     return max(inside, key=len, default=None)
 
@@ -95,7 +95,7 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def uses() -> dict[str, set[str]]:
-    """Return what every file uses."""
+    """Return the files that every file uses."""
     return {
         str(file.relative_to(ROOT)): set(imported(file) if file.suffix == ".py" else included(file)) for file in files()
     }
@@ -121,7 +121,7 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
 
 
 def cycles(graph: dict[str, set[str]]) -> list[str]:
-    """Return the circles of files that use each other, as sentences."""
+    """Return cycles of files that use each other, as sentences."""
     found, done = [], set()
     path: list[str] = []
 

@@ -19,7 +19,7 @@ ELLIPSIS = ast.Expr(ast.Constant(...))
 
 
 class _WithoutBodies(ast.NodeTransformer):
-    """Keeps what a user of a class or function can see: signatures and fields, without private names and documents."""
+    """Keeps signatures and fields; removes bodies, docstrings and private names."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
         """Drop the body of a function, or all of a private one."""
@@ -29,7 +29,7 @@ class _WithoutBodies(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST | None:
-        """Keep the members of a class that are declared."""
+        """Keep the declared members of a class."""
         self.generic_visit(node)
         declared = [it for it in node.body if isinstance(it, (ast.FunctionDef, ast.AnnAssign))]
         node.body = [*declared] or [ELLIPSIS]

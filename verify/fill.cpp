@@ -56,7 +56,7 @@ T exact_float(const Place &place, int op) {
   return sign * (random & 2 ? T(2) : T(0.5));
 }
 
-/// A column has one theme, and within a theme every order of combination gives the same result.
+/// A column has one kind of special values, whose result is the same in every order.
 template <class T>
 T special_float(const Place &place, int op) {
   using Limits = std::numeric_limits<T>;
@@ -109,7 +109,8 @@ void fill_row(Fill kind, int op, Place place, std::uint8_t *row, std::size_t row
 std::size_t rows_in(std::size_t row_bytes, std::span<const std::uint8_t> rows) {
   if (rows.empty()) return 0;
   if (row_bytes == 0 || rows.size() % row_bytes != 0)
-    throw std::invalid_argument("verify: " + std::to_string(rows.size()) + " bytes are no rows of " + std::to_string(row_bytes));
+    throw std::invalid_argument("verify: " + std::to_string(rows.size()) + " bytes do not divide into rows of " +
+                                std::to_string(row_bytes));
   return rows.size() / row_bytes;
 }
 

@@ -7,9 +7,9 @@
 
 namespace verify {
 
-/// What a payload must show.
+/// Kinds of payloads.
 enum class Fill {
-  /// Every 8-byte word of every row has a bit pattern of its own (a bijection of seed, row and word index). For movement, and for
+  /// Every 8-byte word of every row has a unique bit pattern (a bijection of seed, row and word index). For movement, and for
   /// integer sums, xor, minima and maxima.
   kDistinct,
   /// For reductions whose result must not depend on the order: integers of every width keep the information (odd factors for prod,
@@ -19,7 +19,7 @@ enum class Fill {
   /// Floats only: NaN, infinities, signed zeros and denormals, chosen per element so that the result is still the same in any order
   /// (whole columns of -0 show a wrong identity). Same as kExact for integers.
   kSpecial,
-  /// Floats only: values of very different magnitude, so that another order of additions gives other bits. For bitwise comparison with
+  /// Floats only: values of very different magnitude, so that another order of additions changes bits. For bitwise comparison with
   /// the documented order. Same as kExact for integers.
   kRounding,
 };

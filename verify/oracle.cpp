@@ -44,7 +44,7 @@ Kind kind_of(int op) {
   reject("unknown operator " + std::to_string(op));
 }
 
-// ---- what an operator does to two elements ----------------------------------------------------------------------------------------
+// ---- operators on two elements ----------------------------------------------------------------------------------------------------
 
 /// IEEE 754-2019 minimum (`max` false) or maximum: a NaN wins, -0 is below +0.
 template <class T>
@@ -115,7 +115,7 @@ struct Origin {
   std::size_t size;
 };
 
-/// Bytes of a row, of `bytes` and N: as one piece, as N blocks, one block of N, N pieces.
+/// Bytes of a row by `bytes` and N: one piece, N blocks, one block of N, N pieces.
 enum class Share { kOne, kBlocks, kBlock, kParts };
 
 /// Rows before or after: of PEs (else of groups), and their bytes.
@@ -299,7 +299,7 @@ void count_wrong(std::size_t row, std::size_t at, const std::uint8_t *got, const
   }
 }
 
-/// Adds the wrong elements of `got` at (row, at) to the tally. Equal memory is the rule, so look at that first.
+/// Adds the wrong elements of `got` at (row, at) to the tally. Compares memory first, which is usually equal.
 void count_wrong(int type, std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want, std::size_t bytes,
                  bool nan_equal, Tally &tally) {
   if (std::memcmp(got, want, bytes) == 0) return;
@@ -346,7 +346,8 @@ Groups groups_of(const std::vector<std::uint32_t> &axis_len, const std::string &
   std::uint64_t selected = 1, unselected = 1;
   for (std::size_t axis = 0; axis < mask.size(); ++axis) {
     (mask[axis] == '1' ? selected : unselected) *= axis_len[axis];
-    if (axis_len[axis] == 0 || selected * unselected > std::numeric_limits<std::int32_t>::max()) reject("no such hypercube");
+    if (axis_len[axis] == 0 || selected * unselected > std::numeric_limits<std::int32_t>::max())
+      reject("an axis length is 0, or the axes have too many PEs");
   }
   Groups groups;
   groups.group_pes = static_cast<std::uint32_t>(selected);
@@ -377,8 +378,8 @@ Rows rows_of(const Problem &problem, bool is_before) {
   const Definition definition = definition_of(problem.collective);
   const bool has_blocks = definition.before.share == Share::kBlocks || definition.after.share == Share::kBlocks;
   if (has_blocks && problem.bytes % (groups.group_pes * element_bytes(problem.type)) != 0)
-    reject(std::to_string(problem.bytes) + " bytes are no " + std::to_string(groups.group_pes) + " blocks");
-  if (problem.bytes % element_bytes(problem.type) != 0) reject(std::to_string(problem.bytes) + " bytes are no whole elements");
+    reject(std::to_string(problem.bytes) + " bytes do not divide into " + std::to_string(groups.group_pes) + " blocks");
+  if (problem.bytes % element_bytes(problem.type) != 0) reject(std::to_string(problem.bytes) + " bytes are not whole elements");
   const auto [at_pes, share] = is_before ? definition.before : definition.after;
   const std::size_t row_bytes = share == Share::kBlock   ? problem.bytes / groups.group_pes
                                 : share == Share::kParts ? problem.bytes * groups.group_pes

@@ -1,14 +1,13 @@
-/// The oracle: what the eight collectives mean, written from their definitions with plain loops.
+/// The oracle: the eight collectives, written from their definitions with plain loops.
 ///
-/// It shares nothing with the library but the names and codes in <pidcomm/tables.h>, so a mistake has to be made twice to go unseen.
+/// It shares only the names and codes in <pidcomm/tables.h> with the library, so a mistake goes unseen only if both make it.
 /// Vocabulary (PE, lane, entangled group EG, group, member, block, window) as in pidcomm.h.
 ///
 /// Payloads are rows: row i starts at byte i * row_bytes. PE rows are in PE order (p = 8 * EG + lane), host rows in group order.
-/// `rows_before` and `rows_after` say how many rows of which size a collective has on either side.
+/// `rows_before` and `rows_after` return the number and size of a collective's rows on either side.
 ///
-/// Floating point: results are bitwise those of the documented order of the `tile` technique (see `expected`), so this must not be
-/// compiled with -ffast-math, and with -ffp-contract=off. NaNs compare equal whatever their payload, in reductions; movement compares
-/// bits.
+/// Floating point: results equal the documented order of the `tile` technique bit by bit (see `expected`): compile without -ffast-math and
+/// with -ffp-contract=off. In reductions, NaNs compare equal whatever their payload; movement compares bits.
 ///
 /// Threads: calls on large payloads use all CPUs; results do not depend on it. Functions throw std::invalid_argument for a problem or a
 /// size that has no meaning.
@@ -44,7 +43,7 @@ struct Problem {
 /// Coordinates of PE `pe`: pe = x + len_x * (y + len_y * (z + ...)).
 std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_len, std::uint32_t pe);
 
-/// Who talks to whom under an axis mask.
+/// The groups of PEs under an axis mask.
 struct Groups {
   std::uint32_t pes = 0;              ///< product of the axis lengths
   std::uint32_t count = 0;            ///< number of groups
@@ -92,7 +91,7 @@ struct Verdict {
 Verdict check(const Problem &problem, std::span<const std::uint8_t> before, std::span<const std::uint8_t> got);
 
 /// Compares rows element by element. Bits must be equal, except that with nan_equal (reductions) NaNs of a floating-point type equal
-/// each other. `row_name` is "PE" or "host row" or whatever the rows are.
+/// each other. `row_name` is "PE", "host row" or another name of a row.
 Verdict compare(int type, std::size_t row_bytes, std::span<const std::uint8_t> got, std::span<const std::uint8_t> want,
                 bool nan_equal = false, const char *row_name = "PE");
 

@@ -10,7 +10,7 @@
 
 namespace verify {
 
-/// Calls body(i) for every i in [0, items), in any order and by several threads if `work_bytes` make that worth while. `body` must not
+/// Calls body(i) for every i in [0, items), in any order, and by several threads if `work_bytes` is large. `body` must not
 /// throw in parallel.
 template <class Body>
 void parallel_for(std::size_t items, std::size_t work_bytes, const Body &body) {

@@ -25,7 +25,7 @@ WORD_VERTICES = 8 * WORD_BYTES  # a bit each
 
 
 class BreadthFirstSearch(Application):
-    """The levels of all vertices: int32, the number of edges from the source, -1 where no way leads."""
+    """The levels of all vertices: int32, the number of edges from the source, -1 for unreachable vertices."""
 
     name = "bfs"
     about = "Breadth-first search: the number of edges from one vertex to every other."
@@ -42,9 +42,9 @@ class BreadthFirstSearch(Application):
         chunk_bits: int = MAX_BITS,
         tile_bits: int = MAX_BITS,
     ) -> None:
-        """Take a graph; `make` says what source and direction are.
+        """Take a graph; `make` describes source and direction.
 
-        chunk_bits, tile_bits: of the number of vertices in a patch of edges (`pidcomm.apps.edges.cut`), 6 to 16.
+        chunk_bits, tile_bits: log2 of the vertices of a patch (`pidcomm.apps.edges.cut`), 6 to 16.
         """
         if direction not in DIRECTIONS:
             raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")
@@ -66,7 +66,7 @@ class BreadthFirstSearch(Application):
         generate: str | None = None,
         quick: bool = False,
         source: Annotated[int, "First vertex, as the file numbers it; -1: the one with the most edges"] = MOST_EDGES,
-        direction: Annotated[str, "undirected: edges are followed both ways; directed: as they are"] = DIRECTIONS[0],
+        direction: Annotated[str, "undirected: follow edges in both directions; directed: in one"] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
         """Return the problem of a file or a generator."""
         graph = graphs.load(data, generate, graphs.QUICK if quick else DEFAULT)
@@ -74,7 +74,7 @@ class BreadthFirstSearch(Application):
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """The graph, the number of edges that are followed, and the first vertex."""
+        """The graph, the number of its edges, and the first vertex."""
         graph = self.graph
         return {
             "input": graph.name,
@@ -86,11 +86,11 @@ class BreadthFirstSearch(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """One axis."""
+        """Return one axis."""
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Bits of all vertices on every PE; edges, and the levels of vertices, in even shares."""
+        """Return the layout: bits of all vertices on every PE; edges and levels in even shares."""
         pes = prod(shape)
         bits = self._words * WORD_BYTES
         share_words = self._share(pes) // WORD_VERTICES
@@ -111,7 +111,7 @@ class BreadthFirstSearch(Application):
         )
 
     def run(self, stage: Stage) -> NDArray[np.int32]:
-        """Go from level to level until there is no vertex in one."""
+        """Search level by level, until a level has no vertex."""
         edges = self._cutter.cut(stage.pes, **self._bits)
         edges.place(stage)
         bits = self._words * WORD_BYTES
@@ -127,7 +127,7 @@ class BreadthFirstSearch(Application):
         return levels[0, : self.graph.vertices]
 
     def reference(self) -> NDArray[np.int32]:
-        """Return the levels; what is directed goes top down, what is not by whichever way is quicker in each level."""
+        """Return the levels. Directed searches go top down; undirected ones choose the faster direction per level."""
         from pidcomm.apps import _apps
 
         return _apps.bfs(self._starts, self.graph.targets, self.source, self.direction == "undirected")

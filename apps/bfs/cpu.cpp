@@ -1,5 +1,5 @@
-/// Breadth-first search by all CPUs, level by level: top down from a list of the frontier, or, where that is fewer edges to look at, bottom
-/// up from the vertices that are left to a bitmap of the frontier.
+/// Breadth-first search on all CPUs, level by level: top down from a list of the frontier; or, if that visits fewer edges, bottom up from
+/// the unreached vertices to a bitmap of the frontier.
 ///
 /// Source: Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search" (SC'12), with its two thresholds.
 #include "../cpu.h"
@@ -14,9 +14,9 @@ namespace {
 
 using namespace pidcomm_apps;
 
-constexpr int64_t kToBottomUp = 15;  // if the frontier has more than so much of the edges that are left: 1/15
-constexpr int64_t kToTopDown = 18;   // if the frontier has less than so much of the vertices: 1/18
-constexpr size_t kQueue = 1024;      // vertices that a thread finds before it appends them to the list of all
+constexpr int64_t kToBottomUp = 15;  // bottom up if the frontier has more than 1/15 of the remaining edges
+constexpr int64_t kToTopDown = 18;   // top down if the frontier has less than 1/18 of the vertices
+constexpr size_t kQueue = 1024;      // vertices that a thread collects before it appends them to the common list
 
 struct Search {
   const int64_t *starts;
@@ -29,7 +29,7 @@ struct Search {
 
   int64_t edges_of(uint32_t v) const { return starts[v + 1] - starts[v]; }
 
-  // Returns the number of edges of what is found.
+  // Returns the number of edges of the vertices found.
   int64_t top_down(int32_t level) {
     std::atomic<size_t> end{0};
     int64_t edges = 0;
@@ -58,7 +58,7 @@ struct Search {
     return edges;
   }
 
-  // Returns the number of vertices found. No thread writes what another reads: words of 64 vertices are one thread's.
+  // Returns the number of vertices found. No race: a word of 64 vertices belongs to one thread.
   int64_t bottom_up(int32_t level) {
     int64_t count = 0;
 #pragma omp parallel for schedule(dynamic, 16) reduction(+ : count)

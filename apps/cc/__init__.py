@@ -1,4 +1,4 @@
-"""Connected components: which vertices edges connect, whatever way they lead."""
+"""Connected components of a graph whose edges connect in both directions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DEFAULT = "rmat:scale=18"  # 1 MiB of labels
 LABEL_BYTES = 4
 WORD_LABELS = WORD_BYTES // LABEL_BYTES
 CHUNK_BITS = 11  # 8 KiB of labels
-ROOM_BITS = 12  # a tile that is read as a whole: 16 KiB
-# A tile is read as a whole if it has at most so many vertices for each edge to it. Else 8 bytes are read for each edge:
-# the emulated DMA engine needs 0.53 cycles for a byte and 34 for a transfer.
+ROOM_BITS = 12  # the largest tile that is read whole: 16 KiB
+# A tile is read whole if it has at most this number of vertices per edge to it. Else 8 bytes are read for each edge.
+# The emulated DMA engine needs 0.53 cycles per byte and 34 per transfer.
 VERTICES_PER_READ = 16
 
 
 class ConnectedComponents(Application):
-    """The label of every vertex: uint32, the least number, from 0, of a vertex of its component."""
+    """The label of every vertex: uint32, the smallest vertex number, from 0, in its component."""
 
     name = "cc"
     about = "Connected components: the least vertex number of the component of every vertex."
@@ -42,11 +42,11 @@ class ConnectedComponents(Application):
         room_bits: int = ROOM_BITS,
         tile_bits: int | None = None,
     ) -> None:
-        """Take a graph, whose edges connect both ways.
+        """Take a graph, whose edges connect in both directions.
 
-        chunk_bits, tile_bits: of the number of vertices in a patch of edges (`pidcomm.apps.edges.cut`), 6 to 11, and 6
-        to 32 - chunk_bits. room_bits: of the largest tile that is read as a whole, 6 to 12. By default tiles are as
-        large as that, and as large as can be where there are too few edges for that to be worth while.
+        chunk_bits, tile_bits: log2 of the vertices of a patch (`pidcomm.apps.edges.cut`), 6 to 11, and 6 to 32 -
+        chunk_bits. room_bits: log2 of the vertices of the largest tile that is read whole, 6 to 12. By default
+        tile_bits is room_bits; if there are too few edges to read tiles whole, it is as large as possible.
         """
         as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
         as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)
@@ -64,16 +64,16 @@ class ConnectedComponents(Application):
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """The graph, and the number of edges, each counted both ways."""
+        """The graph, and the number of edges, each counted in both directions."""
         return {"input": self.graph.name, "vertices": self.graph.vertices, "edges": self.graph.edges}
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """One axis."""
+        """Return one axis."""
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Labels of all vertices on every PE; edges, and vertices of the result, in even shares."""
+        """Return the layout: labels of all vertices on every PE; edges and result in even shares."""
         pes = prod(shape)
         chunk_bits, room_bits, _ = self._bits
         edges = self._cut_for(pes)
@@ -98,7 +98,7 @@ class ConnectedComponents(Application):
         )
 
     def run(self, stage: Stage) -> NDArray[np.uint32]:
-        """Make labels smaller in rounds until none changes."""
+        """Reduce labels in rounds until no label changes."""
         edges = self._cut_for(stage.pes)
         edges.place(stage)
         labels = stage.host_work(lambda: np.arange(self._vertices, dtype=np.uint32).reshape(1, -1))
@@ -121,7 +121,7 @@ class ConnectedComponents(Application):
 
     @property
     def _vertices(self) -> int:
-        """Vertices that there is room for."""
+        """Number of vertices, padded."""
         return share(self.graph.vertices, 1, np.uint32, ALIGNMENT)
 
     def _share(self, pes: int) -> int:

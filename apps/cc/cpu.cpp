@@ -1,5 +1,5 @@
-/// Connected components by all CPUs. First each vertex is linked by its first edges only; then what is already in the largest component is
-/// left out, and the others are linked by all their edges.
+/// Connected components on all CPUs. First, each vertex is linked by its first edges only. Then all vertices outside the largest component
+/// are linked by their remaining edges.
 ///
 /// Source: Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest, IPDPS'18).
 #include "../cpu.h"
@@ -21,7 +21,7 @@ using Label = std::atomic_ref<uint32_t>;
 
 uint32_t load(uint32_t &label) { return Label(label).load(std::memory_order_relaxed); }
 
-// Joins two trees: the larger root gets the smaller as its parent, so that a root is the least of its tree.
+// Joins two trees: the larger root gets the smaller as its parent, so a root is the smallest vertex of its tree.
 void link(uint32_t a, uint32_t b, uint32_t *parent) {
   for (a = load(parent[a]), b = load(parent[b]); a != b;) {
     if (a < b) std::swap(a, b);
@@ -42,7 +42,7 @@ void compress(int64_t vertices, uint32_t *parent) {
   }
 }
 
-// Of evenly spaced samples, the label that most have.
+// Returns the most frequent label among evenly spaced samples.
 uint32_t most_frequent(int64_t vertices, const uint32_t *labels) {
   std::unordered_map<uint32_t, int64_t> counts;
   for (int64_t i = 0; i < kSamples; ++i) ++counts[labels[i * vertices / kSamples]];
@@ -60,7 +60,7 @@ void connect(const int64_t *starts, const uint32_t *targets, int64_t vertices, u
   const uint32_t largest = most_frequent(vertices, parent);
 #pragma omp parallel for schedule(dynamic, kVerticesAtOnce)
   for (int64_t v = 0; v < vertices; ++v) {
-    if (load(parent[v]) == largest) continue;  // its edges to other components are there the other way, too
+    if (load(parent[v]) == largest) continue;  // edges to other components are linked from their other end
     for (int64_t e = starts[v] + kFirstEdges; e < starts[v + 1]; ++e) link(static_cast<uint32_t>(v), targets[e], parent);
   }
   compress(vertices, parent);

@@ -1,13 +1,13 @@
-/* One round of connected components. Every PE has the labels of all vertices, and a slice of the edges, each there both ways in the whole.
+/* One round of connected components. Every PE has the labels of all vertices, and a slice of the edges. The graph has each edge in both
+ * directions.
  *
- * A label is the number of a vertex of the same component, at most the vertex's own, and only gets smaller; the next labels are the least
- * that any PE has. So `next` may keep what it has from earlier rounds, and a PE need not touch the vertices that it has nothing to say
- * about. A round in which no PE changes a label is the last: then the ends of every edge agree. Three things make a label smaller:
+ * A label is the number of a vertex of the same component. It is at most the vertex's own number, and it only gets smaller. The next labels
+ * are the minima over all PEs. So `next` may keep values of earlier rounds, and a PE need not touch vertices that it does not change. A
+ * round in which no PE changes a label is the last: then both ends of every edge have the same label. Three steps reduce labels:
  *
- *   fold       that of a source, to the least of its targets';
- *   shortcut   to the label of the vertex that it names, and of the one that this names;
- *   hook       that of the vertex that a source's old label names, to the source's new one: whole trees move, not one vertex after
- *              the other.
+ *   fold       the label of a source becomes the smallest label of its targets;
+ *   shortcut   a label becomes the label of the vertex that it names, several times;
+ *   hook       the vertex named by a source's old label gets the source's new label, which moves whole trees at once.
  *
  * Hooks and shortcuts are those of Shiloach and Vishkin (1982). */
 #include "edges.h"
@@ -15,9 +15,9 @@
 #define HOPS 4u
 #define ROOM (1u << ROOM_BITS) /* vertices of the largest tile that is read */
 
-__host uint32_t round_number; /* 0 begins, whatever `next` holds */
+__host uint32_t round_number; /* 0 begins and ignores the contents of `next` */
 __host uint32_t patches;      /* of edges */
-__host uint32_t first;        /* vertex of the share that this PE has in the result */
+__host uint32_t first;        /* first vertex of this PE's share of the result */
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 MUTEXES_INIT(labels_of_chunk);
@@ -43,9 +43,9 @@ static void read_chunk(uint32_t chunk_first, struct part part, uint32_t *next) {
   }
 }
 
-/* Two tasklets may have edges of the same source: labels are only written with their mutex, and read again then, so none gets larger.
- * The look without it relies on loads of 32 bits from WRAM being whole: then a label is one that was there, at worst too old, which costs
- * a look with the mutex. Volatile: the compiler keeps no label across it. */
+/* Two tasklets may have edges of the same source. A label is written only under its mutex, after it is read again, so no label gets
+ * larger. The check before the mutex relies on atomic 32-bit loads from WRAM: it sees a valid label, which may be old; this costs only
+ * the mutex. Volatile: the compiler must not cache labels. */
 static inline __attribute__((always_inline)) void fold(const struct patch *patch, int is_tile_read, uint32_t *edges) {
   volatile uint32_t *const labels = chunk;
   struct edge_slice slice = my_edges(patch);
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void fold(const struct patch *patch
     }
 }
 
-/* Labels that a tasklet's part of the chunk has got, and shortcuts from them, go to `next`; returns how many are smaller than before. */
+/* Writes the labels of a tasklet's part of the chunk, after shortcuts, to `next`; returns how many are smaller than before. */
 static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *before) {
   uint32_t changed = 0;
   for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
@@ -77,8 +77,8 @@ static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *be
   return changed;
 }
 
-/* Words of `next` are of two labels: only changed with their mutex. The look without it relies on DMA of 8 bytes being
- * atomic: then a word is one that was there, at worst too old, which costs a look with the mutex. */
+/* A word of `next` has two labels and is changed only under its mutex. The check before the mutex relies on atomic DMA of 8 bytes: it sees
+ * a valid word, which may be old; this costs only the mutex. */
 static void hook(uint32_t root, uint32_t label) {
   __dma_aligned uint32_t pair[2];
   const uint32_t at = AT_NEXT + root / 2 * 8;
@@ -102,7 +102,7 @@ static void hook_chunk(uint32_t chunk_first, struct part part, uint32_t *before)
   }
 }
 
-/* When all edges of a chunk are folded. Hooks come after all of the chunk is written, and before the next is read. */
+/* Call it when all edges of a chunk are folded. Hooks come after the whole chunk is written, and before the next is read. */
 static uint32_t finish_chunk(uint32_t chunk_first, struct part part, uint32_t *buffer) {
   barrier_wait(&everybody);
   const uint32_t changed = write_chunk(chunk_first, part, buffer);
@@ -129,7 +129,7 @@ int main(void) {
       read_chunk(chunk_first, part, buffer);
       barrier_wait(&everybody);
     }
-    /* The barriers: all have read their parts, and nobody reads the next tile before all are done with this one. */
+    /* Barriers: all tasklets have read their parts; no tasklet reads the next tile before all are done with this one. */
     if (patch->tile_vertices <= ROOM && patch->tile_vertices <= VERTICES_PER_READ * patch->edges) {
       const struct part mine = my_part_of(patch->tile_vertices / 2, ROOM / 2);
       read_heap(AT_LABELS + patch->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);

@@ -1,4 +1,4 @@
-"""DLRM: a deep learning recommendation model, of which the forward pass is computed for a batch of clicks."""
+"""DLRM: the forward pass of a deep learning recommendation model for a batch of clicks."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ GENERATORS = {"criteo": Criteo}
 DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
 QUICK_SAMPLES, QUICK_ROWS = 512, 4096
 SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
-SAMPLE_BYTES = 1024  # of memory, about, while samples are made up
-OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # of a layer; dense ones, which come in one transfer
-COLUMNS_MAX = 64  # of an embedding: two rows of it have room in a tasklet's buffer
-NO_ROW = np.uint32(2**32 - 1)  # of samples and tables that there are not: no PE has it
+SAMPLE_BYTES = 1024  # of memory per sample, about, in the generator
+OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # outputs of a layer; dense features, which one transfer reads
+COLUMNS_MAX = 64  # of an embedding: two of its rows fit in a tasklet's buffer
+NO_ROW = np.uint32(2**32 - 1)  # row of padded samples and tables; no PE has this row
 
 TASKLETS = 16
 STACK_BYTES = 768
 BUFFER_BYTES = 1024  # of a tasklet
-WRAM_BYTES = 60 * 1024  # of 64 KiB; what is left is for the program's other variables
+WRAM_BYTES = 60 * 1024  # of 64 KiB; the remainder is for the program's other variables
 PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # of kernel.c
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a PE has: samples of its own; tables, rows and columns of the model; bytes of windows.
+    """The part of a PE: its number of samples; its tables, rows and columns of the model; bytes of windows.
 
-    wanted_bytes: the indices of its samples, into all tables. index_bytes: the indices of all samples into its tables.
-    vector_bytes: the rows of its tables and columns, of all samples of the PEs that agree with it in y.
+    wanted_bytes: the indices of its samples into all tables. index_bytes: the indices of all samples into its tables.
+    vector_bytes: the rows of its tables and columns, for the samples of all PEs with the same y.
     """
 
     samples: int
@@ -51,7 +51,7 @@ class Part:
 
 
 class Dlrm(Application):
-    """Rows of embedding tables, their products in pairs, and dense layers before and behind, in 32-bit integers."""
+    """Rows of embedding tables, products of pairs of them, and dense layers before and after, in 32-bit integers."""
 
     name = "dlrm"
     about = "Deep learning recommendation model: embedding tables, products of pairs, dense layers."
@@ -73,11 +73,11 @@ class Dlrm(Application):
     ) -> None:
         """Take a model and a batch.
 
-        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), which row of each table a sample
-        takes. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1),
-        the last column being what is added. The last of bottom has as many outputs as tables have columns; the first of
-        top as many inputs as these and a product of each pair of vectors; the last of top has one output. source, seed:
-        where samples, and the model, come from, for `facts`.
+        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), the row of each table that a sample
+        uses. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1);
+        the last column is the bias. The last layer of bottom has an output for each column of a table. The first layer
+        of top has these as inputs and a product of each pair of vectors; the last layer of top has one output. source,
+        seed: of the samples and of the model, for `facts`.
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
@@ -86,7 +86,7 @@ class Dlrm(Application):
         self.top = [_words("a top layer", layer) for layer in top]
         found = np.asarray(rows)
         if self.tables.ndim != 3 or 0 in self.tables.shape:
-            raise ArgumentError(f"tables of shape {self.tables.shape} must have shape (tables, rows, columns), none 0")
+            raise ArgumentError(f"tables of shape {self.tables.shape} must have shape (tables, rows, columns), all > 0")
         count, table_rows, columns = self.tables.shape
         if columns % 2 or columns > COLUMNS_MAX:
             raise ArgumentError(f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}")
@@ -112,17 +112,17 @@ class Dlrm(Application):
         generate: str | None = None,
         quick: bool = False,
         batch: Annotated[
-            int | None, f"Samples; of a file the first so many (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES})."
+            int | None, f"Samples; of a file, the first ones (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES})."
         ] = None,
         embedding: Annotated[int, "Columns of the tables; 16 and 32 in the paper."] = 16,
         rows: Annotated[int | None, f"Rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS})."] = None,
         bottom: Annotated[str, "Outputs of the hidden layers before the products, as 64,32."] = "64,32",
-        top: Annotated[str, "Outputs of the hidden layers behind the products, as 64,32."] = "64,32",
-        seed: Annotated[int, "Of the tables and layers, which are random."] = 1,
+        top: Annotated[str, "Outputs of the hidden layers after the products, as 64,32."] = "64,32",
+        seed: Annotated[int, "Seed of the random tables and layers."] = 1,
     ) -> Dlrm:
         """Return the model with random tables and layers, and a batch of clicks.
 
-        quick: 512 samples and tables of 4096 rows, unless told otherwise, or told where samples come from.
+        quick: 512 samples and tables of 4096 rows, unless batch, rows, data or generate are given.
         """
         inputs.one_source(data, generate)
         is_quick = quick and data is None and generate is None
@@ -156,7 +156,7 @@ class Dlrm(Application):
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """Where samples come from, the sizes of the model, and where it comes from unless it is arrays."""
+        """The source of the samples, the sizes of the model, and the seed of a random model."""
         tables, rows, columns = self.tables.shape
         return {
             "input": self.source,
@@ -171,7 +171,7 @@ class Dlrm(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return tables, rows, columns: powers of two dealt to x, y, z in turn, x to 16, z to 8; the rest to y."""
+        """Return axes for tables, rows, columns. Factors of 2 go to x, y, z in turn, to x 16, to z 8; the rest to y."""
         lengths, most = [1, 1, 1], (16, pes, 8)
         rest, axis = pes, 0
         while rest % 2 == 0:
@@ -183,7 +183,7 @@ class Dlrm(Application):
         return tuple(lengths)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the windows. Raises ArgumentError if slices of columns are not words, or WRAM has no room."""
+        """Return the layout. Raises ArgumentError if slices of columns are not words, or if WRAM is too small."""
         x, y, z = shape
         pes = x * y * z
         part = self._part(shape)
@@ -261,7 +261,7 @@ class Dlrm(Application):
         return _apps.dlrm(flat, self.tables.shape[1], self.rows, self.dense, layers[0], widths[0], layers[1], widths[1])
 
     def _part(self, shape: Sequence[int]) -> Part:
-        """Return what each PE has. Raises ArgumentError if slices of columns are not words."""
+        """Return the part of each PE. Raises ArgumentError if slices of columns are not words."""
         x, y, z = shape
         all_tables, all_rows, embedding = self.tables.shape
         if embedding % (2 * z):
@@ -282,7 +282,7 @@ class Dlrm(Application):
         )
 
     def _layers(self) -> Array:
-        """Return all layers as kernel.c has them: rows one after the other, each of an even number of words."""
+        """Return all layers in the layout of kernel.c: rows one after the other, each padded to an even word count."""
         rows = (padded(it, (len(it), round_up(it.shape[1], 2))) for it in (*self.bottom, *self.top))
         return np.concatenate([it.ravel() for it in rows])
 
@@ -290,7 +290,7 @@ class Dlrm(Application):
         return samples, round_up(self.dense.shape[1], 2)
 
     def _group(self, widest: int, samples: int) -> int:
-        """Return how many samples the layers of a PE take at once: even, of as equal groups as have room in WRAM."""
+        """Return the number of samples that the layers of a PE take at once: even, in equal groups that fit in WRAM."""
         tables, _, columns = self.tables.shape
         words = round_up(self.top_widths[0] + 1, 2) + tables * columns + 2 * round_up(widest + 1, 2)
         room = WRAM_BYTES - TASKLETS * (STACK_BYTES + BUFFER_BYTES)
@@ -298,7 +298,7 @@ class Dlrm(Application):
         if most == 0:
             raise ArgumentError(
                 f"two samples with {tables} tables of {columns} columns, {self.top_widths[0]} inputs of the top layers "
-                f"and layers of up to {widest} outputs need {2 * 4 * words} bytes of WRAM; there are {room}"
+                f"and layers of up to {widest} outputs need {2 * 4 * words} bytes of WRAM; {room} are available"
             )
         groups = -(-samples // most)
         return round_up(-(-samples // groups), 2)
@@ -312,7 +312,7 @@ def _words(name: str, values: Array) -> Array:
 
 
 def _hidden(name: str, text: str) -> list[int]:
-    """Return the widths that an option says."""
+    """Return the widths in the text of an option."""
     try:
         return [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")] if text else []
     except ValueError:
@@ -332,7 +332,7 @@ def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> li
         if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= OUTPUTS_MAX:
             raise ArgumentError(
                 f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX}, {widths[-1] + 1}), "
-                "its inputs and what is added"
+                "its inputs and a bias"
             )
         widths.append(len(layer))
     if len(widths) == 1 or widths[-1] != outputs:

@@ -1,5 +1,5 @@
-// The forward pass without PEs. Samples go through the model in groups, one per lane of a vector register; threads take groups. Arithmetic
-// is unsigned, so that it wraps.
+// The forward pass on the CPUs. Threads take groups of samples; each sample of a group uses one lane of the vector registers. Arithmetic is
+// unsigned, so that it wraps.
 #include "../cpu.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct alignas(64) Lanes {  // one value of each sample of a group
 };
 
 struct Layers {
-  const uint32_t *weights;  // of each output those of the inputs, and what is added
+  const uint32_t *weights;  // for each output: a weight per input, then the bias
   const int32_t *widths;    // inputs of the first layer, outputs of all
   size_t count;
 };
@@ -33,7 +33,7 @@ struct Model {
   size_t inputs_of_top() const { return columns + table_count * (table_count + 1) / 2; }
 };
 
-/// Lanes of a thread: the vectors, the inputs of the top layers, and two places for what lies between layers.
+/// Buffers of a thread: the vectors, the inputs of the top layers, and two buffers for values between layers.
 class Workspace {
  public:
   explicit Workspace(const Model &model) : vectors((model.table_count + 1) * model.columns), products(model.inputs_of_top()) {
@@ -57,7 +57,7 @@ ALWAYS_INLINE void add_products(Lanes *sum, const Lanes &factors, const Lanes &v
   for (size_t lane = 0; lane < kLanes; ++lane) sum->of[lane] += factors.of[lane] * values.of[lane];
 }
 
-/// All layers, the last into `out`; is_end: whether there is no maximum with 0 behind it.
+/// Computes all layers, the last into `out`. is_end: whether the last layer has no maximum with 0.
 ALWAYS_INLINE void all_layers(const Layers &layers, const Lanes *in, Lanes *out, std::vector<Lanes> *between, bool is_end) {
   const uint32_t *weights = layers.weights;
   for (size_t i = 0; i < layers.count; ++i) {
@@ -107,18 +107,18 @@ void require(bool holds, const char *rule) {
   if (!holds) throw nb::value_error(rule);
 }
 
-/// Layers of so many inputs and outputs. Throws if widths or weights are not theirs.
+/// Returns layers with `inputs` inputs and `outputs` outputs. Throws if widths or weights do not match.
 Layers layers_of(const In<int32_t> &weights, const In<int32_t> &widths, size_t inputs, size_t outputs) {
   const size_t count = widths.shape(0);
-  require(count >= 2, "widths must be those of one layer at least, its inputs and outputs");
+  require(count >= 2, "widths must have the inputs and outputs of at least one layer");
   size_t needed = 0;
   for (size_t i = 0; i < count; ++i) {
     require(widths(i) > 0, "widths must be positive");
     if (i > 0) needed += (static_cast<size_t>(widths(i - 1)) + 1) * static_cast<size_t>(widths(i));
   }
-  require(static_cast<size_t>(widths(0)) == inputs, "the first width must be that of a layer's input");
-  require(static_cast<size_t>(widths(count - 1)) == outputs, "the last width must be that of the output");
-  require(weights.shape(0) == needed, "weights must be those of layers of these widths");
+  require(static_cast<size_t>(widths(0)) == inputs, "the first width must be the number of inputs");
+  require(static_cast<size_t>(widths(count - 1)) == outputs, "the last width must be the number of outputs");
+  require(weights.shape(0) == needed, "weights must match the widths of the layers");
   return {words(weights.data()), widths.data(), count - 1};
 }
 

@@ -1,7 +1,7 @@
-"""Click logs in the format of the Criteo data sets: read, made up, written, and turned into what the model takes.
+"""Read, generate and write click logs in the format of the Criteo data sets, and convert them to inputs of the model.
 
-A line is a click: a label (0 or 1), 13 numbers and 26 categories, each a word of 32 bits as up to 8 hex digits; 40
-fields separated by tabs. Numbers and categories may be empty.
+A line is a click: 40 fields separated by tabs, which are a label (0 or 1), 13 numbers and 26 categories. A category is
+a 32-bit word of up to 8 hex digits. Numbers and categories may be empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CARDINALITIES = (
     *(1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10),
     *(5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572),
 )
-"""Categories of each kind in the Criteo Kaggle set."""
+"""Number of categories of each field in the Criteo Kaggle set."""
 CATEGORIES = len(CARDINALITIES)
 FIELDS = 1 + NUMBERS + CATEGORIES
 FORMAT = f"a click has {FIELDS} fields separated by tabs: a label, {NUMBERS} numbers, {CATEGORIES} categories"
@@ -32,24 +32,24 @@ NUMBER_CHARACTERS, CATEGORY_CHARACTERS = 11, 8
 _NUMBER = re.compile(r"(-?[0-9]+)?")
 _CATEGORY = re.compile(r"[0-9A-Fa-f]*")
 
-# Shares of fields that are empty, about those of the Kaggle set.
+# Shares of empty fields, about as in the Kaggle set.
 MISSING_NUMBERS = (0.45, 0.0, 0.21, 0.22, 0.03, 0.22, 0.04, 0.001, 0.04, 0.45, 0.04, 0.76, 0.22)
 MISSING_CATEGORIES = (
     {2: 0.03, 3: 0.03, 5: 0.12, 11: 0.03, 15: 0.03, 20: 0.03, 23: 0.03}
     | dict.fromkeys((18, 19, 24, 25), 0.44)
     | {21: 0.76}
 )
-# Of the natural logarithm of a made-up number plus one; its standard deviation is 1.
+# Mean of the natural logarithm of a generated number plus one; its standard deviation is 1.
 MEAN_LOGARITHM = (1.1, 2.5, 1.8, 1.6, 7.5, 3.2, 1.7, 2.0, 3.7, 0.4, 0.9, 0.4, 1.7)
 LOWEST_NUMBER = 3  # below 0, in the second field only, as in the set
 
 
 @dataclass(frozen=True)
 class Clicks:
-    """Lines of a click log. What is missing has no value of its own: 0, and a mask that says so.
+    """Lines of a click log. A missing value is 0, and its mask is False.
 
     labels: uint8, shape (n,). numbers: int64, shape (n, 13). categories: uint32, shape (n, 26). has_number,
-    has_category: bool, of the same shapes.
+    has_category: masks, bool, of the same shapes.
     """
 
     labels: Array
@@ -59,30 +59,30 @@ class Clicks:
     has_category: Array
 
     def dense(self) -> Array:
-        """Return int32, shape (n, 13): floor(16 log2(1 + number)), exactly; 0 for what is missing or negative."""
+        """Return int32, shape (n, 13): floor(16 log2(1 + number)), exactly; 0 for missing or negative numbers."""
         powers = np.searchsorted(_POWERS, np.maximum(self.numbers, 0) + 1, side="right")
         return powers.astype(np.int32) - np.int32(1)
 
     def rows(self, rows: int) -> Array:
-        """Return uint32, shape (n, 26): in which of so many rows of its table each category is; 0 if it is missing."""
+        """Return uint32, shape (n, 26): the row of each category in its table of `rows` rows; 0 if it is missing."""
         found = _mixed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
         return np.where(self.has_category, found, np.uint32(0))
 
 
 @dataclass(frozen=True)
 class Criteo:
-    """A log that is made up: categories as skewed as Zipf's law, of as many kinds as those of the Kaggle set.
+    """A generated log: categories follow Zipf's law, with the numbers of categories of the Kaggle set.
 
-    skew: its exponent s; the k-th category of a field has a probability of about k^-s.
+    skew: the exponent s; the k-th category of a field has a probability of about k^-s.
     """
 
     seed: int = 1
     skew: float = 1.05
 
     def clicks(self, count: int) -> Clicks:
-        """Return so many clicks. Raises ArgumentError for parameters out of range."""
+        """Return `count` clicks. Raises ArgumentError for parameters out of range."""
         if self.seed < 0 or not 0 <= self.skew <= 10:
-            raise ArgumentError(f"seed ({self.seed}) must not be negative, and skew ({self.skew}) be from 0 to 10")
+            raise ArgumentError(f"seed ({self.seed}) must not be negative; skew ({self.skew}) must be from 0 to 10")
         rng = np.random.default_rng(self.seed)
         numbers = np.expm1(np.abs(rng.normal(MEAN_LOGARITHM, 1.0, (count, NUMBERS)))).astype(np.int64)
         numbers[:, 1] -= LOWEST_NUMBER
@@ -100,7 +100,7 @@ class Criteo:
 
 
 def read(path: Path, limit: int) -> Clicks:
-    """Return the first clicks of a file, at most `limit`. Raises ArgumentError with the line of what is malformed."""
+    """Return the first clicks of a file, at most `limit`. Raises ArgumentError with the number of a malformed line."""
     lines = [line for _, line in islice(inputs.numbered_lines(path), limit)]
     if not lines:
         raise ArgumentError(f"{path} is empty; {FORMAT}")
@@ -122,7 +122,7 @@ def read(path: Path, limit: int) -> Clicks:
 
 
 def write(path: Path, clicks: Clicks) -> None:
-    """Write clicks as `read` has them; packed by gzip if the name ends in .gz."""
+    """Write clicks in the format of `read`; packed by gzip if the name ends in .gz."""
     numbers = np.where(clicks.has_number, clicks.numbers.astype("U20"), "")
     categories = np.array([f"{it:08x}" for it in clicks.categories.flat]).reshape(clicks.categories.shape)
     columns = np.hstack([clicks.labels[:, None].astype("U1"), numbers, np.where(clicks.has_category, categories, "")])
@@ -131,7 +131,7 @@ def write(path: Path, clicks: Clicks) -> None:
 
 
 def _parsed(words: Array, characters: int, base: int) -> tuple[Array, bool]:
-    """Return the numbers that words are, int64, empty ones 0, and whether all are numbers that are not too long."""
+    """Return the values of words, int64, 0 for empty ones, and whether all are numbers that are not too long."""
     longest = words.dtype.itemsize // 4
     codes = np.ascontiguousarray(words).view(np.uint32).reshape(*words.shape, longest)
     is_negative = codes[..., 0] == ord("-") if base == 10 else np.zeros(words.shape, bool)
@@ -149,7 +149,7 @@ def _parsed(words: Array, characters: int, base: int) -> tuple[Array, bool]:
 
 
 def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
-    """Raise for the first line that is malformed: there is one."""
+    """Raise ArgumentError for the first malformed line, which must exist."""
     for number, line in enumerate(lines, 1):
         fields = line.split("\t")
         if len(fields) != FIELDS:
@@ -180,7 +180,7 @@ def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
 
 
 def _mixed(values: Array, fields: Array) -> Array:
-    """Return uint32: MurmurHash3's last steps, of a value and the number of its field; one to one for each field."""
+    """Return uint32: the last steps of MurmurHash3 of a value and its field number; one to one for each field."""
     mixed: Array = values ^ (fields.astype(np.uint32) + np.uint32(1)) * np.uint32(0x9E3779B9)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         mixed = (mixed ^ mixed >> np.uint32(shift)) * np.uint32(factor)
@@ -189,11 +189,11 @@ def _mixed(values: Array, fields: Array) -> Array:
 
 
 def _powers() -> Array:
-    """Return the least n with n^16 >= 2^v, for v = 0, 1, ... as long as n fits: where floor(16 log2(n)) grows."""
+    """Return the smallest n with n^16 >= 2^v, for v = 0, 1, ...: the n at which floor(16 log2(n)) grows."""
     found = []
     least = 1
     for v in range(16 * 40):
-        least = max(least, int(2 ** (v / 16)) - 1)  # not more than it: raised below
+        least = max(least, int(2 ** (v / 16)) - 1)  # a lower bound: raised below
         while least**16 < 2**v:
             least += 1
         found.append(least)

@@ -34,12 +34,12 @@ MAGNITUDE = 4  # of random features and weights
 class Gnn(Application):
     """Layers of a graph neural network on one graph.
 
-    graph: its edges as they are given; those that occur more than once count once. A vertex sums up the features of
-    the vertices that its edges lead to. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix for
-    each layer, of the same type, as many rows as the layer before has columns. strategy: one of `STRATEGIES`. seed:
-    what features and weights were made from, if they are random; for `facts` only.
+    graph: its directed edges; duplicates count once. A vertex sums up the features of the vertices that its edges lead
+    to. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix for each layer, of the same type, with
+    as many rows as the layer before has columns. strategy: one of `STRATEGIES`. seed: of random features and weights;
+    for `facts` only.
 
-    Arithmetic wraps. Raises ArgumentError for what does not fit together.
+    Arithmetic wraps. Raises ArgumentError for shapes or types that do not match.
     """
 
     name = "gnn"
@@ -60,7 +60,7 @@ class Gnn(Application):
         if strategy not in STRATEGIES:
             raise ArgumentError(f"strategy {strategy!r} is unknown; use {', '.join(STRATEGIES)}")
         if features.dtype.name not in DTYPES:
-            raise ArgumentError(f"features of {features.dtype} are not possible; use {', '.join(DTYPES)}")
+            raise ArgumentError(f"features of {features.dtype} are not supported; use {', '.join(DTYPES)}")
         if features.ndim != 2 or len(features) != graph.vertices:
             raise ArgumentError(f"features of shape {features.shape} need a row for each of {graph.vertices} vertices")
         if not weights:
@@ -69,7 +69,7 @@ class Gnn(Application):
             if matrix.ndim != 2 or matrix.dtype != features.dtype or len(matrix) != rows.shape[1] or not matrix.size:
                 raise ArgumentError(
                     f"weights {layer} of {matrix.dtype} and shape {matrix.shape} must be of {features.dtype} "
-                    f"and shape ({rows.shape[1]}, n), neither 0"
+                    f"and shape ({rows.shape[1]}, n), both > 0"
                 )
         self.graph = graph
         self.features = np.ascontiguousarray(features, features.dtype.newbyteorder("="))
@@ -91,14 +91,14 @@ class Gnn(Application):
         ] = "rs_ar",
         dtype: Annotated[str, f"Element type: {', '.join(DTYPES)}"] = "int32",
         layers: Annotated[int, "Number of layers"] = 3,
-        features: Annotated[int, "Features of a vertex at first"] = 64,
+        features: Annotated[int, "Features of a vertex before the first layer"] = 64,
         hidden: Annotated[int, "Features of a vertex between layers"] = 64,
-        outputs: Annotated[int, "Features of a vertex at last"] = 16,
+        outputs: Annotated[int, "Features of a vertex after the last layer"] = 16,
         seed: Annotated[int, "Seed of the features and weights"] = 1,
     ) -> Gnn:
         """Return the problem of a graph; features and weights are small random integers."""
         if dtype not in DTYPES:
-            raise ArgumentError(f"dtype {dtype!r} is not possible; use {', '.join(DTYPES)}")
+            raise ArgumentError(f"dtype {dtype!r} is not supported; use {', '.join(DTYPES)}")
         widths = [
             as_integer("features", features, 1),
             *[as_integer("hidden", hidden, 1)] * (as_integer("layers", layers, 1) - 1),
@@ -134,12 +134,12 @@ class Gnn(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return the two factors of a number that are closest to each other, the larger first."""
+        """Return the two factors of `pes` that are closest to each other, the larger first."""
         y = next(factor for factor in range(isqrt(pes), 0, -1) if pes % factor == 0)
         return pes // y, y
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the program, with tiles and weights resident and three windows of matrices."""
+        """Return the layout: resident tiles and weights, and three windows of matrices."""
         return self._layout_for(shape).placement()
 
     def run(self, stage: Stage) -> Array:
@@ -155,7 +155,7 @@ class Gnn(Application):
         return stage.host_work(lambda: layout.result(rows, self.widths[-1]))
 
     def reference(self) -> Array:
-        """Return the same, layer by layer on the CPUs."""
+        """Return the same result, computed layer by layer on all CPUs."""
         from pidcomm.apps import _apps
 
         rows = self.features
@@ -179,7 +179,7 @@ class Gnn(Application):
 
 
 def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
-    """Per layer: sum up, split by features; combine and sum up again, so that each PE of a row has the whole strip."""
+    """Per layer: sum up and split by features; combine and sum up again. Each PE of a row then has the whole strip."""
     for layer in layout.layers:
         mask, rows = layer.mask, layer.side.rows
         _aggregate(stage, layout, layer)
@@ -192,7 +192,7 @@ def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
 
 
 def _run_ar_ag(stage: Stage, layout: Layout) -> Array:
-    """Per layer: sum up; combine to a part of the new features; each PE of a row gets all parts, the whole strip."""
+    """Per layer: sum up; combine to a part of the new features; gather all parts. Each PE of a row has the strip."""
     for layer in layout.layers:
         mask, rows = layer.mask, layer.side.rows
         _aggregate(stage, layout, layer)
@@ -205,7 +205,7 @@ def _run_ar_ag(stage: Stage, layout: Layout) -> Array:
 
 
 def _aggregate(stage: Stage, layout: Layout, layer: Layer) -> None:
-    """Multiply features by the tile, negative ones as 0 from the second layer on."""
+    """Multiply the tile by features; from the second layer on, negative features count as 0."""
     side = layer.side
     stage.launch(
         is_combination=0,

@@ -1,4 +1,4 @@
-/// A layer of a graph neural network without PEs.
+/// A layer of a graph neural network on the CPUs.
 #include "cpu.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace pidcomm_apps;
 
 namespace {
 
-constexpr size_t kRows = 8;  // of the product, whose sums stay in registers
+constexpr size_t kRows = 8;  // of the product that are computed together; their sums stay in registers
 constexpr size_t kVectorBytes = 64;
 
 template <class T>
@@ -24,8 +24,7 @@ template <class T>
   }
 }
 
-/// out[kRows][columns] = in[kRows][depth] * weights, of which each vector of columns follows the one before: [column /
-/// lanes][depth][lanes].
+/// out[kRows][columns] = in[kRows][depth] * weights, with weights in vectors of columns: [column / lanes][depth][lanes].
 template <class T>
 [[gnu::always_inline]] inline void multiply_of(const T *in, size_t depth, const T *weights, size_t columns, T *out) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
@@ -53,7 +52,7 @@ FOR_EACH_CPU(uint8_t)
 FOR_EACH_CPU(uint16_t)
 FOR_EACH_CPU(uint32_t)
 
-/// Raises ValueError for what `layer` would read beyond its arrays.
+/// Raises ValueError if `layer` would read beyond its arrays.
 void check(In<int64_t> starts, In<uint32_t> targets, size_t vertices, size_t depth, size_t weight_rows) {
   if (starts.shape(0) != vertices + 1) throw nb::value_error("starts must have an element for every row of features, and one more");
   const int64_t *const first = starts.data(), *const last = first + vertices;
@@ -65,14 +64,14 @@ void check(In<int64_t> starts, In<uint32_t> targets, size_t vertices, size_t dep
   if (depth != weight_rows) throw nb::value_error("weights must have a row for every column of features");
 }
 
-/// Returns the columns that `multiply` needs.
+/// Returns the number of columns, padded for `multiply`.
 template <class T>
 size_t padded(size_t columns) {
   constexpr size_t kLanes = kVectorBytes / sizeof(T);
   return (columns + kLanes - 1) / kLanes * kLanes;
 }
 
-/// Returns a matrix as `multiply` needs it, with zeros in the columns that it has not.
+/// Returns a matrix in the layout of `multiply`, with zeros in the padding.
 template <class T>
 std::vector<T> in_vectors(const T *matrix, size_t rows, size_t columns) {
   constexpr size_t kLanes = kVectorBytes / sizeof(T);
@@ -83,7 +82,7 @@ std::vector<T> in_vectors(const T *matrix, size_t rows, size_t columns) {
   return vectors;
 }
 
-/// Returns A * H * W: row v of A has ones at targets[starts[v]] to targets[starts[v + 1] - 1]. H is rectified first if asked for.
+/// Returns A * H * W: row v of A has ones at targets[starts[v]] to targets[starts[v + 1] - 1]. is_rectified: replaces H by max(H, 0).
 template <class Signed>
 Out2<Signed> layer(In<int64_t> starts, In<uint32_t> targets, In2<Signed> features, In2<Signed> weights, bool is_rectified) {
   using T = std::make_unsigned_t<Signed>;  // which wraps

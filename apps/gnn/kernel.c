@@ -1,10 +1,10 @@
-/* Half a layer of a graph neural network, on this PE's part of it: the aggregation, sums = tile * features, or the combination, which is a
- * product with weights (gemm.h).
+/* One half of a graph neural network layer, on this PE's part: the aggregation, sums = tile * features, or the combination, a product with
+ * weights (gemm.h).
  *
  * Features, sums and blocks are matrices in slabs of WIDTH columns: [slab][row][WIDTH]. The tile of the adjacency matrix is cut into cells:
  * CHUNK_ROWS rows of features, which WRAM holds, times block_rows rows of sums, which a tasklet works on at a time. Cell
- * chunk * blocks + block has the edges starts[cell] to starts[cell + 1]. An edge is two byte offsets: of its row in the chunk, in the low
- * 16 bits, and of its row in the block.
+ * chunk * blocks + block has the edges starts[cell] to starts[cell + 1]. An edge is two byte offsets: its row in the chunk, in the low 16
+ * bits, and its row in the block.
  *
  * The host defines ELEMENT, ELEMENT_BYTES, WIDTH, CHUNK_BYTES and BLOCK_BYTES. Offsets are from the start of the MRAM heap. */
 #include <barrier.h>
@@ -18,18 +18,18 @@
 
 #define ROW_BYTES (WIDTH * ELEMENT_BYTES)
 #define ROW_WORDS (ROW_BYTES / 4)
-#define STEP (ROW_WORDS < 8 ? ROW_WORDS : 8) /* words of a row whose loop is written out */
+#define STEP (ROW_WORDS < 8 ? ROW_WORDS : 8) /* words of an unrolled loop over a row */
 #define CHUNK_ROWS (CHUNK_BYTES / ROW_BYTES)
 #define BLOCK_EDGES (BLOCK_BYTES / 4)
 
-/* The highest bit of each element of a 32-bit word, and the place of the lowest above it. */
+/* Bits of an element, and a mask of the highest bit of each element of a 32-bit word. */
 #define ELEMENT_BITS (8 * ELEMENT_BYTES)
 #define HIGH_BITS (ELEMENT_BYTES == 1 ? 0x80808080u : ELEMENT_BYTES == 2 ? 0x80008000u : 0x80000000u)
 
 __host uint32_t is_combination;
-__host uint32_t input, output;    /* features and sums, or what is multiplied and the product */
+__host uint32_t input, output;    /* features and sums, or the factor and the product */
 __host uint32_t rows, block_rows; /* of sums, or of the product */
-__host uint32_t slabs;            /* of features and sums, or of what is multiplied */
+__host uint32_t slabs;            /* of features and sums, or of the factor */
 __host uint32_t source_rows, starts, edges, is_rectified;
 __host uint32_t weights, weight_slabs;
 
@@ -37,20 +37,20 @@ BARRIER_INIT(all, NR_TASKLETS);
 __dma_aligned uint8_t chunk[CHUNK_BYTES];
 __dma_aligned uint8_t buffers[NR_TASKLETS][2][BLOCK_BYTES];
 
-/* The elements of two words, added one by one: no carry leaves an element. */
+/* Adds two words element by element: no carry leaves an element. */
 static inline uint32_t add_elements(uint32_t a, uint32_t b) {
   if (ELEMENT_BYTES == 4) return a + b;
   return ((a & ~HIGH_BITS) + (b & ~HIGH_BITS)) ^ ((a ^ b) & HIGH_BITS);
 }
 
-/* 0 in place of each negative element. */
+/* Replaces each negative element by 0. */
 static inline uint32_t rectified(uint32_t word) {
   if (ELEMENT_BYTES == 4) return word & ~(uint32_t)((int32_t)word >> 31);
   const uint32_t signs = word & HIGH_BITS;
   return word & ~(signs | (signs - (signs >> (ELEMENT_BITS - 1))));
 }
 
-/* Reads rows of features into the chunk, with all tasklets, each of which rectifies what it has read. */
+/* Reads rows of features into the chunk with all tasklets; each rectifies the rows that it has read. */
 static void read_chunk(uint32_t at, uint32_t bytes) {
   read_together(at, chunk, bytes);
   if (!is_rectified) return;
@@ -64,7 +64,7 @@ static void read_chunk(uint32_t at, uint32_t bytes) {
   }
 }
 
-/* Adds the rows of the chunk that the edges of a cell lead to. */
+/* Adds the rows of the chunk to which the edges of a cell lead. */
 static void add_edges(uint32_t begin, uint32_t end, uint8_t *sums, uint32_t *some) {
   uint32_t skipped = begin & 1; /* transfers begin at whole words of 8 bytes */
   for (uint32_t at = begin - skipped; at < end; at += BLOCK_EDGES) {

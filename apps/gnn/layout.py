@@ -1,4 +1,4 @@
-"""Where the parts of a graph neural network lie in MRAM: tiles, weights and matrices in slabs."""
+"""The layout of a graph neural network in MRAM: tiles, weights and matrices in slabs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # of features or weights in WRAM, shared by the tasklets
 BLOCK_BYTES = 512  # of each of the two buffers of a tasklet
 SLAB_ROW_BYTES = (64, 32, 16, 8)  # the widest first
-STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into as many as 8 parts of whole words
+STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into up to 8 parts of whole words
 EDGE = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
 class Side:
-    """The adjacency matrix in tiles: columns are split along one axis, over which PEs sum up, rows along the other.
+    """The adjacency matrix in tiles: columns are split along the axis over which PEs sum up, rows along the other.
 
     row_bytes: of a slab's row. A tile is cut into cells of chunk_rows columns times block_rows rows.
     """
@@ -50,7 +50,7 @@ class Side:
 
     @property
     def block_rows(self) -> int:
-        """Rows of sums that a tasklet works on at a time; all tasklets have as many blocks."""
+        """Rows of sums that a tasklet works on at a time, so that all tasklets have the same number of blocks."""
         rounds = ceil(self.rows / (TASKLETS * (BLOCK_BYTES // self.row_bytes)))
         return ceil(self.rows / (TASKLETS * rounds))
 
@@ -66,7 +66,7 @@ class Side:
 
     @property
     def starts_bytes(self) -> int:
-        """Bytes of where each cell begins and the last ends; the PE reads 16 aligned to 8."""
+        """Bytes of the starts of the cells and the end of the last; the PE reads 16 bytes aligned to 8."""
         return round_up(self.cells + 3, 2) * EDGE.itemsize
 
     @cached_property
@@ -84,7 +84,7 @@ class Side:
         return max(round_up(most * EDGE.itemsize, WORD_BYTES), WORD_BYTES)
 
     def resident_rows(self) -> Iterator[tuple[str, Array]]:
-        """Return the edges and where cells begin, as kernel.c reads them, a row for each PE."""
+        """Return the edges and the starts of the cells, as kernel.c reads them, a row for each PE."""
         block, row = np.divmod(self.sources % self.rows, self.block_rows)
         chunk, column = np.divmod(self.targets % self.columns, self.chunk_rows)
         cell = self.tiles * self.cells + chunk * self.blocks + block
@@ -100,10 +100,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer does where. side: its tiles. width and next_width: features before and after it, padded.
+    """The layout of a layer. side: its tiles. width and next_width: features before and after it, padded.
 
-    members: PEs that share a row of tiles. in_width and out_width: of the part of the weights that a PE has, rows
-    and columns. weights_at: where in the weights it begins.
+    members: PEs that share a row of tiles. in_width and out_width: rows and columns of a PE's part of the weights.
+    weights_at: offset of this part in the window of the weights.
     """
 
     index: int
@@ -126,10 +126,10 @@ class Layer:
 
 
 class Layout:
-    """A network on a hypercube of some shape.
+    """A network on a hypercube.
 
-    graph: each edge once. widths: features before and after each layer. splits_input: whether the features are
-    split among the PEs that sum up before the combination, as RS&AR does, or after it, as AR&AG does.
+    graph: each edge once. widths: features before and after each layer. splits_input: whether the summing PEs split the
+    features before the combination, as in RS&AR, or after it, as in AR&AG.
     """
 
     def __init__(
@@ -140,12 +140,12 @@ class Layout:
         dtype: np.dtype[np.signedinteger],
         splits_input: bool,
     ) -> None:
-        """Choose the width of slabs, and cut."""
+        """Choose the width of slabs, and cut the matrices."""
         self.shape = shape
         self.vertices = graph.vertices
         self.dtype = dtype
         members = [shape[layer % 2] for layer in range(len(widths) - 1)]
-        # Of whole slabs for each member, where a matrix is split by columns.
+        # A matrix that is split by columns has whole slabs for each member.
         parts = [*members, 1] if splits_input else [1, *members]
 
         def padded_widths(row_bytes: int) -> list[int]:
@@ -156,7 +156,7 @@ class Layout:
             pairs = zip(pairwise(padded_widths(row_bytes)), members, strict=True)
             return sum(width * next_width // count for (width, next_width), count in pairs)
 
-        # The fewest products, which take longest; then the widest slabs, for which edges are read least often.
+        # The fewest products, as they take the most time; then the widest slabs, which read edges least often.
         self.row_bytes = min(SLAB_ROW_BYTES, key=products)
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
@@ -181,7 +181,7 @@ class Layout:
         return rows * width * self.dtype.itemsize
 
     def placement(self) -> Placement:
-        """Return what lies where."""
+        """Return the placement."""
         resident = {"weights": self._weights_bytes}
         for side in self._sides:
             resident |= {f"edges_{side.name}": side.edges_bytes, f"starts_{side.name}": side.starts_bytes}
@@ -213,20 +213,20 @@ class Layout:
 
     @property
     def _rows_bytes(self) -> int:
-        """Bytes of the first strips and of what the last layer leaves, each twice: padded, and in the other order."""
+        """Bytes of the first strips and of the last results, each twice: padded, and in the other order."""
         first, last = self.layers[0], self.layers[-1]
         strips = self.bytes(self.shape[0] * first.side.columns, first.width)
         results = self.bytes(prod(self.shape) // last.members * last.side.rows, last.next_width)
         return 2 * (strips + results)
 
     def strips(self, features: Array) -> Array:
-        """Return the strips of the first layer in slabs: row x is for all PEs (x, y)."""
+        """Return the strips of the first layer in slabs; row x is for all PEs (x, y)."""
         count, rows = self.shape[0], self.layers[0].side.columns
         slabs = padded(features, (count * rows, self.widths[0])).reshape(count, rows, -1, self.slab)
         return slabs.swapaxes(1, 2).reshape(count, -1)
 
     def weight_rows(self, layer: Layer, weights: Array) -> Array:
-        """Return the part of a layer's weights that each PE has, in slabs."""
+        """Return each PE's part of a layer's weights, in slabs."""
         whole = padded(weights, (layer.width, layer.next_width))
         parts = whole.reshape(
             layer.width // layer.in_width, layer.in_width, layer.next_width // layer.out_width, -1, self.slab
@@ -241,7 +241,7 @@ class Layout:
             yield from side.resident_rows()
 
     def result(self, rows: Array, width: int) -> Array:
-        """Return the matrix of the last layer, `width` of its columns; rows: those of the groups, in slabs."""
+        """Return `width` columns of the matrix of the last layer. rows: of the groups, in slabs."""
         layer = self.layers[-1]
         slabs = rows.reshape(len(rows), -1, layer.side.rows, self.slab)
         matrix = slabs.swapaxes(1, 2).reshape(-1, layer.next_width)

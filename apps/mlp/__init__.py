@@ -1,6 +1,6 @@
-"""Multi-layer perceptron: five square layers, one vector through them, weights cut by columns.
+"""Multi-layer perceptron: five square layers, one input vector, weights cut by columns.
 
-Paper: section VII-E. PrIM's MLP has the same layers and cuts them by rows.
+Source: PID-Comm paper, section VII-E. PrIM's MLP has the same layers and cuts them by rows.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ QUICK_FEATURES = 1024
 FEATURES_MAX, LAYERS_MAX, SEED_MAX = 2**20, 2**10, 2**32 - 1
 DTYPES = ("int8", "int16", "int32", "int64")
 GENERATOR = "uniform"
-TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM, beside x
+TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM
 ALL = "1"  # the mask
 
 Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
-"""Makes an array of a shape and dtype: the weights of layer i, or for i behind the last layer x."""
+"""Returns an array of a shape and dtype: the weights of layer i, or x if i is the number of layers."""
 
 
 def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
-    """Integers from low to high, both included."""
+    """Return random integers from low to high, both included."""
     as_integer("seed", seed, 0, SEED_MAX)
 
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
@@ -47,7 +47,7 @@ def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
 
 
 def sparse(density: float = 0.1, seed: int = 1) -> Values:
-    """Mostly zeros: a share of the elements is one of -8 to 8, in weights and x."""
+    """Return mostly zeros; a share `density` of the elements of weights and x is random from -8 to 8."""
     if not 0 <= density <= 1:
         raise ArgumentError(f"density ({density}) must be from 0 to 1")
     values_of = uniform(seed=seed)
@@ -55,7 +55,7 @@ def sparse(density: float = 0.1, seed: int = 1) -> Values:
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
         values = values_of(shape, dtype, index)
         random = np.random.default_rng([seed, index, 1])
-        for row in values.reshape(-1, shape[-1]):  # numbers for one row at a time
+        for row in values.reshape(-1, shape[-1]):  # one row at a time, to save memory
             row[random.random(len(row), np.float32) >= density] = 0
         return values
 
@@ -78,9 +78,9 @@ GENERATORS: Mapping[str, Callable[..., Values]] = {"uniform": uniform, "sparse":
 
 @dataclass(frozen=True)
 class Cut:
-    """How a layer is shared out: PE p has the columns from p * width on, and the same elements of x.
+    """The parts of a layer: PE p has `width` columns from p * width on, and the same elements of x.
 
-    Zeros are added: columns up to pes * width, and rows up to a whole word of y.
+    Zeros pad the columns to pes * width, and the rows to a whole word of y.
     """
 
     features: int
@@ -123,13 +123,13 @@ class Mlp(Application):
     generate_help = describe(GENERATORS)
 
     def __init__(self, weights: Sequence[Array], x: Array, source: str = "arrays") -> None:
-        """Take W of each layer, (features, features), and x, (features,). Raises ArgumentError for what does not fit.
+        """Take W of each layer, (features, features), and x, (features,). Raises ArgumentError for other shapes.
 
-        source: where they come from, for messages and `facts`.
+        source: of the arrays, for messages and `facts`.
         """
         named = {"x": x, **{f"w{layer}": array for layer, array in enumerate(weights)}}
         if not weights:
-            raise ArgumentError(f"{source}: there must be weights of one layer at least, w0")
+            raise ArgumentError(f"{source}: there must be weights of at least one layer, w0")
         for name, array in named.items():
             if x.size == 0 or array.shape != (x.size,) * (1 if name == "x" else 2):
                 raise ArgumentError(
@@ -137,7 +137,7 @@ class Mlp(Application):
                     f"(features, features), here {(x.size, x.size)}"
                 )
             if array.dtype.name not in (DTYPES if name == "x" else (x.dtype.name,)):
-                rule = f"one of {', '.join(DTYPES)}" if name == "x" else f"{x.dtype.name}, as that of x is"
+                rule = f"one of {', '.join(DTYPES)}" if name == "x" else f"{x.dtype.name}, the dtype of x"
                 raise ArgumentError(f"{source}: {name} has dtype {array.dtype.name}; it must be {rule}")
         native = x.dtype.newbyteorder("=")
         self.weights = [np.ascontiguousarray(array, native) for array in weights]
@@ -161,15 +161,14 @@ class Mlp(Application):
     ) -> Mlp:
         """Return the problem of a file, or of a generator.
 
-        quick: 1024 features, unless told how many, or where the problem comes from. Options that contradict a file are
-        errors.
+        quick: 1024 features, unless features, data or generate are given. Options that contradict a file are errors.
         """
         one_source(data, generate)
         if data is not None:
             problem = cls.load(data)
             for name, given in (("features", features), ("layers", layers), ("dtype", dtype)):
                 if given not in (None, problem.facts[name]):
-                    raise ArgumentError(f"{data}: {name} is {problem.facts[name]} there; {given} is for generators")
+                    raise ArgumentError(f"{data}: the file has {name} {problem.facts[name]}; {given} is for generators")
             return problem
         spec = generate or GENERATOR
         values = generated(spec, GENERATORS)
@@ -186,11 +185,11 @@ class Mlp(Application):
 
     @classmethod
     def load(cls, path: Path) -> Mlp:
-        """Return the problem of an .npz. Raises ArgumentError with the file, the array and the rule, else Error."""
+        """Return the problem of an .npz file. Raises ArgumentError if it is malformed, Error if it cannot be read."""
         try:
             file = np.load(path, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ArgumentError(f"{path}: one array; an .npz with w0, w1, ... and x is needed")
+                raise ArgumentError(f"{path}: the file has one array; it must be an .npz with w0, w1, ... and x")
             with file:
                 arrays = _read(path, file)
         except ArgumentError:
@@ -198,7 +197,7 @@ class Mlp(Application):
         except OSError as error:
             raise Error(f"cannot read {path}: {error.strerror or error}") from None
         except (ValueError, EOFError, BadZipFile):
-            raise ArgumentError(f"{path}: no .npz file as numpy.savez writes it") from None
+            raise ArgumentError(f"{path}: not an .npz file as numpy.savez writes it") from None
         return cls([array for name, array in arrays.items() if name != "x"], arrays["x"], str(path))
 
     @property
@@ -217,7 +216,7 @@ class Mlp(Application):
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the windows: weights of all layers, then x, which a PE has a part of, and y, which it has sums of."""
+        """Return the layout: weights of all layers, then a PE's part of x, and its partial sums of y."""
         cut = self._cut(shape[0])
         size = cut.dtype.itemsize
         return Placement(
@@ -249,7 +248,7 @@ class Mlp(Application):
         return stage.reduce(ALL, bytes=size, src="y", dtype=dtype)[0, : cut.features]
 
     def reference(self) -> Array:
-        """Return the same, computed layer by layer on all CPUs."""
+        """Return the same result, computed layer by layer on all CPUs."""
         from pidcomm.apps import _apps
 
         y = self.x
@@ -277,8 +276,8 @@ def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
             array = file[name]
         except (ValueError, EOFError, RuntimeError, MemoryError, BadZipFile, ZlibError) as error:
             raise ArgumentError(f"{path}: {name} cannot be read: {error}") from None
-        if not isinstance(array, np.ndarray):  # but the bytes of what is no .npy
-            raise ArgumentError(f"{path}: {name} cannot be read: it is no array")
+        if not isinstance(array, np.ndarray):  # NumPy returns the bytes of a file that is not an .npy
+            raise ArgumentError(f"{path}: {name} cannot be read: it is not an array")
         arrays[name] = array
     return arrays
 

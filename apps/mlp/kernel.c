@@ -1,14 +1,14 @@
 /* This PE's part of one layer, y = W relu(x): its columns of W times its elements of x, a sum for every row.
  *
- * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: the columns of one layer. ROWS and WIDTH are whole
- * words of 8 bytes. What y has behind ROWS may be anything: it becomes the elements of x whose columns are zeros.
+ * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: this PE's columns of one layer. ROWS and WIDTH are
+ * whole words of 8 bytes. y may have any values behind ROWS: they become elements of x whose columns of W are zeros.
  *
- * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: short rows come many at a time, long ones in
- * pieces. All of x fits into WRAM: no PE has more columns than W has rows, and both multiplied fit into MRAM, so that x has at most
+ * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: many short rows, or a piece of a long row, at
+ * a time. All of x fits into WRAM: no PE has more columns than W has rows, and a PE's part of W fits into MRAM, so x has at most
  * sqrt(64 MiB * 8 bytes) < 24 KiB.
  *
- * No two tasklets write the same bytes: a tasklet has a block and sums of its own, and a range of rows that is whole words of y. What is
- * shared, x, is written before the barrier, each part by one tasklet, and only read behind it. */
+ * No two tasklets write the same bytes: each has its own block, its own sums, and a range of rows that is whole words of y. The shared x is
+ * written before the barrier, each part by one tasklet, and only read after it. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ __dma_aligned element_t x[WIDTH];
 __dma_aligned element_t blocks[NR_TASKLETS][ELEMENTS(BLOCK_BYTES)];
 __dma_aligned element_t sums[NR_TASKLETS][ELEMENTS(SUMS_BYTES)];
 
-/* Reads every NR_TASKLETS-th block of x; layers behind the first see max(x, 0). */
+/* Reads every NR_TASKLETS-th block of x; layers after the first take max(x, 0). */
 static void read_x(void) {
   for (uint32_t at = me() * BLOCK_BYTES; at < BYTES(WIDTH); at += NR_TASKLETS * BLOCK_BYTES) {
     const uint32_t bytes = min_of(BYTES(WIDTH) - at, BLOCK_BYTES);
@@ -49,8 +49,8 @@ static void read_x(void) {
   }
 }
 
-/* A word at a time: the inner loop has a constant count and is unrolled. The product is cut before it is added, so that elements of 8 bits
- * take the DPU's multiplication of 8 bits. */
+/* A word at a time: the inner loop has a constant count and is unrolled. The product is truncated before the addition, so that 8-bit
+ * elements use the DPU's 8-bit multiplication. */
 static inline element_t dot(const element_t *a, const element_t *b, uint32_t elements) {
   element_t sum = 0;
   for (const element_t *const end = a + elements; a < end; a += ELEMENTS(WORD_BYTES), b += ELEMENTS(WORD_BYTES)) {
@@ -93,7 +93,7 @@ static void multiply_rows(uint32_t first, uint32_t last) {
 int main(void) {
   read_x();
   barrier_wait(&everybody);
-  /* Words of y are shared out as evenly as they can be. */
+  /* Divide the words of y as evenly as possible. */
   const uint32_t words = BYTES(ROWS) / WORD_BYTES, each = words / NR_TASKLETS, more = words % NR_TASKLETS;
   const uint32_t first = me() * each + min_of(me(), more), last = first + each + (me() < more);
   multiply_rows(ELEMENTS(first * WORD_BYTES), ELEMENTS(last * WORD_BYTES));

@@ -1,9 +1,9 @@
-/// gemm.h: the product of two matrices in MRAM, by all tasklets of a PE, in integers that wrap.
+/// gemm.h: the product of two matrices in MRAM, computed by all tasklets of a PE, in integers that wrap.
 ///
 /// A program defines ELEMENT (int8_t, int16_t or int32_t) and ELEMENT_BYTES before it includes this.
 ///
 /// Matrices are stored in slabs of `width` columns, one after the other, each slab row by row: [slab][row][width]. One slab is a matrix row
-/// by row. Narrow slabs are what a collective splits by columns without a copy: its blocks are whole slabs.
+/// by row. With narrow slabs a collective splits a matrix by columns without a copy, because its blocks are whole slabs.
 #ifndef PIDCOMM_APPS_GEMM_H
 #define PIDCOMM_APPS_GEMM_H
 
@@ -15,27 +15,27 @@
 #include "heap.h"
 #include "unroll.h"
 
-#define PIECE_BYTES 512  // that a tasklet reads of what all read together
+#define PIECE_BYTES 512  // that a tasklet reads at a time in read_together
 
 /// out = in * weights. Addresses are offsets from the start of the MRAM heap, multiples of 8, as are the bytes of a slab's row; `out` lies
 /// apart from the others.
 struct product {
   uint32_t in, weights, out;
   uint32_t rows;                  // of in and out
-  uint32_t block_rows;            // of them a tasklet takes so many at a time
+  uint32_t block_rows;            // rows that a tasklet takes at a time
   uint32_t in_slabs, in_width;    // in_slabs * in_width columns of in are the rows of weights
   uint32_t out_slabs, out_width;  // of out and of weights
 };
 
-/// WRAM for it. `weights` is shared by the tasklets and holds at least in_width rows of a slab of weights; `in` and `out` are the tasklet's
-/// own and hold block_rows rows of a slab.
+/// WRAM for a product. All tasklets share `weights`, which holds at least in_width rows of a slab of weights. Each tasklet has its own `in`
+/// and `out`, which hold block_rows rows of a slab.
 struct product_room {
   ELEMENT *weights;
   uint32_t weights_bytes;
   ELEMENT *in, *out;
 };
 
-/// Copies from MRAM to WRAM with all tasklets, a piece each in turn. The caller puts barriers around it.
+/// Copies from MRAM to WRAM with all tasklets, which take pieces in turn. The caller puts barriers around it.
 static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
   for (uint32_t at = me() * PIECE_BYTES; at < bytes; at += NR_TASKLETS * PIECE_BYTES)
     read_heap(from + at, (uint8_t *)to + at, min_of(PIECE_BYTES, bytes - at));
@@ -44,7 +44,7 @@ static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
 // Columns that are summed up at once, in registers: 8 bytes of them.
 #define PRODUCT_COLUMNS (8 / ELEMENT_BYTES)
 
-// A PE multiplies bytes in one instruction, longer integers in a routine of about 30. Sums have 32 bits until they are stored.
+// A PE multiplies bytes in one instruction, longer integers in a routine of about 30 instructions. Sums have 32 bits until they are stored.
 #if ELEMENT_BYTES == 1
 #define PRODUCT(a, b) ((uint16_t)((uint8_t)(a) * (uint8_t)(b)))
 #else

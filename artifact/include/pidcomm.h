@@ -1,10 +1,9 @@
 /* pidcomm.h: lets programs written for the published PID-Comm artifact (ISCA 2024) build and run unmodified on this library.
  *
- * It has the artifact's names and argument lists; what the calls do is in pidcomm_artifact.h. An artifact program cannot see a status, so
- * a call that fails prints the place and the library's sentence to stderr and ends the program, as the SDK's DPU_ASSERT does.
+ * It has the artifact's names and argument lists; pidcomm_artifact.h describes the calls. An artifact program cannot see a status, so a
+ * call that fails prints the place and the library's sentence to stderr and ends the program, as the SDK's DPU_ASSERT does.
  *
- * It is no part of pidcomm's own interface, <pidcomm/pidcomm.h>, whose names it takes for calls with other arguments; the two cannot be
- * included together. */
+ * It is not part of pidcomm's interface <pidcomm/pidcomm.h>, where the same names have other arguments; a file cannot include both. */
 #ifndef PIDCOMM_ARTIFACT_PIDCOMM_H
 #define PIDCOMM_ARTIFACT_PIDCOMM_H
 
@@ -54,7 +53,7 @@ static inline hypercube_manager *pidcomm_artifact_checked(hypercube_manager *man
 #define pidcomm_gather(...) PIDCOMM_ARTIFACT_CHECK(pidcomm_artifact_gather(__VA_ARGS__))
 #define pidcomm_scatter(...) PIDCOMM_ARTIFACT_CHECK(pidcomm_artifact_scatter(__VA_ARGS__))
 
-/* The artifact's code takes 8 arguments, its description 7: no buffer. */
+/* The artifact's code takes 8 arguments, its description 7 (no buffer). */
 #define pidcomm_all_reduce(...)                                                                                                   \
   PIDCOMM_ARTIFACT_CHECK(PIDCOMM_ARTIFACT_NINTH(__VA_ARGS__, pidcomm_artifact_all_reduce, pidcomm_artifact_all_reduce_unbuffered, \
                                                 pidcomm_all_reduce_takes_7_or_8_arguments,                                        \

@@ -1,8 +1,8 @@
-/* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's own. The
- * library libpidcomm_artifact has them; it calls libpidcomm.
+/* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's. The library
+ * libpidcomm_artifact implements them on libpidcomm.
  *
- * Programs written for the artifact include <pidcomm.h>, which maps the artifact's names to these; this header alone is for programs
- * that want to see a status. PEs are numbered as in <pidcomm/pidcomm.h>: whole entangled group by whole entangled group (the 8 PEs of
+ * Programs written for the artifact include <pidcomm.h>, which maps the artifact's names to these; programs that need a status
+ * include only this header. PEs are numbered as in <pidcomm/pidcomm.h>: whole entangled group by whole entangled group (the 8 PEs of
  * equal bank number in one rank), ranks in the set's order; PIDCOMM_ARTIFACT_FOREACH goes in that order. `comm` is pidcomm's axis mask: one
  * '0' or '1' per axis, x first. N is the number of PEs in a group. Offsets count bytes from the MRAM heap base and are multiples of 8.
  *
@@ -16,17 +16,17 @@
  *   gather          bytes of a PE      [start, start + total)       host
  *   reduce          bytes of a PE      [start, start + total)       host
  *
- * `buffer` counts from `start`: if input and output overlap, but do not start together, the result is first made at
- * [start + buffer, ...) and then copied to `target`; nothing of that may overlap. start + buffer counts in 32 bits, as the artifact's
- * offsets do, so a buffer may be below start. Otherwise `buffer` is not looked at. In contrast to the
- * artifact, no PE program is loaded or launched, and the input survives unless the output covers it.
+ * `buffer` counts from `start`. If input and output overlap but do not start together, the result is first written to [start + buffer, ...)
+ * and then copied to `target`; the buffer must overlap neither. start + buffer is computed in 32 bits, as the artifact's offsets are, so a
+ * buffer may be below start. Otherwise `buffer` is ignored. Unlike the artifact, the library loads and launches no PE program, and the
+ * input survives unless the output covers it.
  *
- * `size` is 1, 2, 4 or 8: signed integers of so many bytes. `reduce_type` is 0 for the sum, 1 for the maximum; calls without it add.
+ * `size` is 1, 2, 4 or 8, the bytes of a signed integer. `reduce_type` is 0 for the sum, 1 for the maximum; calls without it add.
  *
- * Host buffers have one pointer per entangled group. There the 8 PEs of a group lie interleaved: word w (8 bytes) of lane c is at
+ * Host buffers have one pointer per entangled group. The words of its 8 PEs are interleaved: word w (8 bytes) of lane c is at
  * w * 64 + c * 8, so a buffer is 8 * total bytes long.
- *   gather   host[e] for the e-th entangled group; comm selects nothing (it is checked only).
- *   scatter  the same buffers, sorted by group: host[g * M + m] for the m-th of the M entangled groups that a group of PEs reaches into.
+ *   gather   host[e] for the e-th entangled group; comm selects nothing (it is only checked).
+ *   scatter  the same buffers, sorted by group: host[g * M + m] for the m-th of the M entangled groups with PEs of group g.
  *   reduce   x not selected: host[e], lane c for the group of the same PE among the unselected axes. x selected: host[g], `total` bytes,
  *            holds group g's result with block 8 * j + c (of total / N bytes) as lane c of the j-th stretch of 8 blocks.
  * scatter and reduce need a first axis whose length is a multiple of 8, gather a multiple of 8 PEs.
@@ -36,7 +36,7 @@
 #ifndef PIDCOMM_ARTIFACT_H
 #define PIDCOMM_ARTIFACT_H
 
-/* What dpu.h includes; first, because headers of an SDK are C headers that do not say extern "C". */
+/* The headers that dpu.h includes; first, because the headers of an SDK do not say extern "C". */
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,11 +52,11 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* The sentence of the last error on this thread; "" if the last call succeeded. Valid until the next call on this thread. The calls for
- * allocation and for the loop over PEs leave it as it is. */
+ * allocation and for the loop over PEs do not change it. */
 const char *pidcomm_artifact_last_error(void);
 
-/* The hypercube as the artifact has it: three public fields in one block of malloc; release it with free. It holds nothing of the
- * library's: every call looks at the fields as they are then. */
+/* The artifact's hypercube: three public fields in one block of malloc; release it with free. It holds no resource of the library: every
+ * call reads the current fields. */
 typedef struct pidcomm_artifact_manager {
   struct dpu_set_t dpu_set;
   uint32_t dimension;
@@ -85,13 +85,13 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
 int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t buffer,
                              void **host);
 
-/* Allocates PEs in whole ranks, those whose 64 PEs are all enabled; of a count that is no multiple of 64 the rest of the entangled groups
- * is left out. nr_dpus: a multiple of 8, or DPU_ALLOCATE_ALL for all such ranks. type: 1; another only with a multiple of 64, where it
- * means nothing. Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; then nothing is taken. */
+/* Allocates PEs in whole ranks whose 64 PEs are all enabled. If the count is no multiple of 64, one rank contributes only some of its
+ * entangled groups. nr_dpus: a multiple of 8, or DPU_ALLOCATE_ALL for all such ranks. type: 1; ignored if nr_dpus is a multiple of 64.
+ * Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; then nothing is allocated. */
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type);
 
-/* for each enabled DPU of the set: `dpu` (struct dpu_set_t) and its number `i`. The first `cube_size` of them are the PEs of a hypercube of
- * so many PEs in PE order, as pidcomm_artifact_init arranges them; then come the others. If the set has no such hypercube (then
+/* for each enabled DPU of the set: `dpu` (struct dpu_set_t) and its number `i`. The first `cube_size` DPUs are the PEs of a hypercube of
+ * that size in PE order, as pidcomm_artifact_init arranges them; then come the others. If the set has no such hypercube (then
  * pidcomm_artifact_init fails), DPUs of whole entangled groups come first. In sets of pidcomm_artifact_alloc all entangled groups are
  * whole, and the order is the same for every `cube_size`. */
 #define PIDCOMM_ARTIFACT_FOREACH(set, dpu, i, cube_size)                                                   \
@@ -103,8 +103,8 @@ typedef struct pidcomm_artifact_iterator {
   struct dpu_set_t set, next;
   uint32_t cube_size;
   uint32_t count; /* DPUs before `next` */
-  uint32_t eg;    /* entangled groups that have been looked at; all of the set pass several times */
-  uint32_t lanes; /* those behind `next` in the last of them, as bits */
+  uint32_t eg;    /* entangled groups visited; the loop passes over the set several times */
+  uint32_t lanes; /* lanes after `next` in the last one, as bits */
   bool has_next;
 } pidcomm_artifact_iterator;
 

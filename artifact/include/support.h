@@ -1,5 +1,5 @@
-/* support.h: what programs of the published artifact get with <pidcomm.h> beside its calls: headers of the C library, an element type
- * chosen on the compiler's command line, the arguments of the artifact's PE programs, and timers. */
+/* support.h: the contents of the published artifact's <pidcomm.h> besides its calls: headers of the C library, an element type chosen on
+ * the compiler's command line, the arguments of the artifact's PE programs, and timers. */
 #ifndef PIDCOMM_ARTIFACT_SUPPORT_H
 #define PIDCOMM_ARTIFACT_SUPPORT_H
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* -DINT32 and the like: the element type T, its size byte_dt and the base-2 logarithm of that, DIV. */
+/* -DINT32 and the like: the element type T, its size byte_dt and DIV, the base-2 logarithm of byte_dt. */
 #if defined(UINT32)
 #define T uint32_t
 #define byte_dt 4
@@ -40,7 +40,7 @@
 #define DIV 3
 #endif
 
-/* What programs with a relocation kernel of their own send to its variable DPU_INPUT_ARGUMENTS_RS1. The layout is the PE's. */
+/* The variable DPU_INPUT_ARGUMENTS_RS1 of programs with a relocation kernel, in the layout of the PE. */
 typedef struct {
   uint32_t start_offset, target_offset, total_data_size;
   uint32_t num_comm_dpu, each_dpu;

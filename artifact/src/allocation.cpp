@@ -61,7 +61,7 @@ class Ranks {
   std::vector<struct dpu_set_t> sets_;
 };
 
-/// dpu_alloc, but an error unless the DPUs fill as few ranks as possible with whole entangled groups.
+/// dpu_alloc; an error unless the DPUs fill as few ranks as possible with whole entangled groups.
 dpu_error_t alloc_whole(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) {
   const dpu_error_t error = dpu_alloc(nr_dpus, profile, set);
   if (error != DPU_OK) return error;
@@ -76,7 +76,7 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
     const dpu_error_t error = alloc_whole(nr_dpus, profile, set);
     if (error != DPU_ERR_ALLOCATION) return error;
   }
-  // Ranks that lack a DPU come first: keep them away from dpu_alloc until it has found the others.
+  // dpu_alloc may return incomplete ranks first: hold them until it has found the complete ones.
   Ranks complete, incomplete;
   while (wants_all || complete.count() * kRankDpus < nr_dpus) {
     complete.reserve_next();
@@ -93,7 +93,7 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
   return alloc_whole(nr_dpus, profile, set);
 }
 
-/// What a hypercube does with an entangled group, in the order in which it takes them (see pidcomm_hypercube_create).
+/// How a hypercube uses an entangled group, in the order of use (see pidcomm_hypercube_create).
 enum class EgUse : uint32_t { whole, last, unused, count };
 
 /// lanes: bit l is set if lane l of the group is enabled. A group that is not whole can be the partial last one if the hypercube needs one
@@ -104,8 +104,8 @@ EgUse use_of_eg(uint32_t lanes, uint32_t cube_size) {
   return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
 }
 
-/// Puts the iterator on the lowest lane left of its entangled group, or of the next one that has any. The entangled groups of the set pass
-/// once for each use that a hypercube of cube_size PEs has for them, so its PEs come first.
+/// Moves the iterator to the lowest lane left in its entangled group, or in the next one with lanes. It passes over the set's entangled
+/// groups once for each use in a hypercube of cube_size PEs, so the hypercube's PEs come first.
 void find(pidcomm_artifact_iterator &it) {
   it.has_next = false;
   uint32_t ranks = 0;
@@ -127,7 +127,7 @@ void find(pidcomm_artifact_iterator &it) {
 extern "C" {
 
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type) {
-  constexpr int kWithoutEgs = 1;  // what is left out are entangled groups
+  constexpr int kWithoutEgs = 1;  // leaves out entangled groups
   const bool is_whole = nr_dpus == DPU_ALLOCATE_ALL || nr_dpus % kRankDpus == 0;
   if (dpu_set == nullptr || nr_dpus == 0 || (!is_whole && (nr_dpus % kLanes != 0 || type != kWithoutEgs))) return DPU_ERR_ALLOCATION;
   try {

@@ -1,5 +1,5 @@
-// The published artifact's collectives, carried out by the C API of pidcomm: every call arranges the manager's set as a hypercube for
-// itself, so there is nothing that could outlive the set or the manager.
+// The published artifact's collectives, carried out by the C API of pidcomm. Every call creates a hypercube on the manager's set, so no
+// state outlives the set or the manager.
 #include <pidcomm_artifact.h>
 
 #include <algorithm>
@@ -30,19 +30,19 @@ constexpr std::size_t kWord = kWordBytes;
 constexpr int kWordType = PIDCOMM_INT64;
 constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
 
-/// Passes on what a function of the C API returned. `place` is put before its sentence.
+/// Throws the error that a function of the C API returned; `place` precedes its sentence.
 void check(int status, const std::string &place = "") {
   if (status != PIDCOMM_OK) throw Error(static_cast<pidcomm_status>(status), place + pidcomm_last_error());
 }
 
-/// Throws ERR_SET or ERR_DEVICE with the SDK's sentence and what was being done, unless error is DPU_OK.
+/// Unless error is DPU_OK, throws ERR_SET or ERR_DEVICE with `doing` and the SDK's sentence.
 template <class... Parts>
 void check_sdk(dpu_error_t error, const Parts &...doing) {
   if (error != DPU_OK)
     fail(error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : PIDCOMM_ERR_DEVICE, doing..., ": ", pidcomm::sdk_error_text(error));
 }
 
-/// The MRAM byte that offset 0 stands for at a PE with this program: where its variables end.
+/// The MRAM byte of offset 0 at a PE with this program: the end of its variables.
 uint64_t heap_base_of(struct dpu_program_t *program) {
   if (program == nullptr) return 0;
   struct dpu_symbol_t heap;
@@ -50,7 +50,7 @@ uint64_t heap_base_of(struct dpu_program_t *program) {
   return heap.address - kMramAddress;
 }
 
-/// The MRAM byte that offset 0 stands for, the same at every PE of the set. Errors: ERR_DEVICE if they disagree.
+/// The MRAM byte of offset 0, the same at every PE of the set. Errors: ERR_DEVICE if they disagree.
 uint64_t heap_base_in(struct dpu_set_t set) {
   struct dpu_program_t *program = nullptr;
   uint64_t base = 0;
@@ -131,7 +131,7 @@ int type_of(uint32_t size) {
     case 8:
       return PIDCOMM_INT64;
     default:
-      fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8: signed integers of so many bytes");
+      fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8, the bytes of a signed integer");
   }
 }
 
@@ -153,8 +153,8 @@ std::ostream &operator<<(std::ostream &out, const Window &window) {
   return out << '[' << window.offset << ", " << window.offset + window.bytes << ')';
 }
 
-/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. name, side: whose and which window, for the
-/// sentence. heap_base: MRAM byte that offset 0 stands for.
+/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. name, side: collective and window, for the
+/// sentence. heap_base: MRAM byte of offset 0.
 void check_window(const char *name, const char *side, const Window &window, uint64_t heap_base) {
   const auto [offset, bytes] = window;
   if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWord);
@@ -163,7 +163,7 @@ void check_window(const char *name, const char *side, const Window &window, uint
          " ends past the ", kMramBytes, " bytes of MRAM");
 }
 
-/// The check of a window that the library does not see as a whole.
+/// Checks a window that the library sees only in pieces.
 void require_window(int collective, const char *side, const Window &window, uint64_t heap_base) {
   const char *name = pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective);
   if (window.bytes % kWord != 0) fail(PIDCOMM_ERR_SIZE, name, ": bytes (", window.bytes, ") must be a multiple of ", kWord);
@@ -182,7 +182,7 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
     return;
   }
   if (!buffer) fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, and there is no buffer");
-  // In 32 bits, as the artifact's offsets: a buffer below start is there for start + buffer beyond 2^32, or a negative number.
+  // In 32 bits, as the artifact's offsets: a buffer is below start if start + buffer exceeds 2^32, or if it is negative.
   if (const auto high = *buffer >> 32; high != 0 && high != UINT32_MAX)
     fail(PIDCOMM_ERR_WINDOW, "buffer (", *buffer, ") must be a number of 32 bits");
   const Window middle{static_cast<uint32_t>(in.offset + *buffer), out.bytes};
@@ -315,7 +315,7 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
     cube.require_egs_along_x();
     require_window(PIDCOMM_SCATTER, "destination", {start, total}, cube.heap_base());
     require_buffers(host, cube.pes() / kLanes);
-    // host index of each entangled group, whose PEs share all coordinates but x
+    // host index of each entangled group, whose PEs share all coordinates except x
     std::vector<std::size_t> index(cube.pes() / kLanes);
     for (uint32_t eg = 0; eg < index.size(); ++eg) {
       const std::size_t group = cube.group_of(eg * kLanes), member = cube.member_of(eg * kLanes);

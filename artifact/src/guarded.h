@@ -1,4 +1,4 @@
-// Where exceptions become a status: they return an exception as a status, and its sentence as the last error of the thread.
+// Turns exceptions into a status and the last error of the thread.
 #pragma once
 
 #include <pidcomm/pidcomm.h>

@@ -1,4 +1,4 @@
-// A manager of the published artifact's calls on an emulated machine, and what their definitions say about MRAM, in loops written out here.
+// A manager of the published artifact's calls on an emulated machine, and the calls' effect on MRAM, computed by plain loops.
 #pragma once
 
 #include <pidcomm_artifact.h>
@@ -16,7 +16,7 @@ using machine::Hypercube;
 
 inline constexpr std::uint32_t kRanks = 2;
 inline constexpr std::size_t kMiB = 1 << 20;
-inline constexpr std::size_t kStart = 4096;  // of the part of MRAM that is looked at
+inline constexpr std::size_t kStart = 4096;  // of the compared part of MRAM
 inline constexpr std::size_t kBuffer = kMiB;
 
 struct Free {
@@ -34,7 +34,7 @@ inline void ok(int status) {
   if (status != PIDCOMM_OK) machine::fail(pidcomm_artifact_last_error());
 }
 
-/// Which group a PE is in, and as which member.
+/// The group and member index of a PE.
 struct Place {
   std::size_t group = 0, member = 0, groups = 1, members = 1;
 };
@@ -107,7 +107,7 @@ struct Case {
     return PIDCOMM_ERR_INTERNAL;
   }
 
-  /// What member q of a group has afterwards; in[p] is what member p had.
+  /// The output of member q of a group; in[p]: the input of member p.
   Bytes result(const std::vector<const std::uint8_t *> &in, std::size_t q) const {
     const std::size_t block = total / in.size();
     Bytes out(call == Call::kReduceScatter ? block : total);
@@ -146,7 +146,7 @@ inline void make_negative(Bytes &bytes, std::size_t size) {
   for (std::size_t i = size - 1; i < bytes.size(); i += size) bytes[i] |= 0x80;
 }
 
-/// pes: a row for each PE of the manager's hypercube in PE order, and any others behind. buffer: is used if it is not kBuffer.
+/// pes: a row for each PE of the manager's hypercube in PE order, then any others. buffer: used if it is not kBuffer.
 inline void run_case(const machine::Rows &pes, const pidcomm_artifact_manager *manager, const Case &it, std::size_t start,
                      std::uint64_t seed, std::size_t buffer = kBuffer) {
   const std::size_t row_bytes = std::max(start, it.target) + it.total + 64 - kStart;

@@ -1,5 +1,5 @@
-// The published artifact's calls against loops written out from their definitions: every call, shapes with a first axis of 8 and more, of 4
-// and of 2, every axis mask, element sizes, windows and host layouts; what they refuse.
+// The published artifact's calls against plain loops of their definitions: every call, shapes with a first axis of 8 and more, of 4 and of
+// 2, every axis mask, element sizes, windows and host layouts; and their errors.
 #include <dpu_program.h>
 
 #include "artifact_machine.h"
@@ -38,7 +38,7 @@ class Buffers {
 
 }  // namespace
 
-TEST(Collectives_DeliverWhatTheirDefinitionsSayInEveryWindow) {
+TEST(Collectives_MatchTheirDefinitionsInEveryWindow) {
   const DpuSet set = machine_of(kRanks);
   machine::Grid grid("collectives");
   std::uint64_t seed = 0;
@@ -199,7 +199,7 @@ TEST(AllReduce_WithoutABufferRefusesPartialOverlap) {
                 {"[4096, 4160)", "[4104, 4168)", "no buffer"});
 }
 
-TEST(WhatIsWrong_IsRefusedWithASentenceBeforeAnythingMoves) {
+TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   const DpuSet set = machine_of(1);
   const Axes axis_len = {8, 4, 2};
   const Hypercube cube(set, axis_len);
@@ -242,7 +242,7 @@ TEST(WhatIsWrong_IsRefusedWithASentenceBeforeAnythingMoves) {
                 {"buffer window", "offset 2147487736", "ends past"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, UINT32_MAX - 7), PIDCOMM_ERR_WINDOW,
                 {"start + 4294967288 = [4088, 4152)", "must overlap neither"});
-  // A buffer before both windows says nothing about the end of the output.
+  // A buffer before both windows does not bound the end of the output.
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, end - 64, end - 56, UINT32_MAX - 4095), PIDCOMM_ERR_WINDOW,
                 {"destination window of 64 bytes at offset 67108808", "ends past"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, SIZE_MAX - 7), PIDCOMM_ERR_WINDOW,
@@ -346,7 +346,7 @@ TEST(Manager_IsOneBlockWithACopyOfTheLengths) {
   const std::uint32_t large[2] = {64, 2};
   CHECK(pidcomm_artifact_init(set.get(), 2, large) == nullptr);
   check_refused(PIDCOMM_ERR_SHAPE, PIDCOMM_ERR_SHAPE, {"64x2", "128"});
-  // A set that is gone is found out: nothing of it is kept.
+  // A call reports a freed set: the manager keeps nothing of it.
   set.free();
   check_refused(pidcomm_artifact_alltoall(manager.get(), "100", 64, 0, 64, 0), PIDCOMM_ERR_SET, {});
   check_refused(pidcomm_artifact_broadcast(manager.get(), 64, 0, large), PIDCOMM_ERR_SET, {});

@@ -1,4 +1,4 @@
-// The published artifact's allocation of whole ranks, and its loop over PEs, which goes as the hypercube numbers them.
+// The published artifact's allocation of whole ranks, and its loop over PEs in the order of the hypercube.
 #include <set>
 
 #include "artifact_machine.h"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace artifact_machine;
 
-/// Rows where the loop over `count` PEs goes: the program's way to place data.
+/// Rows in the order of the loop over `count` PEs, by which programs place data.
 machine::Rows rows_of_loop(const DpuSet &set, std::size_t count) {
   std::vector<struct dpu_set_t> dpus;
   struct dpu_set_t dpu;
@@ -43,7 +43,7 @@ TEST(Allocation_TakesOnlyWholeRanks) {
   CHECK_EQ(pidcomm_artifact_alloc(72, nullptr, &set, 2), DPU_ERR_ALLOCATION);
   CHECK_EQ(pidcomm_artifact_alloc(64, nullptr, nullptr, 1), DPU_ERR_ALLOCATION);
   CHECK_EQ(pidcomm_artifact_alloc(64, "nonsense", &set, 1), DPU_ERR_INVALID_PROFILE);
-  const DpuSet everything = DpuSet::of_ranks(4);  // nothing was kept
+  const DpuSet everything = DpuSet::of_ranks(4);  // all ranks are free again
 }
 
 TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
@@ -80,7 +80,7 @@ TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
   CHECK_EQ(ends_in_a_whole_eg.size(), 2u);
 }
 
-TEST(TheLoop_VisitsEveryEnabledPeOnceWhateverTheCount) {
+TEST(TheLoop_VisitsEveryEnabledPeOnceForEveryCount) {
   machine::power_up(2, {{0, 0, 0}, {1, 7, 7}});
   const DpuSet set = DpuSet::of_ranks(2);
   struct dpu_set_t dpu;
@@ -91,7 +91,7 @@ TEST(TheLoop_VisitsEveryEnabledPeOnceWhateverTheCount) {
       struct dpu_t *const it = dpu_from_set(dpu);
       CHECK_EQ(i, visited.size());
       CHECK(dpu_is_enabled(it));
-      // Those of whole entangled groups come first.
+      // PEs of whole entangled groups come first.
       const bool is_of_incomplete = (dpu_get_rank(it) == set.rank(0) && dpu_get_member_id(it) == 0) ||
                                     (dpu_get_rank(it) == set.rank(1) && dpu_get_member_id(it) == 7);
       CHECK_EQ(is_of_incomplete, i >= 112);

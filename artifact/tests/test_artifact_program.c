@@ -1,4 +1,4 @@
-/* A program in the style of the published artifact, on its header: every name with its arguments, checked by loops written out here. */
+/* A program in the style of the published artifact, on its header: every name with its arguments, checked by plain loops. */
 #include <pidcomm.h>
 
 enum { X = 8, Y = 4, Z = 2, PES = X * Y * Z, BYTES = 256, WORDS = BYTES / 4, TARGET = 4096, BUFFER = 1 << 20 };
@@ -21,7 +21,7 @@ static void transfer(struct dpu_set_t dpu_set, dpu_xfer_t direction, uint32_t of
   DPU_ASSERT(dpu_push_xfer(dpu_set, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, words * sizeof(int32_t), DPU_XFER_DEFAULT));
 }
 
-/* Word i of every PE's input, and its sum and maximum over x, y and z as far as they are selected. */
+/* Word i of every PE's input, and its sum or maximum over the selected axes. */
 static int32_t word(uint32_t pe, uint32_t i) { return (int32_t)((pe * WORDS + i) * UINT32_C(2654435761)) / 1024 - 3000000; }
 
 static int32_t reduced(uint32_t pe, uint32_t i, const char *comm, int is_max) {

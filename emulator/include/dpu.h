@@ -1,15 +1,14 @@
-/// dpu.h: the UPMEM host API, as far as dpuemu emulates it. Names, signatures and values are those of the UPMEM SDK 2025.1.
+/// dpu.h: the part of the UPMEM host API that dpuemu emulates. Names, signatures and values are those of the UPMEM SDK 2025.1.
 ///
 /// Present: sets and their iteration, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks, status.
-/// PE programs are files of the stand-in compiler dpu-upmem-dpurte-clang; programs of the SDK's compiler are DPU_ERR_ELF_INVALID_FILE.
 /// Absent: scatter-gather transfers, FIFOs, checkpoints, transfers to IRAM.
+/// The stand-in compiler dpu-upmem-dpurte-clang makes the PE programs; files of the SDK's compiler return DPU_ERR_ELF_INVALID_FILE.
 ///
-/// Errors common to every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set, or the allocation it is a part of, has been
-/// freed (also if its ranks are allocated again), or is none; DPU_ERR_SYSTEM if memory or threads run out. Every check comes before the
-/// first byte moves.
+/// Errors of every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set is invalid or its allocation has been freed (even if
+/// the ranks are allocated again); DPU_ERR_SYSTEM if memory or threads run out. All checks come before the first byte moves.
 ///
-/// Threads: any number of threads may call any function; sets are independent of each other. Transfers of one rank by several threads
-/// are safe for the emulator, but then the order of the bytes is the program's business.
+/// Threads: any number of threads may call any function; sets are independent of each other. If several threads transfer to one rank at
+/// the same time, the emulator does not order their bytes.
 #ifndef DPU_H
 #define DPU_H
 
@@ -49,11 +48,11 @@ typedef enum dpu_callback_flags_t {
   DPU_CALLBACK_DEFAULT = 0,           ///< once per rank, in the calling thread, before dpu_callback returns
   DPU_CALLBACK_ASYNC = 1 << 0,        ///< as a job of each rank: after the rank's earlier jobs, before its later ones
   DPU_CALLBACK_NONBLOCKING = 1 << 1,  ///< with ASYNC: later jobs of the rank do not wait for it
-  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< once for the whole set, when all its ranks have got there
+  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< once for the whole set, when all its ranks have reached it
   DPU_CALLBACK_PARALLEL = 1 << 3,     ///< with ASYNC: does not wait for running PEs
 } dpu_callback_flags_t;
 
-/// Runs `on_error` after naming the place and the error on stderr if `statement` is not DPU_OK.
+/// If `statement` is not DPU_OK, prints the place and the error on stderr, then runs `on_error`.
 #define DPU_CHECK(statement, on_error)                                                                 \
   do {                                                                                                 \
     dpu_error_t dpu_check_error_ = (statement);                                                        \
@@ -67,25 +66,24 @@ typedef enum dpu_callback_flags_t {
 
 #define DPU_ASSERT(statement) DPU_CHECK(statement, exit(EXIT_FAILURE))
 
-/// As a count for dpu_alloc and dpu_alloc_ranks: everything that is free.
+/// Count for dpu_alloc and dpu_alloc_ranks: all free DPUs or ranks.
 #define DPU_ALLOCATE_ALL (UINT_MAX)
 
-/// Takes free ranks in ascending order until they have at least `nr_dpus` enabled DPUs, then disables the surplus one by one: each time
-/// in the bank (line) that has most disabled DPUs already, among equals in the rank with most enabled ones, among equals in the last
-/// rank, last bank and last chip.
+/// Takes free ranks in ascending order until they have at least `nr_dpus` enabled DPUs, then disables the surplus DPUs one by one. It
+/// prefers the bank (line) with the most disabled DPUs, then the rank with the most enabled DPUs, then the last rank, bank and chip.
 ///
-/// profile: NULL or a list "key=value,key=value". Keys are not looked at (also not nrThreadPerPool: see DPUEMU_THREADS).
+/// profile: NULL or a list "key=value,key=value". Keys have no effect (for nrThreadPerPool use DPUEMU_THREADS).
 /// MRAM is undefined after allocation, as on hardware.
-/// Errors: DPU_ERR_ALLOCATION for 0 or too many DPUs, and then none is taken; DPU_ERR_INVALID_PROFILE for a profile that is no such
-/// list, or when an environment variable of dpuemu.h has no valid value.
+/// Errors: DPU_ERR_ALLOCATION for 0 or too many DPUs (allocates nothing); DPU_ERR_INVALID_PROFILE if the profile is not such a list, or
+/// if a DPUEMU_ environment variable has an invalid value.
 dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set);
 
 /// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: as dpu_alloc.
 dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set);
 
-/// Waits for the asynchronous work and running PEs of the set, then gives its ranks back and its memory to the operating system.
-/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not exactly one that an allocation returned; DPU_ERR_MRAM_BUSY while a rank access
-/// (dpuemu_rank_acquire) is open, and then the set stays valid; DPU_ERR_INTERNAL inside a callback of the set.
+/// Waits for the asynchronous work and running PEs of the set, then frees its ranks and returns their memory to the operating system.
+/// Errors: DPU_ERR_INVALID_DPU_SET if no allocation returned exactly this set; DPU_ERR_MRAM_BUSY while a rank access
+/// (dpuemu_rank_acquire) is open (the set stays valid); DPU_ERR_INTERNAL inside a callback of the set.
 dpu_error_t dpu_free(struct dpu_set_t dpu_set);
 
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks);
@@ -112,7 +110,7 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
   for (struct dpu_set_dpu_iterator_t dpu_it_ = dpu_set_dpu_iterator_from(&(set)); \
        (i) = dpu_it_.count, (dpu) = dpu_it_.next, dpu_it_.has_next; dpu_set_dpu_iterator_next(&dpu_it_))
 
-/// State of the loops above. An iterator of a set that is not valid has nothing next.
+/// State of the loops above. For an invalid set, has_next is false.
 struct dpu_set_rank_iterator_t {
   struct dpu_set_t *set;
   uint32_t count;
@@ -134,11 +132,11 @@ void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator);
 struct dpu_set_dpu_iterator_t dpu_set_dpu_iterator_from(struct dpu_set_t *set);
 void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator);
 
-/// Gives every PE of the set the program: text, initial values of its variables in WRAM and MRAM, an empty log. What else is in MRAM and
-/// in the WRAM heap stays. Waits for earlier asynchronous work.
+/// Loads the program into every PE of the set: text, initial values of its variables in WRAM and MRAM, an empty log. All other bytes of
+/// MRAM and the WRAM heap keep their values. Waits for earlier asynchronous work.
 /// program (may be NULL): receives the program, for dpu_get_symbol; it lives as long as the process.
 /// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program is larger than that
-/// memory, DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. After an error the PEs are as before.
+/// memory, DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged.
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
@@ -154,21 +152,21 @@ dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *
     name.size = (size_t)(dpu_incbin_end_##name - dpu_incbin_##name);                                                     \
   }
 
-/// Finds a symbol of a program: a variable (its address and size), or DPU_MRAM_HEAP_POINTER_NAME (the rest of MRAM behind the program's
-/// variables). With no program (NULL) only the latter is known, as the whole MRAM: address 0x08000000, 64 MiB. (The SDK knows no symbol
-/// then; this leniency lets MRAM be used without a PE program.)
-/// Errors: DPU_ERR_UNKNOWN_SYMBOL, also for a NULL name; DPU_ERR_NO_PROGRAM_LOADED for any other name with no program.
+/// Finds a symbol of a program: a variable (its address and size), or DPU_MRAM_HEAP_POINTER_NAME (the MRAM after the program's
+/// variables). Without a program (NULL) only the latter exists and covers the whole MRAM: address 0x08000000, 64 MiB. (The SDK returns
+/// an error then; here, MRAM is usable without a PE program.)
+/// Errors: DPU_ERR_UNKNOWN_SYMBOL, also for a NULL name; DPU_ERR_NO_PROGRAM_LOADED for any other name without a program.
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
 
-/// Runs the loaded program on every PE of the set, each tasklet from its main. DPU_SYNCHRONOUS: after earlier asynchronous work, and until
-/// all have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the earlier asynchronous work of the rank, and before its
-/// later work (but work that is PARALLEL).
-/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED; DPU_SYNCHRONOUS: DPU_ERR_DPU_ALREADY_RUNNING,
-/// DPU_ERR_MRAM_BUSY while a transfer or rank access is open, and then no PE has run; DPU_ERR_DPU_FAULT if a PE is in fault
-/// (dpuemu_get_fault says why), and all others have ended. DPU_ASYNCHRONOUS: dpu_sync tells these.
+/// Runs the loaded program on every PE of the set, each tasklet from its main. DPU_SYNCHRONOUS: waits for earlier asynchronous work, and
+/// returns when all PEs have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the rank's earlier asynchronous work and
+/// before its later work (except PARALLEL work).
+/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED. DPU_SYNCHRONOUS also:
+/// DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or rank access is open (no PE has run); DPU_ERR_DPU_FAULT if a PE is
+/// in fault (all others have ended; dpuemu_get_fault returns the reason). DPU_ASYNCHRONOUS: dpu_sync returns these.
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
 
-/// done: no PE of the set runs and no asynchronous work of it waits. fault: a PE of the set is in fault. Does not wait.
+/// done: no PE of the set runs and its asynchronous work is finished. fault: a PE of the set is in fault. Does not wait.
 dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
 
 /// Waits for the asynchronous work and running PEs of the set.
@@ -176,7 +174,7 @@ dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
 /// rank's next run or load, or dpu_free).
 dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
 
-/// Names `buffer` as the host side of the next dpu_push_xfer of each DPU in the set. NULL: the DPU takes no part.
+/// Sets the host buffer of the next dpu_push_xfer for each DPU in the set. NULL: the DPU takes no part.
 /// Errors: DPU_ERR_DPU_DISABLED for a single disabled DPU.
 dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 
@@ -184,9 +182,9 @@ dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 /// In MRAM, offset and length may be any number of bytes: unlike the SDK, nothing is rounded to 8. Multiples of 8 are fast. In WRAM both
 /// are multiples of 4.
 /// Errors: DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS, DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS,
-/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if
-/// the name means different places to the PEs; DPU_ERR_MRAM_BUSY while PEs run, also for WRAM unless PARALLEL. An asynchronous transfer
-/// waits for running PEs instead, and dpu_sync tells its errors. After an error the prepared buffers stay.
+/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if the
+/// symbol's address or size differs between the PEs; DPU_ERR_MRAM_BUSY while PEs run, also for WRAM unless PARALLEL. An asynchronous
+/// transfer waits for running PEs instead, and dpu_sync returns its errors. After an error the prepared buffers stay.
 dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
                           dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
@@ -208,16 +206,16 @@ dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uin
 dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length);
 
 /// Calls callback(rank as a set, index of the rank in the set, args) for each rank; for a single DPU or DPU_CALLBACK_SINGLE_CALL once,
-/// with the whole set and UINT32_MAX. Inside a callback the ranks it was called for are not waited for: transfers run at once, and have
-/// prepared buffers of their own.
-/// Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error that a synchronous callback returned (dpu_sync tells those of the others).
+/// with the whole set and UINT32_MAX. Inside a callback, calls do not wait for the callback's ranks: transfers run at once and use
+/// separate prepared buffers.
+/// Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error of a synchronous callback (dpu_sync returns those of asynchronous ones).
 dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
                          dpu_callback_flags_t flags);
 
-/// Prints what the DPU's program has printed since the last dpu_log_read or dpu_load.
+/// Writes to `stream` the output of the DPU's program since the last dpu_log_read or dpu_load.
 /// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if its program does
-/// not print, DPU_ERR_MRAM_BUSY while it runs; DPU_ERR_LOG_BUFFER_TOO_SMALL after printing what fitted in the buffer (1 MiB, or as
-/// STDOUT_BUFFER_INIT says).
+/// not print, DPU_ERR_MRAM_BUSY while it runs; DPU_ERR_LOG_BUFFER_TOO_SMALL if the output exceeded the log (1 MiB, or the size set by
+/// STDOUT_BUFFER_INIT): then only the part that fits is written.
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 
 #pragma GCC visibility pop

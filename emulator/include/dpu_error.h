@@ -10,22 +10,22 @@ extern "C" {
 typedef enum dpu_error_t {
   DPU_OK,
   DPU_ERR_INTERNAL,                          ///< a NULL argument, or a call that is not possible here (dpu_free inside a callback)
-  DPU_ERR_SYSTEM,                            ///< memory or a thread could not be had from the operating system
+  DPU_ERR_SYSTEM,                            ///< the operating system has no more memory or threads
   DPU_ERR_DRIVER,                            ///< not used by dpuemu
   DPU_ERR_ALLOCATION,                        ///< not enough free DPUs
-  DPU_ERR_INVALID_DPU_SET,                   ///< the set is freed, never was, or is of the wrong kind for this call
+  DPU_ERR_INVALID_DPU_SET,                   ///< the set is freed, invalid, or of the wrong kind for this call
   DPU_ERR_INVALID_THREAD_ID,                 ///< not used by dpuemu
   DPU_ERR_INVALID_NOTIFY_ID,                 ///< not used by dpuemu
-  DPU_ERR_INVALID_WRAM_ACCESS,               ///< beyond the 64 KiB of WRAM, or no multiple of 4; a program that needs more WRAM
-  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol lies in IRAM, which the host cannot reach; a program of too many instructions
-  DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; a program that needs more MRAM
+  DPU_ERR_INVALID_WRAM_ACCESS,               ///< beyond the 64 KiB of WRAM, or not a multiple of 4; or the program needs more WRAM
+  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol is in IRAM, which the host cannot reach; or too many instructions
+  DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; or the program needs more MRAM
   DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
   DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a rank access is open: the other side owns the MRAM
   DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
   DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL on an MRAM symbol
   DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu
   DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program
-  DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< the symbol means different places to the PEs of the set
+  DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< the symbol's address or size differs between the PEs of the set
   DPU_ERR_CORRUPTED_MEMORY,                  ///< not used by dpuemu
   DPU_ERR_DPU_DISABLED,                      ///< the single-DPU set names a disabled DPU
   DPU_ERR_DPU_ALREADY_RUNNING,               ///< the PEs of the rank run already
@@ -36,8 +36,8 @@ typedef enum dpu_error_t {
   DPU_ERR_ELF_NO_SUCH_FILE,                  ///< the program file does not exist
   DPU_ERR_ELF_NO_SUCH_SECTION,               ///< not used by dpuemu
   DPU_ERR_TIMEOUT,                           ///< not used by dpuemu
-  DPU_ERR_INVALID_PROFILE,                   ///< a profile that is no list of key=value, or a machine that cannot be
-  DPU_ERR_UNKNOWN_SYMBOL,                    ///< no symbol of that name
+  DPU_ERR_INVALID_PROFILE,                   ///< a profile that is not a list of key=value, or an invalid machine
+  DPU_ERR_UNKNOWN_SYMBOL,                    ///< the program has no symbol of that name
   DPU_ERR_LOG_FORMAT,                        ///< not used by dpuemu
   DPU_ERR_LOG_CONTEXT_MISSING,               ///< the loaded program does not print
   DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< more was printed than the log holds
@@ -46,7 +46,7 @@ typedef enum dpu_error_t {
   DPU_ERR_NO_THREAD_PER_RANK,                ///< not used by dpuemu
   DPU_ERR_INVALID_BUFFER_SIZE,               ///< not used by dpuemu
   DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING without DPU_CALLBACK_ASYNC
-  DPU_ERR_TOO_MANY_TASKLETS,                 ///< a program of more than 24 tasklets
+  DPU_ERR_TOO_MANY_TASKLETS,                 ///< the program has more than 24 tasklets
   DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< not used by dpuemu
   DPU_ERR_SG_LENGTH_MISMATCH,                ///< not used by dpuemu
   DPU_ERR_SG_NOT_ACTIVATED,                  ///< not used by dpuemu
@@ -54,7 +54,7 @@ typedef enum dpu_error_t {
   DPU_ERR_ASYNC_JOBS = (int)(1U << 31),      ///< a bit, not a number; dpuemu returns the plain code of the failed job instead
 } dpu_error_t;
 
-/// Where the SDK puts the kind of a failed asynchronous job inside a code that has DPU_ERR_ASYNC_JOBS set.
+/// Lowest bit of the failed job's kind in an SDK code that has DPU_ERR_ASYNC_JOBS set.
 #define DPU_ERROR_ASYNC_JOB_TYPE_SHIFT (16)
 
 /// A sentence for `status`. The caller frees it with free(). NULL only if memory has run out.

@@ -1,4 +1,4 @@
-/// dpu_log.h: reading what a DPU's program printed, by DPU rather than by set.
+/// dpu_log.h: the output of one DPU's program.
 #ifndef DPU_LOG_H
 #define DPU_LOG_H
 

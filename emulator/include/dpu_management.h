@@ -1,4 +1,4 @@
-/// dpu_management.h: what a library may ask about ranks and DPUs. Names and signatures are those of the UPMEM SDK.
+/// dpu_management.h: properties of ranks and DPUs. Names and signatures are those of the UPMEM SDK.
 ///
 /// None of these functions returns a status. For a rank or DPU that is not allocated they return NULL, false, -1, or all ones.
 #ifndef DPU_MANAGEMENT_H
@@ -15,7 +15,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// The DPU at (chip, bank), enabled or not. NULL if there is no such place.
+/// The DPU at (chip, bank), enabled or not. NULL if chip or bank is not below 8.
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id);
 
 /// rank id << 16 | chip << 8 | bank
@@ -35,11 +35,11 @@ dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu);
 
 bool dpu_is_enabled(struct dpu_t *dpu);
 
-/// A set of one rank. It refers to `*rank` for as long as it is used.
+/// A set of one rank. `*rank` must outlive the set.
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank);
 struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu);
 
-/// The only rank, the only DPU of the set; NULL if it has another shape.
+/// The rank of a one-rank set, the DPU of a single-DPU set; NULL for other sets.
 struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set);
 struct dpu_t *dpu_from_set(struct dpu_set_t set);
 

@@ -26,7 +26,7 @@ struct dpu_transfer_matrix {
 
 void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix, void *buffer);
 
-/// Names `buffer` for every enabled DPU of the rank.
+/// Sets `buffer` for every enabled DPU of the rank.
 void dpu_transfer_matrix_set_all(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix, void *buffer);
 void dpu_transfer_matrix_clear_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix);
 

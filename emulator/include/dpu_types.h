@@ -57,8 +57,7 @@ struct dpu_rank_list_t {
   struct dpu_rank_t **ranks;
 };
 
-/// A set of DPUs: whole ranks (of which only the enabled DPUs take part), or one DPU. Copied by value; the ranks array belongs to the
-/// allocation it came from.
+/// A set of DPUs: the enabled DPUs of whole ranks, or one DPU. Copied by value; the ranks array belongs to the allocation.
 struct dpu_set_t {
   dpu_set_kind_t kind;
   union {
@@ -80,7 +79,7 @@ struct dpu_incbin_t {
   const char *path;
 };
 
-/// The blocks of one DPU in a scatter-gather transfer. Only the layout is offered: dpuemu has no scatter-gather transfers.
+/// The blocks of one DPU in a scatter-gather transfer. Only the layout: dpuemu has no scatter-gather transfers.
 struct sg_xfer_buffer {
   uint32_t max_nr_blocks;
   uint8_t **blocks_addr;

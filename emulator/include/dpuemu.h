@@ -1,7 +1,7 @@
-/// dpuemu.h: what the emulator offers beyond the UPMEM host API.
+/// dpuemu.h: functions of the emulator beyond the UPMEM host API.
 ///
-/// Programs that should also run on DIMMs use dpu.h only. This header is for whoever sets up the emulated machine (tests, benchmarks,
-/// the Python package) and for rank access, by which a library reaches a rank's memory as a Xeon would see it.
+/// Programs that must also run on DIMMs use dpu.h only. With this header, tests, benchmarks and the Python package configure the emulated
+/// machine, and libraries get rank access: a rank's memory as a Xeon sees it.
 ///
 /// Every function returns a dpu_error_t; none prints, aborts or exits (except the strict mode described at dpuemu_machine.strict).
 #ifndef DPUEMU_H
@@ -32,20 +32,19 @@ typedef struct dpuemu_machine {
   uint32_t ranks_per_channel;  ///< ranks on one channel [DPUEMU_RANKS_PER_CHANNEL] (4)
   uint32_t threads;           ///< host threads for transfers and for PEs (32 at most), all ranks together [DPUEMU_THREADS] (number of CPUs)
   int hugepages;              ///< 1: transparent huge pages, 2: 4 KiB pages only [DPUEMU_HUGEPAGES=on|off] (1)
-  int flush;                  ///< 1: transfers flush lines before and after they load them, as the SDK does on hardware, 3: once, before,
-                              ///< 2: not at all [DPUEMU_FLUSH=on|once|off] (2)
-  int strict;                 ///< 1: pages of a rank owned by its PEs are inaccessible to the host; touching them ends the process
-                              ///< with a sentence naming the rank; and what the hardware masks silently is a fault of the PE. 2: not.
-                              ///< [DPUEMU_STRICT=1|0] (2)
-  uint32_t patience_seconds;  ///< a tasklet that computes so long without a call of the runtime is in fault [DPUEMU_PATIENCE] (10)
+  int flush;                  ///< transfers flush lines 1: before and after they load them, as the SDK does on hardware, 2: never,
+                              ///< 3: only before [DPUEMU_FLUSH=on|off|once] (2)
+  int strict;                 ///< 1: if the host touches a rank that its PEs own, the process ends with a sentence that names the rank;
+                              ///< values that the hardware masks silently are faults of the PE. 2: off. [DPUEMU_STRICT=1|0] (2)
+  uint32_t patience_seconds;  ///< a tasklet that computes this long without a runtime call is in fault [DPUEMU_PATIENCE] (10)
 } dpuemu_machine_t;
 
-/// Replaces the machine (NULL: every field 0). `disabled` (may be NULL) lists n_disabled DPUs that the machine does not have, each as
+/// Replaces the machine (NULL: every field 0). `disabled` (may be NULL) lists n_disabled DPUs that the machine lacks, each as
 /// rank*64 + chip*8 + bank [DPUEMU_DISABLED="rank.chip.bank,..."]. Errors: DPU_ERR_ALLOCATION while any rank is allocated;
 /// DPU_ERR_INVALID_PROFILE for values out of range (ranks > 40, channels*ranks_per_channel < ranks, a disabled DPU that does not exist).
 dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *disabled, uint32_t n_disabled);
 
-/// The machine as it is, every field with its value in force.
+/// The current machine, with every default filled in.
 dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine);
 
 /// Changes the transfer settings of the running machine: threads (0 keeps), flush (0 keeps, 1 on, 2 off, 3 once).
@@ -56,7 +55,7 @@ dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush);
 /// Requires chip, bank < 8 and mram_offset < 64 MiB; returns UINT64_MAX otherwise.
 uint64_t dpuemu_region_offset(uint32_t chip, uint32_t bank, uint64_t mram_offset);
 
-/// What the host sees of one rank while it owns the rank's MRAM.
+/// The memory of one rank while the host owns its MRAM.
 typedef struct dpuemu_rank_access {
   uint8_t *base;        ///< start of the region
   uint64_t size_bytes;  ///< its size, DPUEMU_REGION_BYTES
@@ -65,26 +64,26 @@ typedef struct dpuemu_rank_access {
 } dpuemu_rank_access_t;
 
 /// Waits for earlier asynchronous work and running PEs of the rank, makes the host the owner of all its MRAM, maps the region if needed.
-/// Accesses of one rank nest: each acquire is matched by a release; a launch is refused (DPU_ERR_MRAM_BUSY) in between.
+/// Accesses of one rank nest: each acquire needs a release. While an access is open, a launch returns DPU_ERR_MRAM_BUSY.
 /// Errors: DPU_ERR_INVALID_DPU_SET if the rank is not allocated, DPU_ERR_DPU_FAULT if a PE of it is in fault, DPU_ERR_SYSTEM if memory
 /// cannot be mapped.
 dpu_error_t dpuemu_rank_acquire(struct dpu_rank_t *rank, dpuemu_rank_access_t *access);
 
-/// Ends the access. The host remains the owner until the next launch. dpu_free is refused (DPU_ERR_MRAM_BUSY) while one is open.
+/// Ends the access. The host remains the owner until the next launch. While an access is open, dpu_free returns DPU_ERR_MRAM_BUSY.
 /// Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_INTERNAL if no access of the rank is open.
 dpu_error_t dpuemu_rank_release(struct dpu_rank_t *rank);
 
-/// For tests of programs that share a rank with its PEs: makes the PEs the owner of the rank's MRAM as a launch does (after the rank's
-/// queued asynchronous work), running until dpuemu_end_run is called (by any thread). In between transfers fail with DPU_ERR_MRAM_BUSY;
-/// asynchronous transfers, dpu_sync, dpu_free and dpuemu_rank_acquire wait. After the end the PEs remain the owner until the host's next
-/// transfer or rank access, and in strict mode the rank stays protected until then. With fault = true the run ends with DPU `dpu_in_rank`
-/// (chip*8 + bank) in fault: dpu_sync and dpuemu_rank_acquire on the rank then return DPU_ERR_DPU_FAULT until the next run, dpu_load
-/// or dpu_free. Errors: DPU_ERR_INVALID_DPU_SET; begin: DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or
-/// rank access is open; end: DPU_ERR_INTERNAL if no PE runs or there is no such DPU.
+/// For tests: dpuemu_begin_run makes the PEs the owner of the rank's MRAM, as a launch does, after the rank's queued asynchronous work.
+/// They run until any thread calls dpuemu_end_run. Meanwhile transfers return DPU_ERR_MRAM_BUSY; asynchronous transfers, dpu_sync, dpu_free
+/// and dpuemu_rank_acquire wait. After the end the PEs remain the owner until the host's next transfer or rank access; in strict mode the
+/// rank stays protected until then. With fault = true the run ends with DPU `dpu_in_rank` (chip*8 + bank) in fault: dpu_sync and
+/// dpuemu_rank_acquire on the rank then return DPU_ERR_DPU_FAULT until the next run, dpu_load or dpu_free.
+/// Errors: DPU_ERR_INVALID_DPU_SET; begin: DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or rank access is open; end:
+/// DPU_ERR_INTERNAL if no PE runs or dpu_in_rank is not below 64.
 dpu_error_t dpuemu_begin_run(struct dpu_rank_t *rank);
 dpu_error_t dpuemu_end_run(struct dpu_rank_t *rank, bool fault, uint32_t dpu_in_rank);
 
-/// What the PEs of a set did in their last launch. Counts of DMA are exact; instructions and cycles are modelled (docs/emulator.md).
+/// Counters of a set's last launch. DMA counts are exact; instructions and cycles are modelled (docs/emulator.md).
 typedef struct dpuemu_report {
   uint64_t pes;                ///< PEs that ran
   uint64_t faulted_pes;        ///< of these, PEs in fault
@@ -93,8 +92,8 @@ typedef struct dpuemu_report {
   uint64_t dma_writes;         ///< WRAM to MRAM
   uint64_t dma_write_bytes;    ///< after masking
   uint64_t masked_addresses;   ///< DMA operands whose low three address bits were dropped, as the hardware does
-  uint64_t masked_sizes;       ///< DMA sizes that are 0, over 2048 or no multiple of 8, and what the hardware makes of them was moved
-  uint64_t wrapped_addresses;  ///< DMA that went past the end of MRAM and on at its start
+  uint64_t masked_sizes;       ///< DMA sizes 0, over 2048 or not a multiple of 8; as on hardware, the masked size was moved
+  uint64_t wrapped_addresses;  ///< DMA past the end of MRAM, continued at its start
   uint64_t direct_pages;       ///< pages of 4 KiB that were reached by dereferencing pointers to MRAM
   uint64_t instructions;       ///< modelled, of all tasklets
   double cycles_max;           ///< modelled, of the slowest PE
@@ -105,12 +104,12 @@ typedef struct dpuemu_report {
 /// Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_NO_PROGRAM_LOADED if no PE of the set has been launched.
 dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report);
 
-/// Ends the launch that the set's ranks take part in, if one goes on: every PE of it that has not ended is in fault. Returns at once;
-/// dpu_launch or dpu_sync waits for the end as ever. By any thread. Errors: DPU_ERR_INVALID_DPU_SET.
+/// Stops the current launch of the set's ranks, if any: every PE that has not ended is in fault. Returns at once; dpu_launch or dpu_sync
+/// still waits for the end. Any thread may call it. Errors: DPU_ERR_INVALID_DPU_SET.
 dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set);
 
 /// Writes a sentence about the first PE of the set that is in fault (rank, chip, bank, tasklet, reason), at most `size` bytes with
-/// the final zero; an empty string if there is none. Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run.
+/// the final zero. Without a fault the string is empty. Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run.
 dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size);
 
 /// Cycles of a PE in one second, for the modelled cycles above.

@@ -1,8 +1,8 @@
-/// calls.h: the calls by which a PE program enters the emulator. Read by C++, by C and by the assembler.
+/// calls.h: the calls by which a PE program enters the emulator. For C++, C and the assembler.
 ///
-/// X(number, name), numbers ascending from 0: the PE program calls `name` as an ordinary function; its body (runtime/gate.S) leaves the
-/// tasklet and enters the emulator, which does what the call means at the tasklet's point in time and resumes it with the result. Arguments
-/// are 32-bit words in edi, esi, edx, ecx; results come back in rax.
+/// X(number, name), numbers ascending from 0: the PE program calls `name` as an ordinary function. Its body (runtime/gate.S) enters the
+/// emulator, which executes the call at the tasklet's modelled time and resumes the tasklet with the result. Arguments are 32-bit words in
+/// edi, esi, edx, ecx; the result is in rax.
 #ifndef DPUEMU_PE_CALLS_H
 #define DPUEMU_PE_CALLS_H
 
@@ -26,7 +26,7 @@
   X(16, __pe_print_format)  \
   X(17, __pe_print_bytes)
 
-/// What a PE program tells __pe_fault about itself.
+/// Reasons that a PE program passes to __pe_fault.
 #define PE_FAULT_TABLE(X)                                           \
   X(1, HEAP_FULL, "the WRAM heap is full")                          \
   X(2, ASSERT_FAILED, "an assertion failed")                        \
@@ -36,8 +36,8 @@
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
 
 /// The program file: an ELF32 x86-64 executable at these link addresses, with the relocations kept (--emit-relocs). The loader moves text
-/// and WRAM to each PE's own place below 2 GiB; MRAM addresses stay. The mutexes do not lie right behind WRAM, so that what passes its end
-/// is noticed.
+/// and WRAM to each PE's own place below 2 GiB; MRAM addresses stay. A gap between WRAM and the mutexes catches accesses past the end of
+/// WRAM.
 #define PE_WRAM_ORIGIN 0x00000000
 #define PE_WRAM_BYTES 0x10000
 #define PE_ATOMIC_ORIGIN 0x0001F000
@@ -51,11 +51,11 @@
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
-/// Of IRAM. The number of a program is an estimate, good to about a factor of 1.5, so only programs beyond the second are refused.
+/// Instructions that IRAM holds. A program's number is an estimate, good to about a factor of 1.5, so the second limit applies.
 #define PE_MAX_INSTRUCTIONS 4096
 #define PE_MAX_ESTIMATED_INSTRUCTIONS 6144
 
-/// What CLOCKS_PER_SEC says, in Hz.
+/// Value of CLOCKS_PER_SEC, in Hz.
 #define PE_CLOCKS_PER_SECOND 350000000
 
 #endif  // DPUEMU_PE_CALLS_H

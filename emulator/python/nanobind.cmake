@@ -1,4 +1,4 @@
-# nanobind, of the Python that builds the extensions.
+# Finds the nanobind package of the Python that builds the extensions.
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(nanobind CONFIG QUIET)
 if(NOT nanobind_FOUND)

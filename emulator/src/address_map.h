@@ -1,13 +1,13 @@
-// The address map of a rank: where the host sees byte m of the DPU at (chip c, bank d).
+// The address map of a rank: the host's offset of byte m of the DPU at (chip c, bank d).
 //
-// The eight chips of a rank answer together: each of the 8 beats of a 64-byte line carries one byte per chip. A DPU's 64-bit word is thus
-// spread over one line, 8 bytes apart, and the line holds the words of the 8 DPUs (one per chip) of one bank:
+// The eight chips of a rank work in parallel: each of the 8 beats of a 64-byte line carries one byte per chip. So a DPU's 64-bit word is
+// spread over one line, 8 bytes apart, and a line holds one word of each of the 8 DPUs (one per chip) of one bank:
 //
 //   byte address = line(d, m & ~7) + 8*(m & 7) + c
 //
 // The line of a word follows from the word's MRAM offset in four steps:
 //   1. swizzle   the bits 21:14 of the offset are rotated right by one: bit 14 goes to 21, bits 21:15 go to 20:14;
-//   2. spread    every 8-byte word owns 128 bytes (two lines: banks d and d+4), so the offset is multiplied by 16;
+//   2. spread    each 8-byte word occupies 128 bytes (two lines: banks d and d+4), so the offset is multiplied by 16;
 //   3. chunk     after each 128 KiB (8 KiB of MRAM) the address advances by 1 MiB: the other 896 KiB belong to the other banks (bits 19:18)
 //                and to the control interface (bit 17), which is not memory;
 //   4. bank      d mod 4 selects bits 19:18, d >= 4 the second line of the 128 bytes.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNoRankIndex = UINT32_MAX;
 
-/// One call of a callback: for which set, under which index, on behalf of which ranks.
+/// One call of a callback: its arguments and the ranks that it belongs to.
 struct CallbackCall {
   dpu_error_t (*function)(dpu_set_t, uint32_t, void *);
   void *args;
@@ -32,7 +32,7 @@ struct CallbackCall {
   }
 };
 
-/// Starts the call in a thread of its own, which its ranks wait for only in dpu_sync and dpu_free.
+/// Makes the call in a new thread. Only dpu_sync and dpu_free of its ranks wait for it.
 void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   for (Rank *rank : call->ranks) rank->begin_detached();
   const auto end = [](const CallbackCall &ended, dpu_error_t status) {
@@ -45,7 +45,7 @@ void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   }
 }
 
-/// Where the jobs of several ranks meet: the last to arrive makes the call, and unless it blocks nothing, the others wait for it.
+/// A meeting point of the jobs of several ranks: the last to arrive makes the call. If the call blocks, the others wait for it.
 class Meeting {
  public:
   Meeting(std::shared_ptr<const CallbackCall> call, bool blocks) : call_(std::move(call)), missing_(call_->ranks.size()), blocks_(blocks) {}
@@ -67,7 +67,7 @@ class Meeting {
     return status;
   }
 
-  /// Nobody waits any longer, and the call is not made if it has not been.
+  /// Releases the waiting jobs; a call that has not been made is cancelled.
   void end() {
     std::lock_guard<std::mutex> lock(mutex_);
     is_over_ = true;

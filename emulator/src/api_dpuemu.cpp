@@ -10,7 +10,7 @@ using namespace dpuemu;
 
 namespace {
 
-/// act(the rank, its pinned set) for an allocated rank.
+/// Calls act(rank, its pinned set) if the rank is allocated.
 template <class Act>
 dpu_error_t with_rank(dpu_rank_t *handle, Act act) {
   return guarded([&] {

@@ -1,4 +1,4 @@
-// dpu_management.h: questions about ranks and DPUs.
+// dpu_management.h: properties of ranks and DPUs.
 #include <dpu_management.h>
 
 #include "machine.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr dpu_id_t kNoId = UINT32_MAX;
 
-/// ask(rank handle, dpu) for an allocated DPU, else `otherwise`.
+/// Returns ask(rank handle, dpu) if the DPU is allocated, else `otherwise`.
 template <class Answer, class Ask>
 Answer about(const dpu_t *dpu, Answer otherwise, Ask ask) {
   dpu_rank_t *rank;

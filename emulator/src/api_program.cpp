@@ -28,7 +28,7 @@ namespace {
 const Program *as_program(const dpu_program_t *program) { return reinterpret_cast<const Program *>(program); }
 dpu_program_t *as_handle(const Program *program) { return reinterpret_cast<dpu_program_t *>(const_cast<Program *>(program)); }
 
-/// read(bytes) fills the bytes of the program file.
+/// read(file) fills in the bytes of the program file.
 template <class Read>
 dpu_error_t load(const dpu_set_t &dpu_set, dpu_program_t **handle, Read read) {
   return guarded([&] {
@@ -55,7 +55,7 @@ dpu_error_t load_bytes(const dpu_set_t &dpu_set, const uint8_t *bytes, size_t co
   });
 }
 
-/// act(pinned set) while no PE of the set runs.
+/// Calls act(pinned set) while no PE of the set runs.
 template <class Act>
 dpu_error_t between_runs(const dpu_set_t &dpu_set, Act act) {
   return guarded([&] {
@@ -82,7 +82,7 @@ dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct d
       got = std::fread(file.data() + size, 1, kPieceBytes, stream.get());
       file.resize(size + got);
     }
-    return std::ferror(stream.get()) ? DPU_ERR_ELF_INVALID_FILE : DPU_OK;  // a folder, say
+    return std::ferror(stream.get()) ? DPU_ERR_ELF_INVALID_FILE : DPU_OK;  // for example, a folder
   });
 }
 
@@ -126,7 +126,7 @@ dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
 
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
 
-// Called for every DPU before a collective, so without a lock: the handle of a DPU that has been freed reads as zero.
+// No lock, since collectives call it for every DPU. The handle of a freed DPU reads as zero.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
   return dpu == nullptr || dpu->pe == nullptr ? nullptr : as_handle(dpu->pe->program);
 }

@@ -11,7 +11,7 @@ using namespace dpuemu;
 
 namespace {
 
-/// A list "key=value,key=value", with nothing empty but the values. NULL and "" are the default profile.
+/// A list "key=value,key=value"; only values may be empty. NULL and "" are the default profile.
 bool is_profile(const char *profile) {
   if (profile == nullptr || *profile == '\0') return true;
   for (const char *entry = profile;; ++entry) {
@@ -84,7 +84,7 @@ void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator) {
 
 namespace {
 
-/// Moves to the first enabled DPU from index next_idx of the current rank on, in this rank or a later one.
+/// Moves to the next enabled DPU: at or after index next_idx of the current rank, or in a later rank.
 void find_next_dpu(dpu_set_dpu_iterator_t &iterator) {
   for (; iterator.rank_iterator.has_next; dpu_set_rank_iterator_next(&iterator.rank_iterator), iterator.next_idx = 0) {
     dpu_rank_t *rank = *iterator.rank_iterator.next.list.ranks;

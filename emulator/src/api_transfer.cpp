@@ -27,7 +27,7 @@ dpu_error_t run_transfer(const Transfer &transfer) {
   return DPU_OK;
 }
 
-/// Each rank's part runs in the rank's own order of work.
+/// Each rank's part joins the rank's queue.
 void queue_transfer(const Transfer &transfer, bool is_parallel) {
   std::vector<QueuedWork> work;
   for (const RankBuffers &entry : transfer.ranks) {
@@ -41,14 +41,14 @@ void queue_transfer(const Transfer &transfer, bool is_parallel) {
   enqueue_all(std::move(work), is_parallel);
 }
 
-/// What a transfer touches: a symbol and a part of it.
+/// The target of a transfer: a part of a symbol.
 struct Target {
   dpu_symbol_t symbol;
   uint64_t offset;
   uint64_t length;
 };
 
-/// Where the target lies.
+/// Finds the target's memory and its offset there.
 dpu_error_t locate(const Target &target, Memory &memory, uint64_t &offset) {
   if (target.length > target.symbol.size || target.offset > target.symbol.size - target.length) return DPU_ERR_INVALID_SYMBOL_ACCESS;
   const uint64_t address = target.symbol.address + target.offset;
@@ -64,7 +64,7 @@ dpu_error_t locate(const Target &target, Memory &memory, uint64_t &offset) {
   return is_whole_words && address + target.length <= PE_WRAM_BYTES ? DPU_OK : DPU_ERR_INVALID_WRAM_ACCESS;
 }
 
-/// A WRAM of every PE that takes part.
+/// Makes the WRAM of every PE that takes part accessible.
 dpu_error_t open_wrams(const std::vector<RankBuffers> &ranks) {
   for (const RankBuffers &entry : ranks)
     for (uint32_t i = 0; i < kDpusPerRank; ++i)
@@ -87,7 +87,7 @@ dpu_error_t start(Transfer &&transfer, dpu_xfer_flags_t flags) {
   return DPU_OK;
 }
 
-/// Runs what `buffers_of(set)` says after all checks that need no rank to be waited for.
+/// Makes all checks that do not wait for ranks, then transfers the buffers that buffers_of() returns.
 template <class BuffersOf>
 dpu_error_t transfer_set(const PinnedSet &set, Move move, const Target &target, dpu_xfer_flags_t flags, BuffersOf buffers_of) {
   Transfer transfer{move, Memory::kMram, 0, target.length, {}};
@@ -109,7 +109,7 @@ std::vector<PreparedBuffers> same_buffer(const PinnedSet &set, uint8_t *buffer) 
 
 uint8_t *writable_bytes(const void *source) { return static_cast<uint8_t *>(const_cast<void *>(source)); }
 
-/// Calls transfer(symbol) if the name is known.
+/// Calls transfer(symbol) if the set has a symbol of that name.
 template <class TransferSymbol>
 dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, TransferSymbol transfer) {
   dpu_symbol_t symbol;
@@ -123,7 +123,7 @@ dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, Trans
 
 constexpr dpu_symbol_t kWholeMram = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
 
-/// dpu_memory.h knows no symbols: what passes the end passes the end of MRAM.
+/// dpu_memory.h has no symbols: an access past the symbol's end is past the end of MRAM.
 dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
 
 dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer) {
@@ -238,7 +238,7 @@ dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *
   });
 }
 
-/// The DPU's place in the matrix; a place of no consequence if the DPU is not allocated.
+/// The DPU's entry in the matrix; a dummy if the DPU is not allocated.
 void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
   thread_local void *nowhere;
   nowhere = nullptr;

@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kPages = kMramBytes / kPageBytes;
 
-/// act(page, offset, bytes) for each part of [offset, offset + bytes) within one page.
+/// Calls act(page, offset, bytes) for each part of [offset, offset + bytes) within one page.
 template <class Act>
 void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   for (const uint64_t end = offset + bytes; offset < end;) {
@@ -27,15 +27,15 @@ void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   }
 }
 
-/// Inaccessible addresses for all that a 32-bit pointer and an operand of 16 bytes can reach from gs; 0 if there are none.
+/// Reserves inaccessible addresses for all that a 32-bit pointer and an operand of 16 bytes reach from gs. Returns 0 on failure.
 constexpr uint64_t kGsBytes = (UINT64_C(4) << 30) + kPageBytes;
 uint64_t reserve_gs_range() {
   void *reserved = mmap(nullptr, kGsBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
 }
 
-/// How much the next first touch makes accessible. A process has only so many mappings, so pages that lie apart come in larger and larger
-/// units: at most 2 * (kSmallUnits + kMediumUnits + 32) mappings per run.
+/// Bytes that the next page fault makes accessible. The number of mappings of a process is limited, so the units grow: a run uses at most
+/// 2 * (kSmallUnits + kMediumUnits + 32) mappings.
 constexpr uint32_t kSmallUnits = 32, kMediumUnits = 32;
 constexpr uint64_t unit_bytes(uint32_t units) {
   return units < kSmallUnits ? kPageBytes : units < kSmallUnits + kMediumUnits ? UINT64_C(64) << 10 : UINT64_C(2) << 20;
@@ -89,7 +89,7 @@ uint64_t DirectMram::end() {
     }
     pages_[word] = 0;
   }
-  // A copy that could not be closed would answer the next run with what is in it now.
+  // If mprotect fails, drop the copy: the next run must not read its old contents.
   madvise(copy(), kMramBytes, MADV_DONTNEED);
   if (mprotect(copy(), kMramBytes, PROT_NONE) != 0) {
     munmap(reinterpret_cast<void *>(copy_base_), kGsBytes);

@@ -1,8 +1,8 @@
-// What a PE program reaches by dereferencing a pointer to MRAM, instead of by DMA.
+// Direct MRAM accesses: a PE program dereferences a pointer to MRAM, without DMA.
 //
-// Such an access is an ordinary instruction relative to gs. At first gs leads nowhere, so that the first access of a program faults; from
-// then on it leads to a flat copy of the PE's MRAM, whose pages are filled when first touched and written back at the end of the run. DMA
-// goes through the copy where there is one, so both ways see the same bytes.
+// Such an access is an ordinary instruction relative to gs. At first gs points to inaccessible addresses, so the first access faults. Then
+// gs points to a flat copy of the PE's MRAM: a page is filled at its first access and written back at the end of the run. DMA uses the
+// filled pages too, so both see the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class DirectMram {
  public:
   ~DirectMram();
 
-  /// Takes what every run needs. Returns whether it was there.
+  /// Reserves the resources of every run. Returns success.
   bool reserve();
-  /// For a run of this PE. Costs nothing unless the program makes a direct access. Requires reserve().
+  /// Begins a run of this PE. Costs nothing unless the program makes a direct access. Requires reserve().
   void begin(const MramPort &port) { port_ = port; }
-  /// Writes back what was touched, and forgets it. Returns how many pages that were.
+  /// Writes back the filled pages and discards the copy. Returns their number.
   uint64_t end();
 
-  /// In the handler of SIGSEGV: whether the access to `address` can be repeated now.
+  /// In the handler of SIGSEGV: returns whether the access to `address` can now be repeated.
   bool handle_fault(uint64_t address);
-  /// What gs must be while the PE's tasklets run.
+  /// The value of gs while the PE's tasklets run.
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
 
   /// As MramPort.
@@ -41,7 +41,7 @@ class DirectMram {
   bool is_used_ = false;
   uint64_t nowhere_base_ = 0, copy_base_ = 0;  // values for gs
   std::vector<uint64_t> pages_;                // bit set of the pages of the copy that are filled
-  uint32_t units_ = 0;                         // made accessible since the begin of the run
+  uint32_t units_ = 0;                         // made accessible in this run
 };
 
 /// Sets the calling thread's gs.

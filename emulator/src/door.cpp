@@ -14,7 +14,7 @@ __attribute__((visibility("hidden"))) void dpuemu_enter(dpuemu::Door *door, uint
 __attribute__((visibility("hidden"))) void dpuemu_leave();
 }
 
-// Both sides keep the registers that a function must preserve on their own stack, in the same order.
+// Both sides push the callee-saved registers on their own stack, in the same order.
 asm(R"(
   .text
   .p2align 4
@@ -84,7 +84,7 @@ void set_current_door(Door *door) { dpuemu_door = door; }
 void enter_tasklet(Door &door, uint64_t result) { dpuemu_enter(&door, result); }
 
 uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number) {
-  // The last word is the tasklet's number. The entry finds the stack aligned to 16, after six registers (zero) and its own address.
+  // The last word is the tasklet's number. dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
   std::memcpy(reinterpret_cast<void *>(stack_end - sizeof number), &number, sizeof number);
   uint64_t frame[7] = {};
   frame[6] = entry;

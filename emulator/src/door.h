@@ -1,25 +1,25 @@
-// Where a host thread goes into a tasklet of a PE program and comes back out: at a call of pe/calls.h, or by a signal.
+// A door: a host thread enters a tasklet of a PE program through it, and leaves it at a call of pe/calls.h or by a signal.
 //
-// Inside, the thread runs on the tasklet's stack with the program's code. It keeps the host's thread pointer (fs) and signal mask; gs is
-// free on x86-64 and serves the program's direct MRAM accesses. r15 counts modelled instructions, and is nobody else's in PE programs.
+// Inside, the thread runs the program's code on the tasklet's stack. It keeps the host's thread pointer (fs) and signal mask; gs is unused
+// on x86-64 and serves the program's direct MRAM accesses. r15 counts modelled instructions; PE programs use it for nothing else.
 #pragma once
 
 #include <cstdint>
 
 namespace dpuemu {
 
-/// One per host thread. The assembly in door.cpp knows these offsets.
+/// One per host thread. The assembly in door.cpp uses these offsets.
 struct Door {
   uint64_t host_stack = 0;
-  uint64_t tasklet_stack = 0;  // of the tasklet that is entered, and where it stands when it has come out
-  uint32_t call = 0;           // number in PE_CALL_TABLE; kSignal if a signal brought the tasklet out, which then cannot go on
+  uint64_t tasklet_stack = 0;  // stack pointer of the tasklet: set before the entry, updated when it leaves
+  uint32_t call = 0;           // number in PE_CALL_TABLE; kSignal if a signal ended the tasklet
   uint32_t arguments[4] = {};
   uint32_t is_inside = 0;
   uint64_t instructions = 0;  // r15 at the call
 
   // Of the signal.
   int signal = 0;
-  uint64_t signal_address = 0;  // what was touched, or the instruction
+  uint64_t signal_address = 0;  // the accessed address, or the instruction's address
 };
 
 constexpr uint32_t kSignal = UINT32_MAX;
@@ -28,16 +28,16 @@ constexpr uint32_t kSignal = UINT32_MAX;
 Door *current_door();
 void set_current_door(Door *door);
 
-/// Goes on with the tasklet whose stack is door.tasklet_stack, giving it `result`, until it comes out again.
+/// Resumes the tasklet whose stack is door.tasklet_stack with `result` until it leaves again.
 void enter_tasklet(Door &door, uint64_t result);
 
-/// Puts a tasklet that will start at `entry` on the stack that ends at `stack_end` (a multiple of 64 KiB). Returns its tasklet_stack.
+/// Prepares the stack that ends at `stack_end` (a multiple of 64 KiB) for a tasklet that starts at `entry`. Returns its tasklet_stack.
 uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number);
 
-/// What PE programs jump to.
+/// The address to which PE programs jump.
 extern "C" void dpuemu_gate();
 
-/// In a signal handler whose context says that the thread is inside: makes it come out with kSignal when the handler returns.
+/// In a signal handler of a thread that is inside: the thread leaves with kSignal when the handler returns.
 /// context: the handler's third argument.
 void leave_by_signal(Door &door, int signal, uint64_t address, void *context);
 

@@ -8,7 +8,7 @@
 
 namespace dpuemu {
 
-/// Runs `body`; what it throws when memory or threads run out becomes DPU_ERR_SYSTEM.
+/// Runs `body`; exceptions for lack of memory or threads become DPU_ERR_SYSTEM.
 template <class Body>
 dpu_error_t guarded(Body &&body) {
   try {

@@ -1,4 +1,4 @@
-// Pages whose addresses are never used twice: what a program keeps after dpu_free can be told from what is alive.
+// Pages whose addresses are never reused, so a handle that a program keeps after dpu_free differs from all live handles.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ class HandleArena {
  public:
   static constexpr size_t kPageBytes = 4096;
 
-  /// `pages` zeroed pages, next to each other. Throws std::bad_alloc.
+  /// Returns `pages` contiguous zeroed pages. Throws std::bad_alloc.
   void *allocate(size_t pages);
 
-  /// Gives the memory back but not the addresses: the pages read as zero from now on.
+  /// Frees the memory but keeps the addresses: the pages read as zero from now on.
   void retire(void *first_page, size_t pages);
 
-  /// The page that `address` lies in if the arena ever handed it out, else nullptr.
+  /// The page of `address` if the arena ever allocated it, else nullptr.
   void *page_of(const void *address) const;
 
  private:

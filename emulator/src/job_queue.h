@@ -1,4 +1,4 @@
-// Asynchronous work of several ranks at once.
+// Asynchronous work of several ranks.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ struct QueuedWork {
   Rank::Job job;
 };
 
-/// Queues all of the work or, if a thread or memory is missing, throws after queueing some of it. Two calls never interleave, so ranks that
-/// share work see it in the same order.
+/// Queues all work; if threads or memory run out, throws after queueing a part. Calls never interleave, so all ranks get common work in
+/// the same order.
 void enqueue_all(std::vector<QueuedWork> work, bool beside_running_pes);
 
 }  // namespace dpuemu

@@ -45,7 +45,7 @@ uint64_t faulted_of(const Members &members) {
   return faulted;
 }
 
-/// One group per bank that has members.
+/// Appends one group per bank that has members.
 void append_groups(const Members &members, std::vector<PeGroup> &groups) {
   for (uint32_t bank = 0; bank < kBanks; ++bank) {
     PeGroup group;
@@ -58,8 +58,7 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
   }
 }
 
-/// Starts the members, whose ranks run already (Rank::begin_run). When all have ended the runs are ended, and then on_end(any fault) is
-/// called.
+/// Starts the members after Rank::begin_run of their ranks. When all have ended, ends the runs and calls on_end(any fault).
 void start_members(std::vector<Members> all, StopFlag stop, std::function<void(bool)> on_end) {
   Machine &machine = Machine::instance();
   PeBatch batch;
@@ -97,7 +96,7 @@ dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop) {
   return DPU_OK;
 }
 
-/// begin_runs and start_members; what goes wrong before PEs run ends the runs again.
+/// begin_runs and start_members; an error before PEs run cancels the runs.
 dpu_error_t begin_and_start(const std::vector<Members> &all, std::function<void(bool)> on_end) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   const auto stop = std::make_shared<std::atomic<bool>>(false);

@@ -1,4 +1,4 @@
-// Choice of the instruction set, and the two instructions (fence, flush) that need no vector registers.
+// Choice of the instruction set; fence and flush, which need no vector registers.
 #include "line_kernels.h"
 
 #include <cstdlib>
@@ -18,7 +18,9 @@ struct Candidate {
   bool is_supported;
 };
 
-const LineKernels *choose(const char *isa) {
+}  // namespace
+
+const LineKernels *supported_line_kernels(uint32_t index) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool has_avx512bw = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
@@ -32,19 +34,22 @@ const LineKernels *choose(const char *isa) {
       {&kPortableKernels, true},
   };
   for (const Candidate &candidate : candidates)
-    if (candidate.is_supported && (isa == nullptr || std::strcmp(isa, candidate.kernels->isa) == 0)) return candidate.kernels;
+    if (candidate.is_supported && index-- == 0) return candidate.kernels;
   return nullptr;
 }
 
-}  // namespace
-
-const LineKernels *line_kernels_by_name(const char *isa) { return choose(isa); }
+const LineKernels *line_kernels_by_name(const char *isa) {
+  const LineKernels *kernels;
+  for (uint32_t i = 0; (kernels = supported_line_kernels(i)) != nullptr; ++i)
+    if (std::strcmp(isa, kernels->isa) == 0) break;
+  return kernels;
+}
 
 const LineKernels &line_kernels() {
   static const LineKernels *const chosen = [] {
     const char *wanted = std::getenv("DPUEMU_ISA");
-    const LineKernels *found = wanted != nullptr ? choose(wanted) : nullptr;
-    return found != nullptr ? found : choose(nullptr);
+    const LineKernels *found = wanted != nullptr ? line_kernels_by_name(wanted) : nullptr;
+    return found != nullptr ? found : supported_line_kernels(0);
   }();
   return *chosen;
 }

@@ -1,5 +1,5 @@
-// AVX2: registers hold the words 0 1 | 2 3 of a chip, or half a line. Reading takes 8 words in a step, so that streaming stores always
-// complete 64 bytes before they turn to the next chip; writing takes 4.
+// AVX2: registers hold the words 0 1 | 2 3 of a chip, or half a line. A step writes 4 words. A step reads 8 words, so that streaming stores
+// complete 64 bytes of a chip before the next chip.
 #include <immintrin.h>
 
 #include <cstring>

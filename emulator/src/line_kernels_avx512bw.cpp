@@ -1,4 +1,4 @@
-// AVX-512 without VBMI: the byte transpose of a line is three instructions.
+// AVX-512 without VBMI: the byte transpose of a line takes three instructions.
 #include <immintrin.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// AVX-512 with VBMI: the byte transpose of a line is one instruction.
+// AVX-512 with VBMI: the byte transpose of a line takes one instruction.
 #include <immintrin.h>
 
 #include <cstring>

@@ -20,7 +20,7 @@ static_assert(sizeof(SetRecord) <= HandleArena::kPageBytes && sizeof(dpu_rank_t)
 
 namespace {
 
-/// Disables one more DPU, where it leaves most banks (lines) of the machine whole. The rule is at dpu_alloc.
+/// Disables one more DPU by the rule of dpu_alloc, which keeps as many banks (lines) as possible complete.
 void disable_one(std::vector<uint64_t> &enabled) {
   size_t target_rank = 0;
   uint32_t target_dpu = 0, most_disabled_in_bank = 0, most_enabled_in_rank = 0;
@@ -47,7 +47,7 @@ void disable_one(std::vector<uint64_t> &enabled) {
   enabled[target_rank] &= ~(UINT64_C(1) << target_dpu);
 }
 
-/// Node 0 where there is no other, else unknown: pages go where they are first touched.
+/// Node 0 if it is the only node, else unknown: the first touch of a page decides its node.
 int only_numa_node() {
   std::ifstream file("/sys/devices/system/node/online");
   std::string nodes;
@@ -154,7 +154,7 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
 
   for (size_t i = 0; i < taken.size(); ++i) {
     if (!taken[i]->region().map()) return DPU_ERR_SYSTEM;
-    // The few DPUs of a small set would fill huge pages with zeros for the others.
+    // With few enabled DPUs, huge pages would mostly hold zeros of the disabled ones.
     const bool is_worth_it = static_cast<uint32_t>(std::popcount(enabled[i])) >= kDpusPerRank / 2;
     taken[i]->region().advise_huge_pages(settings_.hugepages == kOn && is_worth_it);
   }
@@ -199,14 +199,14 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
 
   if (any_access()) return DPU_ERR_MRAM_BUSY;
   wait_until_idle();
-  if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread was faster
+  if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread has freed it
   set_alive(false);
   unpinned_.wait(lock, [&] { return !any_rank([](Rank *rank) { return rank->pins != 0; }); });
   if (any_access()) {
     set_alive(true);
     return DPU_ERR_MRAM_BUSY;
   }
-  wait_until_idle();  // for the work of calls that were in flight
+  wait_until_idle();  // for work of calls that were in progress
 
   lock.unlock();
   for (Rank *rank : ranks) rank->reset();
@@ -243,7 +243,7 @@ dpu_rank_t *const *Machine::live_ranks(const dpu_set_t &set) const {
   if (set.kind != DPU_SET_RANKS || set.list.ranks == nullptr || set.list.nr_ranks == 0 || set.list.nr_ranks > DPUEMU_MAX_RANKS)
     return nullptr;
   if (arena_.page_of(set.list.ranks) != nullptr) return live_record(set) != nullptr ? set.list.ranks : nullptr;
-  // An array of the program's own (dpu_set_from_rank).
+  // An array of the program (dpu_set_from_rank).
   for (uint32_t i = 0; i < set.list.nr_ranks; ++i)
     if (live_rank(set.list.ranks[i]) == nullptr) return nullptr;
   return set.list.ranks;

@@ -1,4 +1,4 @@
-// The emulated machine: its ranks, what is allocated of them, and the meaning of a dpu_set_t.
+// The emulated machine: its ranks, their allocation, and the meaning of a dpu_set_t.
 #pragma once
 
 #include <dpu.h>
@@ -17,13 +17,13 @@
 
 namespace dpuemu {
 
-/// What a page of the HandleArena is, in its first bytes. A retired page reads as zero.
+/// The kind of a HandleArena page, in its first bytes. A retired page reads as zero.
 enum class HandleKind : uint32_t { kRetired = 0, kRank = 0x4B4E4152, kSet = 0x54455320 };
 
 }  // namespace dpuemu
 
-/// A DPU and a rank as programs hold them: made by an allocation, in a page of HandleArena that reads as zero once the allocation is
-/// freed. `rank` is what lasts.
+/// Handles of a DPU and a rank for programs. An allocation creates them in a page of HandleArena, which reads as zero after dpu_free.
+/// `rank` outlives them.
 struct dpu_t {
   uint8_t chip;
   uint8_t bank;
@@ -41,7 +41,7 @@ namespace dpuemu {
 
 struct SetRecord;
 
-/// What a dpu_set_t means, held in place: its ranks cannot be given back before this object is gone.
+/// The ranks and DPUs of a dpu_set_t. The ranks cannot be freed while this object exists.
 class PinnedSet {
  public:
   PinnedSet() = default;
@@ -73,7 +73,7 @@ class Machine {
   dpu_error_t settings(dpuemu_machine_t &out);
   dpu_error_t set_transfer(uint32_t threads, int flush);
   uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
-  /// Whether transfers flush lines: kOn before and after they load them, kOnce before, kOff not at all.
+  /// Whether transfers flush lines: kOn before and after they load them, kOnce only before, kOff never.
   int flush() const { return flush_.load(std::memory_order_relaxed); }
   uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
@@ -84,13 +84,13 @@ class Machine {
   dpu_error_t free(const dpu_set_t &set);
 
   bool is_live(const dpu_set_t &set);
-  /// Copies of what programs hold pointers to; false if it is not alive.
+  /// Copies the rank or DPU of a program's pointer; false if it is not alive.
   bool find(const dpu_rank_t *rank, Rank *&out);
   bool find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out);
   /// The first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the rank is not alive).
   uint32_t next_enabled(const dpu_rank_t *rank, uint32_t index);
 
-  /// The buffers of the next transfer of a pinned set's members. Inside a callback of a rank the rank has buffers of its own.
+  /// The buffers of the next transfer of a pinned set's members. Inside a callback, its ranks use separate buffers.
   void prepare(const PinnedSet &set, uint8_t *buffer);
   std::vector<PreparedBuffers> prepared(const PinnedSet &set);
 
@@ -105,7 +105,7 @@ class Machine {
   dpu_rank_t *const *live_ranks(const dpu_set_t &set) const;
   void unpin(std::span<Rank *const> ranks);
 
-  std::mutex mutex_;  // guards everything below but the atomics
+  std::mutex mutex_;  // guards everything below except the atomics
   std::condition_variable unpinned_;
   HandleArena arena_;
   Rank ranks_[DPUEMU_MAX_RANKS];
@@ -113,7 +113,7 @@ class Machine {
   uint64_t present_[DPUEMU_MAX_RANKS] = {};  // DPUs that the machine has, by dpu_index
   int numa_node_ = -1;
   dpuemu_machine_t settings_ = {};
-  dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if the environment makes no machine
+  dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if the environment is invalid
   std::atomic<uint32_t> threads_{1};
   std::atomic<int> flush_{0};
   std::atomic<bool> is_strict_{false};

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "address_map.h"
+#include "line_kernels.h"
 
 namespace dpuemu {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 struct CountSetting {
   uint32_t dpuemu_machine_t::*field;
   const char *variable;
-  uint32_t (*fallback)(const dpuemu_machine_t &);  // may look at the fields above its own
+  uint32_t (*fallback)(const dpuemu_machine_t &);  // may read the fields of earlier rows
   uint32_t max;
 };
 
@@ -32,7 +33,7 @@ struct SwitchSetting {
   int dpuemu_machine_t::*field;
   const char *variable;
   int fallback;
-  int last;  // values are kOn to this one
+  int last;  // values: kOn to this
 };
 
 constexpr SwitchSetting kSwitches[] = {
@@ -41,13 +42,13 @@ constexpr SwitchSetting kSwitches[] = {
     {&dpuemu_machine_t::strict, "DPUEMU_STRICT", kOff, kOff},
 };
 
-/// A set but empty variable counts as not set.
+/// An empty variable counts as unset.
 const char *environment(const char *variable) {
   const char *text = std::getenv(variable);
   return text != nullptr && *text != '\0' ? text : nullptr;
 }
 
-/// 0 if the text is no number from 1 to `max`.
+/// Returns 0 unless the text is a number from 1 to `max`.
 uint32_t parse_count(const char *text, uint32_t max) {
   char *end;
   const unsigned long value = std::strtoul(text, &end, 10);
@@ -83,7 +84,17 @@ dpu_error_t complete_settings(dpuemu_machine_t &machine) {
     }
     if (value < kOn || value > setting.last) return DPU_ERR_INVALID_PROFILE;
   }
-  return machine.channels * machine.ranks_per_channel < machine.ranks ? DPU_ERR_INVALID_PROFILE : DPU_OK;
+  const bool is_valid = machine.channels * machine.ranks_per_channel >= machine.ranks && isa_problem().empty();
+  return is_valid ? DPU_OK : DPU_ERR_INVALID_PROFILE;
+}
+
+std::string isa_problem() {
+  const char *isa = environment("DPUEMU_ISA");
+  if (isa == nullptr || line_kernels_by_name(isa) != nullptr) return {};
+  std::string names;
+  for (uint32_t i = 0; const LineKernels *kernels = supported_line_kernels(i); ++i)
+    names += (i == 0 ? "" : ", ") + std::string(kernels->isa);
+  return "DPUEMU_ISA is " + std::string(isa) + "; this machine supports " + names;
 }
 
 std::optional<std::vector<uint32_t>> disabled_from_environment() {

@@ -1,4 +1,4 @@
-// One PE's way to its own MRAM.
+// Access of one PE to its own MRAM.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a PE keeps between launches besides its memories: the program, what it printed, and how its last run went.
+// State of a PE between launches, besides its memories: program, log, report and fault of the last run.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace dpuemu {
 /// Why a PE stopped before its program ended.
 enum class FaultKind : uint8_t {
   kNone,
-  kMemory,       // an address that is not the PE's
+  kMemory,       // an address outside the PE's memory
   kStack,        // the stack overflowed
   kDivision,     // by zero
-  kInstruction,  // none that exists
-  kDma,          // a DMA out of WRAM, or one that strict mode refuses
-  kMutex,        // no mutex, or not locked
-  kFormat,       // printf with what it cannot print
+  kInstruction,  // illegal, or an unknown call
+  kDma,          // a DMA outside WRAM, or one that strict mode refuses
+  kMutex,        // not a mutex
+  kFormat,       // an invalid format or argument of printf
   kDeadlock,
-  kEndless,  // no waiting point for too long
-  kStopped,  // by the host, or for lack of its memory
-  kProgram,  // the program itself said so (PE_FAULT_TABLE)
+  kEndless,  // no runtime call for longer than the patience
+  kStopped,  // by the host, or because the host's memory ran out
+  kProgram,  // reported by the program itself (PE_FAULT_TABLE)
 };
 
 struct PeFault {
@@ -31,7 +31,7 @@ struct PeFault {
   std::string reason;  // a part of a sentence
 };
 
-/// Of one run. DMA is counted, time is modelled.
+/// Counters of one run. DMA is counted, time is modelled.
 struct PeReport {
   uint64_t dma_reads = 0, dma_read_bytes = 0, dma_writes = 0, dma_write_bytes = 0;
   uint64_t masked_addresses = 0, masked_sizes = 0, wrapped_addresses = 0, direct_pages = 0;
@@ -41,7 +41,7 @@ struct PeReport {
 
 struct Pe {
   const Program *program = nullptr;  // loaded now
-  const Program *text = nullptr;     // whose text lies in the PE's place
+  const Program *text = nullptr;     // the program whose text is in the PE's place
   bool has_wram = false;             // its WRAM is accessible
   bool has_run = false;              // since dpu_alloc
   std::string log;                   // printed and not yet read

@@ -1,4 +1,4 @@
-// What the calls of pe/calls.h mean. Each runs when its tasklet gets there in modelled time; its arguments are 32-bit words.
+// The calls of pe/calls.h. Each runs at the modelled time at which its tasklet makes it; its arguments are 32-bit words.
 #include <algorithm>
 #include <cstring>
 
@@ -43,7 +43,7 @@ constexpr struct {
 #undef DPUEMU_FAULT_ROW
 };
 
-const char kNotOwn[] = " was given an address that is not the PE's";
+const char kNotOwn[] = " got an address outside the PE's memory";
 
 }  // namespace
 
@@ -63,7 +63,7 @@ PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments)
 PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read) {
   const char *const name = is_read ? "mram_read" : "mram_write";
   PeReport &report = pe_->report;
-  // The hardware has no low three bits of an address, eight bits for size / 8 - 1, and 26 bits for an MRAM address.
+  // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1 and 26 bits of an MRAM address.
   const uint32_t moved = ((bytes / 8 - 1) % 256 + 1) * 8;
   const uint32_t offset = mram_address & (PE_MRAM_BYTES - 1) & ~kWordMask;
   const uint32_t wram = wram_address & ~kWordMask;
@@ -72,9 +72,10 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
   if (is_strict_) {
     const uint32_t wram_offset = wram_address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram));
     const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, MRAM address " + hexadecimal(mram_address);
-    if (mram_address & kWordMask) return fault(FaultKind::kDma, tasklet, call + ": no multiple of 8");
+    if (mram_address & kWordMask) return fault(FaultKind::kDma, tasklet, call + ": the MRAM address must be a multiple of 8");
     if (wram_address & kWordMask)
-      return fault(FaultKind::kDma, tasklet, call + ", WRAM address " + hexadecimal(wram_offset) + ": no multiple of 8");
+      return fault(FaultKind::kDma, tasklet,
+                   call + ", WRAM address " + hexadecimal(wram_offset) + ": the WRAM address must be a multiple of 8");
     if (moved != bytes) return fault(FaultKind::kDma, tasklet, call + ": the size must be a multiple of 8 from 8 to 2048");
     if (wraps) return fault(FaultKind::kDma, tasklet, call + ": beyond the end of MRAM");
   }
@@ -160,12 +161,12 @@ PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *ar
 
 // --- Mutexes
 
-// The hardware has 256 bits and takes the low 8 bits of any address for the number of one; HST-L of PrIM lives on that.
+// The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. HST-L of PrIM depends on that.
 uint8_t *PeRun::mutex_at(uint32_t tasklet, uint32_t address) {
   uint8_t *const first = place_.wram + PE_ATOMIC_ORIGIN;
   const bool is_mutex = address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first)) < PE_ATOMIC_BYTES;
   if (is_strict_ && !is_mutex) {
-    fault(FaultKind::kMutex, tasklet, "a mutex that is none: it must be made by MUTEX_INIT or ATOMIC_BIT_INIT");
+    fault(FaultKind::kMutex, tasklet, "a mutex call got an address that is not a mutex; define it with MUTEX_INIT or ATOMIC_BIT_INIT");
     return nullptr;
   }
   return first + address % PE_ATOMIC_BYTES;
@@ -190,7 +191,7 @@ PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *argumen
 PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
-  // Given on to the first waiter, the mutex stays locked.
+  // The first waiter takes the mutex, which stays locked.
   if (const uint32_t waiter = first_waiter(WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES); waiter != PE_MAX_TASKLETS)
     wake(waiter);
   else
@@ -227,7 +228,7 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
   return After::kGoOn;
 }
 
-// --- The performance counter. The hardware has no low four bits.
+// --- The performance counter. Like the hardware's, it lacks the low four bits.
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
   double count = 0;

@@ -1,11 +1,12 @@
-// The modelled time of one PE: a pipeline that all tasklets share, and a DMA engine. Everything here is modelled, not measured.
+// The modelled time of one PE: a pipeline that all tasklets share, and a DMA engine. All of it is modelled, not measured.
 //
-// Pipeline: one instruction per cycle at most, and one per 11 cycles and tasklet: n computing tasklets each issue an instruction every
+// Pipeline: at most one instruction per cycle, and one per 11 cycles and tasklet. So n computing tasklets each issue an instruction every
 // max(11, n) cycles. DMA engine: one transfer after the other.
 //
-// Source: Gomez-Luna et al., "Benchmarking a New Paradigm" (PrIM), arXiv:2105.03814: 11 cycles between two instructions of a tasklet; a DMA
-// of one tasklet takes 77 (read) or 61 (write) cycles and half a cycle per byte. The engine's time per transfer is our fit to two of its
-// figures at 350 MHz: 624.02 MB/s for copies in pieces of 1024 bytes, 72.58 MB/s for random reads and writes of 8 bytes.
+// Source: Gomez-Luna et al., "Benchmarking a New Paradigm" (PrIM), arXiv:2105.03814. Unconfirmed: no figure is checked against its text.
+// 11 cycles between two instructions of a tasklet; a DMA of one tasklet takes 77 (read) or 61 (write) cycles and half a cycle per byte. The
+// engine's time per transfer is our fit to two of its figures at 350 MHz: 624.02 MB/s for copies in pieces of 1024 bytes, 72.58 MB/s for
+// random reads and writes of 8 bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,17 @@ constexpr double kEngineCycles = 34.4, kEngineCyclesPerByte = 0.527;
 
 class PeClock {
  public:
-  /// At time 0, with all tasklets parked.
+  /// Resets to time 0; all tasklets are parked.
   void start();
 
-  /// The tasklet issues that many instructions from now on.
+  /// From now on the tasklet issues this number of instructions.
   void compute(uint32_t tasklet, uint64_t instructions);
-  /// The tasklet waits for a DMA that it gives to the engine now.
+  /// The tasklet starts a DMA now and waits for it.
   void transfer(uint32_t tasklet, uint32_t bytes, bool is_read);
 
   static constexpr uint32_t kNobody = UINT32_MAX;
-  /// Goes on to the next point where a tasklet is done with what it does, and returns it, parked. Equal times: the lowest tasklet first.
-  /// kNobody if all are parked.
+  /// Advances to the next time at which a tasklet completes its work, parks it and returns it. Equal times: the lowest tasklet first.
+  /// Returns kNobody if all are parked.
   uint32_t next();
 
   double cycles() const { return now_; }

@@ -7,8 +7,8 @@
 namespace dpuemu {
 namespace {
 
-/// va_list of x86-64 with 32-bit pointers: integers have 8 bytes each in the area of saved registers or on the stack, floating-point values
-/// 16 in the area or 8 on the stack.
+/// va_list of x86-64 with 32-bit pointers. An integer takes 8 bytes in the area of saved registers or on the stack, a floating-point value
+/// 16 bytes in the area or 8 on the stack.
 struct VaList {
   uint32_t integer_offset, float_offset, overflow_area, register_area;
 };
@@ -18,11 +18,11 @@ class Formatter {
  public:
   Formatter(const BytesAt &bytes_at, std::string &text) : bytes_at_(bytes_at), text_(text) {}
 
-  /// Returns what is wrong, nullptr if nothing.
+  /// Returns the problem, nullptr on success.
   const char *run(uint32_t format, uint32_t arguments) {
     const uint8_t *list = bytes_at_(arguments, sizeof list_);
     const std::optional<std::string> pattern = string_at(format, kNoLimit);
-    if (list == nullptr || !pattern) return "the format is not in the PE's memory";
+    if (list == nullptr || !pattern) return "the format of printf is outside the PE's memory";
     std::memcpy(&list_, list, sizeof list_);
     for (const char *next = pattern->c_str(); *next != '\0';) {
       if (*next != '%') {
@@ -37,7 +37,7 @@ class Formatter {
  private:
   static constexpr uint64_t kNoLimit = UINT64_MAX;
 
-  /// Steps over the conversion at `next`.
+  /// Prints the conversion at `next` and advances past it. Returns the problem, nullptr on success.
   const char *convert(const char *&next) {
     std::string spec = "%";
     for (++next; *next != '\0' && std::strchr("-+ #0", *next) != nullptr; ++next) spec += *next;
@@ -51,12 +51,12 @@ class Formatter {
       if (*precision >= 0)
         spec += "." + digits;
       else
-        precision.reset();  // as if there were none
+        precision.reset();  // as without a precision
     }
     std::string length;
     for (; *next != '\0' && std::strchr("hlztjL", *next) != nullptr; ++next) length += *next;
     const char conversion = *next;
-    if (conversion == '\0') return "printf has a conversion that does not end";
+    if (conversion == '\0') return "the format of printf ends inside a conversion";
     ++next;
     if (conversion == '%') {
       text_ += '%';
@@ -91,10 +91,10 @@ class Formatter {
       if (!take(false, word)) return kNoMemory;
       const uint64_t limit = precision ? static_cast<uint64_t>(*precision) : kNoLimit;
       const std::optional<std::string> string = string_at(static_cast<uint32_t>(word), limit);
-      if (!string) return "printf got a string that is not in the PE's memory";
+      if (!string) return "printf got a string outside the PE's memory";
       return append(spec + conversion, string->c_str());
     }
-    return "printf has a conversion that does not exist on a DPU";
+    return "the format of printf has a conversion that a DPU lacks";
   }
 
   static long long signed_value(uint64_t word, const std::string &length, bool is_wide) {
@@ -167,7 +167,7 @@ class Formatter {
     return nullptr;
   }
 
-  static constexpr const char *kNoMemory = "the arguments of printf are not in the PE's memory";
+  static constexpr const char *kNoMemory = "the arguments of printf are outside the PE's memory";
   static constexpr int kMostBytes = 1 << 20;
 
   const BytesAt &bytes_at_;

@@ -1,4 +1,4 @@
-// Where PE programs lie in this process: addresses below 2 GiB, reserved when first needed and never moved.
+// Addresses of PE programs in this process: below 2 GiB, reserved at first use, never moved.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace dpuemu {
 
-/// The WRAM, mutexes and text of a rank's PEs, each with inaccessible addresses on either side.
+/// The WRAM, mutexes and text of a rank's PEs, each between inaccessible addresses.
 class RankPlaces {
  public:
-  /// Reserves the addresses if that has not been done yet. Returns whether they are there.
+  /// Reserves the addresses at the first call. Returns success.
   bool reserve();
   /// Requires reserve().
   PePlace of(uint32_t dpu_index) const;
 
-  /// Makes the PE's WRAM usable; the PE may have it already. Returns success.
+  /// Makes the PE's WRAM accessible, if it is not yet. Returns success.
   bool open_wram(uint32_t dpu_index);
   /// Makes `bytes` of text writable, or executable and read-only. Returns success.
   bool set_text(uint32_t dpu_index, uint32_t bytes, bool executable);
 
-  /// Forgets the contents and gives the memory back; nothing is accessible any more.
+  /// Frees the memory and makes all addresses inaccessible.
   void drop();
 
-  static constexpr uint32_t kPesPerChunk = 8;  // small pieces fit between what else a process has below 2 GiB
+  static constexpr uint32_t kPesPerChunk = 8;  // small chunks fit into gaps of the process below 2 GiB
 
  private:
   uint8_t *chunks_[kDpusPerRank / kPesPerChunk] = {};
@@ -38,20 +38,20 @@ class Stacks {
   Stacks(const Stacks &) = delete;
   Stacks &operator=(const Stacks &) = delete;
 
-  /// Takes the addresses if that has not been done yet. Returns whether they are there.
+  /// Reserves the addresses at the first call. Returns success.
   bool reserve();
-  /// Makes the stacks usable, each `usable_bytes` (whole pages, at most kMostBytes) deep; what lies below is inaccessible.
+  /// Makes `usable_bytes` (whole pages, at most kMostBytes) of each stack accessible; lower addresses are inaccessible.
   void set_usable(uint32_t usable_bytes);
   uint64_t end(uint32_t tasklet) const { return begin() + uint64_t{PE_STACK_BLOCK_BYTES} * (tasklet + 1); }
-  /// The tasklet whose block the address lies in, PE_MAX_TASKLETS if none.
+  /// The tasklet whose block contains the address; PE_MAX_TASKLETS if no block does.
   uint32_t owner(uint64_t address) const;
-  /// Whether the bytes lie in one usable stack.
+  /// Returns whether the bytes are in the accessible part of one stack.
   bool contains(uint64_t address, uint64_t bytes) const;
 
   static constexpr uint32_t kMostBytes = PE_STACK_BLOCK_BYTES - 4096;
 
  private:
-  /// With a block that stays inaccessible: no stack ends where something else begins.
+  /// Includes an inaccessible block below the first stack.
   static constexpr uint64_t kBytes = uint64_t{PE_STACK_BLOCK_BYTES} * (PE_MAX_TASKLETS + 1);
   uint64_t begin() const { return reinterpret_cast<uint64_t>(base_) + PE_STACK_BLOCK_BYTES; }
   uint8_t *base_ = nullptr;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kPageBytes = 4096;
 
-/// Strict mode gives a tasklet its declared stack, in whole pages; otherwise it has what there is, since frames are larger than on a DPU.
+/// In strict mode a tasklet has its declared stack, in whole pages; else the largest stack, since frames are larger than on a DPU.
 uint32_t usable_stack(const Program &program, bool is_strict) {
   if (!is_strict) return Stacks::kMostBytes;
   uint32_t most = 0;
@@ -29,8 +29,8 @@ uint32_t usable_stack(const Program &program, bool is_strict) {
 
 }  // namespace
 
-/// How many instructions a call takes on a DPU: the instruction itself, or our estimate of the length of the SDK's routine. Waiting is not
-/// included, nor the formatting of printf, which takes thousands on a DPU but hardly matters in programs whose time does.
+/// Instructions of a call on a DPU: the instruction itself, or our estimate of the SDK's routine. Not included: waiting, and the formatting
+/// of printf, which takes thousands of instructions on a DPU but is rare in programs whose time matters.
 namespace instructions_of {
 constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
 constexpr uint32_t mram_read = 1, mram_write = 1;
@@ -109,7 +109,7 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     return Step::kOther;
   }
   if (tasklet.call >= std::size(kCalls)) {
-    fault(FaultKind::kInstruction, number, "the program is not made for this emulator");
+    fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
   } else {
     tasklet.state = State::kWaiting;
     if ((this->*kCalls[tasklet.call].function)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
@@ -175,14 +175,14 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
       return;
     case SIGILL:
     case SIGTRAP:
-      fault(FaultKind::kInstruction, tasklet, "an instruction that does not exist");
+      fault(FaultKind::kInstruction, tasklet, "an illegal instruction");
       return;
     case SIGSEGV:
     case SIGBUS:
       break;
-    default:  // the watch
+    default:  // from the watch
       fault(FaultKind::kEndless, tasklet,
-            "no waiting point for too long: an endless loop, or a loop that waits for another tasklet's store");
+            "no runtime call for longer than DPUEMU_PATIENCE: an endless loop, or a loop that waits for another tasklet's store");
       return;
   }
   if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) {
@@ -190,20 +190,24 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
           "the stack overflowed (" + std::to_string(pe_->program->stack_bytes(tasklet)) + " bytes are declared for it)");
   } else {
     const auto wram = reinterpret_cast<uint64_t>(place_.wram);
-    // x86-64 reports no address for one that is not canonical.
+    // For a non-canonical address, x86-64 reports 0.
     const uint64_t offset = address - wram;
     if (address >= wram && offset < PE_WRAM_BYTES)
       fault(FaultKind::kMemory, tasklet, "a jump to WRAM address " + hexadecimal(offset));
     else if (address >= wram && offset < (UINT64_C(1) << 20))
       fault(FaultKind::kMemory, tasklet, "an access to WRAM address " + hexadecimal(offset) + ", beyond its end");
     else
-      fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", which is not the PE's");
+      fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", outside the PE's memory");
   }
 }
 
 void PeRun::fault_by_deadlock() {
-  static constexpr const char *kWaitsFor[] = {"at the barrier at ",    "for the mutex at ",    "for a bit of the vmutex at ",
-                                              "for the semaphore at ", "to be waited for as ", "for tasklet "};
+  static constexpr const char *kWaitsFor[] = {"at the barrier at ",
+                                              "for mutex ",
+                                              "for vmutex bit ",
+                                              "for the semaphore at ",
+                                              "for a handshake_wait_for on tasklet ",
+                                              "for a handshake_notify by tasklet "};
   std::string reason = "deadlock:";
   uint32_t first = PE_MAX_TASKLETS;
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {

@@ -1,8 +1,8 @@
 // One run of one PE's program: its tasklets as fibers in modelled time.
 //
-// A tasklet runs until it makes a call of pe/calls.h. The instructions it counted on the way say when, in modelled time, it makes the call;
-// the call takes effect at that time, and the tasklet goes on when what it waits for has happened. So tasklets take locks in the order of
-// the modelled time, and a run is the same every time.
+// A tasklet runs until it makes a call of pe/calls.h. The instructions that it counted until then determine the modelled time of the call.
+// The call takes effect at that time, and the tasklet resumes when its wait is over. So tasklets take locks in the order of modelled time,
+// and runs are deterministic.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,14 @@ std::string hexadecimal(uint64_t value);
 
 class PeRun {
  public:
-  /// Takes the addresses that runs need. Returns whether there were any.
+  /// Reserves the addresses that runs need. Returns success.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
-  /// The program starts at its entry with every tasklet. Requires reserve().
+  /// Starts every tasklet at the program's entry. Requires reserve().
   void begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
 
   enum class Step { kTransferred, kOther, kEnded };
-  /// Goes on to the next call that takes effect. kTransferred: it was a DMA. kEnded: the run is over, and pe.report and pe.fault tell how.
+  /// Runs until the next call takes effect. kTransferred: the call was a DMA. kEnded: the run is over; see pe.report and pe.fault.
   /// turns: counts the entries of tasklets.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
@@ -37,9 +37,9 @@ class PeRun {
   /// Ends the run with a fault after a step that threw std::bad_alloc.
   Step fail_without_memory();
 
-  /// In a signal handler of a tasklet's SIGSEGV: whether it can go on.
+  /// In a handler of a tasklet's SIGSEGV: returns whether the tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
-  /// What gs must be while its tasklets run.
+  /// The value of gs while its tasklets run.
   uint64_t gs_base() const { return direct_mram_.gs_base(); }
 
  private:
@@ -48,13 +48,13 @@ class PeRun {
   struct Tasklet {
     uint64_t stack = 0;
     uint64_t result = 0;        // of its call
-    uint64_t instructions = 0;  // when it was last outside
+    uint64_t instructions = 0;  // at its last call
     uint32_t call = 0;
     uint32_t arguments[4] = {};
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence = 0;  // who came first; 0: waits for none of them
+    uint64_t wait_sequence = 0;  // order of arrival; 0: waits for none of them
   };
   enum class After { kGoOn, kStay };  // the calling tasklet
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
@@ -65,18 +65,18 @@ class PeRun {
   void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
-  /// The waiter that came first, PE_MAX_TASKLETS if none.
+  /// The first waiter; PE_MAX_TASKLETS if no tasklet waits.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
   After fault(FaultKind kind, uint32_t tasklet, std::string reason);
   void fault_by_signal(const Door &door, uint32_t tasklet);
   void fault_by_deadlock();
 
-  /// The bytes at an address of the program, nullptr if they are not all its own.
+  /// The bytes at an address of the program; nullptr if any is outside the PE's memory.
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
-  /// The mutex at the address, nullptr (and a fault) if there is none.
+  /// The mutex of the address; nullptr (and a fault) if strict mode refuses the address.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
-  /// One bit of a vmutex, and its number, different for all bits in WRAM. No byte (and a fault) if there is none.
+  /// One bit of a vmutex, and a number that is unique for each bit in WRAM. byte is nullptr (and a fault) for an invalid address.
   struct VirtualMutex {
     uint8_t *byte = nullptr;
     uint8_t bit = 0;
@@ -98,7 +98,7 @@ class PeRun {
   DirectMram direct_mram_;
   PeClock clock_;
   Tasklet tasklets_[PE_MAX_TASKLETS];
-  uint32_t woken_ = 0;  // bit set: go on now
+  uint32_t woken_ = 0;  // bit set: tasklets to resume now
   uint64_t sequence_ = 0;
   uint32_t counter_mode_ = 0;  // of perfcounter_config
   double counter_start_ = 0;

@@ -23,14 +23,14 @@ constexpr std::chrono::milliseconds kWatchPeriod{100};
 
 struct Batch {
   PeBatch work;
-  size_t next = 0;     // group to be taken
-  size_t running = 0;  // groups taken and not ended
+  size_t next = 0;     // next group to start
+  size_t running = 0;  // groups started and not ended
 
   bool is_stopped() const { return work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed); }
 };
 
-/// The places for the PEs that one host thread runs at a time, and its stack for signal handlers. Threads of the pool borrow one while they
-/// run PEs, so that threads that only join loops need none.
+/// The runs of the PEs that one host thread executes together, and its stack for signal handlers. A thread of the pool borrows a Runner
+/// only while it runs PEs.
 class Runner {
  public:
   /// Throws std::bad_alloc.
@@ -63,7 +63,7 @@ class Runner {
     }
   }
 
-  /// Called by the watch every period. Ends a tasklet that has been inside for too long.
+  /// The watch calls this every period. It ends a tasklet that has been inside for too long.
   void watch() {
     const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
     const auto now = std::chrono::steady_clock::now();
@@ -71,14 +71,14 @@ class Runner {
       watched_turn_ = turn;
       watched_since_ = now;
     } else if (batch->is_stopped() || now - watched_since_ >= std::chrono::seconds(batch->work.patience_seconds)) {
-      end_tasklet(thread_, signals_.target, turn);  // again if the last time was just before the tasklet was entered
+      end_tasklet(thread_, signals_.target, turn);  // repeated, since the signal may have come before the entry
     }
   }
 
   Batch *batch = nullptr;  // of the group that runs; guarded by the scheduler's mutex, as is watch()
 
  private:
-  /// Runs the PE to the end of its next DMA. Returns whether it goes on after that.
+  /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
   bool advance(PeRun &run, const Batch &of) {
     signals_.target.run = &run;
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
@@ -91,7 +91,7 @@ class Runner {
         step = run.fail_without_memory();
       }
     } while (step == PeRun::Step::kOther);
-    // The program's first direct access has set gs on its way, perhaps just before the end of the run.
+    // The program's first direct access changed gs, perhaps just before the end of the run.
     gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
     return step == PeRun::Step::kTransferred;
   }
@@ -124,7 +124,7 @@ class Scheduler : public WorkerPool::Job {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   }
 
-  /// A thread of the pool runs PEs while there are groups to be taken.
+  /// A thread of the pool runs PEs until no group is left.
   void run() override {
     std::unique_lock<std::mutex> lock(mutex_);
     if (batches_.empty() || serving_ >= allowed_) return;
@@ -139,7 +139,7 @@ class Scheduler : public WorkerPool::Job {
   }
 
  private:
-  /// Makes what `threads` threads need to run PEs, the watch first. Fewer threads do the same work; throws if not even one can.
+  /// Creates the watch and `threads` Runners. Fewer Runners do the same work; throws if it cannot create one.
   void prepare(uint32_t threads) {
     if (!has_watch_) {
       std::thread([this] { watch(); }).detach();
@@ -158,7 +158,7 @@ class Scheduler : public WorkerPool::Job {
     allowed_ = std::min(threads, static_cast<uint32_t>(runners_.size()));
   }
 
-  /// The lock is held before and after, not while PEs run.
+  /// Releases the lock while PEs run.
   void run_next_group(Runner &runner, std::unique_lock<std::mutex> &lock) {
     const std::shared_ptr<Batch> batch = batches_.front();
     const PeGroup &group = batch->work.groups[batch->next++];
@@ -190,11 +190,11 @@ class Scheduler : public WorkerPool::Job {
 
   std::mutex mutex_;                            // guards everything below; taken before the pool's
   std::condition_variable begun_;               // for the watch
-  std::deque<std::shared_ptr<Batch>> batches_;  // with groups to be taken
-  size_t groups_left_ = 0;                      // to be taken, of all batches
+  std::deque<std::shared_ptr<Batch>> batches_;  // with groups to start
+  size_t groups_left_ = 0;                      // to start, of all batches
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<Runner *> free_;          // runners that no thread has
-  uint32_t allowed_ = 0, serving_ = 0;  // threads that may run PEs, and that do
+  std::vector<Runner *> free_;          // runners without a thread
+  uint32_t allowed_ = 0, serving_ = 0;  // threads that may run PEs; threads that run them
   bool has_watch_ = false;
 };
 

@@ -13,28 +13,28 @@
 
 namespace dpuemu {
 
-/// One PE that shall run.
+/// One PE to run.
 struct PeTask {
   Pe *pe;
   PePlace place;
   MramPort port;
 };
 
-/// PEs of one bank: they share the lines of the region, so one thread runs them together, turn by turn from DMA to DMA, and finds the lines
-/// that one of them touched in its caches for the next.
+/// PEs of one bank share the lines of the region. So one thread runs them in turn, each from DMA to DMA, and its caches hold the lines that
+/// the previous PE touched.
 using PeGroup = std::vector<PeTask>;
 
 struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
-  uint32_t patience_seconds;                            // a tasklet that makes no call for so long is in fault
-  std::shared_ptr<const std::atomic<bool>> is_stopped;  // when it becomes true, all PEs are in fault
-  std::function<void()> on_end;                         // on one of the threads, when all PEs have ended
+  uint32_t patience_seconds;                            // a tasklet that makes no call for this long is in fault
+  std::shared_ptr<const std::atomic<bool>> is_stopped;  // true: every PE that has not ended is in fault
+  std::function<void()> on_end;                         // called by one of the threads when all PEs have ended
 };
 
-/// Starts the batch on up to `threads` threads (all batches together, 32 at most), and returns. Throws std::bad_alloc or std::system_error
-/// if there is no memory or thread, and then no PE runs and on_end is not called. While parallel loops have all threads of the pool, the
-/// PEs wait for the first loop that ends.
+/// Starts the batch on up to `threads` threads (shared by all batches, at most 32), and returns. Without memory or a thread, throws
+/// std::bad_alloc or std::system_error; then no PE runs and on_end is not called. While parallel loops use all threads of the pool, the PEs
+/// wait for the first loop that ends.
 void start_pes(PeBatch batch, uint32_t threads);
 
 }  // namespace dpuemu

@@ -10,10 +10,10 @@
 namespace dpuemu {
 namespace {
 
-/// What the watch sends to a thread. Hardly anybody uses it, unlike the signals with names.
+/// The signal that the watch sends to a thread. Programs rarely use it, unlike the named signals.
 int watch_signal() { return SIGRTMAX - 1; }
 
-/// Of one signal: who handled it before us, and, if someone has taken our place since, who that was.
+/// Handlers of one signal: the original before ours, and the latest that the program installed over ours, if any.
 struct Handled {
   int signal;
   bool is_installed;
@@ -23,13 +23,13 @@ Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},  {SIGFPE
                      {SIGILL, false, {}, {}},  {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
 constexpr size_t kHandlerStackBytes = 256 << 10;
 
-// Of the thread: nullptr until it first runs PEs. A signal of the watch may still arrive when it has stopped running them.
+// Of the thread: nullptr until it first runs PEs. A signal of the watch may arrive after it has stopped running PEs.
 __attribute__((tls_model("initial-exec"))) thread_local SignalTarget *current_target = nullptr;
 SignalTarget nothing_inside;
-// A handler that was installed over ours may call ours: then it is the turn of whoever was before us.
+// A handler that was installed over ours may call ours; then we call the original handler.
 __attribute__((tls_model("initial-exec"))) thread_local int passing_on = 0;
 
-/// Whether an instruction of this thread raised it, rather than kill() or raise().
+/// Whether an instruction of this thread raised the signal, not kill() or raise().
 bool is_synchronous(const siginfo_t *info) { return info->si_code > 0; }
 
 void end_process(int signal, bool is_repeated) {

@@ -11,15 +11,15 @@
 
 namespace dpuemu {
 
-/// What a handler must know about the thread it runs on.
+/// The data of a thread for its signal handlers.
 struct SignalTarget {
   Door door;
-  PeRun *run = nullptr;                   // whose tasklet is inside the door
-  std::atomic<uint64_t> turns{0};         // counts up at every entry of a tasklet
-  std::atomic<uint64_t> overdue_turn{0};  // the tasklet of this turn shall end
+  PeRun *run = nullptr;                   // its tasklet is inside the door
+  std::atomic<uint64_t> turns{0};         // incremented at every entry of a tasklet
+  std::atomic<uint64_t> overdue_turn{0};  // the tasklet of this turn must end
 };
 
-/// A SignalTarget with a stack for signal handlers. One thread at a time has it.
+/// A SignalTarget with a stack for signal handlers, for one thread at a time.
 class PeSignals {
  public:
   /// Throws std::bad_alloc.
@@ -28,8 +28,8 @@ class PeSignals {
   PeSignals(const PeSignals &) = delete;
   PeSignals &operator=(const PeSignals &) = delete;
 
-  /// The calling thread handles the signals of the PEs it runs until detach(). From its first attach() on it gets no signals but those that
-  /// PEs cause.
+  /// Until detach(), the calling thread handles the signals of the PEs that it runs. From its first attach() on, it receives only signals
+  /// that PEs cause.
   void attach();
   void detach();
 
@@ -40,10 +40,10 @@ class PeSignals {
   stack_t stack_before_ = {};  // of the thread
 };
 
-/// Before PEs run: the handlers are ours, and pass on what is not. A program may have put others in their place since the last time.
+/// Installs our handlers, which pass on all other signals. Call before PEs run, since the program may have replaced them.
 void install_signal_handlers();
 
-/// Ends the tasklet of that turn, if it is still inside when the signal arrives.
+/// Ends the tasklet of this turn if it is still inside when the signal arrives.
 void end_tasklet(pthread_t thread, SignalTarget &target, uint64_t turn);
 
 }  // namespace dpuemu

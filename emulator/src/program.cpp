@@ -17,7 +17,7 @@ constexpr uint32_t kSymbolIramAddress = 0x80000000;
 
 }  // namespace
 
-/// Reads the file with every access checked: a broken file is refused, never followed out of its bounds.
+/// Reads the file and checks every access, so a broken file is refused.
 class ElfReader {
  public:
   ElfReader(std::span<const uint8_t> file, Program &program) : file_(file), program_(program) {}
@@ -32,7 +32,7 @@ class ElfReader {
  private:
   using Area = Program::Area;
 
-  /// nullptr if `count` objects at the offset are not all in the file.
+  /// Returns nullptr unless all `count` objects at the offset are in the file.
   template <class T>
   const T *at(uint64_t offset, uint64_t count = 1) const {
     if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T) || offset % alignof(uint32_t) != 0) return nullptr;
@@ -54,7 +54,7 @@ class ElfReader {
     return begin >= origin && begin - origin <= room && bytes <= room - (begin - origin);
   }
 
-  /// Fills the images. What is larger than its memory sets status_.
+  /// Fills the images. A section larger than its memory sets status_.
   bool read_sections() {
     areas_.assign(header_->e_shnum, Area::kFixed);
     for (uint16_t i = 0; i < header_->e_shnum; ++i) {
@@ -125,9 +125,9 @@ class ElfReader {
     if (name == kHeapName) found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
-    // The heap is no variable: it keeps its contents.
+    // The heap is not a variable: it keeps its contents.
     if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size()) program_.wram_.resize(symbol.st_value);
-    // A global symbol of that name wins over a file's own.
+    // A global symbol overrides a local symbol of the same name.
     if (ELF32_ST_BIND(symbol.st_info) == STB_LOCAL)
       program_.symbols_.emplace(name, found);
     else
@@ -190,8 +190,8 @@ class ElfReader {
     const bool is_address = type == R_X86_64_32 || type == R_X86_64_32S || type == R_X86_64_64;
     if (type == R_X86_64_NONE) return true;
     if (!is_distance && !is_address) return false;
-    if (is_distance ? target == own : target == Area::kFixed) return true;  // stays true wherever the program lies
-    if (own == Area::kFixed) return false;                                  // an initialised MRAM variable cannot point to WRAM here
+    if (is_distance ? target == own : target == Area::kFixed) return true;  // independent of the program's address
+    if (own == Area::kFixed) return false;                                  // an initialised MRAM variable cannot point to WRAM
     const bool is_wide = type == R_X86_64_64;
     const uint32_t origin = own == Area::kText ? PE_TEXT_ORIGIN : PE_WRAM_ORIGIN;
     const auto &image = own == Area::kText ? program_.text_ : program_.wram_;
@@ -214,7 +214,7 @@ class ElfReader {
 };
 
 dpu_error_t Program::parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out) {
-  // A copy: the caller's bytes may lie at any address.
+  // A copy, since the caller's bytes may be unaligned.
   std::vector<uint64_t> aligned((file.size() + 7) / 8);
   if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
   auto program = std::make_shared<Program>();

@@ -1,4 +1,4 @@
-// A PE program: what dpu_load reads from the file. Its layout is described in pe/calls.h.
+// A PE program, as dpu_load reads it from a file. pe/calls.h describes the file.
 #pragma once
 
 #include <dpu.h>
@@ -15,7 +15,7 @@
 
 namespace dpuemu {
 
-/// Where one PE has its program: WRAM with the page of mutexes behind it, and text. Below 2 GiB.
+/// Addresses of one PE's program, below 2 GiB: WRAM followed by the page of mutexes, and text.
 struct PePlace {
   uint8_t *wram;
   uint8_t *text;
@@ -23,17 +23,17 @@ struct PePlace {
 
 class Program {
  public:
-  /// Errors: DPU_ERR_ELF_INVALID_FILE if this is no program of the stand-in compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if it is
+  /// Errors: DPU_ERR_ELF_INVALID_FILE if it is not from the stand-in compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if it is
   /// larger than that memory, DPU_ERR_TOO_MANY_TASKLETS.
   static dpu_error_t parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out);
 
   uint32_t tasklets() const { return tasklets_; }
   /// Declared stack of the tasklet.
   uint32_t stack_bytes(uint32_t tasklet) const { return stack_bytes_[tasklet]; }
-  /// Where tasklets start.
+  /// The address at which tasklets start.
   uint32_t entry(const PePlace &place) const { return address_of(place.text) + entry_offset_; }
   bool prints() const { return stdout_bytes_ != 0; }
-  /// What the log may hold.
+  /// Capacity of the log in bytes.
   uint32_t stdout_bytes() const { return stdout_bytes_; }
   uint32_t text_bytes() const { return static_cast<uint32_t>(text_.size()); }
 
@@ -42,7 +42,7 @@ class Program {
 
   /// Writes the program's text, which then calls `gate`.
   void write_text(const PePlace &place, void (*gate)()) const;
-  /// Writes the initial contents of all variables in WRAM, and clears the mutexes. The heap keeps what it has.
+  /// Writes the initial contents of all variables in WRAM, and clears the mutexes. The heap keeps its contents.
   void write_wram(const PePlace &place) const;
 
   /// Initialised variables in MRAM.
@@ -77,7 +77,7 @@ class Program {
   uint32_t stdout_bytes_ = 0;
 };
 
-/// Reads a program once: the same bytes give the same object, which lives as long as the process. Errors: as Program::parse.
+/// Parses a program once: equal bytes return the same object, which lives as long as the process. Errors: as Program::parse.
 dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *&out);
 
 }  // namespace dpuemu

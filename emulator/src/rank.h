@@ -1,4 +1,4 @@
-// One rank of the machine: its memory, who owns it, and the asynchronous work that waits for it.
+// One rank of the machine: its memory, its owner (host or PEs), and its queued asynchronous work.
 #pragma once
 
 #include <dpu.h>
@@ -23,18 +23,18 @@ namespace dpuemu {
 /// Index of a DPU within its rank in the order of DPU_FOREACH.
 constexpr uint32_t dpu_index(uint32_t chip, uint32_t bank) { return chip * kBanks + bank; }
 
-/// act(dpu_index) for each DPU of a bit set.
+/// Calls act(dpu_index) for each DPU of a bit set.
 template <class Act>
 void for_each_dpu(uint64_t dpus, Act act) {
   for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
 }
 
-/// Host buffers of a rank's next transfer, by dpu_index; nullptr: takes no part.
+/// Host buffers of a rank's next transfer, by dpu_index; nullptr: the DPU takes no part.
 struct PreparedBuffers {
   uint8_t *of_dpu[kDpusPerRank] = {};
 };
 
-/// Raised when a launch shall end before its PEs do.
+/// Set to true to stop a launch before its PEs end.
 using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
 class Rank {
@@ -48,8 +48,8 @@ class Rank {
 
   // --- Ownership. The host owns the MRAM of a new rank.
 
-  /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs, a rank access (dpuemu_rank_acquire)
-  /// for running PEs too; inside a callback of this rank neither waits. Errors: DPU_ERR_MRAM_BUSY while PEs run and the caller does not
+  /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs; a rank access (dpuemu_rank_acquire)
+  /// also waits for running PEs; inside a callback of this rank neither waits. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does not
   /// wait for them; for a rank access DPU_ERR_DPU_FAULT.
   dpu_error_t open_transfer();
   dpu_error_t open_access();
@@ -57,19 +57,19 @@ class Rank {
   /// Errors: DPU_ERR_INTERNAL if no rank access is open.
   dpu_error_t close_access();
 
-  /// These PEs (by dpu_index) take the rank's MRAM and run, after the queued jobs; they are not in fault any more. Errors:
+  /// After the queued jobs, these PEs (by dpu_index) take the rank's MRAM and run; their faults are cleared. Errors:
   /// DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
   dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr);
-  /// Raises the flag that the run began with.
+  /// Sets the run's StopFlag.
   void stop_run();
-  /// No access by anyone to the MRAM from now on until the host takes it (strict mode). Requires running PEs.
+  /// Makes the MRAM inaccessible until the host takes it (strict mode). Requires running PEs.
   void protect_run();
   /// Errors: DPU_ERR_INTERNAL if no PE runs.
   dpu_error_t end_run(uint64_t faulted);
-  /// As if begin_run had not been called: no PE has run.
+  /// Undoes begin_run before a PE has run.
   void cancel_run();
 
-  /// These PEs (by dpu_index) are not in fault any more.
+  /// Clears the faults of these PEs (by dpu_index).
   void forget_faults(uint64_t members);
 
   bool is_idle();
@@ -77,34 +77,34 @@ class Rank {
   bool is_faulted(uint64_t members = ~UINT64_C(0));
   bool has_open_access();
 
-  /// Waits for queued jobs, running PEs and callbacks in flight.
+  /// Waits for queued jobs, running PEs and detached callbacks.
   void wait_until_idle();
-  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`; inside a callback of this rank not at all.
+  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`. Inside a callback of this rank it does not wait.
   void wait_for_jobs(bool beside_running_pes);
-  /// Returns and forgets the first error of an asynchronous job.
+  /// Returns and clears the first error of an asynchronous job.
   dpu_error_t take_async_error();
 
   // --- Asynchronous work, in order of arrival. Jobs start when no PE runs.
 
-  /// Throws std::bad_alloc or std::system_error, and then nothing is queued.
+  /// Throws std::bad_alloc or std::system_error; then the job is not queued.
   void enqueue(Job job, bool beside_running_pes = false);
-  /// Work that blocks nothing but wait_until_idle().
+  /// Begin and end of work that only wait_until_idle() waits for.
   void begin_detached();
   void end_detached(dpu_error_t status);
 
-  /// As it is between two allocations.
+  /// Resets the rank to its state between two allocations.
   void reset();
 
   // --- Guarded by the machine's mutex.
   dpu_rank_t *handle = nullptr;  // of the current allocation, nullptr if the rank is free
-  uint32_t pins = 0;             // calls in flight: the rank is not given back meanwhile
+  uint32_t pins = 0;             // calls in progress; dpu_free waits for them
   PreparedBuffers prepared, prepared_in_callback;
 
-  // --- The PEs' programs. They belong to who has an open transfer or, while PEs run, to the threads that run them.
+  // --- The PEs' programs. Only a thread with an open transfer or, while PEs run, their threads may access them.
   Pe pes[kDpusPerRank];  // by dpu_index
   RankPlaces places;
   double run_seconds = 0;  // of the host, for the last run
-  /// Makes the PE's WRAM accessible if it is not yet. Returns success.
+  /// Makes the PE's WRAM accessible, if it is not yet. Returns success.
   bool open_wram(uint32_t dpu_index);
 
  private:
@@ -125,7 +125,7 @@ class Rank {
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   std::deque<QueuedJob> jobs_;
-  bool is_working_ = false;  // a thread works on the jobs; it ends when there are none
+  bool is_working_ = false;  // a thread runs the jobs; it ends when the queue is empty
   bool is_running_ = false;
   StopFlag stop_;
   uint32_t detached_ = 0;
@@ -135,7 +135,7 @@ class Rank {
   dpu_error_t async_error_ = DPU_OK;
 };
 
-/// The ranks whose callback the current thread executes: it must not wait for them.
+/// The ranks whose callback the current thread runs: it must not wait for them.
 class CallbackScope {
  public:
   explicit CallbackScope(std::span<Rank *const> ranks);

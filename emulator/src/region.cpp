@@ -13,7 +13,7 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // of the region: as hardware maps it, and no huge page is split
+constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // of the region: as on hardware, and it splits no huge page
 constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace
@@ -63,9 +63,9 @@ const Region *const *strict_regions = nullptr;
 uint32_t strict_region_count = 0;
 struct sigaction previous_action;
 
-// Only async-signal-safe calls from here on.
+// From here on, only async-signal-safe calls.
 void say(const char *text, size_t bytes) {
-  if (write(STDERR_FILENO, text, bytes) < 0) return;  // nothing left to do about it: the process is ending
+  if (write(STDERR_FILENO, text, bytes) < 0) return;  // ignored: the process is ending
 }
 
 void say(const char *text) { say(text, strlen(text)); }
@@ -93,7 +93,7 @@ void on_segv(int, siginfo_t *info, void *) {
     struct sigaction end_process = {};
     end_process.sa_handler = SIG_DFL;
     sigaction(SIGSEGV, &end_process, nullptr);
-    return;  // the access is repeated, and ends the process
+    return;  // the access repeats and ends the process
   }
   sigaction(SIGSEGV, &previous_action, nullptr);
 }

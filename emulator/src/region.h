@@ -1,4 +1,4 @@
-// The memory of one rank as the host maps it: 8 GiB of addresses, backed by pages only where something was written.
+// The memory of one rank as the host maps it: 8 GiB of addresses; only written pages take memory.
 #pragma once
 
 #include <atomic>
@@ -8,27 +8,27 @@ namespace dpuemu {
 
 class Region {
  public:
-  /// Reserves the addresses if that has not been done yet. Returns whether they are there.
+  /// Reserves the addresses at the first call. Returns success.
   bool map();
   void advise_huge_pages(bool on);
-  /// Forgets the contents and gives the memory back; the addresses stay.
+  /// Frees the memory and keeps the addresses; the contents become zero.
   void drop();
-  /// Bytes that are backed by memory.
+  /// Bytes backed by memory.
   uint64_t resident_bytes() const;
 
-  /// Strict mode: no access by anyone until protect(false).
+  /// Strict mode: protect(true) makes the region inaccessible until protect(false).
   void protect(bool on);
 
   uint8_t *base() const { return base_.load(std::memory_order_acquire); }
   bool is_protected() const { return is_protected_.load(std::memory_order_acquire); }
 
  private:
-  std::atomic<uint8_t *> base_{nullptr};  // atomic: the signal handler looks at it
+  std::atomic<uint8_t *> base_{nullptr};  // atomic: the signal handler reads it
   std::atomic<bool> is_protected_{false};
 };
 
-/// Makes the process end with a sentence on stderr, and by SIGSEGV, when it touches a protected region. `regions` lives forever; its index
-/// is the rank named in the sentence. Faults elsewhere go to the handler that was there before. Once installed it stays.
+/// Installs a handler, once: if the process touches a protected region, the handler prints a sentence on stderr and SIGSEGV ends the
+/// process. `regions` must live forever; its index is the rank in the sentence. Other faults go to the previous handler.
 void install_strict_handler(const Region *const *regions, uint32_t count);
 
 }  // namespace dpuemu

@@ -1,5 +1,5 @@
-// A transfer is cut into units (a pair of neighbouring banks of one rank, some consecutive runs) that threads take one by one; a unit is a
-// few slices for the line kernels. Bytes at either end that are not whole words go one by one.
+// A transfer is divided into units (a bank pair of one rank, a few consecutive runs), which threads take one by one. A unit is a few slices
+// for the line kernels. Bytes at either end that are not whole words move one by one.
 #include "transfer.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace dpuemu {
 namespace {
 
 constexpr uint64_t kUnitBytes = 8 * kRunBytes;          // per DPU: 1 MiB of region
-constexpr uint64_t kSerialBytes = UINT64_C(256) << 10;  // below this, waking other threads costs more than it brings
-constexpr uint64_t kStreamBytes = UINT64_C(16) << 20;   // from this on, what is read would not stay in the caches anyway
+constexpr uint64_t kSerialBytes = UINT64_C(256) << 10;  // below this, waking other threads costs more than it saves
+constexpr uint64_t kStreamBytes = UINT64_C(16) << 20;   // from this on, the caches cannot hold the read bytes
 
-/// Two neighbouring banks of one rank, and where the whole words of their DPUs are on the host's side.
+/// A bank pair of one rank, and the whole words of its DPUs in host memory.
 struct PairWork {
   uint8_t *region;
   uint32_t bank;
@@ -57,7 +57,7 @@ class WordMover {
 
  private:
   void move_unit(const PairWork &pair, uint64_t begin, uint64_t end) const {
-    // Reading writes every lane: those that take no part write here.
+    // Reads write every lane; lanes that take no part write here.
     alignas(kLineBytes) uint8_t waste[kRunBytes + kLineBytes];
     for (uint64_t run_end; begin < end; begin = run_end) {
       run_end = std::min(end, (begin / kRunBytes + 1) * kRunBytes);
@@ -70,8 +70,8 @@ class WordMover {
     fence_stores();
   }
 
-  /// Advances the host pointers to the run, and gives lanes without one a place to read or waste. Returns the pointers' offset from a
-  /// 64-byte boundary if it is the same for all and whole words, else kMixed.
+  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. Returns the pointers' offset from a 64-byte
+  /// boundary if it is equal for all and a multiple of 8, else kMixed.
   uint64_t place_host_pointers(RunSlice &slice, uint64_t advance, uint8_t *waste) const {
     uint64_t offsets_seen = 0;  // bit i: a pointer lies i bytes after a boundary
     uint8_t *any = nullptr;

@@ -1,4 +1,4 @@
-// Moving bytes between host buffers and the regions of ranks.
+// Moves bytes between host buffers and PE memory.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Transfer {
   std::vector<RankBuffers> ranks;
 };
 
-/// Moves the bytes; every region is mapped and owned by the host, and every WRAM is accessible. kBroadcast: all buffers are the same. DPUs
-/// without a buffer keep every byte.
+/// Moves the bytes. Requires that every region is mapped and owned by the host, and that every WRAM is accessible. kBroadcast: all buffers
+/// are the same. DPUs without a buffer keep every byte.
 void move_bytes(const Transfer &transfer);
 
 }  // namespace dpuemu

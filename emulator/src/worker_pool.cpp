@@ -8,7 +8,7 @@
 namespace dpuemu {
 namespace {
 
-/// Threads take indices until none is left.
+/// Threads take indices one by one until all are taken.
 class Loop : public WorkerPool::Job {
  public:
   Loop(uint64_t count, const std::function<void(uint64_t)> &body) : count_(count), body_(body) {}
@@ -22,8 +22,8 @@ class Loop : public WorkerPool::Job {
   std::atomic<uint64_t> next_{0};
 };
 
-/// Whether the first loop ran in another process, of which fork() made this one. Such a child has none of the threads, so its loops run in
-/// their caller alone.
+/// Returns whether this process is a child, by fork(), of the process of the first loop. A child has none of the threads, so its loops run
+/// in their caller.
 bool is_forked() {
   static std::atomic<pid_t> first{0};
   const pid_t self = getpid();

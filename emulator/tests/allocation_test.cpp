@@ -1,4 +1,4 @@
-// Sets: which DPUs they hold, in which order, and what becomes of them once freed.
+// Sets: their DPUs, the order of the DPUs, and calls after dpu_free.
 #include <dpu_log.h>
 #include <dpu_memory.h>
 #include <dpu_program.h>
@@ -59,7 +59,7 @@ TEST(Foreach_VisitsRanksInOrderThenChipThenBankAndSkipsDisabled) {
   CHECK_EQ(expected, want.size());
 }
 
-TEST(RankForeach_VisitsEachRankAsASetThatCanBeIteratedInTurn) {
+TEST(RankForeach_VisitsEachRankAsASetThatForeachAccepts) {
   machine(3);
   Set set(3 * 64);
   dpu_set_t rank, dpu;
@@ -90,16 +90,16 @@ TEST(Alloc_DisablesTheSurplusInTheLastBankFromTheLastChipDown) {
   CHECK(ids(set) == want);
 }
 
-TEST(Alloc_DisablesTheSurplusWhereABankIsBrokenAlready) {
+TEST(Alloc_DisablesTheSurplusInABankThatLacksADpuAlready) {
   machine(2, {place(0, 2, 3)});  // rank 0 has 63
-  Set set(120);                  // 127 available: 7 too many, exactly the rest of that bank
+  Set set(120);                  // 127 available: 7 too many, exactly the remaining DPUs of that bank
   for (const dpu_set_t &dpu : set.dpus()) CHECK(dpu_get_rank_id(dpu_get_rank(dpu.dpu)) != 0 || dpu_get_member_id(dpu.dpu) != 3);
   CHECK_EQ(count_dpus(set.set), 120u);
 }
 
-TEST(Alloc_PrefersTheFullerAndAmongEqualsTheLaterRank) {
+TEST(Alloc_DisablesFirstInTheFullestRankAndAmongEqualsInTheLast) {
   machine(3);
-  Set set(3 * 64 - 9);  // a whole bank of the last rank, then one more of the then fullest, the second
+  Set set(3 * 64 - 9);  // a whole bank of the last rank, then one DPU of the second rank, then the fullest
   CHECK_EQ(count_dpus(set.set), 183u);
   uint64_t missing_in_rank[3] = {64, 64, 64};
   for (const dpu_set_t &dpu : set.dpus()) --missing_in_rank[dpu_get_rank_id(dpu_get_rank(dpu.dpu))];
@@ -108,7 +108,7 @@ TEST(Alloc_PrefersTheFullerAndAmongEqualsTheLaterRank) {
   CHECK_EQ(missing_in_rank[2], 8u);
 }
 
-TEST(Alloc_TakesNothingWhenThereIsNotEnough) {
+TEST(Alloc_AllocatesNothingIfTooFewDpusAreFree) {
   machine(2);
   dpu_set_t set = {};
   CHECK_STATUS(dpu_alloc(129, nullptr, &set), DPU_ERR_ALLOCATION);
@@ -133,7 +133,7 @@ TEST(Alloc_AcceptsKeyValueListsAndRefusesOthers) {
   }
 }
 
-TEST(AllocRanks_TakesTheFirstFreeRanksWhole) {
+TEST(AllocRanks_TakesAllDpusOfTheFirstFreeRanks) {
   machine(4, {place(1, 0, 0)});
   Set first(64);
   Set second;
@@ -143,7 +143,7 @@ TEST(AllocRanks_TakesTheFirstFreeRanksWhole) {
   CHECK_EQ(dpu_get_rank_id(second.rank(1)), 2u);
 }
 
-TEST(Free_GivesBackWhatTheSurplusRuleDisabled) {
+TEST(Free_EnablesTheSurplusDpusAgain) {
   machine(1);
   {
     Set set(3);
@@ -152,7 +152,7 @@ TEST(Free_GivesBackWhatTheSurplusRuleDisabled) {
   CHECK_EQ(count_dpus(set.set), 64u);
 }
 
-TEST(FreedSets_AreRefusedByEveryCallAlsoWhenTheirRanksAreAllocatedAgain) {
+TEST(FreedSets_AreRefusedByEveryCallEvenIfTheirRanksAreAllocatedAgain) {
   machine(2);
   dpu_set_t stale = {}, stale_rank, stale_dpu;
   CHECK_OK(dpu_alloc(128, nullptr, &stale));
@@ -214,7 +214,7 @@ TEST(FreedSets_AreRefusedByEveryCallAlsoWhenTheirRanksAreAllocatedAgain) {
   }
 }
 
-TEST(Free_TakesOnlyWholeSetsAndOnlyOnce) {
+TEST(Free_AcceptsOnlyWholeSetsAndOnlyOnce) {
   machine(2);
   Set set(128);
   dpu_set_t rank, dpu, empty = {};
@@ -226,7 +226,7 @@ TEST(Free_TakesOnlyWholeSetsAndOnlyOnce) {
   set.forget();
 }
 
-TEST(Free_GivesTheMemoryBack) {
+TEST(Free_ReturnsTheMemoryToTheSystem) {
   machine(1);
   uint64_t bytes = 1;
   const std::vector<uint8_t> data(1 << 20, 1);
@@ -234,13 +234,13 @@ TEST(Free_GivesTheMemoryBack) {
     Set set(1);
     CHECK_OK(dpu_copy_to(set.set, kHeap, 0, data.data(), data.size()));
     CHECK_OK(dpuemu_resident_bytes(&bytes));
-    CHECK(bytes >= 8 * data.size());  // whole lines: the other chips' bytes are there too
+    CHECK(bytes >= 8 * data.size());  // whole lines, with the bytes of all chips
   }
   CHECK_OK(dpuemu_resident_bytes(&bytes));
   CHECK_EQ(bytes, 0u);
 }
 
-TEST(Allocation_OfALongRunOfSetsNeverConfusesThem) {
+TEST(Allocation_Of2000SetsInTurnNeverConfusesThem) {
   machine(1);
   dpu_set_t previous = {};
   for (int i = 0; i < 2000; ++i) {
@@ -283,7 +283,7 @@ TEST(Threads_AllocateTransferAndFreeSetsInParallel) {
   CHECK_EQ(failures.load(), 0);
 }
 
-TEST(Management_NamesRanksChipsAndBanks) {
+TEST(Management_ReturnsRanksChipsAndBanks) {
   machine(2, {place(1, 6, 5)});
   Set set(127);
   dpu_t *dpu = dpu_get(set.rank(1), 6, 4);
@@ -299,7 +299,7 @@ TEST(Management_NamesRanksChipsAndBanks) {
   CHECK(dpu_rank_from_set(set.set) == nullptr);
 }
 
-TEST(Configure_RefusesMachinesThatCannotBe) {
+TEST(Configure_RefusesInvalidMachines) {
   machine(2);
   dpuemu_machine_t machine_now;
   const uint32_t beyond = 64 * 2;
@@ -310,12 +310,12 @@ TEST(Configure_RefusesMachinesThatCannotBe) {
   CHECK_STATUS(dpuemu_configure(&two_ranks, &beyond, 1), DPU_ERR_INVALID_PROFILE);
   CHECK_STATUS(dpuemu_set_transfer(0, 4), DPU_ERR_INVALID_PROFILE);
   CHECK_OK(dpuemu_get_machine(&machine_now));
-  CHECK_EQ(machine_now.ranks, 2u);  // as it was
+  CHECK_EQ(machine_now.ranks, 2u);  // unchanged
   Set set(1);
   CHECK_STATUS(dpuemu_configure(&two_ranks, nullptr, 0), DPU_ERR_ALLOCATION);
 }
 
-TEST(Configure_TakesWhatIsMissingFromTheEnvironment) {
+TEST(Configure_TakesMissingSettingsFromTheEnvironment) {
   setenv("DPUEMU_RANKS", "6", 1);
   setenv("DPUEMU_RANKS_PER_CHANNEL", "2", 1);
   setenv("DPUEMU_DISABLED", "0.1.2,5.7.7", 1);
@@ -343,7 +343,19 @@ TEST(Configure_TakesWhatIsMissingFromTheEnvironment) {
   CHECK_EQ(got.flush, 1);
 }
 
-TEST(Flush_IsWhatTheEnvironmentOrTheLastCallSays) {
+TEST(Configure_RefusesAnUnknownInstructionSetAndNamesTheValidOnes) {
+  setenv("DPUEMU_ISA", "mmx", 1);
+  CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
+  const std::string sentence = text(DPU_ERR_INVALID_PROFILE);
+  for (const char *word : {"DPUEMU_ISA is mmx", "portable"}) CHECK(sentence.find(word) != std::string::npos);
+  for (const char *valid : {"portable", ""}) {
+    setenv("DPUEMU_ISA", valid, 1);
+    CHECK_OK(dpuemu_configure(nullptr, nullptr, 0));
+  }
+  unsetenv("DPUEMU_ISA");
+}
+
+TEST(Flush_ComesFromTheEnvironmentOrTheLastCall) {
   const auto flush_now = [] {
     dpuemu_machine_t now;
     CHECK_OK(dpuemu_get_machine(&now));
@@ -368,7 +380,7 @@ TEST(Flush_IsWhatTheEnvironmentOrTheLastCallSays) {
   }
 }
 
-TEST(Programs_AreNotExecutedAndEveryCallSaysSo) {
+TEST(InvalidPrograms_AreRefusedByEveryCall) {
   machine(1);
   Set set(64);
   uint8_t byte = 0;

@@ -13,7 +13,7 @@ namespace {
 
 dpu_callback_flags_t flags(int bits) { return static_cast<dpu_callback_flags_t>(bits); }
 
-/// A callback that says where it was called, may wait for a gate and returns what it is told.
+/// A callback that records its indices, waits until the gate is open, and returns `result`.
 struct Recorder {
   std::mutex mutex;
   std::vector<uint32_t> indices;
@@ -85,7 +85,7 @@ TEST(Async_WorkComesBeforeALaterSynchronousTransferAndRankAccess) {
   CHECK(done);
 }
 
-TEST(Async_TransfersWaitForRunningPesAndSyncReportsTheFaultTheyMeet) {
+TEST(Async_TransfersWaitForRunningPesAndSyncReportsTheirFault) {
   machine(1);
   Set set(64);
   uint64_t word = 7;
@@ -129,7 +129,7 @@ TEST(AsyncCallback_ReportsItsErrorToTheNextSyncOnly) {
   }
 }
 
-TEST(NonblockingCallback_LetsLaterWorkOfTheRankPass) {
+TEST(NonblockingCallback_DoesNotDelayLaterWorkOfTheRank) {
   machine(1);
   Set set(64);
   for (int single : {0, int{DPU_CALLBACK_SINGLE_CALL}}) {
@@ -146,7 +146,7 @@ TEST(NonblockingCallback_LetsLaterWorkOfTheRankPass) {
   }
 }
 
-TEST(SingleCallCallback_RunsWhenAllRanksHaveGotThereAndHoldsThemUp) {
+TEST(SingleCallCallback_RunsWhenAllRanksHaveReachedItAndBlocksThem) {
   machine(2);
   Set set(128);
   Recorder first, meeting;
@@ -163,7 +163,7 @@ TEST(SingleCallCallback_RunsWhenAllRanksHaveGotThereAndHoldsThemUp) {
   CHECK_OK(dpu_sync(set.set));
 }
 
-TEST(Callback_MayUseTheApiOnItsRankWithBuffersOfItsOwn) {
+TEST(Callback_MayUseTheApiOnItsRankWithSeparateBuffers) {
   machine(2);
   Set set(128);
   uint64_t outside = 1;
@@ -199,10 +199,10 @@ TEST(Free_WaitsForAsynchronousWorkAndIsRefusedInsideACallback) {
   CHECK_STATUS(dpu_callback(set, free_inside, &set, DPU_CALLBACK_DEFAULT), DPU_ERR_INTERNAL);
   CHECK_OK(dpu_broadcast_to(set, kHeap, 0, bytes.data(), bytes.size(), DPU_XFER_ASYNC));
   CHECK_OK(dpu_free(set));
-  std::fill(bytes.begin(), bytes.end(), uint8_t{0});  // nobody reads it any more
+  std::fill(bytes.begin(), bytes.end(), uint8_t{0});  // no transfer reads it any more
 }
 
-TEST(Async_TwoThreadsOnTwoSetsDoNotMeet) {
+TEST(Async_TwoThreadsOnTwoSetsDoNotInterfere) {
   machine(2);
   const auto work = [](uint64_t seed) {
     Set set(64);

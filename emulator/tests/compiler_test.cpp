@@ -1,4 +1,4 @@
-// The stand-in compiler, on constructs of published programs that it once refused.
+// The stand-in compiler accepts constructs of published programs that it once refused.
 #include "program_fixture.h"
 
 using namespace fixture;
@@ -16,7 +16,7 @@ bool is_compiled(const std::string &text) {
 
 }  // namespace
 
-TEST(Compiler_TakesAnMramPointerDeclaredRightAfterALoop) {
+TEST(Compiler_AcceptsAnMramPointerDeclaredRightAfterALoop) {
   CHECK(
       is_compiled("#include <mram.h>\n"
                   "int main(void) {\n"
@@ -27,7 +27,7 @@ TEST(Compiler_TakesAnMramPointerDeclaredRightAfterALoop) {
                   "}\n"));
 }
 
-TEST(Compiler_KeepsAVariableWhoseNeighbourUsesIt) {
+TEST(Compiler_KeepsAVariableThatTheNextDeclaratorUses) {
   CHECK(
       is_compiled("#include <alloc.h>\n"
                   "int main(void) {\n"

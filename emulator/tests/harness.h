@@ -1,4 +1,4 @@
-// A test runner in one header, for the emulator's tests and those of libraries that build on it. It runs under sanitizers too.
+// A test runner in one header, for the emulator and for libraries that use it. It works with sanitizers.
 //
 //   TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) { CHECK_EQ(got, want); }
 //   int main(int argc, char **argv) { return harness::run_all(argc, argv); }   // arguments: only tests whose name contains one of them

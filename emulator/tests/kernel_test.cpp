@@ -1,4 +1,4 @@
-// The line kernels of every instruction set against the per-byte definition.
+// The line kernels of every instruction set equal the definition per byte.
 #include <cstdlib>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// Launches: which PEs run, what the host may do meanwhile, and the order of asynchronous work.
+// Launches: the PEs that run, the calls that the host may make meanwhile, and the order of asynchronous work.
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -10,7 +10,7 @@ using namespace fixture;
 
 namespace {
 
-/// A set whose PEs run from the construction on, until open() or the end.
+/// A set whose PEs run from the constructor until open() or the destructor.
 class Running {
  public:
   explicit Running(dpu_set_t set) : set_(set) {
@@ -30,7 +30,7 @@ class Running {
     is_open_ = true;
     return dpu_broadcast_to(set_, "gate", 0, &one, 4, DPU_XFER_PARALLEL);
   }
-  /// Returns when this PE runs.
+  /// Waits until this PE runs.
   static void wait_for(dpu_set_t dpu) {
     for (int i = 0; i < 5000; ++i) {
       if (read_beside(dpu, "started") != 0) return;
@@ -69,7 +69,7 @@ TEST(Launch_WithoutAProgramOnEveryPeRunsNone) {
   CHECK_EQ(report_of(rank).pes, 64u);
 }
 
-TEST(Launch_OfOneDpuLeavesTheOthersAlone) {
+TEST(Launch_OfOneDpuDoesNotChangeTheOthers) {
   pe_machine(1);
   Loaded set(64, "other");
   launch(set.all[20]);
@@ -78,7 +78,7 @@ TEST(Launch_OfOneDpuLeavesTheOthersAlone) {
   CHECK_EQ(report_of(set.all[20]).pes, 1u);
 }
 
-TEST(Launch_PassesOverARankWithoutEnabledDpus) {
+TEST(Launch_SkipsARankWithoutEnabledDpus) {
   std::vector<uint32_t> absent;
   for (uint32_t chip = 0; chip < 8; ++chip)
     for (uint32_t bank = 0; bank < 8; ++bank) absent.push_back(place(1, chip, bank));
@@ -96,7 +96,7 @@ TEST(Launch_PassesOverARankWithoutEnabledDpus) {
   CHECK_OK(dpu_free(set));
 }
 
-TEST(Launch_OfOneRankLeavesTheOtherAlone) {
+TEST(Launch_OfOneRankDoesNotChangeTheOther) {
   pe_machine(2);
   Loaded set(128, "other");
   launch(dpu_set_from_rank(&set.set.list.ranks[1]));
@@ -153,7 +153,7 @@ TEST(WhilePesRun_LaunchesTransfersLoadsAndLogsAreRefused) {
   for (dpu_set_t dpu : set.all) CHECK_EQ(number(dpu, "output"), 10u);
 }
 
-TEST(WhilePesRun_WramCanBeReadAndWrittenBesideThemAndMramCannot) {
+TEST(WhilePesRun_TheHostCanAccessWramButNotMram) {
   pe_machine(1);
   Loaded set(2, "gate");
   uint64_t word = 0;
@@ -172,7 +172,7 @@ TEST(WhilePesRun_WramCanBeReadAndWrittenBesideThemAndMramCannot) {
   }
 }
 
-TEST(WhilePesRun_TheOtherRanksAreFree) {
+TEST(WhilePesRun_OtherRanksAreUsable) {
   pe_machine(2);
   Loaded set(128, "gate");
   dpu_set_t ranks[2] = {dpu_set_from_rank(&set.set.list.ranks[0]), dpu_set_from_rank(&set.set.list.ranks[1])};
@@ -207,7 +207,7 @@ TEST(AsyncLaunch_ReturnsAtOnceAndSyncWaitsForTheEnd) {
   CHECK_EQ(number(set.all[0], "finished"), 1u);
 }
 
-TEST(AsyncWork_LaunchesTransfersAndCallbacksComeInOrder) {
+TEST(AsyncWork_LaunchesTransfersAndCallbacksRunInOrder) {
   pe_machine(2);
   Loaded set(128, "other");
   struct Callback {
@@ -243,7 +243,7 @@ TEST(AsyncWork_LaunchesTransfersAndCallbacksComeInOrder) {
   CHECK_EQ(number(set.all[5], "output"), 3 * (9 + kRounds));
 }
 
-TEST(AsyncLaunch_ComesAsOftenAsItIsQueued) {
+TEST(AsyncLaunch_RunsOncePerCall) {
   pe_machine(2);
   Loaded set(128, "variables");
   for (int i = 0; i < 5; ++i) CHECK_OK(dpu_launch(set.set, DPU_ASYNCHRONOUS));
@@ -352,7 +352,7 @@ TEST(Free_WaitsForAnAsyncLaunch) {
   pe_machine(1);
   auto set = std::make_unique<Loaded>(1, "gate");
   const dpu_set_t freed = set->set;
-  put<uint32_t>(freed, "patience", 300000);  // it ends by itself
+  put<uint32_t>(freed, "patience", 300000);  // the program ends by itself
   CHECK_OK(dpu_launch(freed, DPU_ASYNCHRONOUS));
   CHECK_OK(dpu_free(freed));
   set->forget();
@@ -385,7 +385,7 @@ TEST(Launch_IsRefusedWhileARankAccessIsOpen) {
   launch(set.set);
 }
 
-TEST(RankAccess_ShowsWhatThePesWroteAndThePesSeeWhatItWrote) {
+TEST(RankAccess_AndPesSeeEachOthersWrites) {
   pe_machine(1);
   Loaded set(64, "increment");
   put<uint32_t>(set.set, "bytes", 1024);

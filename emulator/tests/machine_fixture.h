@@ -1,4 +1,4 @@
-// What the tests share: a machine of their own, sets that free themselves, and data in which every byte tells where it belongs.
+// Shared by the tests: a machine per test, sets that free themselves, and payloads in which bytes of different places differ.
 #pragma once
 
 #include <dpu.h>
@@ -27,7 +27,7 @@ inline std::string text(dpu_error_t status) {
   return out;
 }
 
-/// `ranks` ranks, two threads, 4 KiB pages (small tests touch little memory), without the DPUs in `absent`.
+/// Configures `ranks` ranks, two threads and 4 KiB pages (small tests use little memory), without the DPUs in `absent`.
 inline void machine(uint32_t ranks, std::initializer_list<uint32_t> absent = {}, int flush = 2, int strict = 2) {
   dpuemu_machine_t wanted = {};
   wanted.ranks = ranks;
@@ -40,7 +40,7 @@ inline void machine(uint32_t ranks, std::initializer_list<uint32_t> absent = {},
   CHECK_OK(dpuemu_configure(&wanted, list.empty() ? &none : list.data(), static_cast<uint32_t>(list.size())));
 }
 
-/// Place of a DPU in dpuemu_configure's list.
+/// Number of a DPU in dpuemu_configure's list.
 inline uint32_t place(uint32_t rank, uint32_t chip, uint32_t bank) { return rank * 64 + chip * 8 + bank; }
 
 class Set {

@@ -1,4 +1,4 @@
-// What published programs rely on: old C, addresses in integers, structures that both sides share.
+// Features that published programs need: old C, addresses in integers, structures shared with the host.
 #include "program_fixture.h"
 
 using namespace fixture;
@@ -19,12 +19,12 @@ TEST(OldPrograms_KeepAddressesInIntegersAndUseOldC) {
   launch(set.set);
   for (dpu_set_t dpu : set.all) {
     CHECK_EQ(number(dpu, "sum"), sum);
-    const std::string log = log_of(dpu);  // a %lu that gets 32 bits may print anything, but what follows is right
+    const std::string log = log_of(dpu);  // a %lu with 32 bits may print anything, but the rest is right
     CHECK_EQ(log.substr(log.find(' ')), std::string(" 5 7\n"));
   }
 }
 
-TEST(SharedStructures_LieAlikeOnBothSides) {
+TEST(SharedStructures_HaveTheSameLayoutOnBothSides) {
   pe_machine(1);
   Loaded set(1, "old_style");
   shared sent = {}, got = {};
@@ -49,7 +49,7 @@ TEST(SharedStructures_LieAlikeOnBothSides) {
   CHECK_EQ(got.real, 2.5);
 }
 
-TEST(Globals_AreEveryPesOwn) {
+TEST(Globals_AreSeparateForEveryPe) {
   pe_machine(2);
   Loaded set(128, "variables");
   for (uint32_t i = 0; i < 128; ++i)

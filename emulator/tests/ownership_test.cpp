@@ -1,4 +1,4 @@
-// Who owns a rank's MRAM, and what each side may do meanwhile.
+// Ownership of a rank's MRAM, and the calls that each owner allows.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ using namespace fixture;
 
 namespace {
 
-/// Ends the run of a rank a little later.
+/// Ends the run of a rank after 20 ms.
 std::thread end_run_soon(dpu_rank_t *rank, std::atomic<bool> &has_ended) {
   return std::thread([rank, &has_ended] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -24,7 +24,7 @@ std::thread end_run_soon(dpu_rank_t *rank, std::atomic<bool> &has_ended) {
   });
 }
 
-/// What a child process that runs `body` says on stderr; `signal_number` is what ended it, 0 if it ended by itself.
+/// Runs `body` in a child process and returns its stderr; signal_number: the signal that ended it, or 0.
 template <class Body>
 std::string stderr_of_child(Body body, int &signal_number) {
   int ends[2];
@@ -52,7 +52,7 @@ std::string stderr_of_child(Body body, int &signal_number) {
 
 }  // namespace
 
-TEST(RankAccess_ShowsBaseSizeAndEnabledPes) {
+TEST(RankAccess_ReturnsBaseSizeAndEnabledPes) {
   machine(1, {place(0, 3, 5), place(0, 7, 7)});
   Set set(62);
   dpuemu_rank_access_t access;
@@ -143,7 +143,7 @@ TEST(Fault_IsReportedUntilTheNextRun) {
   CHECK_OK(dpuemu_end_run(set.rank(0), true, 8 * 2 + 1));
   for (int again = 0; again < 2; ++again) {
     CHECK_STATUS(dpu_sync(set.set), DPU_ERR_DPU_FAULT);
-    CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));  // what the PEs left can be looked at, and mended
+    CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));  // the host can still read and write MRAM
     CHECK_STATUS(dpuemu_rank_acquire(set.rank(0), &access), DPU_ERR_DPU_FAULT);
     CHECK_OK(dpu_status(set.set, &done, &fault));
     CHECK(done && fault);
@@ -154,7 +154,7 @@ TEST(Fault_IsReportedUntilTheNextRun) {
   CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));
 }
 
-TEST(StrictMode_EndsTheProcessThatTouchesMemoryOfThePesAndNamesTheRank) {
+TEST(StrictMode_EndsAProcessThatTouchesMramOfPesAndNamesTheRank) {
   int signal_number;
   const auto touch_while_owned = [](bool has_run_ended) {
     return [has_run_ended] {
@@ -179,7 +179,7 @@ TEST(StrictMode_EndsTheProcessThatTouchesMemoryOfThePesAndNamesTheRank) {
   }
 }
 
-TEST(StrictMode_GivesTheMemoryBackToTransfersRankAccessesAndTheNextOwner) {
+TEST(StrictMode_LetsTransfersRankAccessesAndTheNextSetUseTheMemoryAgain) {
   int signal_number;
   const std::string said = stderr_of_child(
       [] {
@@ -209,7 +209,7 @@ TEST(StrictMode_GivesTheMemoryBackToTransfersRankAccessesAndTheNextOwner) {
   CHECK_EQ(signal_number, 0);
 }
 
-TEST(Fork_LeavesTheChildAMachineThatWorks) {
+TEST(Fork_GivesTheChildAWorkingMachine) {
   machine(1);
   Set set(64);
   std::vector<uint8_t> bytes(8 << 20, 5);

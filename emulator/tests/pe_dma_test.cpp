@@ -1,4 +1,4 @@
-// DMA: what the hardware masks silently and strict mode refuses.
+// DMA with addresses and sizes that the hardware masks silently and strict mode refuses.
 #include <algorithm>
 #include <memory>
 
@@ -36,7 +36,7 @@ class Dma {
     CHECK_OK(dpu_copy_from(dpu(), "buffer", 0, bytes.data(), bytes.size()));
     return bytes;
   }
-  /// What the buffer should be after `bytes` bytes of MRAM came to the offset.
+  /// The expected buffer after a DMA of `bytes` bytes of MRAM to the offset.
   std::vector<uint8_t> buffer_with(uint32_t offset, uint32_t mram_offset, uint32_t bytes) const {
     std::vector<uint8_t> want = wram;
     std::copy_n(mram.begin() + mram_offset, bytes, want.begin() + offset);
@@ -52,7 +52,7 @@ class Dma {
   std::vector<uint8_t> mram, wram;
 };
 
-/// In strict mode the call is a fault of tasklet 0 whose sentence says `word`, nothing moves, and the report counts no DMA.
+/// Checks that in strict mode the call is a fault of tasklet 0, its sentence contains `word`, no byte moves, and no DMA is counted.
 void check_strict_fault(const DmaCall &call, const std::string &word) {
   Dma dma(kStrict);
   CHECK_STATUS(dma.run({call}), DPU_ERR_DPU_FAULT);
@@ -106,7 +106,7 @@ TEST(Dma_DropsTheLowThreeBitsOfAWramAddress) {
   check_strict_fault({1, kMram + 64, 4, 16}, "multiple of 8");
 }
 
-TEST(Dma_MovesTheSizeThatEightBitsOfWordsCanSay) {
+TEST(Dma_KeepsEightBitsOfTheNumberOfWords) {
   const struct {
     uint32_t asked, moved;
   } sizes[] = {{0, 2048}, {7, 2048}, {12, 8}, {15, 8}, {2047, 2040}, {2056, 8}, {2064, 16}, {4096, 2048}, {4100, 2048}};
@@ -127,7 +127,7 @@ TEST(Dma_MovesTheSizeThatEightBitsOfWordsCanSay) {
   }
 }
 
-TEST(Dma_OfRightAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
+TEST(Dma_OfValidAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
   Dma dma(kStrict);
   CHECK_OK(dma.run({{0, kMram + 1024, 0, 2048},
                     {1, kMram + 4096, 0, 8},
@@ -143,7 +143,7 @@ TEST(Dma_OfRightAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
   CHECK(heap_bytes(dma.dpu(), 4096, 8) == std::vector<uint8_t>(dma.mram.begin() + 1024, dma.mram.begin() + 1032));
 }
 
-TEST(Dma_PastTheEndOfMramGoesOnAtItsStart) {
+TEST(Dma_PastTheEndOfMramContinuesAtItsStart) {
   const uint32_t end = kMram + kMramBytes;
   {
     Dma dma(kLenient);
@@ -159,7 +159,7 @@ TEST(Dma_PastTheEndOfMramGoesOnAtItsStart) {
   check_strict_fault({1, end - 8, 0, 2048}, "end of MRAM");
 }
 
-TEST(Dma_TakesAnOffsetForAnMramAddress) {
+TEST(Dma_AcceptsAnOffsetAsMramAddress) {
   // Only 26 bits of the address count.
   for (int strict : {kLenient, kStrict}) {
     Dma dma(strict);
@@ -168,7 +168,7 @@ TEST(Dma_TakesAnOffsetForAnMramAddress) {
   }
 }
 
-TEST(Dma_OutOfWramIsAFaultInBothModes) {
+TEST(Dma_OutsideWramIsAFaultInBothModes) {
   for (int strict : {kLenient, kStrict})
     for (uint32_t address : {65536u - 8, 65536u + 256, 1u << 20}) {
       Dma dma(strict);

@@ -1,4 +1,4 @@
-// Faults of PEs: each kind, what the host learns of it, and that the other PEs finish. Then strict mode.
+// Faults of PEs: each kind is reported to the host, and the other PEs finish. Then strict mode.
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -10,7 +10,7 @@ using namespace fixture;
 
 namespace {
 
-/// Two ranks run faults.c; one PE does `what` in tasklet `who`. Everybody else must get through.
+/// Two ranks run faults.c; in one PE, tasklet `who` does `what`. All other PEs must finish.
 class Faults {
  public:
   static constexpr uint32_t kDpus = 128, kTasklets = 6, kBad = 77, kWho = 4;
@@ -47,7 +47,7 @@ class Faults {
     CHECK_EQ(report_of(set->all[kBad + 1]).faulted_pes, 0u);
 
     for (uint32_t i = 0; i < kDpus; ++i) {
-      // All PEs got as far as this, also the bad one.
+      // All PEs have written these words, also the bad one.
       uint64_t words[kTasklets];
       CHECK_OK(dpu_copy_from(set->all[i], kHeap, 0, words, sizeof words));
       for (uint32_t j = 0; j < kTasklets; ++j) CHECK_EQ(words[j], uint64_t{1000 * i + j * j});
@@ -56,7 +56,7 @@ class Faults {
     CHECK(number(bad(), "finished") < kTasklets);
   }
 
-  /// With the cause gone everything runs again.
+  /// Without the cause, all PEs run again.
   void check_recovery() {
     put<uint32_t>(set->set, "what", FAULT_NONE);
     put<uint32_t>(set->set, "finished", 0);
@@ -86,19 +86,19 @@ TEST(Fault_OfMemoryNamesThePeAndTheOthersFinish) {
   faults.check_recovery();
 }
 
-TEST(Fault_OfTheFirstByteBehindWram) {
+TEST(Fault_OfTheFirstByteAfterWram) {
   Faults faults;
   faults.check_fault(FAULT_FIRST_BYTE_BEHIND_WRAM, "address");
 }
 
-TEST(Fault_OfAnMramPointerBeyondMramAlsoAfterRightOnes) {
+TEST(Fault_OfAnMramPointerBeyondMramAlsoAfterValidPointers) {
   Faults faults;
   faults.check_fault(FAULT_DIRECT_BEYOND_MRAM, "address");
   faults.check_fault(FAULT_DIRECT_BEYOND_MRAM_AFTER_A_RIGHT_ONE, "address");
   faults.check_recovery();
 }
 
-TEST(Fault_OfAddressesInTheGapBehindWram) {
+TEST(Fault_OfAddressesInTheGapAfterWram) {
   Faults faults;
   for (uint32_t distance : {8u, 0x4000u, 0xE000u}) {
     put<uint32_t>(faults.bad(), "distance", distance);
@@ -119,7 +119,7 @@ TEST(Fault_OfDivision) {
   faults.check_recovery();
 }
 
-TEST(Fault_OfTheProgramsOwnMaking) {
+TEST(Fault_RaisedByTheProgramItself) {
   Faults faults;
   faults.check_fault(FAULT_ASSERT, "assertion");
   faults.check_fault(FAULT_HALT, "halt");
@@ -142,9 +142,9 @@ TEST(Fault_OfAFullHeap) {
   faults.check_recovery();
 }
 
-TEST(Fault_OfDeadlockTellsWhoWaits) {
+TEST(Fault_OfDeadlockNamesTheWaitingTasklets) {
   Faults faults;
-  // At a barrier short of one tasklet all others wait, and the first of them is named.
+  // All tasklets except one wait at a barrier; the fault names the first of them.
   faults.check_fault(FAULT_BARRIER, "barrier", 0);
   const std::string sentence = fault_of(faults.bad());
   CHECK(sentence.find("deadlock") != std::string::npos);
@@ -165,9 +165,9 @@ TEST(Fault_OfDeadlockTellsWhoWaits) {
   faults.check_recovery();
 }
 
-TEST(Fault_OfAMutexLockedTwiceHoldsUpWhoeverWantsItNext) {
+TEST(Fault_OfAMutexLockedTwiceIsADeadlock) {
   Faults faults;
-  // Tasklet 4 keeps the mutex that all others want at the end.
+  // Tasklet 4 holds the mutex that all others need at the end.
   put<uint32_t>(faults.bad(), "what", FAULT_MUTEX_TWICE);
   CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
   const std::string sentence = fault_of(faults.set->set);
@@ -178,12 +178,12 @@ TEST(Fault_OfAMutexLockedTwiceHoldsUpWhoeverWantsItNext) {
   faults.check_recovery();
 }
 
-// Thread sanitizer holds back the signal that ends such a loop until the program makes a call that it knows, and this one makes none.
+// Thread sanitizer delays the signal that ends such a loop until the program makes a call that it intercepts; this one makes none.
 #if !defined(__SANITIZE_THREAD__)
-TEST(Fault_OfAnEndlessLoopEndsWhenPatienceDoes) {
+TEST(Fault_OfAnEndlessLoopComesAfterThePatience) {
   const auto begin = std::chrono::steady_clock::now();
   Faults faults(kLenient, 1);
-  // A second PE waits for another tasklet's store, which never comes since nothing lets that tasklet run.
+  // A second PE waits for another tasklet's store, but that tasklet never runs.
   put<uint32_t>(faults.set->set, "what", FAULT_NONE);
   put<uint32_t>(faults.set->all[3], "what", FAULT_SPIN);
   put<uint32_t>(faults.bad(), "what", FAULT_ENDLESS);
@@ -215,7 +215,7 @@ TEST(Fault_OfManyPesIsReportedForTheFirstAndForEach) {
   CHECK_EQ(fault_of(faults.set->all[127]).substr(0, last.size()), last);
 }
 
-TEST(Fault_OfAnAsyncLaunchComesWithSync) {
+TEST(Fault_OfAnAsyncLaunchIsReportedBySync) {
   Faults faults;
   put<uint32_t>(faults.bad(), "what", FAULT_HALT);
   CHECK_OK(dpu_launch(faults.set->set, DPU_ASYNCHRONOUS));
@@ -242,14 +242,14 @@ TEST(Fault_SentenceIsCutToTheBuffer) {
   CHECK_EQ(few[10], 'x');
 }
 
-TEST(Fault_LeavesWhatWasPrintedAndWrittenBefore) {
+TEST(Fault_KeepsEarlierOutputAndWrites) {
   Faults faults;
   faults.check_fault(FAULT_PRINT_AND_HALT, "halt");
   CHECK_EQ(log_of(faults.bad()), std::string("before the end\n"));
   CHECK_EQ(number(faults.bad(), "what"), uint32_t{FAULT_PRINT_AND_HALT});
 }
 
-TEST(StrictMode_HoldsTaskletsToTheirDeclaredStacks) {
+TEST(StrictMode_LimitsTaskletsToTheirDeclaredStacks) {
   Faults lenient(kLenient);
   put<uint32_t>(lenient.bad(), "what", FAULT_DEEP_STACK);
   launch(lenient.set->set);
@@ -260,8 +260,8 @@ TEST(StrictMode_HoldsTaskletsToTheirDeclaredStacks) {
   strict.check_recovery();
 }
 
-TEST(StrictMode_RefusesAMutexThatIsNone) {
-  // Otherwise the low 8 bits of any address name one, as on hardware.
+TEST(StrictMode_RefusesAnAddressThatIsNotAMutex) {
+  // Without strict mode, as on hardware, the low 8 bits of any address are a mutex number.
   Faults strict(kStrict);
   strict.check_fault(FAULT_WILD_MUTEX, "mutex");
 }

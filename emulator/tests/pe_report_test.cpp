@@ -1,11 +1,11 @@
-// Reports of launches: the same every time, exact where they count, plausible where they model.
+// Reports of launches: deterministic; counters are exact, modelled values are plausible.
 #include <cmath>
 
 #include "program_fixture.h"
 
 using namespace fixture;
 
-TEST(Determinism_TwoLaunchesAndAnyNumberOfThreadsGiveTheSameReport) {
+TEST(Determinism_AllLaunchesAndNumbersOfThreadsReturnTheSameReport) {
   std::set<std::string> reports;
   std::set<uint64_t> cycles;
   for (uint32_t threads : {1u, 2u, 5u}) {
@@ -27,7 +27,7 @@ TEST(Determinism_TwoLaunchesAndAnyNumberOfThreadsGiveTheSameReport) {
   CHECK(*cycles.begin() > 10000);
 }
 
-TEST(Determinism_HoldsForTaskletsThatFightForLocks) {
+TEST(Determinism_HoldsForTaskletsThatContendForLocks) {
   std::set<std::string> reports;
   for (uint32_t threads : {1u, 2u}) {
     pe_machine(1, kLenient, threads);
@@ -42,7 +42,7 @@ TEST(Determinism_HoldsForTaskletsThatFightForLocks) {
   CHECK_EQ(reports.size(), 1u);
 }
 
-TEST(Report_CountsExactlyAndAddsUpOverPes) {
+TEST(Report_CountsExactlyAndIsTheSumOverPes) {
   pe_machine(1);
   Loaded set(64, "increment");
   std::vector<uint8_t> zeros(5000);
@@ -60,7 +60,7 @@ TEST(Report_CountsExactlyAndAddsUpOverPes) {
   CHECK_EQ(all.dma_read_bytes, 64 * 5000u);
   CHECK_EQ(all.instructions, 64 * one.instructions);
   CHECK_EQ(all.cycles_max, one.cycles_max);
-  CHECK(std::abs(all.cycles_sum / (64 * one.cycles_sum) - 1) < 1e-9);  // added up in another order
+  CHECK(std::abs(all.cycles_sum / (64 * one.cycles_sum) - 1) < 1e-9);  // summed in another order
   CHECK(one.instructions > 1250 * 3 && one.instructions < 1250 * 30);
   CHECK(one.cycles_max >= static_cast<double>(one.instructions));
   CHECK(all.host_seconds > 0);
@@ -79,7 +79,7 @@ TEST(Report_OfMoreWorkHasMoreInstructionsAndCycles) {
   const dpuemu_report_t large = report_of(set.set);
   CHECK(large.instructions > 5 * small.instructions);
   CHECK(large.cycles_max > 3 * small.cycles_max);
-  // More tasklets fill the pipeline: 5 take longer than 16 for the same work.
+  // More tasklets fill the pipeline better: 5 take longer than 16 for the same work.
   load(set.set, "increment_5");
   put<uint32_t>(set.set, "bytes", 40000);
   launch(set.set);

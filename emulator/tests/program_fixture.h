@@ -1,4 +1,4 @@
-// What the tests of PE programs share: sets with a program, symbols by name, and what a run left behind.
+// Shared by the tests of PE programs: sets with a program, symbols by name, and results of a run.
 #pragma once
 
 #include <dpu_log.h>
@@ -23,7 +23,7 @@ inline std::vector<uint8_t> program_bytes(const std::string &name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A file in the folder of the programs for the time of a test.
+/// A file in the folder of the programs, until the end of the test.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string &name, const std::vector<uint8_t> &bytes) : path(program_path(name)) {
@@ -77,7 +77,7 @@ inline std::string fault_of(dpu_set_t set) {
   return text;
 }
 
-/// How every sentence about a fault of this PE begins.
+/// The beginning of every sentence about a fault of this PE.
 inline std::string fault_prefix(dpu_set_t dpu, uint32_t tasklet) {
   dpu_t *const pe = dpu_from_set(dpu);
   return "rank " + std::to_string(dpu_get_rank_id(dpu_get_rank(pe))) + ", chip " + std::to_string(dpu_get_slice_id(pe)) + ", bank " +
@@ -90,7 +90,7 @@ inline dpuemu_report_t report_of(dpu_set_t set) {
   return report;
 }
 
-/// Everything of a report that does not depend on the host's speed.
+/// All fields of a report that do not depend on the host's speed.
 inline std::string modelled(const dpuemu_report_t &r) {
   char text[512];
   std::snprintf(text, sizeof text, "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g", (unsigned long long)r.pes,
@@ -101,7 +101,7 @@ inline std::string modelled(const dpuemu_report_t &r) {
   return text;
 }
 
-/// What the log of a DPU holds.
+/// The log of a DPU.
 inline std::string log_of(dpu_set_t dpu) {
   char *text = nullptr;
   size_t size = 0;
@@ -115,7 +115,7 @@ inline std::string log_of(dpu_set_t dpu) {
   return out;
 }
 
-/// A set all of whose DPUs have a program.
+/// A set with a program in all DPUs.
 class Loaded : public Set {
  public:
   Loaded(uint32_t dpus, const std::string &name) : Set(dpus) {
@@ -125,14 +125,14 @@ class Loaded : public Set {
   std::vector<dpu_set_t> all;
 };
 
-/// Fails if a check of the program failed, or if it made none. For programs with expect.h.
+/// Fails if a check of the program failed, or if it made no check. For programs with expect.h.
 inline void check_expectations(dpu_set_t dpu, const std::string &name, const char *file, int line) {
   const uint32_t failed = number(dpu, "failed_line");
   if (failed != 0) harness::fail(file, line, "programs/" + name + ".c:" + std::to_string(failed) + " does not hold");
   if (number(dpu, "checks") == 0) harness::fail(file, line, "programs/" + name + ".c checked nothing");
 }
 
-/// Runs one topic of a program with expect.h on one DPU and looks at its checks.
+/// Runs one topic of a program with expect.h on one DPU and verifies its checks.
 #define CHECK_PROGRAM(dpu, name, topic)                         \
   do {                                                          \
     fixture::put<uint32_t>(dpu, "topic", topic);                \

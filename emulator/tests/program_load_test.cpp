@@ -1,4 +1,4 @@
-// Loading programs: from files, from memory, and what is refused.
+// Loading programs from files and from memory; refused files.
 #include <elf.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ using namespace fixture;
 
 namespace {
 
-/// A program file whose parts can be changed.
+/// A program file that tests can modify.
 class File {
  public:
   explicit File(const std::string &name) : bytes(program_bytes(name)) {}
@@ -66,11 +66,11 @@ TEST(Load_RefusesAFileThatDoesNotExist) {
   CHECK_STATUS(dpu_load(set.set, nullptr, nullptr), DPU_ERR_ELF_NO_SUCH_FILE);
 }
 
-TEST(Load_RefusesWhatIsNoPeProgram) {
+TEST(Load_RefusesFilesThatAreNotPePrograms) {
   pe_machine(1);
   Set set(1);
   CHECK_STATUS(dpu_load(set.set, "/proc/self/exe", nullptr), DPU_ERR_ELF_INVALID_FILE);
-  const std::string text = "#!/bin/sh\necho this is no program\n";
+  const std::string text = "#!/bin/sh\necho this is not a program\n";
   const TemporaryFile script("script", {text.begin(), text.end()}), empty("empty", {});
   CHECK_STATUS(dpu_load(set.set, script.path.c_str(), nullptr), DPU_ERR_ELF_INVALID_FILE);
   CHECK_STATUS(dpu_load(set.set, empty.path.c_str(), nullptr), DPU_ERR_ELF_INVALID_FILE);
@@ -106,13 +106,13 @@ TEST(Load_RefusesEveryTruncatedFile) {
   }
 }
 
-TEST(Load_OfAFileWithWrongBytesHarmsNothing) {
+TEST(Load_OfAFileWithWrongBytesIsHarmless) {
   pe_machine(1);
   Set set(1);
   const std::vector<uint8_t> whole = program_bytes("layout_both");
   for (uint32_t round = 0; round < 300; ++round) {
     std::vector<uint8_t> wrong = whole;
-    // The header, the section headers and the symbols: where offsets and sizes are.
+    // The header, the section headers and the symbols hold offsets and sizes.
     const size_t place = round < 52 ? round : wrong.size() - 1 - (noise(1, round) * 256u + noise(2, round)) % (wrong.size() / 2);
     wrong[place] = static_cast<uint8_t>(wrong[place] ^ (1u << noise(3, round) % 8));
     dpu_load_from_memory(set.set, wrong.data(), wrong.size(), nullptr);
@@ -122,11 +122,11 @@ TEST(Load_OfAFileWithWrongBytesHarmsNothing) {
   CHECK_EQ(number(set.dpus()[0], "output"), 18u);
 }
 
-TEST(Load_RefusesWhatIsTooLargeForIram) {
+TEST(Load_RefusesProgramsTooLargeForIram) {
   pe_machine(1);
   Set set(1);
   File file("other");
-  // The number is an estimate: up to one and a half times of 4096 is let through.
+  // The number is an estimate, so up to 1.5 times 4096 is accepted.
   file.set_constant("__pe_instructions", 4096);
   CHECK_OK(file.load(set.set));
   file.set_constant("__pe_instructions", 6145);
@@ -136,7 +136,7 @@ TEST(Load_RefusesWhatIsTooLargeForIram) {
   CHECK_STATUS(text.load(set.set), DPU_ERR_INVALID_IRAM_ACCESS);
 }
 
-TEST(Load_RefusesWhatIsTooLargeForWram) {
+TEST(Load_RefusesProgramsTooLargeForWram) {
   pe_machine(1);
   Set set(1);
   File file("variables");
@@ -146,7 +146,7 @@ TEST(Load_RefusesWhatIsTooLargeForWram) {
   CHECK_STATUS(file.load(set.set), DPU_ERR_INVALID_WRAM_ACCESS);
 }
 
-TEST(Load_RefusesWhatIsTooLargeForMram) {
+TEST(Load_RefusesProgramsTooLargeForMram) {
   pe_machine(1);
   Set set(1);
   File file("layout_prints");
@@ -168,7 +168,7 @@ TEST(Load_RefusesMoreThan24Tasklets) {
   CHECK_OK(file.load(set.set));
 }
 
-TEST(Load_ThatFailsLeavesTheProgramBefore) {
+TEST(Load_ThatFailsKeepsThePreviousProgram) {
   pe_machine(1);
   Loaded set(3, "other");
   put<uint32_t>(set.set, "input", 7);
@@ -180,10 +180,10 @@ TEST(Load_ThatFailsLeavesTheProgramBefore) {
   for (dpu_set_t dpu : set.all) CHECK_EQ(number(dpu, "output"), 21u);
 }
 
-TEST(Load_FromMemoryAndFromAnIncbinIsAsFromAFile) {
+TEST(Load_FromMemoryAndFromAnIncbinEqualsLoadFromAFile) {
   pe_machine(1);
   Set set(2);
-  // At an odd address, and gone after the call.
+  // The bytes have an odd address and vanish after the call.
   std::vector<uint8_t> bytes = program_bytes("other");
   bytes.insert(bytes.begin(), 0);
   dpu_program_t *program = nullptr;
@@ -202,7 +202,7 @@ TEST(Load_FromMemoryAndFromAnIncbinIsAsFromAFile) {
   CHECK_EQ(number(set.dpus()[1], "output"), 10u);
 }
 
-TEST(Load_SetsWramVariablesAndInitialisedMramAndKeepsTheRestOfMram) {
+TEST(Load_SetsWramVariablesAndInitialisedMramAndKeepsOtherMram) {
   pe_machine(1);
   Loaded set(2, "variables");
   const dpu_set_t dpu = set.all[1];

@@ -1,9 +1,9 @@
-// What programs print.
+// The output of programs.
 #include "program_fixture.h"
 
 using namespace fixture;
 
-TEST(Log_TellsWhatEachDpuPrintedOnce) {
+TEST(Log_ReturnsTheOutputOfEachDpuOnce) {
   pe_machine(1);
   Loaded set(3, "layout_prints");
   put<uint32_t>(set.all[1], "log_repeats", 3);
@@ -15,7 +15,7 @@ TEST(Log_TellsWhatEachDpuPrintedOnce) {
   CHECK_EQ(log_of(set.all[0]), std::string("line 0\n"));
 }
 
-TEST(Log_OfAProgramThatDoesNotPrintIsAbsent) {
+TEST(Log_OfAProgramThatDoesNotPrintIsAnError) {
   pe_machine(1);
   Loaded set(2, "layout_silent");
   launch(set.set);
@@ -25,7 +25,7 @@ TEST(Log_OfAProgramThatDoesNotPrintIsAbsent) {
   CHECK_EQ(log_of(set.all[0]), std::string());
 }
 
-TEST(Log_ThatIsFullSaysSoAndThePeGoesOn) {
+TEST(Log_ThatIsFullIsAnErrorAndThePeContinues) {
   pe_machine(1);
   Loaded set(1, "layout_small_log");
   put<uint32_t>(set.set, "log_repeats", 20);

@@ -1,4 +1,4 @@
-// Symbols of programs, and the contents of WRAM and MRAM that they name.
+// Symbols of programs, and their contents in WRAM and MRAM.
 #include "program_fixture.h"
 
 using namespace fixture;
@@ -17,7 +17,7 @@ uint64_t heap_address(const char *program) {
 
 }  // namespace
 
-TEST(Symbols_TellAddressAndSize) {
+TEST(Symbols_HaveAddressAndSize) {
   pe_machine(1);
   Set set(1);
   dpu_program_t *program = nullptr;
@@ -37,7 +37,7 @@ TEST(Symbols_TellAddressAndSize) {
   CHECK_STATUS(dpu_get_symbol(nullptr, "launches", &symbol), DPU_ERR_NO_PROGRAM_LOADED);
 }
 
-TEST(Transfer_OfASymbolIsRefusedByNameSizeAndPlace) {
+TEST(Transfer_OfASymbolChecksNameSizeAndPlace) {
   pe_machine(1);
   Loaded set(2, "variables");
   const dpu_set_t dpu = set.all[0];
@@ -58,7 +58,7 @@ TEST(Transfer_OfASymbolIsRefusedByNameSizeAndPlace) {
   CHECK_EQ(number(dpu, "zeroed"), 0u);
 }
 
-TEST(Transfer_ReachesEveryPesOwnWram) {
+TEST(Transfer_ReachesTheWramOfEveryPe) {
   pe_machine(2);
   Loaded set(128, "variables");
   std::vector<uint32_t> sent(set.all.size()), got(set.all.size());
@@ -73,7 +73,7 @@ TEST(Transfer_ReachesEveryPesOwnWram) {
   for (uint32_t i = 0; i < got.size(); ++i) CHECK_EQ(got[i], 3 * (1000 + i));
 }
 
-TEST(HeapPointer_IsBehindTheLogAndTheMramVariables) {
+TEST(HeapPointer_IsAfterTheLogAndTheMramVariables) {
   pe_machine(1);
   CHECK_EQ(heap_address("layout_silent"), 0u);
   CHECK_EQ(heap_address("layout_prints"), 1u << 20);
@@ -82,7 +82,7 @@ TEST(HeapPointer_IsBehindTheLogAndTheMramVariables) {
   CHECK_EQ(heap_address("layout_both"), 64u + 40u);
 }
 
-TEST(WramHeap_BeginsBehindTheDeclaredStacks) {
+TEST(WramHeap_BeginsAfterTheDeclaredStacks) {
   pe_machine(1);
   Set set(1);
   dpu_program_t *many = nullptr, *few = nullptr;
@@ -95,7 +95,7 @@ TEST(WramHeap_BeginsBehindTheDeclaredStacks) {
   CHECK(with_few.address > 5 * 1024 && with_many.address < 24 * 1024);
 }
 
-TEST(Globals_OfAllKindsPersistAcrossLaunchesAndPointersInThemAreRight) {
+TEST(Globals_OfAllKindsPersistOverLaunchesAndHoldValidPointers) {
   pe_machine(1);
   Loaded set(3, "variables");
   put<uint32_t>(set.set, "number", 14);
@@ -112,7 +112,7 @@ TEST(Globals_OfAllKindsPersistAcrossLaunchesAndPointersInThemAreRight) {
   }
 }
 
-TEST(WramHeap_KeepsItsContentsAcrossLaunchesAndLoads) {
+TEST(WramHeap_KeepsItsContentsOverLaunchesAndLoads) {
   pe_machine(1);
   Loaded set(1, "variables");
   launch(set.set);

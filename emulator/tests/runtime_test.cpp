@@ -1,4 +1,4 @@
-// What PE programs get from the runtime: each call does what the SDK's headers say.
+// The runtime of PE programs: each call follows the SDK's headers.
 #include <cstdint>
 
 #include "program_fixture.h"
@@ -10,7 +10,7 @@ namespace {
 #include "programs/arithmetic_case.h"
 #include "programs/string_case.h"
 
-/// One DPU with a program; the checks are in the program.
+/// Runs a program, which contains the checks, on one DPU.
 void run_topic(const char *name, uint32_t topic, uint32_t launches = 1) {
   pe_machine(1);
   Loaded set(1, name);
@@ -23,7 +23,7 @@ uint64_t noise_word(uint64_t seed, uint64_t position) {
   return word;
 }
 
-/// What the PE and the host print for printed.def. long is wide on both sides, so the host's formats mean the same.
+/// The host's output for printed.def. long has 64 bits on both sides, so the formats mean the same.
 std::string printed_by_host() {
   std::string out;
   char line[512];
@@ -47,33 +47,33 @@ std::string printed(uint32_t topic) {
 
 // --- Heaps in WRAM
 
-TEST(MemAlloc_GivesAlignedBuffersInARowAndMemResetStartsOver) { run_topic("allocators", 0); }
-TEST(MemAlloc_GoesOnInTheNextLaunchUnlessItIsReset) { run_topic("allocators", 1, 3); }
-TEST(FsbAlloc_GivesItsBlocksAndTakesThemBack) { run_topic("allocators", 2); }
-TEST(BuddyAlloc_FillsItsHeapInPowersOfTwoAndMergesWhatIsFreed) { run_topic("allocators", 3); }
-TEST(BuddyAlloc_TellsItsErrorsInErrno) { run_topic("allocators", 4); }
+TEST(MemAlloc_ReturnsConsecutiveAlignedBuffersAndMemResetFreesThem) { run_topic("allocators", 0); }
+TEST(MemAlloc_ContinuesInTheNextLaunchWithoutMemReset) { run_topic("allocators", 1, 3); }
+TEST(FsbAlloc_AllocatesAndFreesItsBlocks) { run_topic("allocators", 2); }
+TEST(BuddyAlloc_FillsItsHeapInPowersOfTwoAndMergesFreeBlocks) { run_topic("allocators", 3); }
+TEST(BuddyAlloc_SetsErrno) { run_topic("allocators", 4); }
 TEST(BuddyRealloc_KeepsTheContents) { run_topic("allocators", 5); }
 
 // --- Tasklets that wait for each other
 
-TEST(Barrier_HoldsEveryTaskletInEveryRound) { run_topic("synchronisation", 0); }
-TEST(Barrier_WorksForOneTo24TaskletsWhenFilledByHand) { run_topic("synchronisation", 1); }
+TEST(Barrier_BlocksEveryTaskletInEveryRound) { run_topic("synchronisation", 0); }
+TEST(Barrier_WorksFor1To24TaskletsIfTheProgramSetsItsFields) { run_topic("synchronisation", 1); }
 
-TEST(Mutex_LetsOneTaskletInAndWithoutItUpdatesAreLost) {
+TEST(Mutex_ExcludesOtherTaskletsAndWithoutItUpdatesAreLost) {
   pe_machine(1);
   Loaded set(1, "synchronisation");
   CHECK_PROGRAM(set.all[0], "synchronisation", 2);
   CHECK(number(set.all[0], "lost_without_lock") > 0);
 }
 
-TEST(MutexTrylock_SaysWhetherItTookTheMutex) { run_topic("synchronisation", 3); }
+TEST(MutexTrylock_ReturnsWhetherItTookTheMutex) { run_topic("synchronisation", 3); }
 TEST(MutexPool_GuardsEachNumberByTheMutexOfItsLowBits) { run_topic("synchronisation", 4); }
-TEST(Vmutex_GuardsEachNumberByABitOfItsOwn) { run_topic("synchronisation", 5); }
-TEST(Semaphore_LetsInAsManyAsItHasUnitsAlsoFromBelowZero) { run_topic("synchronisation", 6); }
-TEST(Semaphore_CarriesABoundedQueue) { run_topic("synchronisation", 7); }
+TEST(Vmutex_GuardsEachNumberByASeparateBit) { run_topic("synchronisation", 5); }
+TEST(Semaphore_AdmitsOneTaskletPerUnitAlsoFromBelowZero) { run_topic("synchronisation", 6); }
+TEST(Semaphore_ImplementsABoundedQueue) { run_topic("synchronisation", 7); }
 TEST(Handshake_WaiterFirst) { run_topic("synchronisation", 8); }
 TEST(Handshake_NotifierFirstWaitsForTheWaiter) { run_topic("synchronisation", 9); }
-TEST(Handshake_SecondWaiterIsTurnedAwayWithEalready) { run_topic("synchronisation", 10); }
+TEST(Handshake_ReturnsEalreadyToASecondWaiter) { run_topic("synchronisation", 10); }
 
 TEST(Handshake_PassesPrefixSumsAlongAllTasklets) {
   pe_machine(1);
@@ -82,11 +82,11 @@ TEST(Handshake_PassesPrefixSumsAlongAllTasklets) {
   for (uint32_t i = 0; i < 24; ++i) CHECK_EQ(number(set.all[0], "orders", i), (i + 1) * (i + 2) / 2);
 }
 
-TEST(AtomicBit_IsALockByNameAndInArrays) { run_topic("synchronisation", 12); }
+TEST(AtomicBit_IsALockAloneAndInArrays) { run_topic("synchronisation", 12); }
 
 // --- Reading MRAM
 
-TEST(Seqread_WalksOverAllBordersOfPagesWithEverySizeOfCache) {
+TEST(Seqread_CrossesAllPageBordersWithEveryCacheSize) {
   pe_machine(1);
   std::vector<uint8_t> pattern(8192 + 2048);
   for (uint32_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<uint8_t>(i * 7 + i / 251);
@@ -122,8 +122,8 @@ TEST(DirectAccess_ReadsWritesAndUpdatesMramVariablesOfAllTypes) {
   }
 }
 
-TEST(DirectAccess_SeesWhatDmaWritesAndTheOtherWayRound) { run_topic("direct", 1); }
-TEST(DirectAccess_OfAllTaskletsGoesToTheSameMram) { run_topic("direct", 2); }
+TEST(DirectAccess_AndDmaSeeEachOthersWrites) { run_topic("direct", 1); }
+TEST(DirectAccess_OfAllTaskletsReachesTheSameMram) { run_topic("direct", 2); }
 
 TEST(DirectAccess_ReachesAllOfMramSeesTheHostsBytesAndIsCounted) {
   pe_machine(1);
@@ -141,7 +141,7 @@ TEST(DirectAccess_ReachesAllOfMramSeesTheHostsBytesAndIsCounted) {
   CHECK_EQ(get<uint8_t>(dpu, kHeap, heap.size - 1), 43);
 }
 
-TEST(DirectAccess_OfAllPesOfARankStaysApart) {
+TEST(DirectAccess_OfEachPeReachesOnlyItsOwnMram) {
   pe_machine(1);
   Loaded set(64, "direct");
   for (uint32_t topic : {0u, 1u, 2u, 3u}) {
@@ -156,7 +156,7 @@ TEST(DirectAccess_OfAllPesOfARankStaysApart) {
   }
 }
 
-TEST(Runtime_DoesTheSameForProgramsOfEveryOptimisation) {
+TEST(Runtime_BehavesTheSameAtEveryOptimisationLevel) {
   pe_machine(1);
   const struct {
     const char *name, *plain;
@@ -195,7 +195,7 @@ TEST(Perfcounter_GrowsWithWorkAndDmaAndCountsCyclesOrInstructions) {
 
 // --- The C library
 
-TEST(String_FunctionsDoAsTheHostsLibrary) {
+TEST(String_FunctionsEqualTheHostsLibrary) {
   pe_machine(1);
   Loaded set(16, "strings");
   struct Input {
@@ -228,7 +228,7 @@ TEST(String_FunctionsDoAsTheHostsLibrary) {
   }
 }
 
-TEST(Arithmetic_OfAllTypesGivesTheHostsBits) {
+TEST(Arithmetic_OfAllTypesEqualsTheHostsBits) {
   pe_machine(1);
   Loaded set(8, "arithmetic");
   std::vector<arithmetic_case> cases(set.all.size() * ARITHMETIC_CASES);
@@ -256,9 +256,7 @@ TEST(Arithmetic_OfAllTypesGivesTheHostsBits) {
 
 TEST(Printf_PrintsAllConversionsAsTheHostDoes) { CHECK_EQ(printed(0), printed_by_host()); }
 
-TEST(Printf_TakesALongFor64BitsAsTheSdksUint64Is) {
-  CHECK_EQ(printed(1), std::string("-1234567890123456789 18446744073709551615 123456789abcdef\n"));
-}
+TEST(Printf_PrintsLongsWith64Bits) { CHECK_EQ(printed(1), std::string("-1234567890123456789 18446744073709551615 123456789abcdef\n")); }
 
 TEST(Printf_PrintsAnAddressInHexadecimal) {
   const std::string address = printed(2);
@@ -268,7 +266,7 @@ TEST(Printf_PrintsAnAddressInHexadecimal) {
 
 TEST(PutsAndPutchar_PrintALineAndACharacter) { CHECK_EQ(printed(3), std::string("a line\nx9\n")); }
 
-TEST(Printf_OfAllTaskletsComesInTheOrderOfTime) { CHECK_EQ(printed(4), std::string("tasklet 0\ntasklet 1\ntasklet 2\ntasklet 3\n")); }
+TEST(Printf_OfAllTaskletsIsInTimeOrder) { CHECK_EQ(printed(4), std::string("tasklet 0\ntasklet 1\ntasklet 2\ntasklet 3\n")); }
 
 TEST(Types_HaveTheSizesOfTheSdksHeaders) { run_topic("basics", 0); }
 
@@ -282,7 +280,7 @@ TEST(Me_IsTheNumberOfTheTasklet) {
 
 TEST(Errno_BelongsToTheTasklet) { run_topic("basics", 2); }
 
-TEST(CheckStack_TellsUnusedWordsOfTheDeclaredStack) {
+TEST(CheckStack_ReturnsUnusedWordsOfTheDeclaredStack) {
   pe_machine(1);
   Loaded set(1, "basics");
   put<uint32_t>(set.set, "topic", 3);
@@ -295,10 +293,10 @@ TEST(CheckStack_TellsUnusedWordsOfTheDeclaredStack) {
   }
 }
 
-TEST(Stdlib_ConvertsDividesAndTellsRangeErrors) { run_topic("basics", 4); }
-TEST(Ctype_KnowsAscii) { run_topic("basics", 5); }
+TEST(Stdlib_ConvertsDividesAndReportsRangeErrors) { run_topic("basics", 4); }
+TEST(Ctype_ClassifiesAscii) { run_topic("basics", 5); }
 
-TEST(Exit_EndsTheCallingTaskletOnlyWhateverItsStatus) {
+TEST(Exit_EndsOnlyTheCallingTaskletForAnyStatus) {
   pe_machine(1);
   Loaded set(1, "basics");
   put<uint32_t>(set.set, "topic", 6);

@@ -1,4 +1,4 @@
-// How fast dpu_push_xfer moves bytes, against a plain streaming copy of the same number of bytes between two contiguous arrays.
+// Bandwidth of dpu_push_xfer, compared with a streaming copy of the same number of bytes between two contiguous arrays.
 //
 //   dpuemu_transfer_bench [PEs = 1024] [KiB per PE = 1024] [repetitions = 5]
 //

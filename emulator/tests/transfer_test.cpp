@@ -1,4 +1,4 @@
-// Transfers: every byte where the address map says, nothing else changed, and every refusal without effect.
+// Transfers: every byte at its place of the address map, no other byte changed, refused transfers without effect.
 #include <dpu_memory.h>
 #include <dpu_transfer_matrix.h>
 
@@ -17,7 +17,7 @@ struct Range {
   uint64_t offset, length;
 };
 
-// Aligned and not, one word and many, over the edges of a run (8 KiB), of a half (16 KiB), of 32 KiB and of 4 MiB, up to the end of MRAM.
+// Aligned and unaligned, one word and many, across borders of a run (8 KiB), of 16 KiB, 32 KiB and 4 MiB, up to the end of MRAM.
 constexpr Range kRanges[] = {
     {0, 8}, {8, 64}, {0, 0},  {64, 4096}, {0x1FF8, 16}, {0x1FC0, 0x4080}, {0x7F00, 512},      {0x3FFFF8, 16},   {0x3FFFF80, 128},
     {1, 1}, {3, 2},  {5, 11}, {7, 8194},  {0x1FFF, 2},  {0x3FFFFFB, 5},   {0x2468, 8192 + 8}, {0x10000, 20000}, {0x100, 7}};
@@ -28,7 +28,7 @@ std::vector<std::vector<uint8_t>> payloads(size_t dpus, uint64_t bytes, uint64_t
   return all;
 }
 
-/// Sends payload i to DPU i, except where `skip` says.
+/// Sends payload i to DPU i unless skip(i).
 template <class Skip>
 void send(Set &set, std::vector<std::vector<uint8_t>> &payload, const Range &range, Skip skip) {
   const auto dpus = set.dpus();
@@ -38,7 +38,7 @@ void send(Set &set, std::vector<std::vector<uint8_t>> &payload, const Range &ran
 
 const auto kSkipNone = [](size_t) { return false; };
 
-/// The bytes of a range and 16 more on either side, of all 64 DPUs of a rank, by the definition of the map.
+/// The bytes of a range and 16 more on either side, of all 64 DPUs of a rank, read by the address map.
 std::vector<uint8_t> surroundings(dpu_rank_t *rank, const Range &range) {
   RankAccess access(rank);
   const uint64_t begin = range.offset < 16 ? 0 : range.offset - 16;
@@ -60,7 +60,7 @@ void fill(dpu_rank_t *rank, const Range &range) {
       for (uint64_t m = begin; m < end; ++m) access.byte(chip, bank, m) = noise(99 + chip * 8 + bank, m);
 }
 
-/// Checks the surroundings: what `sent(chip, bank, i)` gives inside the range (negative: not written), fill() everywhere else.
+/// Checks the surroundings: sent(chip, bank, i) inside the range (negative: not written), the bytes of fill() elsewhere.
 template <class Sent>
 void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
   RankAccess access(rank);
@@ -85,7 +85,7 @@ void with_every_flush(Body body) {
 
 }  // namespace
 
-TEST(PushTo_PutsEveryByteWhereTheMapSaysAndTouchesNoOther) {
+TEST(PushTo_WritesEveryByteAtItsPlaceOfTheMapAndNoOther) {
   with_every_flush([](int flush) {
     machine(2, {}, flush);
     Set set(128);
@@ -100,11 +100,11 @@ TEST(PushTo_PutsEveryByteWhereTheMapSaysAndTouchesNoOther) {
   });
 }
 
-TEST(PushTo_LeavesDpusWithoutABufferAndDisabledOnesAlone) {
+TEST(PushTo_DoesNotChangeDisabledDpusAndDpusWithoutABuffer) {
   with_every_flush([](int flush) {
     machine(1, {place(0, 0, 0), place(0, 5, 4)}, flush);
     Set set(62);
-    // Bank 7 takes no part at all, and every third DPU does not.
+    // Bank 7 and every third DPU take no part.
     const auto dpus = set.dpus();
     const auto skip = [&](size_t i) { return i % 3 == 0 || dpu_get_member_id(dpus[i].dpu) == 7; };
     int sender[8][8];  // by chip and bank: the DPU's place in `dpus` if it takes part, or -1
@@ -123,7 +123,7 @@ TEST(PushTo_LeavesDpusWithoutABufferAndDisabledOnesAlone) {
   });
 }
 
-TEST(PushFrom_ReadsBackWhatWasSentWithAnyAlignmentOfTheHostBuffers) {
+TEST(PushFrom_ReadsTheSentBytesToHostBuffersOfAnyAlignment) {
   with_every_flush([](int flush) {
     machine(2, {place(1, 1, 1)}, flush);
     Set set(127);
@@ -167,7 +167,7 @@ TEST(PushFrom_OfManyBytesStreamsToAlignedAndEvenlyMisalignedBuffers) {
   }
 }
 
-TEST(Broadcast_GivesTheSameBytesToEveryEnabledDpu) {
+TEST(Broadcast_WritesTheSameBytesToEveryEnabledDpu) {
   with_every_flush([](int flush) {
     machine(1, {place(0, 2, 2)}, flush);
     Set set(63);
@@ -199,7 +199,7 @@ TEST(Copy_ToAndFromOneDpuMovesOnlyItsBytes) {
   }
 }
 
-TEST(Prepare_HoldsForOnePushUnlessNoResetIsGiven) {
+TEST(Prepare_LastsForOnePushUnlessNoResetIsSet) {
   machine(1);
   Set set(64);
   uint64_t word = 0x1122334455667788;
@@ -213,7 +213,7 @@ TEST(Prepare_HoldsForOnePushUnlessNoResetIsGiven) {
   CHECK_EQ(std::exchange(got, 0), word);
   CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT));
   CHECK_EQ(got, 0u);
-  // A push of one DPU uses up only that DPU's buffer.
+  // A push to one DPU resets only that DPU's buffer.
   CHECK_OK(dpu_prepare_xfer(dpus[1], &got));
   CHECK_OK(dpu_push_xfer(dpus[0], DPU_XFER_FROM_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT));
   CHECK_EQ(got, 0u);
@@ -263,7 +263,7 @@ TEST(Transfers_ThatAreRefusedChangeNothing) {
   CHECK(bytes == noise_bytes(1, 256));
   CHECK(surroundings(set.rank(0), range) == before);
   CHECK_OK(dpu_sync(set.set));
-  // The prepared buffers are still there.
+  // The prepared buffers are kept.
   CHECK_OK(push(small, 0, 64));
   CHECK(surroundings(set.rank(0), range) != before);
 }

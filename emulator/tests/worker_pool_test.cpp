@@ -1,4 +1,4 @@
-// The host threads: every index of a loop once, whatever the threads are doing and whether there are any.
+// The worker pool: loops run every index once, with busy threads and without threads.
 #include "worker_pool.h"
 
 #include <sys/resource.h>
@@ -33,7 +33,7 @@ bool runs_each_once(uint64_t count, uint32_t threads) {
   return std::all_of(calls.begin(), calls.end(), [](int number) { return number == 1; });
 }
 
-/// A job that keeps its threads until it is released, as PEs may.
+/// A job that blocks its threads until it is released, as PEs may.
 class Blocker : public WorkerPool::Job {
  public:
   void run() override {
@@ -53,7 +53,7 @@ class Blocker : public WorkerPool::Job {
   std::atomic<bool> is_released{false};
 };
 
-/// The exit status of a child process that returns `body()`; -1 if a signal ended it.
+/// Runs `body` in a child process and returns its exit status; -1 if a signal ended it.
 int status_of_child(const std::function<int()> &body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
@@ -89,7 +89,7 @@ TEST(Pool_RunsALoopInItsCallerWhileAnotherJobHasAllThreads) {
   CHECK(pool.invite(blocker, 3, 3));
   blocker.wait_for(3);
   Blocker none;
-  CHECK(pool.invite(none, 2, 3));  // for threads that do not become free
+  CHECK(pool.invite(none, 2, 3));  // these joins stay pending, since no thread is free
   pool.withdraw(none);
   CHECK_EQ(none.inside.load(), 0);
   blocker.release();
@@ -97,7 +97,7 @@ TEST(Pool_RunsALoopInItsCallerWhileAnotherJobHasAllThreads) {
   CHECK_EQ(blocker.left.load(), 3);
 }
 
-TEST(Pool_GivesThreadsToJobsInTheOrderOfTheirInvitations) {
+TEST(Pool_ServesJobsInTheOrderOfTheirInvitations) {
   auto &pool = *new WorkerPool;
   Blocker first, second, third;
   CHECK(pool.invite(first, 1, 1));
@@ -107,7 +107,7 @@ TEST(Pool_GivesThreadsToJobsInTheOrderOfTheirInvitations) {
   first.release();
   second.wait_for(1);
   CHECK_EQ(third.inside.load(), 0);
-  CHECK(pool.invite(third, 0, 1));  // nobody shall join any more
+  CHECK(pool.invite(third, 0, 1));  // cancels the pending join
   second.release();
   pool.withdraw(second);
   pool.withdraw(third);
@@ -115,7 +115,7 @@ TEST(Pool_GivesThreadsToJobsInTheOrderOfTheirInvitations) {
   pool.withdraw(first);
 }
 
-TEST(Pool_LeavesLoopsToTheirCallerInAChildOfFork) {
+TEST(Pool_RunsLoopsInTheirCallerInAChildOfFork) {
   CHECK(runs_each_once(100, 3));
   const auto body = [] {
     const std::thread::id caller = std::this_thread::get_id();
@@ -127,7 +127,7 @@ TEST(Pool_LeavesLoopsToTheirCallerInAChildOfFork) {
   CHECK(runs_each_once(100, 3));
 }
 
-#ifndef __SANITIZE_THREAD__  // which does not support threads in a child of a process that has some
+#ifndef __SANITIZE_THREAD__  // it does not support threads in a child of a process with threads
 TEST(Pool_OfAChildOfForkHasItsOwnThreads) {
   WorkerPool *const parents = &of_this_process<WorkerPool>();
   const auto body = [parents] {
@@ -142,13 +142,13 @@ TEST(Pool_OfAChildOfForkHasItsOwnThreads) {
   CHECK_EQ(status_of_child(body), 0);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which needs addresses itself
-TEST(Pool_WithoutAnyThreadRefusesJobs) {
+#ifndef __SANITIZE_ADDRESS__  // it needs address space itself
+TEST(Pool_WithoutThreadsRefusesJobs) {
   const auto body = [] {
-    const rlimit none = {1, 1};  // bytes of addresses: no stack for a thread
+    const rlimit none = {1, 1};  // bytes of address space: no stack for a thread
     if (setrlimit(RLIMIT_AS, &none) != 0) return 1;
     try {
-      for (;;) std::thread(pause).detach();  // they take the stacks of threads that have ended
+      for (;;) std::thread(pause).detach();  // use up the stacks of threads that have ended
     } catch (const std::system_error &) {
     }
     static WorkerPool pool;

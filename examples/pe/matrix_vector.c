@@ -1,5 +1,5 @@
-/* One step of a distributed matrix-vector product: this PE's block of the matrix, or the block transposed, times a part of the vector.
- * MRAM heap: the block, the input, the output. The sum over PEs is for the host, between launches. */
+/* One step of a distributed matrix-vector product: multiplies this PE's block of the matrix, or the transposed block, by a part of the
+ * vector. MRAM heap: the block, the input, the output. An allreduce between launches sums the outputs of PEs. */
 #include "matrix_vector.h"
 
 #include <barrier.h>

@@ -1,5 +1,6 @@
-/* What a PE does in a training step of linear regression, between the collectives. `phase` 0: from all weights and this PE's samples, the
- * gradient and the loss; 1: this PE's shard of the weights moves against its shard of the gradient. MRAM heap: see training_step.py. */
+/* The PE part of a training step of linear regression, between the collectives. Phase 0 computes the gradient and the loss from all weights
+ * and this PE's samples. Phase 1 updates this PE's shard of the weights from its shard of the gradient. training_step.py defines the
+ * offsets in the MRAM heap. */
 #include <barrier.h>
 #include <defs.h>
 #include <mram.h>
@@ -11,7 +12,7 @@ enum { kLoss = kGradient + 4 * kFeatures, kShardOfWeights = kLoss + 8, kShardOfG
 
 BARRIER_INIT(all, NR_TASKLETS);
 __host uint32_t phase;
-__host float rate; /* the step's length, divided by the number of all samples */
+__host float rate; /* the learning rate divided by the number of all samples */
 __dma_aligned float samples[kSamples][kFeatures], targets[kSamples], errors[kSamples];
 __dma_aligned float weights[kFeatures], gradient[kFeatures], loss[2];
 

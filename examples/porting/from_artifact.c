@@ -1,4 +1,4 @@
-/* The calls that replace those of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2, checked by loops written out here.
+/* The calls that replace the calls of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2, checked by loops.
  * docs/porting.md lists both; artifact/tests/test_artifact_program.c has the artifact's calls.
  * Build: cc -std=c11 from_artifact.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>

@@ -1,5 +1,5 @@
-/* Communication written by hand with the SDK's transfers, and the calls that replace it: both run here, on 128 PEs as 16 x 8, and must
- * leave equal arrays. docs/porting.md shows parts of both.
+/* Communication written by hand with the SDK's transfers, and the calls that replace it. Both run on 128 PEs as 16 x 8 and must leave equal
+ * arrays. docs/porting.md shows parts of both.
  * Build: cc -std=c11 sdk_transfers.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void alltoall_by_hand(void) {
 
 static void alltoall(void) { PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32)); }
 
-/* The rows of `in` go to the PEs in the first place, and the result comes back, in each one's own order of PEs. */
+/* Runs both versions on the rows of `in`. Transfers by hand use the order of DPU_FOREACH, calls use PE order. */
 static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(void)) {
   transfer(DPU_XFER_TO_DPU, 0, in, kBytes);
   by_hand();
@@ -71,7 +71,7 @@ static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(vo
   compare(what);
 }
 
-/* Transfers of the SDK that stay, in the order of PEs. */
+/* An SDK transfer that stays, in PE order. */
 static void transfer_in_pe_order(void) {
   /* [foreach_pe] */
   struct dpu_set_t dpu;
@@ -81,7 +81,7 @@ static void transfer_in_pe_order(void) {
   /* [end] */
 }
 
-/* A program that keeps the order of DPU_FOREACH for its data and calls a collective gets other groups than it thinks. */
+/* Returns whether PE order differs from the order of DPU_FOREACH. A program that stores its data in the latter gets the wrong groups. */
 static int groups_differ(void) {
   struct dpu_set_t dpu;
   uint32_t i, moved = 0;
@@ -103,7 +103,7 @@ int main(void) {
   transfer_in_pe_order();
   PIDCOMM_CHECK(pidcomm_read(cube, 0, kBytes, out));
   memcpy(out_by_hand, in, sizeof in);
-  compare("transfer in the order of PEs");
+  compare("transfer in PE order");
 
   groups_differ() ? ++passed : ++failed;
   pidcomm_hypercube_destroy(cube);

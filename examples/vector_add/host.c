@@ -1,4 +1,4 @@
-/* A program for the UPMEM SDK, without pidcomm: every PE adds two vectors of its own, and the host checks every sum. */
+/* A program for the UPMEM SDK, without pidcomm: every PE adds its two vectors, and the host checks every sum. */
 #include <dpu.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Adds two vectors of a PE: c = a + b. Tasklet t takes every NR_TASKLETS-th piece of 256 words. */
+/* Adds two vectors of a PE: c = a + b. Each tasklet adds every NR_TASKLETS-th piece of 256 words. */
 #include <defs.h>
 #include <mram.h>
 #include <stdint.h>

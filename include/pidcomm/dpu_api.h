@@ -1,9 +1,9 @@
-/* dpu_api.h: the UPMEM host API, dpu.h, with the linkage of its library in C++ too: the headers of the UPMEM SDK are C headers that do not
- * say extern "C". C++ programs that include dpu.h themselves write the same. */
+/* dpu_api.h: the UPMEM host API, dpu.h, with C linkage in C++ too. The headers of the UPMEM SDK do not say extern "C"; C++ programs that
+ * include dpu.h directly do the same. */
 #ifndef PIDCOMM_DPU_API_H
 #define PIDCOMM_DPU_API_H
 
-/* What dpu.h includes; first, so that no C++ header is opened inside the braces below. */
+/* The headers that dpu.h includes; first, so that the braces below contain no C++ header. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,9 @@
  *   hypercube_manager *manager = init_hypercube_manager(dpu_set, 3, axis_len);
  *   pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM);
  *
- * Where pidcomm.h takes a pidcomm_type these also take 1, 2, 4 or 8, the size of an integer word: for movement, sum, prod, and, or, xor.
- * Not for min and max, which need to know the sign (ERR_TYPE), and never for floats: sizeof(float) adds integers. */
+ * Where pidcomm.h takes a pidcomm_type, these also take 1, 2, 4 or 8, the size of an integer word: for movement, sum, prod, and, or, xor.
+ * For min and max, which differ between signed and unsigned types, a size is ERR_TYPE. A size never means a float: sizeof(float) adds
+ * integers. */
 #ifndef PIDCOMM_ISCA24_H
 #define PIDCOMM_ISCA24_H
 

@@ -27,7 +27,7 @@
  * 0). Any other overlap of source and destination is an error.
  *
  * Errors. Every function returns a status; all checks come before the first byte moves. pidcomm_last_error() names the offending values
- * and the rule. Nothing is ever printed. Calls on one hypercube are serialised; those on hypercubes of different sets run in parallel.
+ * and the rule. The library prints nothing. Calls on one hypercube are serialised; calls on hypercubes of different sets run in parallel.
  *
  * Source: PID-Comm (ISCA 2024), sections IV and VI, for the hypercube model and the call; the `tile` technique is this library's own. */
 #ifndef PIDCOMM_PIDCOMM_H
@@ -64,7 +64,7 @@ typedef enum pidcomm_type { PIDCOMM_TYPES(PIDCOMM_ROW) } pidcomm_type;
 typedef enum pidcomm_op { PIDCOMM_OPS(PIDCOMM_ROW) } pidcomm_op;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TECHNIQUE_##ENUM = code,
-/* auto: whichever is predicted to be the fastest for the request (pidcomm/model.h); the trace reports which. */
+/* auto: the technique with the lowest predicted time (pidcomm/model.h); the trace reports it. */
 typedef enum pidcomm_technique {
   PIDCOMM_TECHNIQUE_AUTO = -1,
   PIDCOMM_TECHNIQUE_DEFAULT = 0,
@@ -97,13 +97,13 @@ typedef enum pidcomm_table {
  * one is undefined.) */
 typedef struct pidcomm_hypercube pidcomm_hypercube;
 
-/* A non-blocking call on its way, from pidcomm_irun until pidcomm_wait or a pidcomm_test that finds it done. */
+/* A non-blocking call. It lives from pidcomm_irun until pidcomm_wait, or until pidcomm_test finds it done. */
 typedef struct pidcomm_pending pidcomm_pending;
 
-/* Structs begin with their size in bytes: set it with PIDCOMM_*_INITIALIZER, in C++ with {}. Later versions can add fields of 8 bytes at
- * the end of options, request and trace: a library reads and writes no field that the program's size leaves out, and leaves fields of a
- * trace that it does not know as they are. A size of 0, or smaller than that of version 0.1, is ERR_ARGUMENT, and so is a field of options
- * or request that this library does not know and that is not 0. */
+/* Structs begin with their size in bytes: set it with PIDCOMM_*_INITIALIZER, in C++ with {}. Later versions may append fields of 8 bytes to
+ * options, request and trace. The library reads and writes only fields within the program's size, and leaves trace fields that it does not
+ * know unchanged. ERR_ARGUMENT: the size is 0 or smaller than in version 0.1, or a field of options or request that this library does not
+ * know is not 0. */
 #ifdef __cplusplus
 #define PIDCOMM_SIZE(type) size_t size = sizeof(type)
 #define PIDCOMM_SIZE_OF(type) \
@@ -114,28 +114,30 @@ typedef struct pidcomm_pending pidcomm_pending;
 #define PIDCOMM_SIZE_OF(type) {.size = sizeof(type)}
 #endif
 
-/* How a collective is carried out; 0 is the default of every field. Results do not depend on it (floating-point sums and products may
- * associate differently in each technique). `conventional` goes through dpu_push_xfer, which keeps one prepared buffer per DPU: buffers
- * that the caller has prepared for DPUs of the set are forgotten (also by the pr techniques), and the transfers use the threads and flushes
- * of the SDK, not those given here. `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it
- * (section V, table II: what does not apply to a collective is left out; without any it is carried out as by `conventional`). They are for
- * shapes that the 8 lanes divide without remainder. Where PEs reorder blocks (alltoall, reduce_scatter, allreduce, allgather, reduce, if
- * the mask selects PEs of one entangled group) they REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a launch
- * ends with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce need bytes divisible by 8
- * times the PEs that a group has in an entangled group. `ring` and `tree` are for allreduce on the same shapes: steps from member to
- * member, many passes over the lines, to compare with (section VIII-H of the paper). `ring` has the same requirements as pr+im+cm; `tree`
- * needs no PE program and no PE scratch. PIDCOMM_TECHNIQUE_AUTO: the one with the lowest predicted time, `ring` and `tree` apart; those
- * that let PEs reorder, and so REPLACE THE LOADED PROGRAM, only if scratch_offset is not 0 (and good); a non-blocking call that it carries
- * out as `conventional` ends before it returns. If the host runs out of memory between steps, the error says that the destination window is
- * undefined. */
+/* How the library carries out a collective; 0 is the default of every field. Results do not depend on the options, except that
+ * floating-point sums and products may associate differently in each technique.
+ * `conventional` uses dpu_push_xfer, with the threads and flushes of the SDK instead of those given here. The SDK keeps one prepared buffer
+ * per DPU: `conventional` and the pr techniques discard the buffers that the caller has prepared for DPUs of the set.
+ * `pr`, `pr+im` and `pr+im+cm` are the three steps of the PID-Comm paper, each with those before it (section V). A step that does not apply
+ * to a collective (table II) is left out; if no step applies, the call runs as `conventional`. These techniques need shapes that entangled
+ * groups of 8 PEs divide without remainder. In alltoall, reduce_scatter, allreduce, allgather and reduce, PEs reorder blocks if the mask
+ * selects PEs of one entangled group. Then the techniques REPLACE THE LOADED PROGRAM: load yours again before you launch it. Until then a
+ * launch ends with DPU_ERR_DPU_FAULT; MRAM, its heap base and transfers to MRAM are as they were. allreduce and reduce then need bytes
+ * divisible by 8 times the PEs that a group has in an entangled group.
+ * `ring` and `tree` are for allreduce on the same shapes, for comparison (section VIII-H of the paper): they go from member to member in
+ * many passes over the lines. `ring` has the same requirements as pr+im+cm; `tree` needs no PE program and no PE scratch.
+ * PIDCOMM_TECHNIQUE_AUTO: the technique with the lowest predicted time, except `ring` and `tree`. It considers techniques that REPLACE THE
+ * LOADED PROGRAM only if scratch_offset is not 0 (and valid). If it chooses `conventional` for a non-blocking call, the call ends before it
+ * returns.
+ * If the host runs out of memory between steps, the error says that the destination window is undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
   int technique;         /* pidcomm_technique; default: tile; auto: as above */
   int isa;               /* pidcomm_isa; default: the best this machine runs */
   int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
   int coherence;         /* pidcomm_coherence; default: none on emulated DIMMs, hardware on DIMMs, where `none` is refused */
-  size_t scratch_offset; /* from the MRAM heap base: where techniques with a PE program may write as much as a PE's input is long, if PEs
-                            reorder before the host pass; an error if it is missing (0) then, unless bytes is 0. Unused by the others */
+  size_t scratch_offset; /* PE scratch, from the MRAM heap base. If PEs reorder before the host pass, they write as many bytes there as a
+                            PE's input has; 0 is then ERR_WINDOW, unless bytes is 0. Otherwise unused */
 } pidcomm_options;
 #define PIDCOMM_OPTIONS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_options)
 
@@ -154,7 +156,7 @@ typedef struct pidcomm_request {
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 
-/* What a collective did: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), where their meanings are. */
+/* The report of a call: a field for each row of PIDCOMM_TRACE_FIELDS (tables.h), which state the meanings. */
 #define PIDCOMM_ROW(ctype, name, ...) ctype name;
 typedef struct pidcomm_trace {
   PIDCOMM_SIZE(struct pidcomm_trace);
@@ -190,11 +192,11 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores it in *cube.
  * PEs are numbered p = 8 * e + lane; e counts the entangled groups (the 8 PEs of equal bank number in one rank; a PE's lane is its chip
  * number) in the order of the set's ranks, then banks. This is NOT the order of DPU_FOREACH (chip * 8 + bank): see PIDCOMM_FOREACH_PE.
- * Entangled groups with a disabled PE are not used, except as the last, partial one of a shape whose PE count is no multiple of 8, which
- * needs lanes 0 to pes % 8 - 1.
- * On DIMMs this also finds the memory of every rank of the set, unless another hypercube on it lives: it waits for running PEs and earlier
- * asynchronous work, writes a few words of each PE's MRAM and restores them; launch no PE of the set meanwhile. ERR_DEVICE says why a rank
- * cannot be used, names PEs in fault, and names words that could not be restored. docs/hardware.md
+ * An entangled group with a disabled PE is not used. Exception: if the PE count is no multiple of 8, the last entangled group may be
+ * partial; it needs lanes 0 to pes % 8 - 1.
+ * On DIMMs the call also finds the memory of every rank of the set, unless another hypercube on the rank exists. It waits for running PEs
+ * and earlier asynchronous work, writes a few words of each PE's MRAM and restores them; launch no PE of the set meanwhile. ERR_DEVICE
+ * explains why a rank cannot be used, and names PEs in fault and words that could not be restored (docs/hardware.md).
  * Errors: ERR_SHAPE (no axis, more than 16 axes, a length of 0, more PEs than the whole entangled groups of the set hold), ERR_SET,
  * ERR_ARGUMENT (cube or axis_len null), ERR_DEVICE, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, pidcomm_hypercube **cube);
@@ -240,8 +242,8 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
  *
  * `type` is a pidcomm_type; a bare sizeof is ERR_TYPE. <pidcomm/isca24.h> has the call as the paper prints it, with word sizes.
  * Errors, all found before any byte moves: ERR_MASK, ERR_SIZE (the block is no multiple of 8), ERR_WINDOW, ERR_HOST_BUFFER, ERR_TYPE,
- * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY (with the audit ISA alone, later too); ERR_DEVICE if a PE of the set is in fault
- * (the sentence names rank, lane, bank and PE) or PEs disagree about the heap base. A call waits for earlier asynchronous work of the
+ * ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY (with the audit ISA also later); ERR_DEVICE if a PE of the set is in fault
+ * (the sentence names rank, chip, bank and PE) or PEs disagree about the heap base. A call waits for earlier asynchronous work of the
  * whole set. */
 #define PIDCOMM_PARAMETERS_011 const char *mask, size_t bytes, size_t src, size_t dst, int type
 #define PIDCOMM_PARAMETERS_111 const char *mask, size_t bytes, size_t src, size_t dst, int type, int op
@@ -258,50 +260,53 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-/* Any collective as a value. options NULL: the defaults. trace (may be NULL) receives what was done. */
+/* Any collective as a value. options NULL: the defaults. trace (may be NULL) receives the report. */
 PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace);
 
 /* The errors that pidcomm_run would return for a request before any byte moves, without running it. A request whose host is NULL and
- * host_bytes 0 is checked without its host buffer. Waits for earlier work of the set, as a call does; memory for staging is not allocated,
- * so pidcomm_run may still return ERR_MEMORY. A pidcomm_run that follows does not plan again. */
+ * host_bytes 0 is checked without its host buffer. Waits for earlier work of the set, as a call does. Buffers are not allocated, so
+ * pidcomm_run may still return ERR_MEMORY. The next pidcomm_run of the same request reuses the plan. */
 PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options);
 
 /* Non-blocking collectives: as pidcomm_run, but the call may return before the bytes have moved, with *pending for pidcomm_wait or
- * pidcomm_test. All checks come before the return, and a call that fails stores NULL. Until it has been waited for, the windows in MRAM and
- * the host buffer are the library's: do not write to any of them, nor read what is to be written. A mask, a request or options may go.
+ * pidcomm_test. All checks come before the return; a call that fails stores NULL. Until the call has been waited for, the library owns its
+ * windows in MRAM and its host buffer: do not write to them, and do not read the output. The mask, request and options may be freed at
+ * once.
  *
- * What is asked of the same set meanwhile waits for the end of the call, in the order of asking: launches, transfers and dpu_sync of the
- * SDK, collectives on this and on other hypercubes, whose windows may hold its result. So a set has one collective under way, and a second
- * call may wait for the first before it returns; overlap it with work of the host, or of other sets. A call costs a wake-up of every rank
- * more than a blocking one, so it is for passes that take longer than that. These end before they return: techniques that need the SDK or
- * the PEs on the way (conventional; those with a PE program if PEs reorder blocks), and on DIMMs every call, as the queues of the SDK do
- * not hold back what other threads ask. dpu_free of a set with a call under way is an error of dpuemu (DPU_ERR_MRAM_BUSY), and so is a
- * launch that another thread asks for at the very moment of the call, as during a blocking one. Inside a dpu_callback of the set do not
- * wait for a call, nor use a hypercube that other threads use. A child of fork cannot wait for the calls of its parent.
+ * Later operations on the same set queue behind the call in FIFO order: launches, transfers and dpu_sync of the SDK, and collectives on
+ * this and other hypercubes. So a set runs one collective at a time, and a second call may wait for the first before it returns. Overlap a
+ * call with work of the host or of other sets. A non-blocking call costs one wake-up of every rank more than a blocking one: use it for
+ * passes that take longer than that.
  *
- * Errors: as the blocking calls, ERR_ARGUMENT (pending null). A call may be waited for on any thread, but on one at a time. */
+ * Some calls end before they return: techniques that need the SDK or PEs during the call (conventional; those with a PE program if PEs
+ * reorder blocks), and on DIMMs all calls, because the queues of the SDK do not hold back operations of other threads. On dpuemu, dpu_free
+ * of a set with a call under way returns DPU_ERR_MRAM_BUSY. So does a launch that another thread starts at the very moment of the call, as
+ * during a blocking one. Inside a dpu_callback of the set, wait for no call and use no hypercube that other threads use. A child of fork
+ * cannot wait for the calls of its parent.
+ *
+ * Errors: as the blocking calls, ERR_ARGUMENT (pending null). Any thread may wait for a call, but only one at a time. */
 PIDCOMM_API int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options,
                              pidcomm_pending **pending);
 
-/* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives what
- * was done. *pending NULL is a call that has been waited for: PIDCOMM_OK. Errors: those of the call, ERR_ARGUMENT (pending null). */
+/* Waits for the end of a call, releases it and stores NULL in *pending. Returns the status of the call; `trace` (may be NULL) receives the
+ * report. If *pending is NULL, the call has been waited for: PIDCOMM_OK. Errors: those of the call, ERR_ARGUMENT (pending null). */
 PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
 
-/* Stores 1 in *is_done and does what pidcomm_wait does if the call has ended, else 0, without waiting. Errors: as pidcomm_wait. */
+/* If the call has ended, stores 1 in *is_done and acts as pidcomm_wait; else stores 0, without waiting. Errors: as pidcomm_wait. */
 PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace);
 
-/* The plan of a request as JSON, without any device: what pidcomm_run would do on PEs arranged as axis_len. `expand` != 0 lists the
- * steps too (of the fast path; the general path has none to list). Writes at most `capacity` bytes including the final 0 to `json` (may be
+/* The plan of a request as JSON, without any device, as pidcomm_run would carry it out on PEs arranged as axis_len. `expand` != 0 also
+ * lists the steps (not of the general path and `conventional`). Writes at most `capacity` bytes including the final 0 to `json` (may be
  * NULL if capacity is 0) and the full length without it to *length. Errors: those of the request (host buffers are not needed), ERR_SHAPE,
  * ERR_ARGUMENT. */
 PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
                                   int expand, char *json, size_t capacity, size_t *length);
 
-/* Times the streaming limit, for comparison with a collective: every PE's window of `bytes_read` bytes at src is loaded and its window of
- * `bytes_written` bytes at dst is stored (a copy if both are equal, whatever is at hand otherwise), line by line in the order `copy_order`
- * (a pidcomm_copy_order), with the threads, ISA and coherence policy that a collective would use. Which order is the fastest depends on the
- * machine: try them all. Overwrites the destination window of the PEs in whole entangled groups. *seconds receives the time of one pass,
- * *bytes_moved the bytes read plus written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
+/* Times the streaming limit, to compare a collective with. The pass loads `bytes_read` bytes at src of every PE and stores `bytes_written`
+ * bytes at dst, line by line in the order `copy_order` (a pidcomm_copy_order), with the threads, ISA and coherence policy of a collective.
+ * If both sizes are equal, it copies; else it stores arbitrary values. The fastest order depends on the machine: try them all. Overwrites
+ * the destination window of the PEs in whole entangled groups. *seconds receives the time of one pass, *bytes_moved the bytes read plus
+ * written. Errors: ERR_WINDOW, ERR_OPTION, ERR_SET, ERR_DEVICE, ERR_ARGUMENT. */
 PIDCOMM_API int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read, size_t bytes_written, size_t src,
                                      size_t dst, const pidcomm_options *options, double *seconds, uint64_t *bytes_moved);
 

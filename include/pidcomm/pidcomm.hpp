@@ -1,4 +1,4 @@
-/// pidcomm.hpp: the C API with C++ lifetimes; every failure is an exception of type pidcomm::Error. See pidcomm.h for what the calls do.
+/// pidcomm.hpp: the C API with C++ lifetimes; every failure is an exception of type pidcomm::Error. pidcomm.h describes the calls.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
@@ -30,7 +30,7 @@ inline void check(int status) {
   if (status != PIDCOMM_OK) throw Error(status, pidcomm_last_error());
 }
 
-/// Whether values of two types have the same bytes.
+/// Whether two types have the same size, kind and sign.
 template <class T, class U>
 inline constexpr bool is_like =
     sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> && std::is_signed_v<T> == std::is_signed_v<U>;
@@ -63,8 +63,7 @@ class DpuSet {
   struct dpu_set_t set_ = {};
 };
 
-/// A collective that goes on beside its caller; its end is waited for at destruction at the latest. See "Non-blocking collectives" in
-/// pidcomm.h.
+/// A non-blocking collective; the destructor waits for its end. See "Non-blocking collectives" in pidcomm.h.
 class [[nodiscard]] Pending {
  public:
   explicit Pending(pidcomm_pending *call) : call_(call) {}
@@ -76,13 +75,13 @@ class [[nodiscard]] Pending {
   }
   ~Pending() { pidcomm_wait(&call_, nullptr); }
 
-  /// Waits for the end; returns what was done (nothing the second time).
+  /// Waits for the end and returns the trace (zeros the second time).
   pidcomm_trace wait() {
     pidcomm_trace trace = {};
     check(pidcomm_wait(&call_, &trace));
     return trace;
   }
-  /// Whether it has ended; then it counts as waited for.
+  /// Whether the call has ended; if so, it counts as waited for.
   bool test() {
     int is_done = 0;
     check(pidcomm_test(&call_, &is_done, nullptr));

@@ -5,8 +5,8 @@
 
 namespace pidcomm {
 
-/// `pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32)` is what pidcomm_alltoall does, as a value: a function for each
-/// collective, with its parameters, without the hypercube. The string of the mask and the host buffer are borrowed.
+/// One function for each collective, with the parameters of the C call except the hypercube: `pidcomm::request::alltoall("10", 8192, 0,
+/// 8192, PIDCOMM_INT32)`. The result borrows the string of the mask and the host buffer.
 namespace request {
 #define PIDCOMM_FIELDS_011 mask, bytes, src, dst, nullptr, 0, type, 0
 #define PIDCOMM_FIELDS_111 mask, bytes, src, dst, nullptr, 0, type, op

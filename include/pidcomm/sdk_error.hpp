@@ -8,8 +8,7 @@
 
 namespace pidcomm {
 
-/// dpu_error_to_string without its ownership: the caller frees the text since SDK 2025.1, where it is a char *; before that it was
-/// constant.
+/// dpu_error_to_string as a string. Since SDK 2025.1 the text is a char * that the caller frees; before, it was constant.
 inline std::string sdk_error_text(dpu_error_t status) {
   struct Owned {
     static void free_text(char *text) { std::free(text); }

@@ -11,20 +11,20 @@
 #define PIDCOMM_BANKS_PER_CHIP 8
 #define PIDCOMM_PES_PER_RANK (PIDCOMM_CHIPS_PER_RANK * PIDCOMM_BANKS_PER_CHIP)
 
-/* Bytes of a word, of which blocks and offsets are multiples, and of the MRAM that every PE has. */
+/* Bytes of a word, the unit of blocks and offsets, and of a PE's MRAM. */
 #define PIDCOMM_WORD_BYTES 8
 #define PIDCOMM_MRAM_BYTES (64ull << 20)
 
-/* The three steps by which the PID-Comm paper (ISCA 2024, section V) leaves the conventional way, as bits of a set: PE-assisted reordering,
- * in-register modulation, cross-domain modulation. */
+/* The three steps of the PID-Comm paper (ISCA 2024, section V) as bits: PE-assisted reordering, in-register modulation, cross-domain
+ * modulation. */
 #define PIDCOMM_STEP_PR 1
 #define PIDCOMM_STEP_IM 2
 #define PIDCOMM_STEP_CM 4
 
 /* X(ENUM, code, name, takes an operator, input at the PEs (else in host rows), output at the PEs, input has N blocks (else one), output has
  * N blocks, steps of the paper that apply, result). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. The steps
- * are those of table II of the paper; CM of a reduction is for operators that treat every byte by itself. The three columns after the name
- * decide which parameters the call has: PIDCOMM_PARAMETERS_* in pidcomm.h. */
+ * are those of table II of the paper; CM applies to a reduction only if its operator treats every byte by itself. The three columns after
+ * the name decide which parameters the call has: PIDCOMM_PARAMETERS_* in pidcomm.h. */
 #define PIDCOMM_COLLECTIVES(X)                                                                                      \
   X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1, 7, "block q of member p becomes block p of member q")                     \
   X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0, 7, "member q has block q, reduced over all members")          \
@@ -48,8 +48,8 @@
   X(FLOAT32, 24, float32, float)  \
   X(FLOAT64, 25, float64, double)
 
-/* X(ENUM, code, name, kind): `arith` wraps for integers and works for floats, `order` needs to know the sign of the type,
- * `bits` is for integers only. `or` and `and` are words of C++, so code that expands this table pastes the ENUM. */
+/* X(ENUM, code, name, kind): `arith` wraps for integers and works for floats, `order` differs between signed and unsigned types, `bits` is
+ * for integers only. `or` and `and` are words of C++, so code that expands this table pastes the ENUM. */
 #define PIDCOMM_OPS(X)      \
   X(SUM, 0, "sum", arith)   \
   X(PROD, 1, "prod", arith) \
@@ -59,14 +59,13 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* A set of collectives has bit 1 << c for the one with code c; this is the set of all, whichever there are. */
+/* In a set of collectives, bit 1 << c stands for code c; this is the set of all. */
 #define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
 
-/* X(ENUM, code, name, path, steps of the paper that it takes, collectives that it is for, needs shapes that the 8 lanes divide, is one
- * that `auto` chooses from). The path, make_PATH in src/plan, says how the bytes travel. A technique leaves out those of its steps that do
- * not apply to a collective; if none applies, the call is carried out as `conventional`. Step PR runs a PE program where PEs of a group
- * share an entangled group: it replaces the loaded program, and most collectives then need scratch MRAM. Code 0 of an option always means
- * "the library chooses". */
+/* X(ENUM, code, name, path, steps of the paper, collectives, needs shapes that the 8 lanes divide, may be chosen by `auto`). The path
+ * (make_PATH in src/plan) says how the bytes travel. A technique leaves out the steps that do not apply to a collective; if it has steps
+ * and none applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program: it replaces the
+ * loaded program, and most collectives then need PE scratch. Code 0 of an option always means "the library chooses". */
 #define PIDCOMM_TECHNIQUES(X)                                               \
   X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1)                \
   X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1) \
@@ -76,7 +75,7 @@
   X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0)                                 \
   X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0)
 
-/* X(ENUM, code, name, level): the highest level the machine can run is the default; level 0 is never chosen by itself. */
+/* X(ENUM, code, name, level): the default is the highest level that the machine can run; level 0 is never the default. */
 #define PIDCOMM_ISAS(X)         \
   X(SCALAR, 1, "scalar", 1)     \
   X(AUDIT, 2, "audit", 0)       \
@@ -89,9 +88,9 @@
   X(NONE, 1, "none")          \
   X(HARDWARE, 2, "hardware")
 
-/* X(ENUM, code, name, streams, turn, ahead, level): copy orders, in which the streaming limit visits memory. Each thread moves a run of
- * `streams` bank pairs side by side, `turn` words of one before it goes to the next, and prefetches `ahead` words ahead (0: leaves
- * that to the processor) into the cache of that level. */
+/* X(ENUM, code, name, streams, turn, ahead, level): the orders in which the streaming limit visits memory. Each thread moves runs of
+ * `streams` bank pairs side by side, `turn` words of one before the next. It prefetches `ahead` words ahead into the cache of that level
+ * (0: no prefetch). */
 #define PIDCOMM_COPY_ORDERS(X)                      \
   X(PLAIN, 1, "plain", 1, 8, 0, 1)                  \
   X(SEQUENTIAL, 2, "sequential", 1, 8, 32, 1)       \
@@ -100,37 +99,37 @@
   X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
   X(BANKS8, 6, "banks8", 8, 8, 8, 1)
 
-/* X(C type, name, table of the codes or NUMBER, meaning): what pidcomm_trace reports about a call. New rows go to the end and have 8 bytes.
+/* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. New rows go to the end and have 8 bytes.
  */
 #define PIDCOMM_TRACE_FIELDS(X)                                                                                                           \
-  X(int, technique, TECHNIQUE, "technique, as carried out")                                                                               \
-  X(int, isa, ISA, "instruction set, as carried out")                                                                                     \
-  X(int, threads, NUMBER, "host threads, as carried out")                                                                                 \
-  X(int, coherence, COHERENCE, "coherence policy, as carried out")                                                                        \
+  X(int, technique, TECHNIQUE, "technique that ran")                                                                                      \
+  X(int, isa, ISA, "instruction set that ran")                                                                                            \
+  X(int, threads, NUMBER, "host threads used")                                                                                            \
+  X(int, coherence, COHERENCE, "coherence policy used")                                                                                   \
   X(double, seconds_total, NUMBER, "the whole call")                                                                                      \
   X(double, seconds_plan, NUMBER, "checks and planning")                                                                                  \
   X(double, seconds_acquire, NUMBER, "waiting for the ranks and taking ownership")                                                        \
   X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                         \
   X(double, seconds_from_pes, NUMBER, "conventional: transfers from the PEs; pr: the sweep into host memory")                             \
   X(double, seconds_host, NUMBER, "conventional: work in host memory")                                                                    \
-  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep back, which does the host's work on its way")      \
+  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep from host memory, including the host's work")      \
   X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                                                          \
-  X(double, seconds_reorder, NUMBER, "telling the PEs what to reorder, and running them")                                                 \
+  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")                                                     \
   X(double, seconds_launch, NUMBER, "part of seconds_reorder: running the PEs (emulated DIMMs: emulating them) and reading their cycles") \
-  X(uint64_t, pe_loads, NUMBER, "how often the PE program that reorders blocks was loaded")                                               \
-  X(uint64_t, pe_launches, NUMBER, "how often the PE program that reorders blocks was launched")                                          \
+  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                                                           \
+  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")                                                     \
   X(uint64_t, pe_cycles, NUMBER, "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")                            \
-  X(uint64_t, pe_bytes, NUMBER, "bytes of the windows that PEs reordered, read and written")                                              \
-  X(uint64_t, mram_bytes_read, NUMBER, "bytes of the lines of MRAM that the host loaded")                                                 \
-  X(uint64_t, mram_bytes_written, NUMBER, "bytes of the lines of MRAM that the host stored")                                              \
-  X(uint64_t, host_bytes_read, NUMBER, "bytes of host rows that were read, and of bytes staged (conventional, pr)")                       \
-  X(uint64_t, host_bytes_written, NUMBER, "bytes of host rows that were written, and of bytes staged (conventional, pr)")                 \
-  X(uint64_t, bytes_staged, NUMBER, "bytes of host memory that the call used besides host rows, all threads")
+  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")                                                        \
+  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")                                                        \
+  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")                                                     \
+  X(uint64_t, host_bytes_read, NUMBER, "bytes read from host rows and from the library's buffer (conventional, pr)")                      \
+  X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")                    \
+  X(uint64_t, bytes_staged, NUMBER, "bytes of the call's buffers in host memory, all threads")
 
-/* X(ENUM, code, what it means). The sentence with the offending values is pidcomm_last_error(). */
+/* X(ENUM, code, meaning). The sentence with the offending values is pidcomm_last_error(). */
 #define PIDCOMM_STATUSES(X)                                                                   \
   X(OK, 0, "success")                                                                         \
-  X(ERR_SHAPE, 1, "the axis lengths are not a hypercube that the set's enabled PEs can form") \
+  X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")      \
   X(ERR_MASK, 2, "the axis mask is not one '0' or '1' per axis")                              \
   X(ERR_SIZE, 3, "a size breaks the collective's divisibility rule")                          \
   X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another") \
@@ -142,7 +141,7 @@
   X(ERR_SET, 10, "the DPU set is not allocated (freed?)")                                     \
   X(ERR_DEVICE, 11, "the device reported an error")                                           \
   X(ERR_MEMORY, 12, "the host is out of memory")                                              \
-  X(ERR_INTERNAL, 13, "a rule of the library's own was broken; please report it")             \
+  X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")            \
   X(ERR_BUSY, 14, "a non-blocking call has not been waited for")
 
 #endif /* PIDCOMM_TABLES_H */

@@ -17,11 +17,11 @@ BANKS_PER_CHIP: int
 PES_PER_RANK: int
 """PEs of a rank without disabled ones: 64."""
 WORD_BYTES: int
-"""Bytes of which blocks and offsets are multiples."""
+"""Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int
 """Bytes of a line of the memory bus: a word of each chip."""
 RUN_BYTES: int
-"""Bytes of MRAM whose lines follow one another at an equal distance in the memory of the rank."""
+"""Bytes of MRAM whose lines have a constant stride in the memory of the rank."""
 HEAP_NAME: str
 SDK: str
 IS_EMULATED: bool

@@ -1,4 +1,4 @@
-"""Checks of what callers pass in: numbers, names, arrays. Everything else is the library's to check."""
+"""Checks of arguments: numbers, names, arrays. The library checks everything else."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LOOK_LIKE_DIGITS = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1", ",": N
 
 
 class SupportsDLPack(Protocol):
-    """A tensor, of any library that speaks DLPack."""
+    """A tensor of any library that supports DLPack."""
 
     def __dlpack__(self, **how: Any) -> Any:
         """Return the tensor in a capsule."""
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
-        """Return the device that it is on."""
+        """Return the device of the tensor."""
 
 
 Array = NDArray[Any]
@@ -40,14 +40,14 @@ _Row = TypeVar("_Row", bound=Choice)
 
 
 class Options(TypedDict, total=False):
-    """How a collective is carried out; the result does not depend on it.
+    """How to run a collective; the result does not depend on it.
 
-    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; those with pr, ring and tree are of the PID-Comm
-    paper), or auto: the one that is predicted to be the fastest (`pidcomm.model`), those that need scratch only if it
-    is given. isa: a name of ``pidcomm.ISAS`` (default: the best that this machine runs). threads: 1 to 1024 host
-    threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a name of ``pidcomm.COHERENCES``
-    (default: none on emulated DIMMs). scratch: MRAM offset, not 0, where the techniques that run a PE program may
-    write as much as a PE's input is long; unused by the others.
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are techniques of the
+    PID-Comm paper), or auto, which chooses the one that is predicted to be the fastest (`pidcomm.model`) and considers
+    techniques that need scratch only if scratch is given. isa: a name of ``pidcomm.ISAS`` (default: the best that this
+    machine runs). threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a
+    name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM offset in bytes, not 0, where
+    techniques that run a PE program may write as many bytes as a PE's input has; other techniques do not use it.
     """
 
     technique: TechniqueName | Literal["auto"] | None
@@ -58,14 +58,14 @@ class Options(TypedDict, total=False):
 
 
 def options_of(**values: Any) -> Options:
-    """Return options whose names are known at run time only: what takes them checks them."""
+    """Return options whose names are known at run time only; the callee checks them."""
     return cast("Options", values)
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> int:
-    """Return a number of any integer type as int.
+    """Return a value of any integer type as int.
 
-    Raises ArgumentError if it is none, or not between low and high: numbers never wrap on their way to the library.
+    Raises ArgumentError if it is not an integer, or not between low and high. So numbers never wrap in the library.
     """
     if isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"{name} ({value}) must be an integer, not a truth value")
@@ -102,7 +102,7 @@ def as_shape(lengths: object) -> list[int]:
 
 
 def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ERR_ARGUMENT") -> _Row:
-    """Return the row of a name. Raises ArgumentError with the names there are."""
+    """Return the row of a name. Raises ArgumentError with the valid names."""
     row = table.get(name) if isinstance(name, str) else None
     if row is None:
         raise ArgumentError(unknown(kind, name, table), status)
@@ -110,8 +110,8 @@ def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ER
 
 
 def as_type(dtype: DTypeLike) -> Type:
-    """Return the element type of a NumPy dtype. Raises ArgumentError with the types there are."""
-    if dtype is None:  # NumPy takes it for float64
+    """Return the element type of a NumPy dtype. Raises ArgumentError with the valid types."""
+    if dtype is None:  # NumPy reads None as float64
         raise ArgumentError(f"dtype is missing; use {', '.join(TYPES)}", "ERR_TYPE")
     try:
         numpy_type = np.dtype(dtype)
@@ -143,19 +143,19 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 
 def with_scratch(options: Options, offset: int) -> Options:
-    """Return options with scratch for techniques that need it; ``auto``, which would then choose them, gets none."""
+    """Return options with scratch; ``auto`` gets no scratch, or it would choose techniques that need it."""
     return options if options.get("technique") == AUTO else {**options, "scratch": offset}
 
 
 def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
-    """Return an array of `rows` rows, C-contiguous, copied only if it was not: of an array, buffer or CPU tensor.
+    """Return an array, buffer or CPU tensor as a C-contiguous array; copy it only if it is not C-contiguous.
 
-    Raises ArgumentError unless it is two-dimensional with that many rows, of one of the element types.
+    Raises ArgumentError unless it is two-dimensional with `rows` rows and one of the element types.
     """
     try:
         array = np.from_dlpack(values) if _is_tensor(values) else np.asarray(values)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise ArgumentError(f"{name} is no array: {error}", "ERR_HOST_BUFFER") from None
+        raise ArgumentError(f"{name} is not an array: {error}", "ERR_HOST_BUFFER") from None
     as_type(array.dtype)
     if array.ndim != 2 or array.shape[0] != rows:
         raise ArgumentError(
@@ -165,9 +165,9 @@ def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array
 
 
 def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
-    """Return `out` as an array, not copied, if it can be filled as it is, a new array if it is None.
+    """Return the memory of `out` as an array, or a new array if `out` is None.
 
-    Raises ArgumentError unless it is a writable C-contiguous array, buffer or CPU tensor of that shape and dtype.
+    Raises ArgumentError unless `out` is a writable C-contiguous array, buffer or CPU tensor of this shape and dtype.
     """
     if out is None:
         return np.empty(shape, dtype)
@@ -178,7 +178,7 @@ def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
             "ERR_HOST_BUFFER",
         )
     if not out.flags.c_contiguous:
-        raise ArgumentError("out must be C-contiguous: results are not copied", "ERR_HOST_BUFFER")
+        raise ArgumentError("out must be C-contiguous: results are written in place", "ERR_HOST_BUFFER")
     if not out.flags.writeable:
         raise ArgumentError("out is read-only", "ERR_HOST_BUFFER")
     return out
@@ -189,16 +189,14 @@ def _is_tensor(values: object) -> bool:
 
 
 def _view_of(out: object) -> Array:
-    """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError if it is none of these."""
+    """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError for other types."""
     if isinstance(out, np.ndarray):
         return out
     try:
         if not _is_tensor(out):
             return np.asarray(memoryview(out))  # type: ignore[arg-type]
         view: Array = np.from_dlpack(out)  # type: ignore[arg-type]
-        if not view.flags.writeable and hasattr(
-            out, "__array__"
-        ):  # old exporters cannot say that theirs may be written
+        if not view.flags.writeable and hasattr(out, "__array__"):  # old exporters cannot mark memory as writable
             array = np.asarray(out)
             view = array if np.may_share_memory(array, view) else view
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
@@ -210,5 +208,5 @@ def _view_of(out: object) -> Array:
 
 
 def as_bytes(array: Array) -> NDArray[np.uint8]:
-    """Return the bytes of a C-contiguous array, not copied."""
+    """Return the bytes of a C-contiguous array without a copy."""
     return array.reshape(-1).view(np.uint8)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Cube(Protocol):
-    """What array collectives use of a `Hypercube`."""
+    """The members of a `Hypercube` that array collectives use."""
 
     last_trace: Trace | None
 
@@ -47,23 +47,23 @@ class Cube(Protocol):
 
     @property
     def validate(self) -> Callable[..., None]:
-        """Raise what a collective would raise."""
+        """Check a collective without running it."""
 
     @property
     def carry_out(self) -> Callable[..., tuple[Trace, Array | None]]:
-        """Carry out a collective by name."""
+        """Run a collective by name."""
 
 
 class ArrayCollectives(ArrayCollectivesBase):
     """Collectives from array to array, as ``cube.arrays``.
 
-    Arrays at the PEs have one row per PE, arrays at the host one row per group; N is the number of PEs per group
-    and n the elements per block, with n * itemsize a multiple of 8. The dtype is that of x; ``mask`` and ``op`` are
-    as in `Hypercube`. Each call overwrites the MRAM from ``base_offset`` (default 0) on, up to the larger of its
-    two sides, and works there in place; the techniques that run a PE program overwrite as much again behind it, or at
-    ``scratch``. ``out=`` is filled and returned if given. ``**options`` are those of `Hypercube`; the trace is
-    ``cube.last_trace``. Cost: x and the result cross the memory bus once more than in the collective itself. Raises
-    `ArgumentError` before anything moves. Source of the collectives: PID-Comm (ISCA 2024).
+    Arrays at the PEs have one row per PE, arrays at the host one row per group. N is the number of PEs per group, n the
+    number of elements per block; n * itemsize is a multiple of 8 bytes. The result has the dtype of x; ``mask`` and
+    ``op`` are as in `Hypercube`. Each call works in place in the MRAM window at ``base_offset`` (in bytes, default 0),
+    which has the size of the larger side at the PEs. Techniques that run a PE program overwrite as many bytes behind
+    the window, or at ``scratch``. If ``out=`` is given, it is filled and returned. ``**options`` are those of
+    `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the result cross the memory bus once more than in the
+    collective itself. Raises `ArgumentError` before any byte moves. Source of the collectives: PID-Comm (ISCA 2024).
     """
 
     def __init__(self, cube: Cube) -> None:
@@ -96,11 +96,11 @@ class ArrayCollectives(ArrayCollectivesBase):
         count = rows.shape[1] // blocks
         offset = as_integer("base_offset", base_offset)
         size_bytes = count * row.blocks_per_pe(groups.group_pes) * rows.itemsize
-        transfers: Options = {**options, "technique": None}  # the paper's techniques are not for all shapes
+        transfers: Options = {**options, "technique": None}  # the paper's techniques do not support all shapes
         if options.get("scratch") is None:
             options = {**options, "scratch": offset + size_bytes}
         src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
-        # Everything is checked before the write, the first step that changes something.
+        # All checks come before the write, which is the first step that changes memory.
         cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **options)
         shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
         result = output_rows(out, shape, rows.dtype)

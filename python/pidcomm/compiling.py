@@ -21,13 +21,13 @@ NO_COMPILER = 127  # the compiler's exit code if there is no gcc
 
 
 def compiler_command() -> list[str]:
-    """Return the words that start the compiler of PE programs. The emulated SDK's is a Python program."""
+    """Return the command of the compiler of PE programs. The emulated SDK's compiler is a Python program."""
     compiler = package().pe_compiler
     return [sys.executable, compiler] if _core.IS_EMULATED else shlex.split(compiler)
 
 
 def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
-    """Return what the compiler is told. Raises ArgumentError for numbers below 1 and options that are no texts."""
+    """Return the compiler's arguments. Raises ArgumentError for numbers below 1 and options that are not texts."""
     words = [] if isinstance(options, str) else list(options)
     if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
         raise ArgumentError(
@@ -44,8 +44,8 @@ def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Seq
 def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
     """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
 
-    Takes about as long as gcc does. Raises ArgumentError with the compiler's messages if it refuses the sources, Error
-    if it cannot be run or there is no gcc.
+    Cost: a run of gcc. Raises ArgumentError with the compiler's messages if the compiler refuses the sources, Error if
+    it cannot be run or there is no gcc.
     """
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
         program = Path(folder) / "program"

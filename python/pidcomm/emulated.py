@@ -1,4 +1,4 @@
-"""What only emulated DIMMs can do. The API reaches the emulator from here alone; on DIMMs both functions are None.
+"""Functions that exist on emulated DIMMs only; on DIMMs both are None. No other module of the API uses the emulator.
 
 stop(dpu_set): end the launch of a set. explain_fault(dpu_set): return a sentence about a PE in fault. Both take
 `PeSet.dpu_set`.

@@ -52,21 +52,21 @@ class Owner(Protocol):
         """Whether `free` has been called."""
 
     def free(self) -> None:
-        """Give the PEs back."""
+        """Free the PEs."""
 
     def hypercube(self, *lengths: int) -> Hypercube:
-        """Arrange the PEs otherwise."""
+        """Arrange the PEs as another hypercube."""
 
 
 class Groups(NamedTuple):
-    """How an axis mask divides the PEs: `groups` groups of `group_pes` PEs (N)."""
+    """Division of the PEs by an axis mask: `groups` groups of `group_pes` PEs (N)."""
 
     groups: int
     group_pes: int
 
 
 class Location(NamedTuple):
-    """Where a PE is: the index of its rank in the set, its chip (its lane) and its bank, each from 0."""
+    """Place of a PE: the index of its rank in the set, its chip (its lane) and its bank, each from 0."""
 
     rank: int
     chip: int
@@ -74,22 +74,22 @@ class Location(NamedTuple):
 
 
 class Hypercube(HypercubeCollectives):
-    """PEs numbered x + len_x * (y + len_y * (z + ...)), with the collectives among them. Made by `PeSet.hypercube`.
+    """Number PEs x + len_x * (y + len_y * (z + ...)) and run collectives among them. `PeSet.hypercube` makes one.
 
-    An axis ``mask`` such as ``"10"`` has one character per axis, the first for x: PEs that agree in all unselected
-    coordinates form a group. A PE's member index counts its selected coordinates, the first selected axis fastest;
-    groups count the unselected ones the same way. ``bytes`` is per PE: what each PE holds before alltoall,
-    reduce_scatter, allreduce, reduce and gather, and after allgather, scatter and broadcast. Blocks (bytes, or bytes /
-    N where a row has N blocks) are multiples of 8 bytes.
+    An axis ``mask`` such as ``"10"`` has one character per axis, the first for x; 1 selects the axis. PEs that agree in
+    all unselected coordinates form a group. The member index counts the selected coordinates, the first selected axis
+    fastest; the group index counts the unselected ones the same way. ``bytes`` is per PE: the size before alltoall,
+    reduce_scatter, allreduce, reduce and gather, and after allgather, scatter and broadcast. A block has ``bytes``, or
+    ``bytes`` / N if a row has N blocks; it is a multiple of 8 bytes.
 
-    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8; equal ones mean in place,
-    and other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; movement does not depend on it. ``op`` is one
-    of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous. ``**options``
-    are technique=, isa=, threads=, coherence=, scratch=, see `pidcomm.Options`. With ``wait=False`` a collective
-    returns a `Request`, whose `wait` returns the result; it waits first for whatever else goes on at the PEs.
+    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8. Equal offsets mean in
+    place; other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; it does not change how bytes move. ``op``
+    is one of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous.
+    ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A collective first waits
+    for earlier work on its PEs. With ``wait=False`` it returns a `Request`, whose `wait` returns the result.
 
-    Every method raises `ArgumentError` before anything moves if an argument breaks a rule, and `Error` if the set is
-    freed or a device fails. Calls release the GIL; those on one hypercube are serialised.
+    Every method raises `ArgumentError` before any byte moves if an argument breaks a rule, and `Error` if the set is
+    freed or a device fails. Calls release the GIL; calls on one hypercube run one at a time.
 
     Source of the hypercube and its collectives: PID-Comm (ISCA 2024), section IV.
     """
@@ -131,10 +131,10 @@ class Hypercube(HypercubeCollectives):
         freed = ", freed" if self._pe_set.is_freed else ""
         return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{freed}>"
 
-    # ---- who talks to whom
+    # ---- groups and members
 
     def location(self, pe: int) -> Location:
-        """Return where the PE with number pe is. Raises ArgumentError if pe is out of range."""
+        """Return the place of the PE with number pe. Raises ArgumentError if pe is out of range."""
         return Location(*self._core.location(as_integer("pe", pe, high=MAX_COUNT)))
 
     def coords(self, pe: int) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class Hypercube(HypercubeCollectives):
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
     def group_of(self, pe: int, mask: str) -> int:
-        """Return the group of the PE with number pe under an axis mask: its row in host arrays."""
+        """Return the group of the PE with number pe under an axis mask. The group is its row in host arrays."""
         return self._core.group_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
 
     def member_of(self, pe: int, mask: str) -> int:
@@ -172,7 +172,7 @@ class Hypercube(HypercubeCollectives):
         out: ArrayOutput | None = None,
         **options: Unpack[Options],
     ) -> Array:
-        """Read `count` elements of every PE at `offset`; return (or fill `out`) shape (pes, count).
+        """Read `count` elements of `dtype` from every PE at `offset`; return shape (pes, count), or fill `out`.
 
         Moves count * itemsize bytes per PE (a multiple of 8).
         """
@@ -194,7 +194,7 @@ class Hypercube(HypercubeCollectives):
         expand: bool = False,
         **options: Unpack[Options],
     ) -> Plan:
-        """Return what a collective would do here, with ``expand`` every step; arguments are those of `pidcomm.plan`."""
+        """Return the plan of a collective on this hypercube; ``expand`` adds every step. See `pidcomm.plan`."""
         return plan(
             collective, self._shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, expand=expand, **options
         )
@@ -211,9 +211,10 @@ class Hypercube(HypercubeCollectives):
         op: OpName | None = "sum",
         **options: Unpack[Options],
     ) -> None:
-        """Raise what a collective would raise before anything moves, host arrays apart. Moves nothing.
+        """Check a collective without running it: raise the error that the call would raise before any byte moves.
 
-        Arguments are those of `pidcomm.plan`. Waits for earlier work of the PEs, as a collective does.
+        Arguments are those of `pidcomm.plan`; host arrays are not checked. Waits for earlier work on the PEs, as a
+        collective does. Moves nothing.
         """
         row = row_of(COLLECTIVES, "collective", collective)
         self._core.validate(make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options))
@@ -228,10 +229,10 @@ class Hypercube(HypercubeCollectives):
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
-        """Time a streaming pass that does nothing but read bytes_read and write bytes_written bytes of every PE.
+        """Time a pass over memory that only reads bytes_read and writes bytes_written bytes of every PE.
 
-        Reads the window at `src` and overwrites that at `dst`. copy_order: the order in which memory is visited, a name
-        of ``pidcomm.COPY_ORDERS``. Returns (seconds, bytes read plus written over all PEs).
+        Reads the window at `src` and overwrites the window at `dst`. copy_order: a name of ``pidcomm.COPY_ORDERS``, the
+        order in which the pass visits memory. Returns (seconds, bytes read plus written over all PEs).
         """
         return self._core.stream_limit(
             row_of(COPY_ORDERS, "copy_order", copy_order, "ERR_OPTION").code,
@@ -243,26 +244,26 @@ class Hypercube(HypercubeCollectives):
         )
 
     def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float:
-        """Return the seconds of one plain dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`.
+        """Time one plain dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`; return seconds.
 
-        to_pes: the direction; False fills rows.
+        to_pes: the direction; False fills `rows`.
         """
         rows = output_rows(rows, (self.pes, rows.shape[-1]), np.uint8)
         return self._core.push_xfer(to_pes, as_integer("offset", offset), as_bytes(rows))
 
-    # ---- the one implementation
+    # ---- implementation of all collectives
 
     def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
-        """Carry out any collective of `pidcomm.COLLECTIVES`; return its trace and the host array it filled, if any.
+        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the host array it filled, if any.
 
-        arguments: those of the method of that name, and its options as ``options``; what a collective does not use is
-        ignored. host: rows as that method has them; raises and costs as that method.
+        arguments: those of the method of that name, with its options as ``options``; arguments that the collective does
+        not use are ignored. Host rows, errors and costs are those of the method.
         """
         call = self._prepare(name, mask, **arguments)
         return self._remember(Trace(**self._core.run(*call.arguments))), call.out
 
     def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
-        """Return what the method of a collective returns: its trace or the host array it filled, or a request of it."""
+        """Return the result of a collective's method: its trace, the host array that it filled, or its request."""
         call = self._prepare(name, mask, **arguments)
 
         def finish(trace: Trace) -> Trace | Array:
@@ -305,7 +306,7 @@ class Hypercube(HypercubeCollectives):
         bytes = as_integer("bytes", bytes)
         request = make_request(row, mask, bytes, src, dst, dtype, op)
         if not row.at_pes_after:
-            self._core.validate(request, codes)  # raises before memory is asked for
+            self._core.validate(request, codes)  # raises before memory is allocated
             row_bytes = bytes * row.blocks_after(groups.group_pes)
             host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
         rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
@@ -313,7 +314,7 @@ class Hypercube(HypercubeCollectives):
 
 
 class _Call(NamedTuple):
-    """What the core wants for a collective, and the host array that it fills, if any."""
+    """The core's arguments for a collective, and the host array that it fills, if any."""
 
     arguments: tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]
     out: Array | None

@@ -1,4 +1,4 @@
-"""How C and C++ programs find the library of this installation: what its pkg-config file says."""
+"""Flags and folders with which C and C++ programs find this installation, from its pkg-config file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Package:
-    """Report flags, each quoted for a shell, and where CMake and pkg-config find the package."""
+    """Flags, each quoted for a shell, and the folders of the package for CMake and pkg-config."""
 
     cflags: str
     libs: str
@@ -26,12 +26,12 @@ class Package:
 
 
 def library_folder() -> Path:
-    """Return the folder of the libraries and programs that the package has brought along."""
+    """Return the folder of the package's libraries and programs."""
     return Path(_core.__file__).resolve().parent
 
 
 def artifact_root() -> Path:
-    """Return the folder with what programs of the published artifact need. Raises Error if it is missing."""
+    """Return the folder with the headers for programs of the published artifact. Raises Error if it is missing."""
     root = library_folder()
     for folder in (root / "artifact", *(parent / "artifact" for parent in root.parents)):
         if (folder / "include" / "pidcomm_artifact.h").is_file():
@@ -40,7 +40,7 @@ def artifact_root() -> Path:
 
 
 def artifact_environment() -> dict[str, str]:
-    """Return the variables with which builds find <pidcomm.h> of the published artifact. PATH is one folder."""
+    """Return environment variables for builds with <pidcomm.h> of the published artifact. PATH is one folder."""
     root = artifact_root()
     variables = {"PATH": str(root / "bin")}
     if root.parent != library_folder():
@@ -49,11 +49,11 @@ def artifact_environment() -> dict[str, str]:
 
 
 def package() -> Package:
-    """Return how programs are built with this installation. Raises Error if it has no headers."""
+    """Return the flags and folders of this installation. Raises Error if it has no headers."""
     root = library_folder()
     file = root / "pkgconfig" / "pidcomm.pc"
     if not file.is_file():
-        raise Error(f"this installation is not for building programs: {file} is missing")
+        raise Error(f"this installation cannot build programs: {file} is missing")
     fields = {"pcfiledir": str(file.parent)}
     for line in file.read_text().splitlines():
         if found := re.fullmatch(r"(\w+)(?:=|: )(.*)", line):

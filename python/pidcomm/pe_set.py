@@ -22,11 +22,11 @@ from pidcomm.requests import Request
 class PeSet:
     """Own a number of PEs, from `pidcomm.allocate` until `free`, the end of a `with` block or garbage collection.
 
-    PEs run programs: `load` one, write and read its variables (`symbol`), `launch` it. Row p of a variable is PE p of
-    every `hypercube` of the set, so collectives fit between launches; they work on the MRAM heap, what the program
-    leaves of MRAM (``DPU_MRAM_HEAP_POINTER`` in it), and their offsets count from there. PEs of entangled groups that
-    lack PEs, on machines with disabled ones, have the last rows: as in the largest hypercube that the set allows, and,
-    if none can have them, in the order of DPU_FOREACH.
+    PEs run programs: `load` one, write and read its variables (`symbol`), `launch` it. Row p of a variable belongs to
+    PE p of every `hypercube` of the set, so collectives can run between launches. Collectives work on the MRAM heap,
+    the MRAM that the program does not use (``DPU_MRAM_HEAP_POINTER`` in the program). Their offsets count from its
+    start. On machines with disabled PEs, rows have the order of the largest hypercube that the set allows; PEs that no
+    hypercube can use have the last rows, in the order of DPU_FOREACH.
     """
 
     def __init__(self, core: _core.Set) -> None:
@@ -40,7 +40,7 @@ class PeSet:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks that they are spread over."""
+        """Number of ranks that hold the PEs."""
         return self._core.ranks
 
     @property
@@ -67,16 +67,17 @@ class PeSet:
     ) -> None:
         """Load a program on all PEs: a program file, one or several C files, or C source text.
 
-        program: the path of what the compiler of PE programs wrote, a path that ends in .c or a sequence of such, or a
-        str with a line break or a brace, which is source text. Sources are compiled first, with -O2 unless options say
-        otherwise. tasklets, stack_bytes: NR_TASKLETS and STACK_SIZE_DEFAULT of sources (default: 1 and 1024). options:
-        more words for the compiler, as gcc has them.
+        program: the path of a compiled program; one path or a sequence of paths that end in .c; or C source text, a str
+        with a line break or a brace. Sources are compiled first, with -O2 unless options name another level. tasklets,
+        stack_bytes: NR_TASKLETS and STACK_SIZE_DEFAULT of sources (default: 1 and 1024 bytes). options: more words for
+        the compiler, as for gcc.
 
-        All variables take their initial values; the rest of MRAM stays. The compiler's warnings come as Python
-        warnings.
+        All variables take their initial values; the rest of MRAM keeps its bytes. Warnings of the compiler become
+        Python warnings.
 
-        Raises ArgumentError, with the compiler's messages if it refuses the source, for what is no program, Error while
-        PEs run or if the set is freed. The old program then stays. Costs a run of gcc for sources.
+        Raises ArgumentError if `program` is not a program, or if the compiler refuses it, with the compiler's messages.
+        Raises Error while PEs run or if the set is freed. After an error the old program is still loaded. Cost: a run
+        of gcc for sources.
         """
         words = compiler_options(tasklets, stack_bytes, options)
         if isinstance(program, str) and is_source_text(program):
@@ -93,12 +94,11 @@ class PeSet:
     def launch(self, *, wait: bool = True) -> None:
         """Run the loaded program on all PEs.
 
-        wait: False to return at once; then `wait` for the end, and until then what touches the PEs waits, or raises
-        Error.
+        wait: False to return at once; call `wait` for the end. Until then calls that use the PEs wait, or raise Error.
 
-        Raises Error if no program is loaded, if the PEs run already, and for a fault: then with a sentence about the
-        first PE, by number, that is in fault. On emulated DIMMs Ctrl-C stops the PEs, a PE that computes without end is
-        in fault after ``dpuemu.Machine.patience_seconds``, and `dpuemu.report` tells what the PEs did. On DIMMs Ctrl-C
+        Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message then describes the
+        faulting PE with the lowest number. On emulated DIMMs Ctrl-C stops the PEs, a PE that computes without end
+        faults after ``dpuemu.Machine.patience_seconds``, and `dpuemu.report` describes the launch. On DIMMs Ctrl-C
         takes effect when the PEs have ended.
         """
         self._core.launch(bool(wait), emulated.stop, emulated.explain_fault)
@@ -106,29 +106,29 @@ class PeSet:
     def wait(self) -> None:
         """Wait for PEs that were launched with wait=False.
 
-        Raises Error for a fault, as `launch`, and if nothing has been launched.
+        Raises Error if PEs fault, as `launch` does, and if nothing has been launched.
         """
         self._core.sync(emulated.stop, emulated.explain_fault)
 
     def symbol(self, name: str) -> Symbol:
-        """Return the variable called name of the loaded program, to be written and read as arrays.
+        """Return the variable `name` of the loaded program, to write and read as arrays.
 
-        ``"__sys_used_mram_end"`` is the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if no
-        program is loaded.
+        ``"__sys_used_mram_end"`` names the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if
+        no program is loaded.
         """
         return Symbol(self._core, name)
 
     def logs(self) -> list[str]:
-        """Return what each PE has printed since its log was last read: one str per PE, in the order of rows.
+        """Return the output of each PE since its log was last read: one str per PE, in the order of rows.
 
         Raises Error while PEs run and if no program is loaded.
         """
         return [self.log(pe) for pe in range(self.pes)]
 
     def log(self, pe: int) -> str:
-        """Return what PE number pe has printed since its log was last read.
+        """Return the output of PE number pe since its log was last read.
 
-        A log that was full comes with a RuntimeWarning. Raises ArgumentError if there is no such PE, else as `logs`.
+        If the log was full, a RuntimeWarning says so. Raises ArgumentError if there is no such PE, and Error as `logs`.
         """
         text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
         if is_cut:
@@ -150,9 +150,9 @@ class PeSet:
         return self._core.dpu_set
 
     def free(self) -> None:
-        """Give the PEs back, with the memory of their MRAM. Waits for running collectives.
+        """Free the PEs and the memory of their MRAM. Waits for running collectives.
 
-        Hypercubes of the set raise Error from then on. Freeing twice is allowed. Raises Error while a `Request` has not
+        Afterwards hypercubes of the set raise Error. Freeing twice is allowed. Raises Error while a `Request` has not
         been waited for.
         """
         self._core.free()
@@ -164,7 +164,7 @@ class PeSet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for what is under way and free the set. Raises the first error of a request unless the block raised."""
+        """Wait for requests and free the set. Raises the first error of a request unless the block raised."""
         first: Error | None = None
         for request in list(self._requests):
             try:
@@ -182,12 +182,12 @@ class PeSet:
 
 
 def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str | None = None) -> PeSet:
-    """Allocate PEs: `pes` of them, or `ranks` whole ranks, or by default all that are free.
+    """Allocate `pes` PEs, or `ranks` whole ranks, or by default all free PEs.
 
-    profile: a list "key=value,key=value" for the UPMEM SDK. Whole ranks are taken: a set of 8 PEs occupies one.
+    profile: a list "key=value,key=value" for the UPMEM SDK. A set occupies whole ranks: 8 PEs take one rank.
 
-    Raises ArgumentError for 0, both numbers or a malformed profile, Error if there are not enough. Emulated MRAM is
-    backed by memory when it is first used, up to 64 MiB per PE.
+    Raises ArgumentError for 0, both numbers or a malformed profile, Error if there are too few free PEs. Emulated MRAM
+    takes host memory when it is first used, up to 64 MiB per PE.
     """
     if pes is not None and ranks is not None:
         raise ArgumentError(f"give pes ({pes}) or ranks ({ranks}), not both")

@@ -1,4 +1,4 @@
-"""The plan of a collective, as a value, without any device."""
+"""Plans of collectives as values; they need no device."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Plan(dict[str, Any]):
 def make_request(
     row: Collective, mask: str, size_bytes: int, src: int, dst: int, dtype: DTypeLike, op: str | None
 ) -> _core.Request:
-    """Return a request for the library. Raises ArgumentError for numbers and names that it could not even be told."""
+    """Return a request for the library. Raises ArgumentError for numbers and names that a request cannot hold."""
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
     return _core.Request(
         row.code,
@@ -66,12 +66,12 @@ def plan(
     expand: bool = False,
     **options: Unpack[Options],
 ) -> Plan:
-    """Return what a collective would do on PEs arranged as `shape`: its loop nests, strides and bytes.
+    """Return the plan of a collective on PEs arranged as `shape`: its loop nests, strides and bytes.
 
     collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and options are as in the
-    methods of `Hypercube`; op counts for reductions only. expand: list every step, too.
+    methods of `Hypercube`; only reductions use op. expand: whether to list every step.
 
-    Raises ArgumentError exactly where the collective would (host arrays apart). Moves nothing.
+    Raises the ArgumentError that the collective would raise, except for host arrays. Moves nothing.
     """
     request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
     text = _core.plan_json(as_shape(shape), request, option_codes(options), bool(expand))

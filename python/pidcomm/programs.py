@@ -18,11 +18,11 @@ PathText: TypeAlias = str | os.PathLike[str]
 
 
 class Symbol:
-    """A variable of the program that is loaded on all PEs of a set, in WRAM or MRAM. Made by `PeSet.symbol`.
+    """A variable of the program that is loaded on all PEs of a set, in WRAM or MRAM. `PeSet.symbol` makes one.
 
-    Rows are PEs, as `PeSet` numbers them. Once the set has loaded another program, or the same one again, `write` and
-    `read` raise Error. They raise Error, too, while the PEs run, and ArgumentError before anything moves for what is
-    not inside the symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
+    Row p is PE p, as `PeSet` numbers them. `write` and `read` raise Error while the PEs run, and once the set has
+    loaded another program, or the same one again. They raise ArgumentError before any byte moves if the range is not
+    inside the symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
     """
 
     def __init__(self, core_set: _core.Set, name: str) -> None:
@@ -46,16 +46,16 @@ class Symbol:
 
     @property
     def size_bytes(self) -> int:
-        """Its size; that of the MRAM heap is all that the program does not use."""
+        """Its size in bytes; for the MRAM heap, all MRAM that the program does not use."""
         return self._place[1]
 
     def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
         """Write to every PE, `offset` bytes behind the start of the symbol.
 
-        values: shape (pes, n), row p for PE p, or shape (n,) or a single value, the same for every PE. Their dtype is
-        that of the variable's elements: any of fixed size, structured ones included. What has none, such as a list,
-        needs `dtype`; but a Python int or float without one and without offset fills a variable of its size (1, 2, 4, 8
-        bytes). Moves n * itemsize bytes per PE.
+        values: shape (pes, n), row p for PE p, or shape (n,) or a single value, the same for every PE. Their dtype must
+        be that of the variable's elements; any fixed size is allowed, structured types included. Values without a
+        dtype, such as a list, need `dtype`. Exception: at offset 0, a Python int or float takes the size of a variable
+        of 1, 2, 4 or 8 bytes. Moves n * itemsize bytes per PE.
         """
         array = self._elements(values, offset, dtype)
         if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._core.pes):
@@ -73,18 +73,18 @@ class Symbol:
     def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array:
         """Read `count` elements of every PE, `offset` bytes behind the start of the symbol; return shape (pes, count).
 
-        dtype: any of fixed size. count: None for all that are behind offset, but the MRAM heap needs a number. Moves
+        dtype: any of fixed size. count: None reads to the end of the symbol; the MRAM heap needs a number. Moves
         count * itemsize bytes per PE.
         """
         element = _as_dtype(dtype)
         if count is None:
             if self._name == _core.HEAP_NAME:
-                raise ArgumentError(f"reading {self!r} needs a count: the heap is all of MRAM that the program leaves")
+                raise ArgumentError(f"reading {self!r} needs a count: the heap is all MRAM that is free")
             left = self.size_bytes - self._require_inside(offset, 0)
             if left % element.itemsize:
                 raise ArgumentError(
-                    f"the {left} bytes of {self!r} from offset {offset} are no whole elements of {element.itemsize} "
-                    "bytes; give a count"
+                    f"the {left} bytes of {self!r} from offset {offset} are not a multiple of {element.itemsize}, the "
+                    "bytes of an element; give a count"
                 )
             count = left // element.itemsize
         count = as_integer("count", count)
@@ -109,14 +109,14 @@ class Symbol:
         try:
             array = np.asarray(values, None if dtype is None else _as_dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
-            raise ArgumentError(f"values for {self!r} are no array: {error}", "ERR_HOST_BUFFER") from None
+            raise ArgumentError(f"values for {self!r} are not an array: {error}", "ERR_HOST_BUFFER") from None
         _as_dtype(array.dtype)
         return array
 
     def _require_inside(self, offset: int, row_bytes: int) -> int:
-        """Return the offset. Raises ArgumentError if so many bytes from there are not all in the symbol."""
+        """Return the offset. Raises ArgumentError if `row_bytes` bytes from there pass the end of the symbol."""
         if self._core.loads != self._loads:
-            raise Error(f"{self!r} is of a program that has been replaced; ask for the symbol again")
+            raise Error(f"{self!r} belongs to a program that has been replaced; get the symbol again")
         offset = as_integer("offset", offset, high=MAX_COUNT)
         if offset + row_bytes > self.size_bytes:
             raise ArgumentError(f"{row_bytes} bytes at offset {offset} pass the end of {self!r}", "ERR_WINDOW")
@@ -124,7 +124,7 @@ class Symbol:
 
 
 def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
-    """Return a dtype. Raises ArgumentError unless its elements are bytes of a fixed number."""
+    """Return a dtype. Raises ArgumentError unless its elements have a fixed size in bytes."""
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
@@ -135,14 +135,14 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
 
 
 def is_source_text(program: object) -> bool:
-    """Whether it is C source text rather than a path: it has a line break or a brace."""
+    """Return whether a program is C source text, not a path: whether it has a line break or a brace."""
     return isinstance(program, str) and ("\n" in program or "{" in program)
 
 
 def as_files(program: object) -> list[Path]:
-    """Return the files that a path or a sequence of paths names.
+    """Return the files of a path or a sequence of paths.
 
-    Raises ArgumentError unless they are one program file or any number of C files, and all of them exist.
+    Raises ArgumentError unless all exist, and they are one program file or any number of C files.
     """
     words = [program] if isinstance(program, (str, os.PathLike)) else program
     if not isinstance(words, Sequence) or isinstance(words, (bytes, bytearray)) or not words:
@@ -152,16 +152,16 @@ def as_files(program: object) -> list[Path]:
     files: list[Path] = []
     for word in words:
         if not isinstance(word, (str, os.PathLike)) or not os.fspath(word) or "\0" in str(os.fspath(word)):
-            raise ArgumentError(f"{word!r} is no path of a PE program")
+            raise ArgumentError(f"{word!r} is not the path of a PE program")
         files.append(Path(os.fspath(word)))
     if len(files) > 1 and (other := next((file for file in files if not is_source(file)), None)):
-        raise ArgumentError(f"{other} is no C file; several files of a program must be")
+        raise ArgumentError(f"{other} is not a C file; if a program has several files, all must be C files")
     for file in files:
         if not file.is_file():
-            raise ArgumentError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
+            raise ArgumentError(f"there is no file {file}" if not file.exists() else f"{file} is not a file")
     return files
 
 
 def is_source(file: Path) -> bool:
-    """Whether a file is to be compiled."""
+    """Return whether a file must be compiled."""
     return file.suffix == ".c"

@@ -1,4 +1,4 @@
-"""Collectives that go on beside their caller."""
+"""Non-blocking collectives."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """A collective called with ``wait=False``: what it returns comes from `wait`.
+    """A collective called with ``wait=False``; `wait` returns its result.
 
-    Until then its windows in MRAM and its host arrays are busy: do not write to them, nor read what it writes. It keeps
-    the arrays alive. Whatever else is asked of the same PEs (a launch, another collective, a transfer) waits for its
-    end, and freeing them is an error. As a ``with`` block it is waited for at the end; dropped, it is waited for too.
+    Until then do not write to its windows in MRAM or to its host arrays, and do not read its output. The request keeps
+    the arrays alive. Later operations on the same PEs (a launch, a collective, a transfer) wait for its end; freeing
+    the PEs is an error. The end of a ``with`` block waits for the request, and so does its garbage collection.
 
-    The technique conventional ends before the call returns, and so do those that run a PE program where PEs reorder
-    blocks (``pidcomm.TECHNIQUES``).
+    With technique conventional, the collective ends before the call returns. The same holds for techniques that run a
+    PE program (``pidcomm.TECHNIQUES``) if the PEs reorder blocks.
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:
@@ -31,9 +31,9 @@ class Request(Generic[T]):
         self._is_over = False
 
     def wait(self) -> T:
-        """Wait for the end; return what the call returns with ``wait=True``, the second time as well.
+        """Wait for the end; return the result that the call has with ``wait=True``. May be called again.
 
-        Raises Error if a device fails on the way.
+        Raises Error if a device fails.
         """
         try:
             return self._ended(self._pending.wait())
@@ -41,7 +41,7 @@ class Request(Generic[T]):
             self._is_over = True
 
     def test(self) -> bool:
-        """Return whether it has ended, without waiting; then it counts as waited for. Raises as `wait`."""
+        """Return whether the collective has ended, without waiting; then it counts as waited for. Raises as `wait`."""
         fields = self._pending.test()
         if fields is not None:
             self._is_over = True

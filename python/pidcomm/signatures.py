@@ -12,7 +12,7 @@ from pidcomm.arguments import ArrayInput, ArrayOutput, Options
 
 
 class AnyArguments(TypedDict, total=False):
-    """What any collective may take."""
+    """The arguments of all collectives."""
 
     options: Required[Options]
     bytes: int | None
@@ -25,7 +25,7 @@ class AnyArguments(TypedDict, total=False):
 
 
 class Moved(Options, total=False):
-    """From MRAM to MRAM, bytes as they are."""
+    """From MRAM to MRAM, without a reduction."""
 
     bytes: Required[int]
     src: int

@@ -1,4 +1,4 @@
-"""Sizes, shapes and lists as people type them."""
+"""Parse and format sizes, shapes and lists as people type them."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def parse_size(text: str) -> int:
     if size.denominator != 1:
         raise ArgumentError(f"size {text!r} is not a whole number of bytes; {SIZE_RULE}")
     if size > MAX_SIZE:
-        raise ArgumentError(f"size {text!r} is more than a machine can have; the most is {MAX_SIZE} bytes")
+        raise ArgumentError(f"size {text!r} is too large; the largest is {MAX_SIZE} bytes")
     return int(size)
 
 
 def parse_positive_size(text: str) -> int:
     """Return a number of bytes, at least 1. Raises ArgumentError."""
     if (size := parse_size(text)) == 0:
-        raise ArgumentError("there is nothing to time in 0 bytes per PE")
+        raise ArgumentError("0 bytes per PE cannot be timed; give at least 8")
     return size
 
 
 def parse_count(text: str) -> int:
     """Return a number of at least 1. Raises ArgumentError."""
     if not _is_number(text) or int(text) == 0:
-        raise ArgumentError(f"count {text!r} is not a count; write a number from 1")
+        raise ArgumentError(f"count {text!r} is not a count; write a number of at least 1")
     return int(text)
 
 
@@ -70,9 +70,9 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def parse_names(
     text: str, table: Collection[_Name], kind: str, everything: Sequence[_Name] | None = None
 ) -> list[_Name]:
-    """Return the names of a comma-separated list, each once; for "all" everything, by default all of the table.
+    """Return the names of a comma-separated list, each once; "all" means `everything`, by default the whole table.
 
-    Raises ArgumentError for unknown ones.
+    Raises ArgumentError for unknown names.
     """
     names: list[Any] = list(table if everything is None else everything) if text == "all" else text.split(",")
     for name in names:
@@ -82,7 +82,7 @@ def parse_names(
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size as it can be typed, exact: in the largest binary unit that it is a multiple of, else in bytes."""
+    """Return an exact size as it can be typed: in the largest binary unit that divides it, else in bytes."""
     for name, unit in reversed(BINARY_UNITS.items()):
         if size_bytes and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"
@@ -90,7 +90,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_about(size_bytes: float) -> str:
-    """Return a size in the binary unit that makes it easy to read: about so much."""
+    """Return a rounded size in the binary unit that makes it easy to read."""
     for name, unit in reversed(BINARY_UNITS.items()):
         if size_bytes >= unit:
             return f"{size_bytes / unit:.4g} {name}"
@@ -103,7 +103,7 @@ def format_duration(seconds: float) -> str:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest} s"
     for name, unit in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= 0.9995 * unit:  # three digits of less make a unit of the smaller kind
+        if seconds >= 0.9995 * unit:  # rounds to at least 1 of this unit
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds / 1e-6:.3g} us"
 

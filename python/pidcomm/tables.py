@@ -1,6 +1,6 @@
-"""What there is: collectives, types, operators, techniques, instruction sets, coherence policies and limits, by name.
+"""Collectives, types, operators, techniques, instruction sets, coherence policies, copy orders and statuses, by name.
 
-The rows come from the library's own table (``tables.h``); only the block counts of the collectives are added here.
+The rows come from the library's table (``tables.h``); only the block counts of the collectives are added here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Collective(Choice):
-    """Describe a collective: whether it takes an operator, where its data is and in how many blocks, before and after.
+    """Describe a collective: whether it takes an operator, and the place and number of blocks before and after.
 
     A row (of a PE, or of a group on the host) is one block, or one block per member of the group.
     """
@@ -39,15 +39,15 @@ class Collective(Choice):
     steps: int  # bits PR 1, IM 2, CM 4: steps of the PID-Comm paper that apply
 
     def blocks_before(self, group_pes: int) -> int:
-        """Return the number of blocks of a row before."""
+        """Return the number of blocks of an input row."""
         return group_pes if self.per_member_before else 1
 
     def blocks_after(self, group_pes: int) -> int:
-        """Return the number of blocks of a row after."""
+        """Return the number of blocks of an output row."""
         return group_pes if self.per_member_after else 1
 
     def blocks_per_pe(self, group_pes: int) -> int:
-        """Return the number of blocks that ``bytes`` counts: those of the larger side at the PEs."""
+        """Return the number of blocks in ``bytes``: the blocks of the larger side at the PEs."""
         before = self.blocks_before(group_pes) if self.at_pes_before else 1
         after = self.blocks_after(group_pes) if self.at_pes_after else 1
         return max(before, after)
@@ -55,12 +55,12 @@ class Collective(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Technique(Choice):
-    """Describe a technique: how its bytes travel, and the steps of the PID-Comm paper that it takes where they apply.
+    """Describe a technique: how bytes travel, and the steps of the PID-Comm paper that it takes where they apply.
 
-    path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: those that it
-    is for, bit c the one with code c. needs_lane_split: it is for shapes that the 8 lanes divide. is_for_auto:
-    ``auto`` may choose it.
-    If none of its steps applies to a collective, a technique is as ``conventional`` and needs nothing.
+    path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: a bit set of
+    the supported ones, bit c for code c. needs_lane_split: whether the 8 lanes must divide the shape. is_for_auto:
+    whether ``auto`` may choose it. If none of a technique's steps applies to a collective, the collective runs as
+    ``conventional``.
     """
 
     path: str
@@ -75,7 +75,7 @@ class Technique(Choice):
         return bool(self.steps & 1)
 
     def is_for(self, collective: Collective) -> bool:
-        """Return whether a collective can be carried out so."""
+        """Return whether the technique supports a collective."""
         return bool(self.collectives >> collective.code & 1)
 
 
@@ -89,14 +89,14 @@ class Type(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Op(Choice):
-    """Describe an operator; kind ``bits`` is for integers only."""
+    """Describe an operator. Kind ``bits`` is for integers only."""
 
     kind: str
 
 
 @dataclass(frozen=True, repr=False)
 class Isa(Choice):
-    """Describe an instruction set: the highest level that is available is the default, level 0 never is."""
+    """Describe an instruction set. The highest available level is the default; level 0 is never the default."""
 
     level: int
     is_available: bool
@@ -106,26 +106,26 @@ _rows = _core.tables()
 COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 """The eight collectives, by name."""
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
-"""Element types, by the name that NumPy has for them."""
+"""Element types, by their NumPy names."""
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
-"""Operators of reductions, by name: all for integers, those but and, or, xor for floats."""
+"""Operators of reductions, by name: all for integers; all except and, or, xor for floats."""
 TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
-"""Ways to carry out a collective, by name. Source: tile is our own, the paper's are those with pr, ring and tree."""
+"""Ways to run a collective, by name. Source: names with pr, ring and tree are the PID-Comm paper's, tile is new."""
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
-"""Instruction sets of the host pass, by name; `is_available` says which this machine can run."""
+"""Instruction sets of the host pass, by name; `is_available` marks those that this machine can run."""
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
 """Coherence policies, by name: whether lines are flushed from the caches before they are loaded, as DIMMs need."""
 COPY_ORDERS = {row[0]: Choice(*row) for row in _rows["copy_orders"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
-"""What each status of `Error.status` means, by name."""
+"""Meanings of the values of `Error.status`, by name."""
 
 
 def techniques_for(collective: str) -> list[str]:
-    """Return the names of the techniques that are for a collective."""
+    """Return the names of the techniques that support a collective."""
     row = COLLECTIVES[collective]
     return [name for name, technique in TECHNIQUES.items() if technique.is_for(row)]
 
 
 DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.level).name
-"""Name of the instruction set that is used unless told otherwise: the best that this machine runs."""
+"""Name of the default instruction set: the best that this machine runs."""

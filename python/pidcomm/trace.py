@@ -1,4 +1,4 @@
-"""What a collective did."""
+"""Traces of collectives."""
 
 from __future__ import annotations
 
@@ -19,21 +19,26 @@ def _pe_clock_hz() -> float:
 
 @dataclass(frozen=True)
 class Trace(Shown, TraceFields):
-    """Report how a collective was carried out, how long its phases took and how many bytes they moved."""
+    """Report how a collective ran, how long its phases took and how many bytes they moved.
+
+    ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
+    they hold the payload between transfers. With other techniques they are working memory of a fixed size per thread;
+    on the general path each thread also has a buffer for the rows that it works on.
+    """
 
     @property
     def host_seconds(self) -> float:
-        """Return what the host did: everything except loading programs and waiting for PEs."""
+        """Return the seconds of the host: the whole call except loading programs and waiting for PEs."""
         return self.seconds_total - self.seconds_load - self.seconds_launch
 
     @property
     def pe_seconds(self) -> float:
-        """Return what the PEs would take for the cycles that are modelled."""
+        """Return the seconds of `pe_cycles` at the clock of the emulated machine."""
         return self.pe_cycles / _pe_clock_hz()
 
     @property
     def bus_bytes(self) -> int:
-        """Return the bytes that crossed the memory bus: MRAM, host rows and bytes staged, read and written."""
+        """Return the bytes that crossed the memory bus, read and written: MRAM, host rows, payload in host buffers."""
         return self.mram_bytes_read + self.mram_bytes_written + self.host_bytes_read + self.host_bytes_written
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-// pidcomm.evaluation._verify: the oracle, payloads, and an ordinary copy to measure against. Shares no code with the library.
+// pidcomm.evaluation._verify: the oracle, payloads, and an ordinary memory copy as a baseline. Shares no code with the library.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -28,7 +28,7 @@ using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device:
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Seconds of an ordinary copy of contiguous memory by `threads` threads, their start and end apart.
+/// Seconds of an ordinary copy of contiguous memory by `threads` threads, without starting and joining them.
 double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   if (destination.size() != source.size() || threads == 0)
     throw nb::value_error("a copy needs two arrays of the same size and at least one thread");
@@ -46,7 +46,7 @@ double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   std::vector<std::jthread> others;
   try {
     for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(copy, thread);
-  } catch (...) {  // those that have started wait for all
+  } catch (...) {  // the started threads wait for all: release them
     const auto missing = static_cast<std::ptrdiff_t>(threads - others.size());
     ready.count_down(missing);
     done.count_down(missing);

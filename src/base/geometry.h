@@ -1,6 +1,6 @@
 // The geometry of a rank: how many PEs of how much MRAM it has, and where a word of MRAM lies in its mapped region.
 //
-// The region interleaves banks and lines; the library needs only where a run starts, for within a run (8 KiB of MRAM of one bank) the
+// The region interleaves banks and lines; the library needs only where a run starts, because within a run (8 KiB of MRAM of one bank) the
 // lines follow each other at a stride of 128 bytes. MRAM byte m of bank d, m a multiple of 8, with R = m >> 13 the number of its run:
 //   line(d, m) = bank(d) + chunk(R) * 1 MiB + (m mod 8 KiB) * 16
 //   bank(d)    = 256 KiB * (d mod 4) + 64 * (d div 4)
@@ -26,7 +26,7 @@ inline constexpr uint64_t kLineStride = 2 * kLineBytes;
 inline constexpr uint64_t kRunBytes = 8192;
 inline constexpr uint64_t kRunWords = kRunBytes / kWordBytes;
 
-/// Entangled groups from one to the other of its bank pair, whose lines are neighbours: bank d to bank d + 4.
+/// Distance in entangled groups between the banks d and d + 4 of a bank pair, whose lines are neighbours.
 inline constexpr uint32_t kPairEgs = 4;
 
 /// Offset of bank d (0..7) in the region of its rank.

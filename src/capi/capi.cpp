@@ -24,7 +24,7 @@
 namespace pidcomm {
 namespace {
 
-/// The machine whose prices count: the one of pidcomm_use_machine, else the built-in one for the DIMMs of this SDK.
+/// The machine that prices plans: the one of pidcomm_use_machine, else the built-in one for the DIMMs of this SDK.
 pidcomm_machine current_machine() { return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24"); }
 
 /// Lets PIDCOMM_TECHNIQUE_AUTO be the technique of the lowest price.
@@ -79,12 +79,12 @@ struct NoAxis {
   }
 };
 
-/// Options of the caller; null are the defaults.
+/// The caller's options; null selects the defaults.
 pidcomm_options received_options(const pidcomm_options *options) {
   return options == nullptr ? pidcomm_options{} : received(options, "options");
 }
 
-/// Gives the caller, if it wants one, the trace that body() makes, and zeros if body() throws.
+/// If trace is not null, stores the trace that body() returns, or zeros if body() throws.
 template <class Body>
 void deliver_trace(pidcomm_trace *trace, const Body &body) {
   if (trace != nullptr) {
@@ -153,7 +153,7 @@ int pidcomm_hypercube_destroy(pidcomm_hypercube *cube) {
     if (cube != nullptr && cube->pending != 0)
       fail(PIDCOMM_ERR_BUSY, "the hypercube ", cube->executor.cube().to_string(),
            " has non-blocking calls that have not been waited for: ", cube->pending,
-           "; pidcomm_wait comes before pidcomm_hypercube_destroy");
+           "; call pidcomm_wait before pidcomm_hypercube_destroy");
     delete cube;
   });
 }
@@ -218,7 +218,7 @@ int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *gr
   });
 }
 
-// Writing and reading rows by PE is scatter and gather with every PE a group of its own.
+// With a mask that selects no axis every PE is a group: scatter writes one row per PE, gather reads one.
 int pidcomm_write(pidcomm_hypercube *cube, size_t offset, size_t bytes, const void *host) {
   return pidcomm_scatter(cube, NoAxis(cube).mask, bytes, host, bytes * pidcomm_pes(cube), offset, PIDCOMM_UINT8);
 }

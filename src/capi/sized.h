@@ -1,4 +1,4 @@
-// Structs that begin with their size, between programs and libraries of different versions.
+// Structs that begin with their size: programs and libraries of different versions exchange them.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ template <class T>
 void check_size(const T *given, const char *name, std::size_t largest = sizeof(T)) {
   if (given == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
   if (given->size < kFirstBytes<T> || given->size > largest)
-    fail(PIDCOMM_ERR_ARGUMENT, name, "->size is ", given->size, "; it must be the sizeof of the struct (", sizeof(T),
+    fail(PIDCOMM_ERR_ARGUMENT, name, "->size is ", given->size, "; it must be sizeof the struct (", sizeof(T),
          " in this version): set it with the PIDCOMM_*_INITIALIZER of the struct, in C++ with {}");
 }
 
@@ -33,10 +33,10 @@ void check_size(const T *given, const char *name, std::size_t largest = sizeof(T
 static_assert(sizeof(pidcomm_trace) == sizeof(size_t) PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW), "a new field of the trace has 8 bytes");
 #undef PIDCOMM_ROW
 
-/// More than any version will have.
+/// An upper limit for every version.
 inline constexpr std::size_t kLargestBytes = 4096;
 
-/// A struct of the caller as this version has it: fields that the caller does not know are 0.
+/// Copies a caller's struct to the struct of this version; fields that the caller does not know are 0.
 /// Errors: those of check_size, and ERR_ARGUMENT if a field that this version does not know is not 0.
 template <class T>
 T received(const T *given, const char *name) {

@@ -1,4 +1,4 @@
-// The conventional technique: what a program does that has only the SDK.
+// The conventional technique: collectives by transfers of the SDK.
 #pragma once
 
 #include "exec/host_buffer.h"

@@ -12,7 +12,7 @@ namespace pidcomm {
 
 namespace {
 
-/// "; rank 0 lane 1 bank 2 (PE 17) is in fault", for the first few faulted PEs of the set; those outside the hypercube have no number.
+/// "; rank 0 chip 1 bank 2 (PE 17) is in fault", for the first few faulted PEs of the set. PEs outside the hypercube have no number.
 std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   constexpr uint32_t kNamed = 8;
   std::ostringstream text;
@@ -22,7 +22,7 @@ std::string faults_of(struct dpu_set_t set, const Placement &placement) {
     bool is_done = false, is_faulted = false;
     if (dpu_status(dpu_set, &is_done, &is_faulted) != DPU_OK || !is_faulted || ++faults > kNamed) continue;
     struct dpu_t *const dpu = dpu_from_set(dpu_set);
-    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " lane " << int{dpu_get_slice_id(dpu)} << " bank "
+    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " chip " << int{dpu_get_slice_id(dpu)} << " bank "
          << int{dpu_get_member_id(dpu)};
     for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
       if (placement.dpus[pe] == dpu) text << " (PE " << pe << ")";
@@ -43,7 +43,7 @@ void check_device(dpu_error_t status, const std::string &doing) {
 void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_ERR_INVALID_DPU_SET) {
     if (has_reorder_program(placement.dpus.front()))
-      doing += "; these PEs have the program with which a collective reordered blocks: load yours again before a launch";
+      doing += "; a collective has replaced the program of these PEs by its program that reorders blocks: load yours again before a launch";
     doing += faults_of(set, placement);
   }
   check_device(status, doing);
@@ -51,7 +51,7 @@ void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, cons
 
 void wait_for_set(struct dpu_set_t set, const Placement &placement) {
   dpu_error_t status = dpu_sync(set);
-  if (status == DPU_OK) {  // also when a launch or an earlier dpu_sync has returned the fault: the SDK returns it once
+  if (status == DPU_OK) {  // a launch or an earlier dpu_sync may have returned the fault: the SDK returns it once
     bool is_done = false, is_faulted = false;
     status = dpu_status(set, &is_done, &is_faulted);
     if (status == DPU_OK && is_faulted) status = DPU_ERR_DPU_FAULT;

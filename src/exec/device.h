@@ -1,4 +1,4 @@
-// What the library asks of dpu.h besides transfers.
+// Calls of dpu.h other than transfers.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@ namespace pidcomm {
 
 struct Placement;
 
-/// Throws ERR_SET or ERR_DEVICE with the SDK's sentence and what was being done, unless status is DPU_OK.
+/// Unless status is DPU_OK, throws ERR_SET or ERR_DEVICE with `doing` and the SDK's sentence.
 void check_device(dpu_error_t status, const std::string &doing);
 
-/// The same for a status that is an error; the sentence also names rank and PE of every fault, and says if the library's program is loaded.
+/// The same for a status that is an error. The sentence also names rank, chip, bank and PE of the first faults, and says if the reorder
+/// program is loaded.
 void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement);
 
 /// Waits for earlier asynchronous work of the set. Errors: ERR_SET; ERR_DEVICE as check_pes, also if a PE was in fault before.

@@ -30,7 +30,7 @@ constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PID
 class Host : public OptionRules {
  public:
   int default_isa() const override { return best_isa(); }
-  /// OMP_NUM_THREADS, as programs beside OpenMP code expect, else the CPUs that the caller may use.
+  /// OMP_NUM_THREADS if set, as with OpenMP; else the number of CPUs that the caller may use.
   int default_threads() const override {
     const char *text = std::getenv("OMP_NUM_THREADS");
     const int wanted = text == nullptr ? 0 : std::atoi(text);
@@ -49,7 +49,7 @@ Options resolve(const pidcomm_options *options) { return resolve(options, Host()
 /// The ranks of a set, acquired for the life of the object.
 class Executor::AcquiredRanks {
  public:
-  /// mapped: of an earlier call on the placement, brought up to date.
+  /// mapped: from an earlier call on the placement; updated here.
   AcquiredRanks(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
     rank_base_.reserve(placement.ranks.size());  // an acquired rank is always recorded
     try {
@@ -112,7 +112,7 @@ bool keeps_lanes(const Plan &plan) {
   return std::holds_alternative<GeneralForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
 }
 
-/// Lines on record that lie in neither window of the plan.
+/// Recorded lines outside both windows of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
   std::unordered_set<const std::byte *> inside;
   const auto add = [&](uint64_t offset, uint64_t bytes) {
@@ -126,7 +126,7 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
   return outside;
 }
 
-/// Carries out the form of a plan over acquired ranks, and notes the bytes of item buffers.
+/// Carries out the form of a plan over acquired ranks, and adds the bytes of item buffers to the trace.
 class FormPass {
  public:
   FormPass(const HostPass &pass, pidcomm_trace &trace) : pass_(pass), trace_(trace) {}
@@ -147,12 +147,12 @@ class FormPass {
   }
 
   void operator()(const MemberSteps &) const {
-    uint64_t step_bytes = 0;  // one sweep's after the other
+    uint64_t step_bytes = 0;  // sweeps run one after the other
     try {
       each_sweep(pass_.plan, [&](const Sweep &sweep) { step_bytes = std::max(step_bytes, run_sweep(pass_, sweep)); });
     } catch (const std::bad_alloc &) {
       const PeSteps *pes = pe_steps_of(pass_.plan);
-      if (step_bytes == 0 || (pes != nullptr && pes->before)) throw;  // nothing has moved, or the caller says what is undefined
+      if (step_bytes == 0 || (pes != nullptr && pes->before)) throw;  // nothing has moved, or the caller names the undefined windows
       fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
     }
     trace_.bytes_staged += step_bytes;
@@ -181,7 +181,7 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
       return plans_.front()->plan;
     }
   }
-  const uint64_t version = planner_.version();  // first: a plan that is newer than its version is only made once more
+  const uint64_t version = planner_.version();  // read first: a plan newer than its version is merely made again
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, version, std::move(plan)}));
@@ -192,7 +192,7 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
 struct Executor::Call {
   FifoLock::Guard guard;
   Stopwatch total{};
-  const Plan *plan = nullptr;  // of the cache, while the guard lives
+  const Plan *plan = nullptr;  // in the cache, while the guard lives
   std::byte *host = nullptr;
 };
 
@@ -258,7 +258,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
-/// A host pass that is a job in the queues of its ranks. It releases the ranks, then the lock, before it reports
+/// A host pass as a job in the queues of its ranks. It releases the ranks, then the lock, before it reports
 /// its end.
 struct Executor::Underway {
   Executor &executor;
@@ -376,7 +376,7 @@ double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t byte
            " and end within the ", kMramBytes, " bytes of MRAM");
   const AcquiredRanks ranks(placement_, mapped_);
   std::vector<std::byte *> whole_egs = ranks.eg_base();
-  whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes that are not ours
+  whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes outside the hypercube
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);

@@ -30,19 +30,19 @@ class Executor {
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
 
-  /// Carries out a request; trace receives what was done. Errors: see pidcomm.h; all but device errors precede any change.
+  /// Carries out a request; trace receives the report. Errors: see pidcomm.h; all except device errors precede any change.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
   /// The errors that run would throw before any change. Without a host buffer (null, 0 bytes) the buffer is not checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
-  /// What the audit instruction set counted in the last call that has ended.
+  /// The counts of the audit instruction set in the last call that has ended.
   pidcomm_audit audit();
 
-  /// The same, but a host pass may go on after the return, as a job of the ranks: whatever else is asked of the set waits for its end. What
-  /// needs the SDK or the PEs on the way (conventional, PE reordering) ends before the return, and everything does if queues do not block
-  /// later work (rank_access.h) or no job can be queued. Until the future is ready the executor must live. It throws what a pass throws;
-  /// all other errors are thrown at once.
+  /// As run, but a host pass may continue after the return as a job of the ranks; later work on the set queues behind it. Plans that need
+  /// the SDK or PEs (conventional, PE reordering) end before the return. So do all plans if queues do not block later work (rank_access.h)
+  /// or no job can be queued. The executor must live until the future is ready. The future throws the errors of the pass; start throws all
+  /// others.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
@@ -55,7 +55,7 @@ class Executor {
   struct Underway;
   /// Where the entangled groups are in memory.
   struct MappedEgs {
-    std::vector<std::byte *> rank_base;  // by rank of the placement; what the others were made from
+    std::vector<std::byte *> rank_base;  // by rank of the placement; the others derive from it
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
@@ -72,9 +72,9 @@ class Executor {
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;
-  FifoLock calls_;  // of the calls
+  FifoLock calls_;  // serialises the calls
   pidcomm_audit audit_{};
-  MappedEgs mapped_;  // of the last call: ranks seldom move
+  MappedEgs mapped_;  // from the last call: ranks seldom move
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
   HostBuffer host_buffer_;                                // of techniques that go through host memory, kept between calls

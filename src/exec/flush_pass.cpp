@@ -1,9 +1,8 @@
-// Coherence policy `hardware`: before the first line of a window is loaded, every line of it leaves the caches.
+// Coherence policy `hardware`: flushes every line of a window from the caches before the first one is loaded.
 //
-// PEs write MRAM behind the caches, so a line that is in one when the host becomes the owner may be old. One sweep over the whole window
-// and one fence per thread cost far less than a fence every few lines: a fence waits for every store under way. Flushing again after use
-// would add nothing: whoever loads next has to flush first anyway, and the passes leave no line dirty, as they store whole lines past the
-// caches.
+// The caches do not see the writes of PEs, so a cached line may be stale when the host becomes the owner. One sweep over the whole window
+// and one fence per thread cost far less than a fence every few lines: a fence waits for all pending stores. A flush after use would add
+// nothing: the next load flushes first, and non-temporal stores leave no line dirty.
 #include <algorithm>
 
 #include "base/geometry.h"

@@ -20,7 +20,7 @@ struct Place {
   bool is_first;  // of its group, in the order of the bank pairs
 };
 
-/// The entangled groups of a bank pair, which are visited in lockstep, or an unpaired one (count 1, twice in egs).
+/// The entangled groups of a bank pair, visited in lockstep, or an unpaired one (count 1, twice in egs).
 struct BankPairEgs {
   std::array<uint32_t, 2> egs;
   uint32_t count;
@@ -29,10 +29,10 @@ struct BankPairEgs {
 struct Places {
   std::vector<Place> of_pe;
   std::vector<uint32_t> row_of;                    // [group * N + member]
-  std::vector<std::vector<BankPairEgs>> clusters;  // entangled groups that share groups of PEs; if nothing is shared, one bank pair each
+  std::vector<std::vector<BankPairEgs>> clusters;  // entangled groups that share groups; without a slab, one bank pair each
 };
 
-/// Bank pairs in the order of the first of each. A partial entangled group stays unpaired, as only there lanes are kept.
+/// Bank pairs, ordered by their first entangled group. A partial group stays unpaired, because only its stores keep lanes.
 std::vector<BankPairEgs> pairs_of(const HostPass &pass, const std::vector<uint32_t> &cluster_of) {
   const uint32_t egs = static_cast<uint32_t>(cluster_of.size());
   const auto are_pair = [&](uint32_t a, uint32_t b) {
@@ -120,7 +120,7 @@ class GeneralWorker {
   uint64_t bytes_staged() const { return item_buffers_.size() + slab_.size() + incoming_.size(); }
 
  private:
-  /// Host-order rows of a pair, by entangled group and lane; null where there is no PE.
+  /// Host-order rows of a pair, by entangled group and lane; null without a PE.
   template <class Pointer>
   using Rows = std::array<std::array<Pointer, kLanes>, 2>;
 
@@ -236,7 +236,7 @@ uint64_t run_general(const HostPass &pass, const GeneralForm &form) {
   const Places places = places_of(pass, form);
   const uint64_t block_words = pass.plan.block_bytes / kWordBytes;
   const uint64_t chunks = (block_words + form.chunk_words - 1) / form.chunk_words;
-  // Everything that can fail to be allocated exists before the first byte moves.
+  // All allocations come before the first byte moves.
   const uint64_t units = places.clusters.size() * chunks;
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
   std::vector<std::unique_ptr<GeneralWorker>> workers;

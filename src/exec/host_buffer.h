@@ -1,4 +1,4 @@
-// Host memory of the library's own: aligned to a line, not initialised.
+// A buffer of the library in host memory: aligned to a line, not initialised.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ class HostBuffer {
   explicit HostBuffer(std::size_t bytes)
       : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
 
-  /// Makes it as large as that, if it is not; the contents are lost then.
+  /// Grows the buffer to `bytes` if it is smaller; its contents are then lost.
   void require(std::size_t bytes) {
     if (bytes_ >= bytes) return;
     *this = HostBuffer();  // the old one goes first: both may not fit

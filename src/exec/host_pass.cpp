@@ -1,4 +1,4 @@
-// What the passes share.
+// Functions that the passes share.
 #include "exec/host_pass.h"
 
 #include <algorithm>

@@ -36,7 +36,7 @@ const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 /// Carries out one sweep of the plan. Returns the bytes of host memory used for item buffers, all threads.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 
-/// Carries out the general path. Returns likewise.
+/// Carries out the general path. Returns the same count.
 uint64_t run_general(const HostPass &pass, const GeneralForm &form);
 
 /// A bank pair: the entangled groups of banks d and d + 4, whose lines are neighbours. `banks` is 2, or 1 if the first is unpaired.
@@ -46,7 +46,7 @@ struct BankPair {
 };
 std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base);
 
-/// Takes the lines of a window out of the caches; when it returns, loads see memory.
+/// Flushes the lines of a window from the caches; later loads read memory.
 void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pairs, uint64_t offset, uint64_t bytes, int threads);
 
 /// A row of PIDCOMM_COPY_ORDERS.
@@ -62,10 +62,10 @@ const CopyOrder *copy_order_of(int copy_order);
 void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::vector<BankPair> &bank_pairs, uint64_t src,
                     uint64_t bytes_read, uint64_t dst, uint64_t bytes_written, int threads);
 
-/// Whether the host rows that a plan writes are too large to be worth keeping in the caches.
+/// Whether the host rows that a plan writes are too large for the caches.
 bool stores_rows_non_temporally(const Plan &plan);
 
-/// Words (1 to 8) from `row` to the next multiple of a line, or 8 if words do not end there.
+/// Words (1 to 8) from `row` to the next multiple of a line, or 8 if `row` is not aligned to a word.
 uint32_t words_to_line(const void *row);
 
 /// A stream of lines of one entangled group at a word: where its next line is and how many words the run still has.

@@ -1,4 +1,4 @@
-// The ranks of a placement, with their regions found, for as long as a hypercube lives.
+// The ranks of a placement, opened for the life of a hypercube.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ struct Placement;
 class OpenedRanks {
  public:
   /// placement: of PEs of the set. Errors: ERR_SET, ERR_DEVICE naming the rank and the PEs in fault or, if its region cannot be found, why
-  /// and what to do.
+  /// and how to solve it.
   OpenedRanks(struct dpu_set_t set, const Placement &placement);
   ~OpenedRanks();
   OpenedRanks(const OpenedRanks &) = delete;

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr Clock::duration kSpin = std::chrono::microseconds(kSpinMicroseconds);
 
-/// Waits, awake, until is_true() or the deadline.
+/// Spins until is_true() or the deadline.
 template <class IsTrue>
 void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
   constexpr int kLooksPerClockRead = 16;
@@ -28,7 +28,7 @@ void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
   } while (Clock::now() < deadline);
 }
 
-/// One call of run_on_pool: threads claim numbers until none is left.
+/// One call of run_on_pool: threads claim numbers until all are claimed.
 struct Job {
   const std::function<void(int)> &task;
   const int count;
@@ -45,20 +45,20 @@ struct Job {
   }
 };
 
-/// Threads that look for a job, watching for a while and then asleep. Never destroyed: its threads may outlive every static object.
+/// Threads that wait for jobs: they spin for a while, then sleep. Never destroyed: its threads may outlive every static object.
 class Pool {
  public:
   static Pool &instance() {
     static std::once_flag once;
     std::call_once(once, [] {
       current() = new Pool;
-      // A child of fork has none of the threads, so it starts with a new pool; the old one is left alone.
+      // A child of fork has none of the threads, so it starts with a new pool and leaves the old one.
       pthread_atfork([] { current()->mutex_.lock(); }, [] { current()->mutex_.unlock(); }, [] { current() = new Pool; });
     });
     return *current();
   }
 
-  /// Lets threads join the job: as many as it has use for, or fewer if no more can be started.
+  /// Lets threads join the job: as many as it can use, or fewer if the system starts no more.
   void open(Job &job) {
     cpus_ = usable_cpus();
     ++callers_;
@@ -74,7 +74,7 @@ class Pool {
     for (int i = 0; i < to_wake; ++i) wake_.notify_one();
   }
 
-  /// Lets no more threads join, and waits until those that have are gone.
+  /// Lets no more threads join, and waits until all that joined have left.
   void close(Job &job) {
     std::unique_lock<std::mutex> lock = hold();
     Job **link = &open_;
@@ -99,7 +99,7 @@ class Pool {
     return pool;
   }
 
-  /// The mutex is held for moments only (but for the start of a thread), so it is worth a few looks before sleeping.
+  /// The mutex is held briefly (except to start a thread), so a few tries come before sleeping.
   std::unique_lock<std::mutex> hold() {
     constexpr int kLooks = 100;
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -111,7 +111,7 @@ class Pool {
     return lock;
   }
 
-  /// Whether those who are awake need every CPU, so that nobody should spin. A thread of the program counts even outside of jobs.
+  /// Whether the awake threads need every CPU, so that no thread should spin. One thread of the program counts even outside of jobs.
   bool is_crowded() const { return std::max<int>(callers_, 1) + threads_ - asleep_ > cpus_; }
 
   bool start_thread() {
@@ -142,7 +142,7 @@ class Pool {
     }
   }
 
-  /// Joins an open job that wants a thread; null if there is none.
+  /// Joins an open job that wants a thread; null if no job does.
   Job *join_open() {
     if (wanted_ == 0) return nullptr;
     Job *job = open_;
@@ -154,9 +154,9 @@ class Pool {
     return job;
   }
 
-  /// Returns when a thread is wanted, or for no reason.
+  /// Returns when a thread is wanted, or spuriously.
   void rest(std::unique_lock<std::mutex> &lock) {
-    const Clock::time_point deadline = last_work_ + kSpin;  // the same for all, so that they do not watch one after the other
+    const Clock::time_point deadline = last_work_ + kSpin;  // the same for all, so that they do not spin one after the other
     if (!is_crowded() && Clock::now() < deadline) {
       lock.unlock();
       spin_until([this] { return wanted_ != 0 || is_crowded(); }, deadline);
@@ -171,9 +171,9 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   Job *open_ = nullptr;
-  int idle_ = 0;  // threads in no job: just started, watching or asleep
+  int idle_ = 0;  // threads in no job: just started, spinning or asleep
   Clock::time_point last_work_{};
-  // What those who spin look at.
+  // Spinning threads read these.
   std::atomic<int> wanted_{0};  // sum over the open jobs, at most idle_
   std::atomic<int> callers_{0}, threads_{0}, asleep_{0};
   std::atomic<int> cpus_{1};  // of the last caller

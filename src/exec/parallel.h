@@ -18,9 +18,9 @@ namespace pidcomm {
 int usable_cpus();
 
 /// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled ones, and returns when all are done.
-/// Tasks may run one after another on fewer threads if the system has no more to give. Callers do not wait for each other. Never throws;
-/// task must not throw. Between jobs, pooled threads watch for the next one for kSpinMicroseconds before they sleep, as does a
-/// caller for its last tasks, unless threads at work need all CPUs.
+/// If the system starts fewer threads, tasks run one after another. Callers do not wait for each other. Never throws; task must not throw.
+/// Between jobs, pooled threads spin for kSpinMicroseconds before they sleep; so does a caller that waits for its last tasks. No thread
+/// spins while working threads need all CPUs.
 inline constexpr int kSpinMicroseconds = 50;
 void run_on_pool(int count, const std::function<void(int)> &task);
 
@@ -57,12 +57,12 @@ class WorkQueue {
   void each(int thread, const Visit &visit) {
     each(thread, visit, [] {});
   }
-  /// own_done(): before the first number of another thread, for callers that collect several numbers and then do them at once.
+  /// own_done() runs before the first stolen number, for callers that collect numbers and do them at once.
   template <class Visit, class OwnDone>
   void each(int thread, const Visit &visit, const OwnDone &own_done) {
     for (std::size_t turn = 0; turn < shares_.size(); ++turn) {
       Share &share = shares_[(static_cast<std::size_t>(thread) + turn) % shares_.size()];
-      while (share.next.load() < share.end)  // so that a share without numbers is not written any more
+      while (share.next.load() < share.end)  // does not write to an empty share
         if (const uint64_t number = share.next.fetch_add(1); number < share.end) visit(number);
       if (turn == 0) own_done();
     }

@@ -15,7 +15,7 @@
 #include "exec/prepared_transfer.h"
 #include "pe/reorder.h"
 
-// The PE program as its compiler made it, inside the library.
+// The compiled PE program, embedded in the library.
 __asm__(
     ".pushsection .rodata\n"
     ".balign 64\n"
@@ -30,11 +30,11 @@ namespace pidcomm {
 
 namespace {
 
-/// The program, its MRAM heap starting at an address. (Its symbol table tells the SDK so; the program does not use its heap.)
+/// The program with its MRAM heap at an address, which the SDK reads from the symbol table. The program does not use its heap.
 std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   std::vector<uint8_t> file(pidcomm_reorder_program, pidcomm_reorder_program_end);
   const auto at = [&file](uint64_t offset, uint64_t bytes) {
-    if (offset > file.size() || bytes > file.size() - offset) fail(PIDCOMM_ERR_INTERNAL, "the reorder program is cut short");
+    if (offset > file.size() || bytes > file.size() - offset) fail(PIDCOMM_ERR_INTERNAL, "the reorder program is truncated");
     return file.data() + offset;
   };
   Elf32_Ehdr header;
@@ -59,8 +59,8 @@ std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   fail(PIDCOMM_ERR_INTERNAL, "the reorder program has no symbol ", DPU_MRAM_HEAP_POINTER_NAME);
 }
 
-/// Moves jobs between the host and the DPUs of the set, whose turn to prepare a transfer it is. jobs: by PE, and at the end one for the
-/// DPUs that are no PEs.
+/// Moves jobs between the host and the DPUs of the set. The caller holds a PreparedTransfer. jobs: by PE, then one for all DPUs that are no
+/// PEs.
 void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, std::span<pidcomm_reorder_job> jobs) {
   if (direction == DPU_XFER_TO_DPU) check_device(dpu_prepare_xfer(set, &jobs.back()), "preparing a transfer");
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
@@ -79,7 +79,7 @@ bool has_reorder_program(struct dpu_t *dpu) {
 
 PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace)
     : set_(set), placement_(placement) {
-  const PreparedTransfer turn(set, placement);  // nobody else loads or launches the program meanwhile
+  const PreparedTransfer turn(set, placement);  // no other hypercube loads or launches the program meanwhile
   bool is_loaded = true;
   struct dpu_set_t dpu;
   DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));
@@ -118,7 +118,7 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
     const dpu_error_t status = dpu_launch(set_, DPU_SYNCHRONOUS);
     trace.pe_launches += 1;
     check_device(status, "reordering blocks in the PEs");
-    transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_, jobs);  // for their cycles: no part of the technique
+    transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_, jobs);  // reads the cycles; not part of the technique
     trace.seconds_launch += launch.seconds();
   }
   trace.pe_cycles +=

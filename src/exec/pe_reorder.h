@@ -7,11 +7,10 @@
 
 namespace pidcomm {
 
-/// True if the PE's program is the one that reorders, which a collective has loaded in place of the caller's.
+/// Whether the PE has the reorder program, which a collective loads in place of the caller's.
 bool has_reorder_program(struct dpu_t *dpu);
 
-/// The reorder program on the DPUs of a set. Its MRAM heap starts where that of the program it replaces did, so offsets keep their meaning
-/// for everybody.
+/// The reorder program on the DPUs of a set. Its MRAM heap starts where the replaced program's did, so offsets keep their meaning.
 class PeReorder {
  public:
   /// Loads the program unless all PEs have it; heap_base: see heap_base_of. Errors: ERR_DEVICE, nothing has moved then.

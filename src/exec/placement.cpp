@@ -36,7 +36,7 @@ uint32_t lanes_present(const std::array<struct dpu_t *, kLanes> &bank) {
   return lanes;
 }
 
-/// "; rank 0 bank 3 lacks lane 2, lane 5", for every entangled group that is not whole.
+/// "; rank 0 bank 3 lacks chip 2, chip 5", for every entangled group that is not whole.
 std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   std::ostringstream text;
   for (const RankDpus &rank : ranks) {
@@ -44,9 +44,9 @@ std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
       const uint32_t lanes = lanes_present(rank.dpu[bank]);
       if (lanes == kAllLanes) continue;
       text << "; rank " << dpu_get_rank_id(rank.rank) << " bank " << bank << " lacks";
-      if (lanes == 0) text << " every lane";
+      if (lanes == 0) text << " every chip";
       for (uint32_t lane = 0, listed = 0; lane < kLanes && lanes != 0; ++lane)
-        if ((lanes >> lane & 1) == 0) text << (listed++ == 0 ? " lane " : ", lane ") << lane;
+        if ((lanes >> lane & 1) == 0) text << (listed++ == 0 ? " chip " : ", chip ") << lane;
     }
   }
   return text.str();
@@ -82,7 +82,7 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   if (whole_egs + 1 == egs_needed) place(EgUse::last);
   if (placement.egs.size() < egs_needed)
     fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs in whole entangled groups",
-         cube.pes % kLanes == 0 ? std::string() : " but for the last, which needs lanes 0 to " + std::to_string(cube.pes % kLanes - 1),
+         cube.pes % kLanes == 0 ? std::string() : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
          "; the set has ", set_pes, " PEs, ", whole_egs * kLanes, " of them in whole entangled groups", incomplete_egs(ranks));
   return placement;
 }

@@ -1,4 +1,4 @@
-// Which PE of a hypercube is which DPU of a set.
+// Maps the PEs of a hypercube to DPUs of a set.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace pidcomm {
 
-/// What a hypercube of some number of PEs does with an entangled group.
+/// How a hypercube uses an entangled group.
 enum class EgUse : uint32_t {
   whole,  // in the order of the set's ranks, then banks
-  last,   // the first such one is the partial last group, if the whole ones do not suffice
+  last,   // the first such group is the partial last one, if the whole groups do not suffice
   unused,
   count,
 };
@@ -33,7 +33,7 @@ struct Placement {
   std::vector<struct dpu_t *> dpus;  // by PE
 
   /// Places the first cube.pes PEs of the set: entangled groups whole in the set, in the order of its ranks, then banks.
-  /// Errors: ERR_SET (not allocated), ERR_SHAPE naming the ranks and lanes that are missing.
+  /// Errors: ERR_SET (not allocated), ERR_SHAPE naming the missing chips by rank and bank.
   static Placement of(struct dpu_set_t set, const Hypercube &cube);
 };
 

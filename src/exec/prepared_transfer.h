@@ -9,8 +9,8 @@
 
 namespace pidcomm {
 
-/// The SDK keeps one prepared buffer per DPU: hypercubes on one set take turns, and nobody's buffers are left behind. The reorder program
-/// is loaded and launched in such a turn, too.
+/// The SDK keeps one prepared buffer per DPU: hypercubes on one set take turns, and each clears its buffers. The reorder program is loaded
+/// and launched in such a turn, too.
 class PreparedTransfer {
  public:
   explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement) : set_(set), turn_(mutex_of(placement.ranks.front())) {

@@ -88,7 +88,7 @@ class SweepWorker {
     Pointers(std::size_t ins, std::size_t outs) : in(ins), out(outs), in_count(0), out_count(0) {}
   };
 
-  /// Words from `word` on, to where the first stream of the items comes to the end of a run, or `last`. Returns how many.
+  /// Carries out the words from `word` to the first end of a run in any stream, or to `last`. Returns their number.
   uint32_t run_chunk(const Item &start, uint64_t word, uint64_t last) {
     uint32_t run_words = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - word, kRunWords));
     for (std::size_t i = 0; i < pointers_.size(); ++i) point(pointers_[i], advanced(start, sweep_.lockstep, i), word, run_words);
@@ -102,7 +102,7 @@ class SweepWorker {
     return words;
   }
 
-  /// Words of the first step of a chunk, such that the later ones meet host rows at a multiple of a line.
+  /// Words of the first step of a chunk, so that later steps start at a line boundary of host rows.
   uint32_t first_step_words() const {
     const void *row = sweep_.in.space == Space::host    ? static_cast<const void *>(items_[0].in[0])
                       : sweep_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
@@ -119,7 +119,7 @@ class SweepWorker {
     };
     add(sweep_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
     add(sweep_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
-    if (sweep_.exchange && item.in_eg != item.out_eg) {  // the twin item reads where this one writes, and the other way round
+    if (sweep_.exchange && item.in_eg != item.out_eg) {  // the twin item reads where this one writes, and vice versa
       add(sweep_.in, in_starts_, item.out_eg, item.out_offset, pointers.in, pointers.in_count);
       add(sweep_.out, out_starts_, item.in_eg, item.in_offset, pointers.out, pointers.out_count);
     }
@@ -150,7 +150,7 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   // Units of work: a step of the outer loops times a piece of the words, enough of them to share evenly.
   const uint64_t outer = steps_of(sweep.outer), pieces = pieces_of(sweep, pass.threads);
   const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
-  // Everything that can fail to be allocated exists before the first byte moves.
+  // All allocations come before the first byte moves.
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
   std::vector<std::unique_ptr<SweepWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts));

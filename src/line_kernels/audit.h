@@ -1,4 +1,4 @@
-// The record that the audit instruction set keeps of every line it touches.
+// The audit instruction set's record of every line that it touches.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace pidcomm {
 
 enum class LineEvent { load, store, flush, prefetch };
 
-/// Thread-safe. At most one record is current in the process; an AuditScope makes one so.
+/// Thread-safe. At most one record is current in the process; an AuditScope sets it.
 class AuditRecord {
  public:
-  /// Lines in [begin, end) are not on record: host memory that passes use like lines.
+  /// Does not record lines in [begin, end): host memory that passes use like lines.
   void ignore(const std::byte *begin, const std::byte *end);
 
   /// Notes an event on the 64-byte line at `line`.
   void note(LineEvent event, const std::byte *line);
 
-  /// All counts but lines_outside.
+  /// All counts except lines_outside.
   pidcomm_audit counts() const;
 
   /// Lines touched in any way; calls visit(line) for each.

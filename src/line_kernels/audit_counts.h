@@ -1,4 +1,4 @@
-/* audit_counts.h: what the audit instruction set counted in the last call on a hypercube. For tests: the library exports the call, but the
+/* audit_counts.h: counts of the audit instruction set in the last call on a hypercube. For tests: the library exports the call, but the
  * header is not installed, and rows may change. */
 #ifndef PIDCOMM_AUDIT_COUNTS_H
 #define PIDCOMM_AUDIT_COUNTS_H
@@ -15,8 +15,8 @@ extern "C" {
   X(lines_stored, "stores of lines")                                                           \
   X(lines_flushed, "flushes of lines")                                                         \
   X(lines_prefetched, "prefetches of lines")                                                   \
-  X(max_loads_of_a_line, "loads of the line that was loaded most often")                       \
-  X(max_stores_of_a_line, "stores of the line that was stored most often")                     \
+  X(max_loads_of_a_line, "most loads of one line")                                             \
+  X(max_stores_of_a_line, "most stores of one line")                                           \
   X(distinct_lines_loaded, "different lines that were loaded")                                 \
   X(distinct_lines_stored, "different lines that were stored")                                 \
   X(lines_outside, "loads, stores, flushes and prefetches outside the windows of the request") \

@@ -22,7 +22,7 @@ struct Table {
   T entry[N];
 };
 
-/// Byte shuffle within each beat that exchanges lanes l and l ^ (1 << bit); indices are relative to 16-byte halves, as pshufb wants them.
+/// Byte shuffle within each beat that exchanges lanes l and l ^ (1 << bit); indices are relative to 16-byte halves, as pshufb expects.
 template <int Bit>
 inline constexpr Table<uint8_t, 64> kLaneXor = [] {
   Table<uint8_t, 64> table{};

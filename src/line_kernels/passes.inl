@@ -5,8 +5,8 @@
 //   void store_words_non_temporal(std::byte *, Line)         64 aligned bytes of a host row, non-temporal
 //   void flush_line(const std::byte *)           out of every cache
 //   void prefetch_line(const std::byte *)          into the first cache
-//   void prefetch_far(const std::byte *)           into the second, which leaves the first one's few line buffers to stores
-//   void fence()                                 loads, flushes and non-temporal stores before it are done
+//   void prefetch_far(const std::byte *)           into the second; leaves the first one's few line buffers to stores
+//   void fence()                                 completes earlier loads, flushes and non-temporal stores
 //   Line transpose(Line)                         PIM order <-> host order (the domain transfer)
 //   void butterfly<Bit>(Line &a, Line &b)        PIM order: a's lanes with the bit set <-> b's lanes without it
 //   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words

@@ -23,7 +23,7 @@ struct Builtin {
   std::vector<Number> numbers;
 };
 
-// The files as rows, made by cmake/machines.cmake.
+// The files of machines/ as rows, made by cmake/machines.cmake.
 const std::vector<Builtin> &builtins() {
   static const std::vector<Builtin> all = {
 #include "machines.inc"
@@ -31,7 +31,7 @@ const std::vector<Builtin> &builtins() {
   return all;
 }
 
-/// The cost "<isa>.<key>_ns" of a line; null if there is none.
+/// The cost "<isa>.<key>_ns" of a line; null if unknown.
 double *find_cost(pidcomm_machine &machine, const std::string &name) {
   const auto in = [&name](pidcomm_line_costs &costs, const std::string &isa) -> double * {
 #define PIDCOMM_ROW(key, ...) \
@@ -47,7 +47,7 @@ double *find_cost(pidcomm_machine &machine, const std::string &name) {
   return nullptr;
 }
 
-/// The constant "section.key", or the cost "isa.<isa>.<key>_ns"; null if there is none.
+/// The constant "section.key", or the cost "isa.<isa>.<key>_ns"; null if unknown.
 double *find(pidcomm_machine &machine, const std::string &name) {
 #define PIDCOMM_ROW(section, key, ...) \
   if (name == #section "." #key) return &machine.section##_##key;

@@ -41,7 +41,7 @@ class ModelledHost : public OptionRules {
   const pidcomm_machine &machine_;
 };
 
-/// Two times that overlap more or less.
+/// The total of two times that overlap; a larger sharpness means more overlap.
 double overlapped(double a, double b, double sharpness) {
   const double longer = std::max(a, b);
   if (longer == 0) return 0;
@@ -96,7 +96,7 @@ class Pricing {
  private:
   using Seconds = decltype(pidcomm_prediction::seconds);
 
-  /// Threads that count for so many units of equal size.
+  /// Effective number of threads for `units` units of equal size.
   double threads_for(double units) const {
     const double threads = std::clamp(std::min<double>(options_.threads, machine_.host_threads), 1.0, std::max(1.0, units));
     const double rounds = std::ceil(units / threads);
@@ -111,7 +111,7 @@ class Pricing {
   }
   double starting(double threads) const { return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro; }
 
-  /// Shares `total` between memory, which comes first, and work of the threads: by line work, and the rest.
+  /// Splits `total`: first memory, then the work of the threads, by line work and others.
   void share(double total, double bus, double memory, const std::array<double, kLineWorks> &line_seconds, double others,
              Seconds &seconds) const {
     const double both = bus + memory, first = std::min(total, both);
@@ -139,7 +139,7 @@ class Pricing {
     const double others = (part.streams * machine_.call_stream_ns + part.rows * machine_.call_row_ns) * kNano / threads;
     double bus = bus_seconds(part), memory = memory_seconds(part);
     const double moved = part.mram_read + part.mram_written + part.host_read + part.host_written;
-    // DIMMs with PEs have channels of their own; emulated ones share those of the host.
+    // DIMMs with PEs have separate channels; emulated ones share the host's.
     double both = machine_.host_emulated != 0 ? bus + memory : std::max(bus, memory);
     both = std::max(both, moved / kGb / (threads * machine_.memory_thread_gb_s));
     if (bus + memory > 0) {
@@ -159,7 +159,7 @@ class Pricing {
     const double alone = bytes / kGb / (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
-    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // whatever memory does not explain
+    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // time beyond memory
     const double bus = std::min(total, bus_seconds(part)), memory = std::min(total - bus, memory_seconds(part));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
@@ -179,9 +179,9 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  /// Cycles of the slowest PE, whose blocks all move. The engine that moves data between MRAM and WRAM does one transfer after another,
-  /// while tasklets permute in WRAM what others have read, if a part fits into one transfer; larger ones are permuted by where they are
-  /// read and written (pe/reorder.c).
+  /// Cycles of the slowest PE, which moves all its blocks. The DMA engine between MRAM and WRAM does one transfer after another. If a part
+  /// fits into one transfer, tasklets meanwhile permute parts in WRAM; larger parts are permuted by their transfers' addresses
+  /// (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
     constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES, kTasklets = PIDCOMM_REORDER_TASKLETS;
     constexpr double kIssueCycles = 11;  // between two instructions of a tasklet
@@ -250,7 +250,7 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
                    const pidcomm_machine &machine) {
   Options variant = options;
   variant.technique = PIDCOMM_TECHNIQUE_TILE;
-  Plan best = make_plan(cube, request, variant, heap_base);  // whatever is wrong with the request is an error here
+  Plan best = make_plan(cube, request, variant, heap_base);  // throws the errors of the request
   if (best.bytes == 0) return best;
   double best_seconds = price(best, machine).seconds_total;
   const auto consider = [&](int technique) {

@@ -1,4 +1,4 @@
-// What a plan would take on a machine.
+// The predicted time of a plan on a machine.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 namespace pidcomm {
 
 /// Errors: ERR_ARGUMENT (a number that is negative, infinite or NaN, 0 where the model divides by it, no count where it counts, or no
-/// instruction set at all).
+/// instruction set).
 void check_machine(const pidcomm_machine &machine);
 
 /// The machine's best instruction set, a code. Errors: ERR_ARGUMENT (it has none).
@@ -17,16 +17,16 @@ int best_isa_of(const pidcomm_machine &machine);
 /// The options on the machine. Errors: ERR_OPTION.
 Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options);
 
-/// Requires: check_machine. plan.options are those of resolve_for. A function of its arguments alone.
+/// Requires: check_machine. plan.options are those of resolve_for. Depends on its arguments only.
 pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 
-/// The plan of PIDCOMM_TECHNIQUE_AUTO: of every technique that can carry out the request the one with the lowest price, the first in case
-/// of a draw. Those that let PEs reorder take part if scratch_offset is not 0, those to compare with (PIDCOMM_TECHNIQUES) never. Errors:
+/// The plan of PIDCOMM_TECHNIQUE_AUTO: the technique with the lowest price among those that can carry out the request; on a tie, the first.
+/// Techniques whose PEs reorder take part only if scratch_offset is not 0; techniques for comparison never do (PIDCOMM_TECHNIQUES). Errors:
 /// those of `tile` for the request, and of scratch_offset if it is given.
 Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base,
                    const pidcomm_machine &machine);
 
-/// make_plan, or cheapest_plan on machine() if options say so.
+/// make_plan; cheapest_plan on machine() if the technique is auto.
 Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
              uint64_t heap_base);
 

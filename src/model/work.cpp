@@ -12,16 +12,16 @@ namespace {
 
 constexpr double kLine = kLineBytes;
 
-/// What one word of one item takes: the lines or rows of its sides apart.
+/// Work of one word of one item, except its loads and stores of lines.
 struct Item {
   double transposes, shuffles, combines, rows_read, rows_written;
 };
 
-/// in, out: streams of the item. Lines in host memory are in host order already, so only those of MRAM are transposed on their way.
+/// in, out: streams of the item. Lines in host memory are in host order, so only lines of MRAM are transposed.
 Item item_of(const Sweep &sweep, double in, double out) {
   const double k = sweep.k, ways = 1u << sweep.k;
   const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
-  const double host_rows = sweep.host_order ? in * from : 1;  // transposes of what goes to host rows: every line, or the result alone
+  const double host_rows = sweep.host_order ? in * from : 1;  // transposes for host rows: of every line, or of the result alone
   switch (sweep.pass) {
 #define PIDCOMM_ROW(name, does, transposes, shuffles, combines, rows_read, rows_written) \
   case Pass::name:                                                                       \
@@ -47,7 +47,7 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   };
   side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read, part.host_read);
   side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
-  // A broadcast reads a row for every entangled group, but memory gives it once.
+  // A broadcast reads a row for every entangled group, but memory delivers it once.
   if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
   const double pieces = static_cast<double>(pieces_of(sweep, plan.options.threads));
   part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
@@ -81,9 +81,9 @@ Part part_of_general(const Plan &plan, const GeneralForm &form, LineWork combine
   if (plan.reduces) part.rows = in_rows * combined;
   if (plan.cube.pes % kLanes != 0) {
     part.count(LineWork::keep) = out / egs;
-    part.mram_read += out / egs * kLine;  // what stays is read first
+    part.mram_read += out / egs * kLine;  // lanes to keep are read first
   }
-  part.units = std::ceil(egs / (form.slab_bytes != 0 ? form.cluster_egs : 2)) * chunks;  // without a slab a pair is by itself
+  part.units = std::ceil(egs / (form.slab_bytes != 0 ? form.cluster_egs : 2)) * chunks;  // without a slab, by bank pairs
   return part;
 }
 

@@ -1,4 +1,4 @@
-// What a plan makes a machine do, in counts that no machine has a part in.
+// The work of a plan, in counts that do not depend on the machine.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ struct Part {
   Kind kind = Kind::pass;
   double mram_read = 0, mram_written = 0;  // bytes of lines
   double host_read = 0, host_written = 0;  // bytes of host memory
-  std::array<double, kLineWorks> lines{};  // how often what is done to a line
-  double streams = 0;                      // streams that are found in memory
+  std::array<double, kLineWorks> lines{};  // lines by kind of work
+  double streams = 0;                      // streams whose address is computed
   double rows = 0;                         // rows of chunks
   double pieces = 0;                       // copied or combined in host memory
   bool combines = false, is_slow = false;  // host: the operator, and whether the vector unit lacks it
@@ -39,15 +39,15 @@ struct Part {
 struct Work {
   std::vector<Part> parts;
   double pes = 0, ranks = 0;
-  double flushed_lines = 0;  // before the first load, if the policy says so
+  double flushed_lines = 0;  // before the first load, with policy hardware
   std::vector<Reorder> reorders;
 };
 
-/// isa: code, for what it lacks.
+/// isa: code; decides which operators are slow.
 Work work_of(const Plan &plan, int isa);
 
 /// Whether an operator takes several instructions of an instruction set: products of 8 and 64 bits, extremes of floats, and of 64 bits on
-/// AVX2. (SSE2, which `scalar` is compiled for, is taken to be like AVX2.)
+/// AVX2. (SSE2, which `scalar` is compiled for, counts as AVX2.)
 bool is_slow(int op, const ElementType &type, int isa);
 
 }  // namespace pidcomm

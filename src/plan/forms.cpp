@@ -36,7 +36,7 @@ Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   return sweep;
 }
 
-/// Everything that the host pass reads, into host memory.
+/// The sweep that copies the input of the host pass to host memory.
 Sweep make_sweep_to_host_memory(const Plan &plan, uint64_t src) {
   Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes);
   sweep.pass = Pass::rotate;
@@ -54,7 +54,7 @@ void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
   if (offset == 0)
     fail(PIDCOMM_ERR_WINDOW, name, ": technique ", technique, " needs ", scratch_bytes,
-         " bytes of scratch MRAM at every PE; say where by scratch_offset, which cannot be 0");
+         " bytes of PE scratch in MRAM; set the scratch offset of the options, which cannot be 0");
   check_window(name, "scratch", offset, scratch_bytes, plan.heap_base);
   const auto check_apart = [&](const char *side, uint64_t begin, uint64_t bytes) {
     if (offset < begin + bytes && begin < offset + scratch_bytes)
@@ -70,14 +70,13 @@ GeneralForm make_general(const Plan &plan) {
   const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
   std::vector<uint32_t> size(cluster_of.size(), 0);
   for (uint32_t first : cluster_of) form.cluster_egs = std::max(form.cluster_egs, ++size[first]);
-  // A slab row is one block of a PE (or group) for a chunk of words; where PEs are combined, an entangled group is read beside it. Rows
-  // that go straight to or from host buffers need no slab.
+  // A slab row is one block of a PE (or group) for a chunk of words. Rows that go straight to or from host buffers need no slab.
   constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20, kSlabMaxBytes = uint64_t{64} << 20;
   constexpr uint64_t kMaxChunkWords = 256;
   const uint64_t cluster_pes = uint64_t{form.cluster_egs} * kLanes;
   const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
   const uint64_t word_rows = cluster_rows * blocks_of(plan.in, plan.grouping);
-  // A slab that stays in a core's cache, but not less than the 8 words that passes handle at once, unless that takes too much memory.
+  // A slab should stay in a core's cache. It has at least the 8 words that passes handle at once, unless these need too much memory.
   const uint64_t word_bytes = word_rows * kWordBytes;
   uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
   if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);

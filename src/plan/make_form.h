@@ -1,4 +1,4 @@
-// What make_plan makes the form of a plan with.
+// The functions with which make_plan makes the form of a plan.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 namespace pidcomm {
 
 struct FormInputs {
-  const Plan &plan;  // everything but its form
+  const Plan &plan;  // everything except its form
   const CollectiveRule &rule;
-  const std::optional<LaneSplit> &split;  // there is one if the technique needs it
+  const std::optional<LaneSplit> &split;  // has a value if the technique needs one
   int steps;                              // PIDCOMM_STEP bits that the technique takes
 };
 
@@ -25,7 +25,7 @@ PeSteps make_pe_steps(const FormInputs &inputs);
 /// Blocks of a row of the extent.
 uint64_t blocks_of(const Extent &extent, const Grouping &grouping);
 
-/// visit(sweep) for every sweep of every round. Returns the rounds.
+/// visit(sweep) for every sweep of every round. Returns the number of rounds.
 uint32_t each_member_step(const Plan &plan, const RingForm &form, const std::function<void(const Sweep &)> &visit);
 uint32_t each_member_step(const Plan &plan, const TreeForm &form, const std::function<void(const Sweep &)> &visit);
 

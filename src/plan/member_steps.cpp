@@ -20,7 +20,7 @@ uint64_t lane_map(const From &from) {
   return map;
 }
 
-/// Neighbouring loops over entangled groups that are one loop, as one.
+/// Joins adjacent loops over entangled groups that form one loop.
 std::vector<EgLoop> joined(const std::vector<EgLoop> &loops) {
   std::vector<EgLoop> result;
   for (const EgLoop &loop : loops) {
@@ -64,8 +64,8 @@ class MemberStepSweeps {
       move_lanes(onwards, plan_.dst + (slot - 1) * steps_.slot_bytes, plan_.dst + slot * steps_.slot_bytes);
   }
 
-  /// Entangled group m sends chunk (m - step) mod M to m + 1 (mod M), which combines it in the first M - 1 steps and then keeps it. Chunks
-  /// are as long as each other, but that the last one with any words may be shorter. Between cuts neither m nor m + 1 wraps.
+  /// Entangled group m sends chunk (m - step) mod M to m + 1 (mod M), which combines it in the first M - 1 steps and then copies it. All
+  /// chunks have the same length, except that the last one with words may be shorter. Between two cuts neither m nor m + 1 wraps.
   void ring_step(std::size_t loop, uint32_t step, uint64_t work) {
     const auto [count, stride, index_stride] = split_.members[loop];
     const uint64_t words = steps_.slot_bytes / kWordBytes, chunk_words = (words + count - 1) / count;
@@ -109,7 +109,7 @@ class MemberStepSweeps {
       if ((split_.lane_mask & bit) != 0) move_lanes(partner_map(bit, false), plan_.dst, plan_.dst);
   }
 
-  /// Every entangled group m that 2 * reach divides takes in m + reach, or gives it the result.
+  /// Every entangled group m that 2 * reach divides combines m + reach into itself (up), or copies the result to it.
   void tree_step(std::size_t loop, uint32_t reach, bool up) {
     const auto [count, stride, index_stride] = split_.members[loop];
     Sweep sweep = make_sweep(up, steps_.slot_bytes / kWordBytes, kStay);
@@ -125,7 +125,7 @@ class MemberStepSweeps {
     ++round_;
   }
 
-  /// In every entangled group: lines at byte `to` are those at `from` (and further streams), their lanes moved.
+  /// In every entangled group: stores to byte `to` the lines at `from` (and further streams) with their lanes moved.
   void reduce_lanes(uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) { sweep_lanes(true, map, streams, from, to); }
   void move_lanes(uint64_t map, uint64_t from, uint64_t to) { sweep_lanes(false, map, {1, 0, 0}, from, to); }
   void sweep_lanes(bool reduces, uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) {
@@ -151,7 +151,7 @@ class MemberStepSweeps {
     return sweep;
   }
 
-  /// Over all entangled groups but the members of one loop.
+  /// Adds loops over all entangled groups except the members of one loop.
   void add_other_loops(Sweep &sweep, std::size_t loop) const {
     std::vector<EgLoop> others = split_.members;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(loop));
@@ -170,7 +170,7 @@ class MemberStepSweeps {
 
 uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep) * sweep.words * streams_of(side); }
 
-/// Fills in what ring and tree share.
+/// Sets the common fields of ring and tree.
 template <class SteppedForm>
 void set_steps(SteppedForm &form, const FormInputs &inputs, uint64_t slot_bytes) {
   form.split = *inputs.split;

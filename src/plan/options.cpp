@@ -26,7 +26,7 @@ Options resolve(const pidcomm_options *options, const OptionRules &rules) {
   if (name_of_coherence(resolved.coherence) == nullptr)
     fail(PIDCOMM_ERR_OPTION, "coherence code ", resolved.coherence, " is unknown", kCoherenceChoices);
   if (resolved.coherence == PIDCOMM_COHERENCE_NONE && !rules.is_coherent())
-    fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; the PEs of this machine write behind the host's caches");
+    fail(PIDCOMM_ERR_OPTION, "coherence none is for emulated DIMMs; on this machine the host's caches do not see the writes of PEs");
   if (resolved.isa == PIDCOMM_ISA_DEFAULT) resolved.isa = rules.default_isa();
   if (name_of_isa(resolved.isa) == nullptr) fail(PIDCOMM_ERR_OPTION, "ISA code ", resolved.isa, " is unknown", kIsaChoices);
   rules.check_isa(resolved.isa);

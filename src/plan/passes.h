@@ -1,18 +1,18 @@
-// The passes: what the line kernels do with the lines of one item of a sweep.
+// The passes: the work of the line kernels on the lines of one item of a sweep.
 #pragma once
 
 #include <cstdint>
 
 namespace pidcomm {
 
-/// X(name, what an item does, and for each of its words: transposes, shuffles, combines, host rows read, host rows written).
+/// X(name, work of an item, and for each of its words: transposes, shuffles, combines, host rows read, host rows written).
 ///
-/// The numbers are formulas of `in` and `out`, the streams of the sides; `k`; `ways`, 2^k; `from` and `to`, 1 if lines are transposed when
-/// they are loaded and stored, else 0; `host_rows`, the transposes of what goes to host rows.
-/// Rotating a line by s moves what the lane of index c in its group holds to the lane of index c + s (mod 2^k), where a lane's index is
-/// made of its selected bits. Slot s of a member is block s of some 2^k. The passes that rotate follow PE-assisted reordering.
-/// In member_step and member_step_reduce lane l takes what lane `map[l]` of the sweep has. With one stream the latter combines a line with
-/// its moved copy, and transposes both.
+/// The numbers are formulas of: `in` and `out`, the streams of the sides; `k`; `ways`, 2^k; `from` and `to`, 1 if lines are transposed when
+/// they are loaded and stored, else 0; `host_rows`, the transposes for host rows.
+/// A lane's index in its group consists of its selected bits. Rotating a line by s moves the bytes of the lane with index c to the lane
+/// with index c + s (mod 2^k). Slot s of a member is block s of some 2^k. The passes that rotate follow PE-assisted reordering.
+/// In member_step and member_step_reduce, lane l takes the bytes of lane `map[l]` of the sweep. With one stream, member_step_reduce
+/// combines a line with its moved copy, and transposes both.
 // clang-format off
 #define PIDCOMM_PASSES(X)                                                                                                                    \
   X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \
@@ -55,7 +55,7 @@ enum class Pass {
 inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// Items that are carried out in lockstep at most.
+/// The most items in lockstep.
 inline constexpr uint32_t kMaxItems = 8;
 
 }  // namespace pidcomm

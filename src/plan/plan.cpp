@@ -20,7 +20,7 @@ struct TechniqueRule {
   int code;
   Form (*make_form)(const FormInputs &inputs);
   int steps;
-  uint32_t collectives;  // bit c: it is for the one with code c
+  uint32_t collectives;  // bit c: for the collective with code c
   bool needs_lane_split;
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
@@ -57,7 +57,7 @@ void check_is_for(const TechniqueRule &technique, int collective) {
        choices_for(collective));
 }
 
-/// A technique of the paper's of which no step applies to the collective is carried out as by `conventional`.
+/// If no step of a technique applies to the collective, it runs as `conventional`.
 Form make_form(const Plan &plan, const CollectiveRule &collective, const TechniqueRule &technique) {
   int steps = technique.steps & collective.steps;
   if (plan.reduces && !plan.bytewise) steps &= ~PIDCOMM_STEP_CM;
@@ -65,8 +65,8 @@ Form make_form(const Plan &plan, const CollectiveRule &collective, const Techniq
   const std::optional<LaneSplit> split = LaneSplit::of(plan.cube, plan.mask.c_str());
   if (taken.needs_lane_split && !split)
     fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ", name_of_technique(technique.code),
-         " is for shapes that the ", kLanes, " lanes of an entangled group divide without remainder, which ", plan.cube.to_string(),
-         " is not", choices_for(plan.collective));
+         " is for shapes that entangled groups of ", kLanes, " PEs divide without remainder; ", plan.cube.to_string(), " is no such shape",
+         choices_for(plan.collective));
   return taken.make_form({plan, collective, split, steps});
 }
 

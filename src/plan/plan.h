@@ -1,4 +1,4 @@
-// A plan: what a collective will do, as a value. Immutable once made, printable, of a size that depends on the number of axes only.
+// A plan: the work of a collective as a value. Immutable and printable; its size depends on the number of axes only.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pidcomm {
 
-/// One side of a collective, as its definition has it.
+/// One side of a collective's definition.
 struct Extent {
   Space space;
   bool per_member;  // N blocks, else one
@@ -29,7 +29,7 @@ struct Plan {
   Extent in{}, out{};
   bool reduces = false, bytewise = false;
   uint64_t bytes = 0, block_bytes = 0;
-  uint64_t heap_base = 0;                        // MRAM byte that offset 0 of the request stands for
+  uint64_t heap_base = 0;                        // MRAM byte of the request's offset 0
   uint64_t src = 0, dst = 0;                     // absolute MRAM bytes
   uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
   uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
@@ -57,15 +57,15 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 /// Errors: ERR_ARGUMENT if the code is unknown.
 const CollectiveRule &rule_of(int collective);
 
-/// heap_base: MRAM byte that offset 0 of the request stands for.
-/// Errors: every one that pidcomm.h lists for a collective, except those of the devices and of the host buffer. Cost: O(axes^2), and O(PEs)
-/// on the general path, O(rounds) for member steps.
+/// heap_base: MRAM byte of the request's offset 0.
+/// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host buffer. Cost: O(axes^2), O(PEs) on the
+/// general path, O(rounds) for member steps.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
 
-/// Errors: ERR_HOST_BUFFER (the request's host buffer is not what its plan needs).
+/// Errors: ERR_HOST_BUFFER (the request's host buffer does not fit the plan).
 void check_host(const Plan &plan, const pidcomm_request &request);
 
-/// What the forms of some paths have; null for the others.
+/// Parts that only some forms have; null for the others.
 const PeSteps *pe_steps_of(const Plan &plan);
 const MemberSteps *member_steps_of(const Plan &plan);
 
@@ -78,7 +78,7 @@ uint64_t pass_src_of(const Plan &plan);
 /// visit(sweep) for every sweep of the host pass in order.
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
 
-/// The entangled groups of a shape without a lane split, by connected groups. cluster_of[e] is the first entangled group of e's cluster.
+/// The clusters of a shape without a lane split: entangled groups that groups connect. Entry e is the first entangled group of e's cluster.
 std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);
 
 /// The plan as JSON; expand lists the items of the affine form.

@@ -1,4 +1,4 @@
-// A plan as JSON. Values are numbers, and names of our own that need no escaping.
+// A plan as JSON. Values are numbers, and names that need no escaping.
 #include <concepts>
 #include <sstream>
 
@@ -100,7 +100,7 @@ struct ExpandedLoop {
   bool goes_down;
 };
 
-/// The steps in the order in which a thread does them. In an exchange a step stands for its twin too.
+/// Writes the steps in the order in which a thread does them. In an exchange, a step also stands for its twin.
 void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth, Step step, JsonWriter &json) {
   if (depth == loops.size()) {
     if (exchange && step.in_eg > step.out_eg) return;
@@ -122,7 +122,7 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
   }
 }
 
-/// What the sweeps of member steps have besides.
+/// Fields that only sweeps of member steps have.
 void write_member_step(JsonWriter &json, const Sweep &sweep) {
   json.number("round", sweep.round);
   json.open("lane_map", '[');

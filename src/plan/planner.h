@@ -1,4 +1,4 @@
-// The interface by which an executor gets its plans. A planner may choose a technique by price; the executor knows no prices.
+// The interface through which an executor gets its plans. A planner may choose a technique by price.
 #pragma once
 
 #include "plan/plan.h"
@@ -9,7 +9,7 @@ class Planner {
  public:
   virtual ~Planner() = default;
 
-  /// Changes whenever PIDCOMM_TECHNIQUE_AUTO may choose otherwise for the same request: plans made before are then stale.
+  /// Changes whenever PIDCOMM_TECHNIQUE_AUTO may choose another technique for the same request: older plans are then stale.
   virtual uint64_t version() const = 0;
 
   /// make_plan, with PIDCOMM_TECHNIQUE_AUTO replaced by a technique. Errors: those of make_plan. Any thread may call it.

@@ -54,7 +54,7 @@ ElementType ElementType::of(int code) {
     case 2:
     case 4:
     case 8:
-      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is a size, which does not tell integers from floats; use PIDCOMM_INT", 8 * code,
+      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is a size, the same for integers and floats; use PIDCOMM_INT", 8 * code,
            " or PIDCOMM_UINT", 8 * code, code >= 4 ? ", or PIDCOMM_FLOAT" + std::to_string(8 * code) : "",
            " (<pidcomm/isca24.h> takes sizes of integer words, except for min and max)");
     default:

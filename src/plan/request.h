@@ -1,4 +1,4 @@
-// A collective as asked for, with every code checked and every option resolved.
+// The codes of a request: checks and names.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct ElementType {
   static ElementType of(int code);
 };
 
-/// Kind of an operator (third column of PIDCOMM_OPS).
+/// Kind of an operator (last column of PIDCOMM_OPS).
 enum class OpKind { arith, order, bits };
 
 /// Errors: ERR_OP if op is unknown, or bitwise on a float.
 void check_op(int op, const ElementType &type);
 
-/// True if the operator treats every byte by itself, so that it can run on lines in PIM order.
+/// Whether the operator treats every byte by itself, so that it can run on lines in PIM order.
 bool is_bytewise(int op, const ElementType &type);
 
 /// Name of a code, or nullptr.

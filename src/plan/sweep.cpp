@@ -9,7 +9,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Joins neighbouring loops that are one loop in disguise, and drops loops of one step.
+/// Joins adjacent loops that form one loop, and drops loops of one step.
 void simplify(std::vector<Loop> &loops) {
   std::vector<Loop> joined;
   for (Loop &loop : loops) {
@@ -30,8 +30,8 @@ void simplify(std::vector<Loop> &loops) {
   loops = std::move(joined);
 }
 
-/// The step between the banks of a pair (d and d + 4) inside a loop of `count` steps of `egs` entangled groups: steps below it, and steps
-/// above it. below = 0 if the loop has no such step.
+/// Splits a loop of `count` steps of `egs` entangled groups at the step between the banks of a pair (d and d + 4): `below` steps below it
+/// and `above` steps above it. below = 0: the loop has no such step.
 struct BankPairStep {
   uint32_t below, above;
 };
@@ -41,10 +41,9 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
   return {below, count / (2 * below)};
 }
 
-/// Moves the pair steps of the outer loops into lockstep; those of the output are the fastest, so that neighbouring lines are stored one
-/// after the other. The banks below go along where an item has so few streams that one pair of banks would not keep memory busy. A step of
-/// the input alone stays where it is when every item is stored to all members: the output is then the larger part by far, and has its own
-/// pairs.
+/// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so that neighbouring lines are stored one
+/// after the other. If an item has few streams, the steps below move too, because one bank pair does not saturate memory. If every item is
+/// stored to all members, a pair step of the input alone stays: the output is much larger, and has its pairs.
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
@@ -76,8 +75,8 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   sweep.outer = std::move(rest);
 }
 
-/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. (The order of
-/// the input's members stays: the reduction combines in it.)
+/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. The input's
+/// members keep their order: the reduction combines in it.
 void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {

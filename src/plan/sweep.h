@@ -1,6 +1,6 @@
 // The affine form of a host pass: loop nests over items. An item reads some streams of lines (or host rows) and writes some; a stream
 // starts at (entangled group, byte) = start of its side + sum over loops of step * index + its own place in the side's stream nest, and is
-// `words` words long. The pass says what happens between load and store.
+// `words` words long. The pass defines the work between load and store.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pidcomm {
 
-/// Where a side is. host: host rows. host_lines: lines in host order, in host memory of the library's own.
+/// Where a side is. host: host rows. host_lines: lines in host order, in the library's buffer.
 enum class Space { mram, host, host_lines };
 
 /// A nest of parallel streams of one item: stream (i0, i1, ...) starts egs * i and bytes * i further. Slowest first.
@@ -41,7 +41,7 @@ struct Loop {
 /// chunk of words, so that the banks of a pair, whose lines are neighbours, are visited together.
 struct Sweep {
   Pass pass{};
-  bool rotates = false;     // PEs have reordered, or will
+  bool rotates = false;     // PEs reorder before or after
   bool host_order = false;  // between load and store lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
   uint64_t lane_map = 0;                       // member_step, member_step_reduce: byte l is the lane that lane l takes from
@@ -55,26 +55,27 @@ struct Sweep {
   bool is_in_place() const { return in.space == Space::mram && out.space == Space::mram && in.offset == out.offset; }
 };
 
-/// Steps of a nest of loops, items of a sweep, and streams that an item has on one side.
+/// Steps of a nest of loops, items of a sweep, and streams of an item on one side.
 uint64_t steps_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
 uint32_t streams_of(const Side &side);
 
-/// Pieces that threads cut the words of a sweep into, where its outer loops alone do not share evenly; of kShareWords words or more.
+/// Pieces to cut the words of a sweep into, so that threads share evenly; 1 if the outer loops suffice. A piece has at least kShareWords
+/// words.
 inline constexpr uint64_t kShareWords = 64;
 uint64_t pieces_of(const Sweep &sweep, int threads);
 
-// What sweeps are built with.
+// Building blocks of sweeps.
 
-/// Brings the loops of a sweep into the order in which memory likes to be visited.
+/// Orders the loops of a sweep for memory bandwidth.
 void arrange(Sweep &sweep);
 
-/// Appends a nest over entangled groups; a step of the counted index moves the sides by in_bytes and out_bytes, and a step in entangled
-/// groups moves those sides that are true.
+/// Appends a nest over entangled groups. A step of the nest's index moves the sides by in_bytes and out_bytes. A step of entangled groups
+/// moves the input if in_moves, and the output if out_moves.
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
                uint64_t out_bytes);
 
-/// Cuts the words of a sweep into the 2^k slots of a vector of so many bytes; the slots are streams of the side.
+/// Cuts a vector of vector_bytes into 2^k slots, which become streams of the side, and sets the words of the sweep.
 void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes);
 
 /// Stream nest over the members' entangled groups.

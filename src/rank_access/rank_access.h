@@ -10,17 +10,17 @@
 
 namespace pidcomm {
 
-/// Whether the PEs' stores go through the host's caches: true for emulated DIMMs, false for real ones.
+/// Whether the host's caches see the PEs' stores: true for emulated DIMMs, false for real ones.
 bool ranks_are_coherent();
 
 /// Whether a job in the queues of ranks blocks all later work on them, of any thread. The queues of the SDK do so for its asynchronous
-/// calls only: synchronous calls of other threads overtake the job, or read what the job frees at its end.
+/// calls only: synchronous calls of other threads overtake the job, or read memory that the job frees at its end.
 bool rank_queues_block_later_work();
 
 /// Finds the region of an allocated rank, which may then be acquired until the matching close. Open calls of a rank nest. The calling
 /// thread may not hold the rank acquired. On DIMMs it waits for running PEs and earlier asynchronous work, and words of MRAM change for a
-/// moment: launch no PE meanwhile. why: a sentence without a full stop if there is more to say than the status, as which words of MRAM are
-/// undefined now. Errors: any dpu_error_t; throws std::bad_alloc.
+/// moment: launch no PE meanwhile. why: a sentence without a full stop if there is more to report than the status, such as words of MRAM
+/// that are undefined now. Errors: any dpu_error_t; throws std::bad_alloc.
 dpu_error_t rank_access_open(struct dpu_rank_t *rank, std::string *why);
 /// After an open that succeeded, also when the rank has been freed since.
 void rank_access_close(struct dpu_rank_t *rank);
@@ -29,7 +29,7 @@ void rank_access_close(struct dpu_rank_t *rank);
 /// the rank's region, which is valid until the release. Requires an open rank.
 dpu_error_t rank_access_acquire(struct dpu_rank_t *rank, std::byte **base);
 
-/// Gives the rank back.
+/// Releases the rank.
 void rank_access_release(struct dpu_rank_t *rank);
 
 }  // namespace pidcomm

@@ -1,14 +1,13 @@
-// Rank access on DIMMs, by public functions of a stock UPMEM SDK alone.
+// Rank access on DIMMs, by public functions of a stock UPMEM SDK only.
 //
-// The SDK maps a rank's region into the process but does not say where. So every mapping that may be it is tried: tags are written to every
-// enabled PE of the rank through the SDK, at words that exercise the bits of the address map, and exactly one mapping has to show them all
-// where the map says. Then the words get their old contents back. That is done when the first hypercube on a rank is made, and stands while
-// there is one, since its ranks must not be freed.
+// The SDK maps a rank's region into the process but does not report the address. So every candidate mapping is tried: the SDK writes tags
+// to every enabled PE of the rank, at words that exercise the bits of the address map, and exactly one mapping must show all tags at the
+// addresses of the map. Then the words are restored. This happens when the first hypercube on a rank is created. The result holds while a
+// hypercube on the rank exists, because its ranks must not be freed.
 //
-// All transfers go through dpu_copy_to_mrams and dpu_copy_from_mrams, which carry out each rank's part of dpu_push_xfer. Unlike that they
-// take the buffers as an argument: what the caller has prepared for a rank stays prepared. They lock the rank, so that threads may use it
-// side by side. One that names every enabled PE switches the whole rank's MRAM to the host, if it is not there already; PEs get it back at
-// their launch.
+// All transfers use dpu_copy_to_mrams and dpu_copy_from_mrams, which carry out each rank's part of dpu_push_xfer. They take the buffers as
+// an argument, so the caller's prepared buffers stay prepared. They lock the rank, so that threads may share it. A transfer that names
+// every enabled PE switches the whole rank's MRAM to the host if necessary; a launch returns it to the PEs.
 #include <emmintrin.h>
 
 #include <algorithm>
@@ -42,7 +41,7 @@ using ProbeWords = std::array<Words, kProbes.size()>;
 /// From the first line of a region to the end of the last one.
 constexpr uint64_t kRegionBytes = bank_offset(kBanks - 1) + word_offset(kMramBytes / kWordBytes - 1) + kLineBytes;
 
-/// A rank and its enabled PEs; null where one is not.
+/// A rank and its PEs; null for disabled ones.
 struct RankPes {
   explicit RankPes(struct dpu_rank_t *of) : rank(of) {
     for (uint32_t pe = 0; pe < dpus.size(); ++pe) {
@@ -77,13 +76,13 @@ dpu_error_t copy_probes(const RankPes &pes, ProbeWords &words) {
   return first;
 }
 
-/// Whether a region at `base` shows the words of the enabled PEs of one bank at MRAM byte `offset`. The region may be another's, whose
-/// threads store to it.
+/// Whether a region at `base` shows the words of the enabled PEs of one bank at MRAM byte `offset`. The region may belong to another
+/// rank, to which other threads store.
 __attribute__((no_sanitize("thread"))) bool shows_line(const std::byte *base, const RankPes &pes, uint32_t bank, uint32_t offset,
                                                        const Words &words) {
   const auto *line = reinterpret_cast<const uint64_t *>(base + bank_offset(bank) + word_offset(offset / kWordBytes));
   _mm_mfence();
-  _mm_clflush(line);  // the PEs and the SDK store behind the caches
+  _mm_clflush(line);  // the caches do not see the stores of the PEs and the SDK
   _mm_mfence();
   std::array<uint64_t, kWordBytes> beats;
   for (uint32_t byte = 0; byte < kWordBytes; ++byte) beats[byte] = static_cast<const volatile uint64_t *>(line)[byte];
@@ -96,7 +95,7 @@ __attribute__((no_sanitize("thread"))) bool shows_line(const std::byte *base, co
   return true;
 }
 
-/// Reads one line if the answer is no: it may be a rank whose PEs run.
+/// Stops at the first line that differs: the PEs of that rank may run.
 bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &tags) {
   for (std::size_t p = 0; p < kProbes.size(); ++p)
     for (uint32_t bank = 0; bank < kBanks; ++bank)
@@ -104,7 +103,7 @@ bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &t
   return true;
 }
 
-/// Words that nobody else has.
+/// Random words, unique with near certainty.
 ProbeWords unique_tags() {
   static std::mutex mutex;
   static std::mt19937_64 generator{std::random_device()()};
@@ -139,14 +138,13 @@ dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
   return is_done ? DPU_OK : DPU_ERR_MRAM_BUSY;
 }
 
-/// By probe: whether its words are not known to be what they were.
+/// By probe: whether its words may differ from before.
 using LostProbes = std::array<bool, kProbes.size()>;
 
-/// Writes the words back, after an error once more, and reads what is there then. Throws nothing. Returns the first error that was not made
-/// good.
+/// Writes the words back, tries once more after an error, and reads them. Throws nothing. Returns the first error that remains.
 dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
   dpu_error_t first = copy_probes<dpu_copy_to_mrams>(pes, saved);
-  if (first != DPU_OK) {  // somebody may have launched PEs
+  if (first != DPU_OK) {  // another thread may have launched PEs
     wait_until_idle(pes.rank);
     first = copy_probes<dpu_copy_to_mrams>(pes, saved);
   }
@@ -159,8 +157,8 @@ dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
   return first;
 }
 
-/// Finds the region among `all` mappings, of which those `held` by other ranks are tried last. MRAM changes and changes back; if it could
-/// not, the sentence says which words. Errors: of the SDK; DPU_ERR_DRIVER with a sentence.
+/// Finds the region among `all` mappings; those `held` by other ranks are tried last. Changes MRAM and restores it; if that fails, the
+/// sentence names the words. Errors: of the SDK; DPU_ERR_DRIVER with a sentence.
 dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, const std::vector<RegionMapping> &held, RegionMapping *found,
                   std::string *why) {
   std::vector<RegionMapping> candidates, matches;
@@ -177,7 +175,7 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
     return DPU_ERR_DRIVER;
   }
   if (std::all_of(pes.dpus.begin(), pes.dpus.end(), [](const struct dpu_t *dpu) { return dpu == nullptr; })) {
-    *why = "it has no enabled PE to prove its mapping by";
+    *why = "it has no enabled PE, so its mapping cannot be found";
     return DPU_ERR_DRIVER;
   }
 
@@ -207,13 +205,13 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
       *why = sentence.str() + sdk_error_text(status);
       return status;
     }
-    sentence << "what the SDK wrote there reads back as something else";
+    sentence << "the words read back differ from those that the SDK wrote";
   } else if (matches.empty()) {
-    sentence << "of " << candidates.size() << " mappings that may be its region none shows what the SDK wrote to the PEs: " << describe(all)
-             << "; " << kAdvice;
+    sentence << "none of " << candidates.size()
+             << " mappings that may be its region shows the words that the SDK wrote to the PEs: " << describe(all) << "; " << kAdvice;
   } else if (matches.size() > 1) {
-    sentence << "several mappings show what the SDK wrote to the PEs: " << describe(matches)
-             << "; a region that the process maps a second time cannot be told from the SDK's own";
+    sentence << "several mappings show the words that the SDK wrote to the PEs: " << describe(matches)
+             << "; a second mapping of a region cannot be distinguished from the SDK's";
   } else {
     *found = std::move(matches.front());
     return DPU_OK;

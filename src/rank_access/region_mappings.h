@@ -1,5 +1,5 @@
-// The mappings of this process that may be the regions of its ranks. region_mappings_linux.cpp finds those of the UPMEM driver; tests on
-// emulated DIMMs, whose regions are no devices, bring their own.
+// The mappings of this process that may be the regions of its ranks. region_mappings_linux.cpp finds those of the UPMEM driver; tests
+// provide those of emulated DIMMs.
 #pragma once
 
 #include <cstddef>

@@ -31,8 +31,7 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
     cube.axes.push_back({lengths[i], static_cast<uint32_t>(pes)});
     pes *= lengths[i];
     if (pes > kMaxPes)
-      fail(PIDCOMM_ERR_SHAPE, "the axis lengths ", shape_text(lengths), " make ", pes, " PEs or more; no more than ", kMaxPes,
-           " are possible");
+      fail(PIDCOMM_ERR_SHAPE, "the axis lengths ", shape_text(lengths), " need ", pes, " PEs or more; the limit is ", kMaxPes);
   }
   cube.pes = static_cast<uint32_t>(pes);
   return cube;

@@ -61,8 +61,8 @@ struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
-/// A grouping split at the lanes. It exists when every axis lies within the lanes, beyond them, or is cut by them without a rest; then
-/// all groups that share an entangled group share the same set of them, and
+/// A grouping split at the lanes. It exists if every axis lies within the lanes, beyond them, or is divided by them without remainder. Then
+/// all groups that share an entangled group share the same set of entangled groups, and
 ///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
 ///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
 /// where compress gathers the bits of lane under the mask, lowest first.
@@ -73,7 +73,7 @@ struct LaneSplit {
   std::vector<EgLoop> sets;     // the first entangled group of every set, fastest first
   uint32_t member_egs = 1, set_count = 1;
 
-  /// Empty for shapes that the lanes cut with a rest, or whose PE count is no multiple of 8.
+  /// Empty for shapes that the lanes do not divide without remainder, or whose PE count is no multiple of 8.
   static std::optional<LaneSplit> of(const Hypercube &cube, const char *mask);
 };
 

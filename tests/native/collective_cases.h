@@ -1,4 +1,4 @@
-// Shapes, techniques and cases of the collectives, and what a case claims about its trace.
+// Shapes, techniques and cases of the collectives, and checks of their traces.
 #pragma once
 
 #include <set>
@@ -18,7 +18,7 @@ using machine::Grid;
 using machine::Hypercube;
 using verify::Fill;
 
-/// Shapes for which `tile` transposes lanes in registers; between them every number and position of selected lane bits.
+/// Shapes for which `tile` transposes lanes in registers; together they select every number and position of lane bits.
 inline const std::vector<Axes> kFastShapes = {{8, 4}, {4, 8},    {2, 4, 4}, {2, 2, 2, 4}, {16, 3},    {4, 6},
                                               {8, 5}, {1, 8, 4}, {64},      {24},         {2, 1, 12}, {2, 2, 6}};
 /// Shapes that take the general path, some with a partial last EG.
@@ -48,7 +48,7 @@ inline const Technique &technique_of(int code) {
   return *std::find_if(kTechniques.begin(), kTechniques.end(), [code](const Technique &technique) { return technique.code == code; });
 }
 
-/// All techniques but some.
+/// All techniques except `left_out`.
 inline std::vector<int> techniques_without(const std::set<int> &left_out) {
   std::vector<int> codes;
   for (const Technique &technique : kTechniques)
@@ -67,13 +67,13 @@ inline std::vector<int> techniques_for(int collective, const Axes &axis_len) {
 /// The steps of the paper that a technique takes in a collective.
 inline int steps_taken(int technique, int collective) { return machine::row_of(collective).steps & technique_of(technique).steps; }
 
-/// Is there a host pass of the library's own? Else the SDK transfers everything.
+/// Does the library run a host pass? Otherwise the SDK transfers everything.
 inline bool has_host_pass(int technique, int collective) {
   if (technique_of(technique).path == "sdk") return false;
   return technique_of(technique).steps == 0 || steps_taken(technique, collective) != 0;
 }
 
-/// Do the PEs reorder blocks? A group must have several PEs in an entangled group.
+/// Do the PEs reorder blocks? Only if a group has several PEs in one entangled group.
 inline bool reorders(int technique, int collective, const Axes &axis_len, const std::string &mask) {
   if ((steps_taken(technique, collective) & PIDCOMM_STEP_PR) == 0) return false;
   std::uint32_t stride = 1;
@@ -111,12 +111,12 @@ inline std::uint32_t ranks_for(const Axes &axis_len) { return static_cast<std::u
 
 inline bool can_be_in_place(int collective) { return machine::row_of(collective).can_be_in_place(); }
 
-/// bytes per PE such that a block (where there are blocks) is `block_bytes`.
+/// The `bytes` of a call whose blocks have `block_bytes`; a collective without blocks counts as one block.
 inline std::size_t bytes_for_blocks(int collective, std::uint32_t group_pes, std::size_t block_bytes) {
   return machine::row_of(collective).bytes_are_blocks() ? group_pes * block_bytes : block_bytes;
 }
 
-/// The case with payload and type filled in as the collective needs it.
+/// A case with the fill that suits its type and operator.
 inline Case make_case(int collective, const Axes &axis_len, const std::string &mask, std::size_t bytes, Element element,
                       std::uint64_t seed) {
   Case c;
@@ -131,7 +131,7 @@ inline bool is_cut_by_lanes(int collective) {
   return row.takes_op && !row.bytes_are_blocks();
 }
 
-/// Sets the technique. If PEs reorder blocks there is scratch, and a vector that they cut into blocks grows to whole ones.
+/// Sets the technique. If PEs reorder blocks, sets the scratch and rounds a vector that they cut up to whole blocks.
 inline void use_technique(Case &c, int technique, std::size_t scratch_offset) {
   c.options.technique = technique;
   if (c.problem.bytes == 0 || !reorders(technique, c.problem.collective, c.problem.axis_len, c.problem.mask)) return;
@@ -139,7 +139,7 @@ inline void use_technique(Case &c, int technique, std::size_t scratch_offset) {
   c.options.scratch_offset = scratch_offset;
 }
 
-/// A destination window behind the source window, at a distance that is no multiple of a line, or the source window itself.
+/// Places the destination window: in place, or 1 to 11 words of 8 bytes behind the source window.
 inline void place(Case &c, std::size_t src, bool is_in_place) {
   c.src = src;
   c.dst = is_in_place ? src : src + verify::rows_before(c.problem).row_bytes + 8 * (1 + c.seed % 11);
@@ -153,7 +153,7 @@ inline void check_number(const Case &c, const char *field, std::uint64_t got, st
   check_number(c, field, got, want, want);
 }
 
-/// What the audit ISA must have counted for a tile on a fast shape: every line of the windows once.
+/// Checks the audit counts of tile on a fast shape: every line of the windows once.
 inline void check_lines(const Case &c, const pidcomm_trace &, const pidcomm_audit &audit) {
   const std::size_t egs = pes_of(c.problem.axis_len) / 8;
   const verify::Rows in = verify::rows_before(c.problem), out = verify::rows_after(c.problem);
@@ -178,7 +178,7 @@ inline void check_bytes_moved(const Case &c, const pidcomm_trace &trace) {
   check_number(c, "host_bytes_written", trace.host_bytes_written, out.at_pes ? 0 : out.bytes());
 }
 
-/// What the audit ISA must have counted for ring and tree, which load and store a line many times.
+/// Checks the audit counts of ring and tree, which load and store a line many times.
 inline void check_member_step_lines(const Case &c, const pidcomm_trace &trace, const pidcomm_audit &audit) {
   check_number(c, "mram_bytes_read", trace.mram_bytes_read, 64 * audit.lines_loaded);
   check_number(c, "mram_bytes_written", trace.mram_bytes_written, 64 * audit.lines_stored);
@@ -186,7 +186,7 @@ inline void check_member_step_lines(const Case &c, const pidcomm_trace &trace, c
   if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", audit.loads_unflushed, 0);
 }
 
-/// What the audit ISA must have counted on the general path: lines are composed and stored whole.
+/// Checks the audit counts of the general path: lines are composed and stored whole.
 inline void check_general_lines(const Case &c, const pidcomm_trace &trace, const pidcomm_audit &audit) {
   const verify::Rows out = verify::rows_after(c.problem);
   const std::uint64_t lines_out = out.at_pes ? (pes_of(c.problem.axis_len) + 7) / 8 * (out.row_bytes / 8) : 0;
@@ -198,7 +198,7 @@ inline void check_general_lines(const Case &c, const pidcomm_trace &trace, const
   if (c.options.coherence == PIDCOMM_COHERENCE_HARDWARE) check_number(c, "loads_unflushed", audit.loads_unflushed, 0);
 }
 
-/// Launches of a collective whose blocks PEs reorder: before the host pass if they have what it reads in blocks, after it if they get more.
+/// Launches of a collective whose blocks PEs reorder: one before the host pass if it reads blocks, one after it if it writes blocks.
 inline int launches(int collective) {
   const machine::Row row = machine::row_of(collective);
   const bool before = row.blocks_before || row.takes_op;
@@ -206,7 +206,7 @@ inline int launches(int collective) {
   return before + after;
 }
 
-/// What the technique of a case claims about its trace, and about what the audit ISA counted.
+/// Checks the trace and the audit counts of a case against the claims of its technique.
 inline void check_claims(const Case &c, const pidcomm_trace &trace, const pidcomm_audit &audit) {
   const int technique = c.options.technique, collective = c.problem.collective;
   const bool has_launches = c.problem.bytes != 0 && reorders(technique, collective, c.problem.axis_len, c.problem.mask);

@@ -7,7 +7,7 @@
 namespace effort {
 
 #ifdef __SANITIZE_THREAD__
-constexpr int kSmallPart = 40;  // TSan is slow, and a race shows on a path, whatever the sizes
+constexpr int kSmallPart = 40;  // TSan is slow, and a race shows at any size
 #else
 constexpr int kSmallPart = 10;
 #endif

@@ -10,7 +10,7 @@ std::function<std::vector<pidcomm::RegionMapping>()> region_source = places_for_
 
 std::vector<pidcomm::RegionMapping> places_for_regions() {
   constexpr uint64_t kStep = uint64_t{1} << 30;  // regions are aligned to it
-  // Below are the shadow memories of the sanitizers, which come and go with every thread.
+  // Lower addresses hold the sanitizers' shadow memory, which changes with every thread.
   constexpr uint64_t kLowest = uint64_t{0x7c} << 40;
   std::vector<pidcomm::RegionMapping> places;
   std::ifstream maps("/proc/self/maps");

@@ -1,4 +1,4 @@
-// What the tests of errors share: a hypercube with good requests, and the check that an error changed nothing.
+// Shared by the error tests: a hypercube with valid requests, and the check that an error changed nothing.
 #pragma once
 
 #include <cctype>
@@ -21,7 +21,7 @@ inline constexpr std::size_t kHuge = SIZE_MAX - 7;  // a multiple of 8 that over
 inline constexpr int kFirst = PIDCOMM_ALLTOALL, kLast = 0 PIDCOMM_COLLECTIVES(COLLECTIVE_ROW) - 1;
 #undef COLLECTIVE_ROW
 
-/// What is on the machine must be there afterwards.
+/// Checks that MRAM and the host buffer keep their bytes.
 class Unchanged {
  public:
   Unchanged(const Hypercube &cube, Bytes &host) : cube_(cube), host_(host) {
@@ -50,7 +50,7 @@ struct Fixture {
 
   Fixture() : set((machine::power_up(1), DpuSet::of_ranks(1))), cube(set, {4, 2, 8}), host(2 * 32 * kBytes), unchanged(cube, host) {}
 
-  /// A request that is right; tests break one thing.
+  /// A valid request; tests break one field.
   pidcomm_request good(int collective) {
     pidcomm_request r{};
     r.collective = collective;
@@ -84,7 +84,7 @@ inline void check_error(int status, const std::vector<int> &wanted, const std::v
   if (std::find(wanted.begin(), wanted.end(), status) == wanted.end())
     machine::fail(what + ": got " + status_text(status) + " (" + sentence + "), want " + status_text(wanted[0]));
   if (sentence.size() < 10) machine::fail(what + ": the last error says nothing: \"" + sentence + "\"");
-  std::string lower;  // PIDCOMM_INT32 also names int32
+  std::string lower;  // so that PIDCOMM_INT32 contains int32
   for (char c : sentence) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const std::string &word : words)
     if (lower.find(word) == std::string::npos) machine::fail(what + ": \"" + word + "\" is missing in \"" + sentence + "\"");

@@ -14,7 +14,7 @@ std::atomic<int> g_faults{0};
 std::atomic<bool> g_loads_fail{false};
 std::function<dpu_error_t(const Copy &)> g_copy;
 
-/// The function that this program's own one of the same name hides.
+/// The SDK function that the function of the same name in this file hides.
 template <class Function>
 Function *hidden(const char *name) {
   return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));

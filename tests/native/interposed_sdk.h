@@ -1,4 +1,4 @@
-// Functions of the SDK that a test which links interposed_sdk.cpp can have answer otherwise than dpuemu's do.
+// Replacements of SDK functions, for tests that link interposed_sdk.cpp.
 #pragma once
 
 #include <dpu.h>
@@ -9,7 +9,7 @@
 
 namespace interposed {
 
-/// While one lives dpu_sync returns no fault: what the SDK's does once a launch or an earlier dpu_sync has returned it.
+/// For its lifetime, dpu_sync returns no fault, as in the SDK after a launch or an earlier dpu_sync returned it.
 class FaultsHaveBeenReturned {
  public:
   FaultsHaveBeenReturned();
@@ -17,11 +17,11 @@ class FaultsHaveBeenReturned {
   FaultsHaveBeenReturned(const FaultsHaveBeenReturned &) = delete;
   FaultsHaveBeenReturned &operator=(const FaultsHaveBeenReturned &) = delete;
 
-  /// How often dpu_sync would have returned one.
+  /// The number of faults that dpu_sync did not return.
   int count() const;
 };
 
-/// While one lives dpu_load_from_memory fails with DPU_ERR_TIMEOUT and does nothing.
+/// For its lifetime, dpu_load_from_memory fails with DPU_ERR_TIMEOUT and does nothing.
 class LoadsFail {
  public:
   LoadsFail();
@@ -39,7 +39,7 @@ struct Copy {
   dpu_error_t carry_out() const;
 };
 
-/// While one lives `copy` stands for both functions. Other threads may call them, but none may when it comes or goes.
+/// For its lifetime, `copy` replaces both functions. Other threads may call them, except during construction and destruction.
 class CopiesAre {
  public:
   explicit CopiesAre(std::function<dpu_error_t(const Copy &)> copy);

@@ -1,7 +1,7 @@
 // An emulated machine, a DPU set and a hypercube on it, for tests of the C API from outside.
 //
-// MRAM is written and read through dpu.h alone (dpu_prepare_xfer, dpu_push_xfer), never through the library under test. What a collective
-// must not touch is part of the picture: zones around the windows, windows it only reads, PEs of the set outside the hypercube.
+// MRAM is written and read through dpu.h alone (dpu_prepare_xfer, dpu_push_xfer), never through the library under test. Checks include the
+// memory that a collective must not change: zones around the windows, windows it only reads, PEs of the set outside the hypercube.
 #pragma once
 
 #include <dpu.h>
@@ -30,7 +30,7 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::size_t kMramBytes = DPUEMU_MRAM_BYTES;
 constexpr std::size_t kGuardBytes = 64;
 
-/// The policy of a call that names none. Rank access of the SDK build takes emulated DIMMs for real ones, and refuses `none`.
+/// The default coherence policy. The SDK's rank access treats emulated DIMMs as real ones and refuses `none`.
 #ifdef PIDCOMM_TEST_SDK_ACCESS
 constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_HARDWARE;
 #else
@@ -44,8 +44,8 @@ inline void dpu_ok(dpu_error_t error, const char *call) {
 }
 #define DPU_OK_OR_FAIL(call) ::machine::dpu_ok((call), #call)
 
-/// Runs all cases of a grid, or the first and a scattered part of the others, and fails at the end with the first few failures: one wrong
-/// case does not hide the pattern of the others.
+/// Runs all cases of a grid, or the first and a sample of the others. Fails at the end with the first few failures, so that one wrong case
+/// does not hide the pattern of the others.
 class Grid {
  public:
   explicit Grid(std::string name) : name_(std::move(name)) {}
@@ -76,7 +76,7 @@ struct Place {
   std::uint32_t rank, chip, bank;
 };
 
-/// Replaces the machine by one of `ranks` ranks without the DPUs at `disabled`. No set may be allocated.
+/// Replaces the machine by one of `ranks` ranks whose DPUs at `disabled` are disabled. No set may be allocated.
 inline void power_up(std::uint32_t ranks, const std::vector<Place> &disabled = {}) {
   dpuemu_machine_t description{};
   description.ranks = ranks;
@@ -121,7 +121,7 @@ class DpuSet {
   bool is_allocated_ = false;
 };
 
-/// The MRAM of some DPUs of a set that outlives this, one row each.
+/// The MRAM of some DPUs of a set, one row each. The set must outlive it.
 class Rows {
  public:
   Rows(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
@@ -149,7 +149,7 @@ class Rows {
   }
 };
 
-/// A hypercube on a set that outlives it. Rows: the PEs in PE order, then the set's other enabled DPUs.
+/// A hypercube on a set, which must outlive it. Rows: the PEs in PE order, then the set's other enabled DPUs.
 class Hypercube : public Rows {
  public:
   Hypercube(const DpuSet &set, Axes axis_len) : Rows(set.get(), {}), axis_len_(std::move(axis_len)) {
@@ -189,7 +189,7 @@ struct Segment {
   }
 };
 
-/// The MRAM in and around some windows: what is there now, and what should be there later.
+/// The MRAM in and around some windows, as read or as expected.
 class Picture {
  public:
   /// Adds the window and the guard zones on both sides of it; windows close to each other become one segment.
@@ -244,7 +244,7 @@ class Picture {
   std::string difference(const Hypercube &cube, const Picture &want) const {
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment &mine = segments_[i], &other = want.segments_[i];
-      if (mine.rows == other.rows) continue;  // at once: sanitizers make looking at byte after byte slow
+      if (mine.rows == other.rows) continue;  // sanitizers make the loop over bytes slow
       const auto [a, b] = std::mismatch(mine.rows.begin(), mine.rows.end(), other.rows.begin());
       const std::size_t at = static_cast<std::size_t>(a - mine.rows.begin()), row = at / mine.row_bytes;
       return "MRAM byte " + std::to_string(mine.offset + at % mine.row_bytes) + " of " +
@@ -258,7 +258,7 @@ class Picture {
   Segment &holder(std::size_t offset, std::size_t bytes) {
     for (Segment &segment : segments_)
       if (segment.holds(offset, bytes)) return segment;
-    fail("the test asks for a window it did not cover");
+    fail("the test uses a window that it did not cover");
   }
   std::vector<Segment> segments_;
 };
@@ -270,11 +270,11 @@ struct Row {
   int steps;
 
   bool can_be_in_place() const { return at_pes_before && at_pes_after; }
-  /// `bytes` of a call is N blocks, else one.
+  /// Is `bytes` of a call N blocks? Otherwise it is one.
   bool bytes_are_blocks() const { return (at_pes_before && blocks_before) || (at_pes_after && blocks_after); }
 };
 
-/// Of an unknown code: no column holds.
+/// The row of an unknown code: every column is false.
 inline Row row_of(int collective) {
 #define MACHINE_ROW(ENUM, code, name, op, before, after, blocks_before, blocks_after, steps, ...) \
   if (collective == code) return {code, op != 0, before != 0, after != 0, blocks_before != 0, blocks_after != 0, steps};
@@ -352,10 +352,10 @@ inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
           .op = c.problem.op};
 }
 
-/// How a case is carried out: pidcomm_run, or what does the same.
+/// The function that runs a case: pidcomm_run or an equivalent.
 using Run = int (*)(pidcomm_hypercube *, const pidcomm_request *, const pidcomm_options *, pidcomm_trace *);
 
-/// Runs the case on fresh payload and fails unless the result is the expected one and nothing else has changed. Returns the trace.
+/// Runs the case on new data. Fails unless the result is right and no other byte has changed. Returns the trace.
 inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pidcomm_run) {
   const auto check = [&c](bool is_right, const std::string &what) {
     if (!is_right) fail(what + " [" + describe(c) + "]");
@@ -389,7 +389,7 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
   const verify::Verdict verdict = verify::check(c.problem, before, got);
   check(verdict.wrong == 0, std::to_string(verdict.wrong) + " wrong elements, first: " + verdict.first);
   if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, got);
-  if (c.options.scratch_offset != 0)  // may hold anything, but nothing beside it
+  if (c.options.scratch_offset != 0)  // scratch may change, but no byte beside it
     mram.put(cube, c.options.scratch_offset, in.row_bytes, after.get(cube, c.options.scratch_offset, in.row_bytes));
   const std::string difference = after.difference(cube, mram);
   check(difference.empty(), difference);
@@ -408,7 +408,7 @@ inline int run(const Hypercube &cube, const pidcomm_request &request, const pidc
   return pidcomm_run(cube.get(), &request, &options, nullptr);
 }
 
-/// What the audit instruction set counted in the last call.
+/// The audit counts of the last call.
 inline pidcomm_audit audit_of(const Hypercube &cube) {
   pidcomm_audit audit{};
   if (pidcomm_audit_of(cube.get(), &audit) != PIDCOMM_OK) fail(pidcomm_last_error());
@@ -436,7 +436,7 @@ inline std::vector<int> available_isas() {
   return isas;
 }
 
-/// Is the shape one for which the lanes of a group are bits of the PE number (all axes but the last powers of two, whole EGs)?
+/// Are the lanes of a group bits of the PE number (all axes except the last powers of two, whole EGs)?
 inline bool is_fast(const Axes &axis_len) {
   std::uint64_t pes = axis_len.back();
   for (std::size_t axis = 0; axis + 1 < axis_len.size(); ++axis) {

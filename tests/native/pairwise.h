@@ -1,4 +1,4 @@
-// A deterministic generator of small test tables in which every pair of levels of every two factors occurs.
+// Generates small test tables in which every pair of levels of every two factors occurs. Deterministic.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,9 @@ namespace pairwise {
 /// Can level i of factor f and level j of factor g occur together? f < g.
 using IsPossible = std::function<bool(std::size_t f, std::size_t i, std::size_t g, std::size_t j)>;
 
-/// Rows of one level per factor; levels[f] is the number of levels of factor f. Greedy: each row takes the first pair that is still
-/// missing, then for every other factor the level that adds most missing pairs with the factors already chosen, of those that are possible
-/// with them.
-/// Requires: for any possible choice, every other factor has a level that is possible with it. Throws std::invalid_argument else.
+/// Returns rows of one level per factor; levels[f] is the number of levels of factor f. Greedy: each row starts with the first missing
+/// pair. Every other factor then takes the possible level that adds most missing pairs.
+/// Requires: for any possible choice, every other factor has a possible level; otherwise throws std::invalid_argument.
 inline std::vector<std::vector<std::size_t>> table(const std::vector<std::size_t> &levels, const IsPossible &is_possible) {
   const std::size_t factors = levels.size();
   // is_covered[a][b][i * levels[b] + j]: level i of factor a and level j of factor b occur together in a row, a < b
@@ -38,9 +37,9 @@ inline std::vector<std::vector<std::size_t>> table(const std::vector<std::size_t
         row[b] = missing % levels[b];
         for (std::size_t f = 0; f < factors; ++f) {
           if (f == a || f == b) continue;
-          std::size_t best_score = 0;  // 0 as long as no level was possible
+          std::size_t best_score = 0;  // 0 until a level is possible
           for (std::size_t turn = 0; turn < levels[f]; ++turn) {
-            const std::size_t level = (rows.size() + turn) % levels[f];  // if nothing is gained, spread
+            const std::size_t level = (rows.size() + turn) % levels[f];  // spreads levels that add no pair
             std::size_t score = 1;
             for (std::size_t g : chosen) {
               if (!(f < g ? is_possible(f, level, g, row[g]) : is_possible(g, row[g], f, level))) {

@@ -1,4 +1,4 @@
-// What the tests of the SDK's rank access share: the regions it finds, the words it tags, and its proofs.
+// Shared by the tests of the SDK's rank access: the regions it finds, the words it tags, and its proofs.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
@@ -24,7 +24,7 @@ using pidcomm::RegionMapping;
 
 inline constexpr uint64_t kGib = uint64_t{1} << 30;
 
-/// Replaces the places where rank access looks, for its lifetime.
+/// Replaces the mappings that rank access searches, for its lifetime.
 class RegionsAre {
  public:
   explicit RegionsAre(std::vector<RegionMapping> regions) {
@@ -35,7 +35,6 @@ class RegionsAre {
   RegionsAre &operator=(const RegionsAre &) = delete;
 };
 
-/// The emulated region of a rank.
 inline RegionMapping region_of(struct dpu_rank_t *rank) {
   dpuemu_rank_access_t access;
   DPU_OK_OR_FAIL(dpuemu_rank_acquire(rank, &access));
@@ -43,18 +42,18 @@ inline RegionMapping region_of(struct dpu_rank_t *rank) {
   return {reinterpret_cast<std::byte *>(access.base), access.size_bytes, "region"};
 }
 
-/// Memory in which a region could be.
+/// Memory that could contain a region.
 class Decoy {
  public:
   Decoy() : words_(new std::byte[kBytes]) {}
   RegionMapping mapping() const { return {words_.get(), kBytes, "decoy"}; }
 
  private:
-  static constexpr uint64_t kBytes = 8 * kGib;  // the pages that nobody touches are not there
+  static constexpr uint64_t kBytes = 8 * kGib;  // untouched pages take no memory
   std::unique_ptr<std::byte[]> words_;
 };
 
-/// What opening the rank answers. It is closed again.
+/// The result of opening a rank. open_and_close closes it again.
 struct Answer {
   dpu_error_t status;
   std::string why;
@@ -66,7 +65,7 @@ inline Answer open_and_close(struct dpu_rank_t *rank) {
   return answer;
 }
 
-/// Rows of the words at some MRAM bytes of all enabled PEs of a set, in the order of DPU_FOREACH.
+/// Rows of the words at some MRAM bytes of all enabled PEs of a set, in DPU_FOREACH order.
 class MramWords {
  public:
   explicit MramWords(struct dpu_set_t set) : set_(set) {
@@ -102,13 +101,13 @@ class MramWords {
   std::vector<uint32_t> offsets_;
 };
 
-/// What the transfers of a proof are for; each has one per probe.
+/// The purposes of a proof's transfers; each purpose has one transfer per probe.
 enum class For { saving, tagging, restoring, restoring_again, reading_back };
 
-/// Docs promise these.
+/// The seven words of docs/hardware.md.
 inline constexpr uint32_t kProbes[] = {0, 8 << 10, 16 << 10, 32 << 10, 2 << 20, 4 << 20, machine::kMramBytes - 8};
 
-/// Stands for the transfers of one proof, for its lifetime.
+/// Replaces the transfers of one proof, for its lifetime.
 class ProofIs {
  public:
   using Act = std::function<dpu_error_t(For, uint32_t offset, const interposed::Copy &)>;
@@ -130,7 +129,7 @@ class ProofIs {
   interposed::CopiesAre copies_;
 };
 
-/// Carries out what tags a region, and copies the lines to another place.
+/// Carries out the transfers, and copies the tagged lines to `place`, except the line of `but_offset` and `but_bank`.
 inline ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &region, uint32_t but_offset = UINT32_MAX,
                                     uint32_t but_bank = 0) {
   return [=, from = region.begin](For what, uint32_t offset, const interposed::Copy &copy) {
@@ -143,7 +142,6 @@ inline ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &regio
   };
 }
 
-/// The base of an open rank.
 inline std::byte *base_of(struct dpu_rank_t *rank) {
   std::byte *base = nullptr;
   DPU_OK_OR_FAIL(pidcomm::rank_access_acquire(rank, &base));
@@ -151,18 +149,18 @@ inline std::byte *base_of(struct dpu_rank_t *rank) {
   return base;
 }
 
-/// The same place, but not the same mapping: what is open there has to be proved again.
+/// The same memory as another mapping: rank access must prove it again.
 inline RegionMapping mapped_again(RegionMapping region) {
   region.source += ", mapped again";
   return region;
 }
 
-inline constexpr auto kMoment = std::chrono::milliseconds(30);  // in which a thread that should wait would have gone on
-inline constexpr auto kTooLong = std::chrono::seconds(10);      // for a thread that should not
+inline constexpr auto kMoment = std::chrono::milliseconds(30);  // a thread that fails to wait goes on within it
+inline constexpr auto kTooLong = std::chrono::seconds(10);      // limit for a thread that must not wait
 
 inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
-/// The first word of every bank, lane 0, as the region shows it. DIMMs would want the line flushed.
+/// The first byte of a bank, lane 0, read from the region. On DIMMs, the line would need a flush first.
 inline uint64_t first_byte_of_bank(std::byte *base, uint32_t bank) {
   return std::to_integer<uint64_t>(base[dpuemu_region_offset(0, bank, 0)]);
 }

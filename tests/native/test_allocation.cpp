@@ -1,5 +1,4 @@
-// Every allocation that a call makes (with little effort: some of them) fails once: the call says so, has changed nothing, and leaves
-// nothing behind.
+// Every allocation of a call (with small effort: a sample) fails once: the call returns an error, changes nothing and leaves no rank open.
 #include <dpuemu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -60,9 +59,8 @@ struct Fixture {
   }
 };
 
-/// Runs a request with its 1st, 2nd, ... allocation failing until one run needs no more. Returns how many failed. With little effort it
-/// goes in steps, from one of the first few. A technique for which PEs reorder, or that has many rounds, may have begun: then the error
-/// says so.
+/// Runs a request whose 1st, 2nd, ... allocation fails, until a run makes fewer allocations. Returns the number of failed allocations. With
+/// small effort, it skips some of them. If PEs reorder or there are many rounds, MRAM may have changed; then the error says so.
 [[maybe_unused]] int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request, const pidcomm_options &options,
                                            std::vector<std::uint8_t> &host) {
   static int calls = 0;
@@ -78,7 +76,7 @@ struct Fixture {
     const std::string sentence = pidcomm_last_error();
     if (status == PIDCOMM_OK && !has_failed) return failed;
     ++failed;
-    if (status == PIDCOMM_OK) continue;  // done without what it could not get
+    if (status == PIDCOMM_OK) continue;  // the call works without that allocation
     if (status != PIDCOMM_ERR_MEMORY) CHECK_EQ(status, +PIDCOMM_ERR_DEVICE);
     if (fixture.mram() != mram_before) {
       CHECK(options.scratch_offset != 0 || options.technique == PIDCOMM_TECHNIQUE_TREE);
@@ -110,7 +108,7 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-#ifndef PIDCOMM_TEST_SDK_ACCESS  // what a collective allocates does not depend on rank access
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // the allocations of a collective do not depend on rank access
 TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
   for (const std::vector<std::uint32_t> &axis_len : std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
     for (const int collective : kCollectives) {
@@ -158,7 +156,7 @@ TEST(Hypercube_ThatCannotBeAllocatedIsAnErrorAndNotACrash) {
     const bool has_failed = g_until_failure.exchange(-1) < 0;
     pidcomm_hypercube_destroy(cube);
     if (status == PIDCOMM_OK && !has_failed) break;
-    if (status == PIDCOMM_OK) continue;  // done without what it could not get
+    if (status == PIDCOMM_OK) continue;  // the call works without that allocation
     if (status != PIDCOMM_ERR_MEMORY) CHECK_EQ(status, +PIDCOMM_ERR_DEVICE);
     CHECK(cube == nullptr);
     for (std::uint32_t r = 0; r < set.list.nr_ranks; ++r) CHECK(is_closed(set.list.ranks[r]));

@@ -1,4 +1,4 @@
-/* The call of the paper, from C11: reduce_scatter along y of a hypercube of 4 x 4 x 8 PEs, checked by loops written out here. */
+/* The call of the paper, from C11: reduce_scatter along y of a hypercube of 4 x 4 x 8 PEs, checked by loops. */
 #include <dpu.h>
 #include <inttypes.h>
 #include <pidcomm/isca24.h>
@@ -79,10 +79,9 @@ int main(void) {
     check(pidcomm_read(m, DST, BYTES / Y, out) == PIDCOMM_OK, "pidcomm_read");
     check(wrong_words(out) == 0, "reduce_scatter to another window");
 
-    check(pidcomm_reduce_scatter(m, "010", BYTES, 0, DST, sizeof(uint32_t), PIDCOMM_MAX) == PIDCOMM_ERR_TYPE,
-          "max of words without a sign");
+    check(pidcomm_reduce_scatter(m, "010", BYTES, 0, DST, sizeof(uint32_t), PIDCOMM_MAX) == PIDCOMM_ERR_TYPE, "max of a bare size");
     check(pidcomm_reduce_scatter(m, "010", BYTES, 0, DST, PIDCOMM_UINT32, PIDCOMM_MAX) == PIDCOMM_OK, "max of typed words");
-    check((pidcomm_alltoall)(m, "010", BYTES, 0, DST, 4) == PIDCOMM_OK, "a movement of words");
+    check((pidcomm_alltoall)(m, "010", BYTES, 0, DST, 4) == PIDCOMM_OK, "alltoall of a bare size");
     check(pidcomm_reduce_scatter(m, "01", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM) == PIDCOMM_ERR_MASK, "mask too short");
     check(pidcomm_last_error()[0] != 0, "last error");
     pidcomm_hypercube_destroy(m);

@@ -1,4 +1,4 @@
-// The eight collectives through the C API on emulated DIMMs, measured against the oracle: exhaustive grids.
+// The eight collectives through the C API on emulated DIMMs, compared with the oracle: exhaustive grids.
 #include <map>
 #include <set>
 #include <tuple>
@@ -12,10 +12,10 @@ using namespace collective_cases;
 
 // ---- exhaustive grids: technique x collective x mask x lane split x in place x size --------------------------------------------------
 
-/// Which ISAs run a case: each but audit; audit; one, which is audit for one of the sizes.
+/// The ISAs that run a case: each except audit; audit; or one, which is audit for one of the sizes.
 enum class Isas { kEach, kAudit, kOne };
 
-/// Every collective that the techniques are for, under every mask on every shape, in place or not. What is not listed takes turns.
+/// Every collective of the techniques, with every mask on every shape, in place or not. Types, operators and threads take turns.
 struct Cases {
   const char *name;
   std::vector<Axes> shapes;
@@ -37,7 +37,7 @@ const Cases kOthers = {"the other techniques", kFastShapes, {8, 104, 1160, 4104}
                        kBothPolicies};
 const Cases kConventionalGeneral = {
     "conventional, general shapes", {{3, 5}, {12, 4}, {10, 10}}, {8, 24, 104}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, Isas::kOne, kBothPolicies};
-// Entangled groups that are members in two loops, numbers of them that are no powers of two, and those that are neighbours.
+// Members in entangled groups along two axes, in numbers that are not powers of two, and in adjacent entangled groups.
 const Cases kRingAndTree = {"ring and tree",
                             {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}},
                             {0, 8, 24, 104, 1160},
@@ -47,7 +47,7 @@ const Cases kRingAndTree = {"ring and tree",
 const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
                                   &kOthers, &kConventionalGeneral, &kRingAndTree};
 
-/// What takes turns: for each technique, collective and list of ISAs by itself, so that none of them decides another.
+/// Chooses element, ISA, threads and policy in turn, separately for each technique, collective and list of ISAs.
 class RoundRobin {
  public:
   static constexpr std::size_t kThreads = 3;
@@ -55,8 +55,8 @@ class RoundRobin {
     Element kind;
     int isa, threads, coherence;
   };
-  /// Every lap through the kinds begins one further on and goes one further on in all else, so a kind meets another ISA, number of threads
-  /// and policy in each. Within a lap each of these changes at a pace of its own, so they meet each other.
+  /// Each lap over the kinds starts one kind later and shifts ISA, threads and policy by one, so every lap combines a kind with other
+  /// values. Within a lap the three change at different paces, so all their pairs occur.
   Choice next(int technique, int collective, const std::vector<int> &isas, const std::vector<int> &coherences) {
     const Key key = {technique, collective, isas.front()};
     const std::size_t turn = turns_.try_emplace(key, turns_.size() * kinds_.size()).first->second++;
@@ -73,7 +73,7 @@ class RoundRobin {
   std::uint64_t number_ = 0;
 };
 
-/// visit(case) for every case on a shape, on a machine that has these ISAs.
+/// Calls visit(case) for every case on a shape, on a machine that has these ISAs.
 template <class Visit>
 void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> &isas, RoundRobin &round_robin, const Visit &visit) {
   std::vector<int> not_audit = isas;
@@ -86,7 +86,7 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
                              const std::vector<int> &list) {
     const RoundRobin::Choice choice = round_robin.next(technique, collective, list, cases.coherences);
     const std::uint64_t seed = round_robin.next_number(), place_of = verify::mix(seed) % 18;
-    // Blocks that PEs cut into 8 are as large as others.
+    // PEs cut some blocks into 8: the parts have the size of other blocks.
     const bool is_cut = is_cut_by_lanes(collective) && reorders(technique, collective, axis_len, mask);
     const std::size_t bytes =
         bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, is_cut ? 8 * block_bytes : block_bytes);
@@ -132,14 +132,14 @@ void run_grid(const Cases &cases) {
 
 TEST(Tile_IsRightForEveryCollectiveMaskLaneSplitInPlaceAndIsa) { run_grid(kTile); }
 TEST(Tile_LoadsEverySourceLineOnceAndStoresEveryDestinationLineOnce) { run_grid(kTileAudited); }
-TEST(Tile_TouchesNoLineOutsideTheWindowsWithoutFlushesEither) { run_grid(kTileUnflushed); }
+TEST(Tile_WithoutFlushesTouchesNoLineOutsideTheWindows) { run_grid(kTileUnflushed); }
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(kTileGeneral); }
 TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
-TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceAndAuditedOnTheirHostPasses) { run_grid(kOthers); }
+TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAuditedHostPasses) { run_grid(kOthers); }
 TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kConventionalGeneral); }
 TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kRingAndTree); }
 
-// The cases that the grids above run, counted, on machines with two ISAs (scalar and audit) to all.
+// Counts the cases of the grids above, for machines with two ISAs (scalar and audit) up to all.
 TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHostPass) {
   const std::vector<Element> kinds = elements();
   const std::size_t policies = std::set<int>(kBothPolicies.begin(), kBothPolicies.end()).size();
@@ -150,7 +150,7 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
   using Row = std::vector<int>;
   for (std::size_t count = 2; count <= all_isas.size(); ++count) {
     const std::vector<int> isas(all_isas.begin(), all_isas.begin() + static_cast<std::ptrdiff_t>(count));
-    std::map<std::pair<std::string, Row>, std::set<Row>> met;  // what (and with which technique, which collective) -> levels met
+    std::map<std::pair<std::string, Row>, std::set<Row>> met;  // pair of factors, technique and collective -> levels met
     std::set<std::tuple<Axes, std::string, int, int>> ran, audited;
     for (const Cases *cases : kAllCases) {
       RoundRobin round_robin;

@@ -7,7 +7,7 @@ namespace {
 
 using namespace collective_cases;
 
-// ---- every call of the same collective -------------------------------------------------------------------------------------------------
+// ---- named functions -------------------------------------------------------------------------------------------------------------------
 
 /// Calls the named function of the C API for a request.
 int call_by_name(pidcomm_hypercube *m, const pidcomm_request &r) {
@@ -33,7 +33,7 @@ int call_by_name(pidcomm_hypercube *m, const pidcomm_request &r) {
   }
 }
 
-TEST(NamedFunctions_AreTheRequestsTheyName) {
+TEST(NamedFunctions_EqualTheirRequests) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 4});
@@ -62,7 +62,7 @@ TEST(NamedFunctions_AreTheRequestsTheyName) {
   }
 }
 
-TEST(Names_AreThoseOfTheTables) {
+TEST(Names_MatchTheTables) {
 #define CHECK_NAME(table, code, name) CHECK_EQ(std::string(pidcomm_name(PIDCOMM_TABLE_##table, code)), name);
 #define COLLECTIVE_ROW(ENUM, code, name, ...) CHECK_NAME(COLLECTIVE, code, #name)
 #define TYPE_ROW(ENUM, code, name, ...) CHECK_NAME(TYPE, code, #name)
@@ -163,7 +163,7 @@ TEST(PlanJson_DescribesEveryRequestWithoutADevice) {
           CHECK(is_balanced(json));
           CHECK(json.find(std::string("\"") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) + "\"") != std::string::npos);
           CHECK(json.find("\"tile\"") != std::string::npos);
-          // The general path says that it is one; its work is not a list of tiles.
+          // A plan of the general path says so; it has no list of tiles.
           CHECK_EQ(json.find("\"general\"") == std::string::npos, machine::is_fast(axis_len));
           if (expand && machine::is_fast(axis_len)) CHECK(json.size() > plan_json(axis_len, request, 0).size());
         }
@@ -204,10 +204,10 @@ TEST(PlanJson_HasASizeThatDoesNotGrowWithBytes) {
   CHECK(small < 16384);
 }
 
-TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndSaysHowManyBytesItMoved) {
+TEST(StreamLimit_CopiesEveryWordOrStoresZerosAndReturnsTheBytesMoved) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
-  const Hypercube cube(set, {60});  // 7 whole entangled groups, and one with 4 PEs that the limit leaves alone
+  const Hypercube cube(set, {60});  // 7 whole entangled groups, and one with 4 PEs that the limit skips
   constexpr std::size_t kSrc = 8192 - 24, kDst = (1 << 20) + 40, kBytes = 3 * 8192 + 8, kGuard = 64;
   Bytes input(60 * kBytes), guarded(60 * (kBytes + 2 * kGuard)), output(guarded.size());
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::uint8_t>(verify::mix(i));

@@ -1,4 +1,4 @@
-// A pairwise cover of everything that might interact, windows and sizes at their limits, and the bits of floating-point results.
+// A pairwise cover of factors that may interact, windows and sizes at their limits, and the bits of floating-point results.
 #include <set>
 
 #include "collective_cases.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace collective_cases;
 
-// ---- pairwise cover: everything that might interact ----------------------------------------------------------------------------------
+// ---- pairwise cover ------------------------------------------------------------------------------------------------------------------
 
 TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
   struct Shape {
@@ -20,9 +20,9 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
       {{2, 2, 2, 4}, "1011"}, {{2, 2, 2, 4}, "0100"}, {{16, 3}, "10"}, {{4, 6}, "01"}, {{64}, "1"},        {{8, 5}, "00"},
       {{32, 4}, "10"},        {{3, 5}, "01"},         {{12, 4}, "11"}, {{6, 4}, "10"}, {{5, 3, 2}, "101"},
   };
-  // Sizes: blocks of so many words, or (from 1000 on) as many blocks as make at least so many bytes per PE.
+  // Below 1000: words per block. From 1000 on: bytes per PE, rounded up to whole blocks.
   const std::vector<std::size_t> sizes = {0, 1, 3, 8, 13, 63, 8200, 16384 + 24, 5 * 8192};
-  // Places around the ends of runs (8 KiB) and of the larger steps of the address map.
+  // Offsets around the ends of runs (8 KiB) and of larger steps of the address map.
   const std::vector<std::size_t> places = {0, 64, 8192 - 24, 16384 - 8, 32768 - 8 * 5, (1u << 21) - 16, (1u << 22) - 16, (1u << 25) - 8};
   const std::vector<int> threads = {1, 2, 3, 7};
   const std::vector<int> isas = machine::available_isas();
@@ -70,7 +70,7 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
   grid.finish();
 }
 
-TEST(WindowsAtTheEndOfMramAndRightBehindEachOther_AreRight) {
+TEST(WindowsAtTheEndOfMramAndAdjacentWindows_AreRight) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {4, 2, 4});
@@ -113,7 +113,7 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
   grid.finish();
 }
 
-TEST(NoBytes_AreANoOp) {
+TEST(ZeroBytes_AreANoOp) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 4});
@@ -129,7 +129,7 @@ TEST(NoBytes_AreANoOp) {
       }
 }
 
-// ---- the same bits everywhere ------------------------------------------------------------------------------------------------------
+// ---- the same bits everywhere --------------------------------------------------------------------------------------------------------
 
 TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
   Grid grid("float order");
@@ -206,7 +206,7 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
   CHECK(trace.seconds_total >= trace.seconds_pass);
 }
 
-TEST(Tile_StagesNoMoreMemoryForMoreBytes) {
+TEST(Tile_BytesStagedDoNotGrowWithBytes) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   Grid grid("bytes staged");

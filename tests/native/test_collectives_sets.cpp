@@ -16,7 +16,7 @@ using namespace collective_cases;
 
 // ---- sets of every kind --------------------------------------------------------------------------------------------------------------
 
-/// Where the PEs must be: whole EGs of the set in the order of ranks and banks; then, for a shape that ends in a partial EG, its PEs.
+/// Checks where the PEs are. `egs`: rank and bank of each entangled group in PE order, a partial one last.
 void check_pe_order(const Hypercube &cube, const std::vector<std::pair<std::uint32_t, std::uint32_t>> &egs) {
   for (std::size_t pe = 0; pe < cube.pes(); ++pe) {
     struct dpu_t *dpu = dpu_from_set(cube.dpu(pe));
@@ -32,7 +32,7 @@ void check_pe_order(const Hypercube &cube, const std::vector<std::pair<std::uint
   }
 }
 
-/// All collectives on a shape, a few masks each, on whatever set is given.
+/// Runs all collectives with all masks on a shape of a set.
 void run_some(const DpuSet &set, const Axes &axis_len, Grid &grid) {
   const Hypercube cube(set, axis_len);
   std::uint64_t seed = 0;
@@ -60,7 +60,7 @@ TEST(EgsWithADisabledLane_AreSkipped) {
   grid.finish();
 }
 
-TEST(PartialLastEg_MayBeOneWithADisabledLaneBehindItsPes) {
+TEST(PartialLastEg_MayHaveADisabledLaneAfterItsPes) {
   machine::power_up(1, {{0, 3, 2}});
   const DpuSet set = DpuSet::of_ranks(1);
   Grid grid("partial EG with a disabled lane");
@@ -71,7 +71,7 @@ TEST(PartialLastEg_MayBeOneWithADisabledLaneBehindItsPes) {
   grid.finish();
 }
 
-TEST(Location_CountsTheRanksOfTheSet) {
+TEST(Location_NumbersTheRanksOfTheSet) {
   machine::power_up(3);
   const DpuSet before = DpuSet::of_ranks(1), set = DpuSet::of_ranks(2);
   const Hypercube cube(set, {128});
@@ -81,7 +81,7 @@ TEST(Location_CountsTheRanksOfTheSet) {
   CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu_from_set(cube.dpu(64 + 43)))), 2);
 }
 
-TEST(SetsOfAnyNumberOfDpus_WorkWithTheirWholeEgs) {
+TEST(SetsOfAnyNumberOfDpus_UseTheirWholeEgs) {
   machine::power_up(2);
   Grid grid("dpu_alloc");
   const struct {
@@ -104,7 +104,7 @@ TEST(PeOrder_IsBankThenChipAndNotTheOrderOfDpuForeach) {
   for (std::uint32_t eg = 0; eg < 16; ++eg) egs.push_back({eg / 8, eg % 8});
   check_pe_order(cube, egs);
 
-  // Number i is given to the i-th DPU of DPU_FOREACH, which is chip * 8 + bank; PE order is bank * 8 + chip.
+  // The i-th DPU of DPU_FOREACH receives number i, which is chip * 8 + bank; PE order is bank * 8 + chip.
   std::vector<std::uint64_t> numbers(128);
   struct dpu_set_t all = set.get(), dpu;
   std::uint32_t i;
@@ -119,7 +119,7 @@ TEST(PeOrder_IsBankThenChipAndNotTheOrderOfDpuForeach) {
   CHECK_EQ(rows[1], 8u);  // PE 1 is the second chip's DPU; the second DPU of DPU_FOREACH is the second bank's
 }
 
-TEST(WriteAndRead_AreRowsInPeOrderAndTouchNothingElse) {
+TEST(WriteAndRead_MoveRowsInPeOrderAndTouchNoOtherByte) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   for (const Axes &axis_len : {Axes{8, 10}, Axes{3, 5}, Axes{70}})
@@ -142,7 +142,7 @@ TEST(WriteAndRead_AreRowsInPeOrderAndTouchNothingElse) {
       }
 }
 
-TEST(CoordinatesGroupsAndMembers_AreThoseOfTheDefinition) {
+TEST(CoordinatesGroupsAndMembers_MatchTheDefinition) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   for (const Axes &axis_len : {Axes{2, 3, 4}, Axes{8, 12}, Axes{5, 1, 7}, Axes{1}}) {
@@ -170,9 +170,9 @@ TEST(CoordinatesGroupsAndMembers_AreThoseOfTheDefinition) {
   }
 }
 
-// ---- at the same time ----------------------------------------------------------------------------------------------------------------
+// ---- concurrency ---------------------------------------------------------------------------------------------------------------------
 
-/// Runs `body(i)` in `count` threads at once; the first failure is the test's.
+/// Runs `body(i)` in `count` threads at once and rethrows the first failure.
 template <class Body>
 void in_threads(int count, const Body &body) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
@@ -227,7 +227,7 @@ TEST(CallsOnOneHypercube_AreSerialised) {
   for (std::size_t i = 0; i < 4; ++i) CHECK_EQ(verify::check(problem, before, cube.read(i * kStep + kStep / 2, problem.bytes)).first, "");
 }
 
-#ifndef __SANITIZE_THREAD__  // which does not support threads in a child of a process that has some
+#ifndef __SANITIZE_THREAD__  // TSan supports no threads in the child of a process with threads
 TEST(ChildOfFork_CanRunACollective) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -297,7 +297,7 @@ TEST(Collective_WaitsForRunningPesOfItsRanks) {
   CHECK_EQ(verify::check(problem, before, cube.read(4096, problem.bytes)).first, "");
 }
 
-TEST(HypercubesOfOneSet_MayCoexistAndBeMadeAgain) {
+TEST(HypercubesOfOneSet_MayCoexistAndBeCreatedAgain) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   Grid grid("hypercubes of one set");

@@ -1,4 +1,4 @@
-// What the paper's techniques, `ring` and `tree` need and refuse.
+// The requirements and errors of the paper's techniques, `ring` and `tree`.
 #include <dpu_program.h>
 
 #include "collective_cases.h"
@@ -9,7 +9,7 @@ using namespace collective_cases;
 
 // ---- the paper's techniques ----------------------------------------------------------------------------------------------------------
 
-TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
+TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -31,7 +31,7 @@ TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
     CHECK_EQ(trace.pe_loads, times == 0 ? 1u : 0u);
     CHECK_EQ(heap_base(), before);
   }
-  // A launch without loading the program again is a fault, and the next call says why; loading mends it.
+  // A launch without loading the program again is a fault, and the next call says why. A load clears the fault.
   CHECK_EQ(dpu_launch(set.get(), DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
   std::vector<std::uint8_t> host(64);
   pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
@@ -41,7 +41,7 @@ TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
   DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
   machine::run_case(cube, c);
 
-  // What is refused, before anything moves or the program is replaced.
+  // Errors come before data moves and before the program is replaced.
   DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
   const auto refuses = [&](int status, const char *word, std::size_t scratch, std::size_t bytes) {
     request.bytes = bytes;
@@ -59,7 +59,7 @@ TEST(Paper_LeavesTheHeapBaseAndNeedsItsScratch) {
   DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
 }
 
-TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
+TEST(PaperTechnique_RefusesShapesWithoutALaneSplit) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {3, 8});
@@ -69,7 +69,7 @@ TEST(Paper_RefusesShapesThatTheLanesCutWithARest) {
   CHECK(std::string(pidcomm_last_error()).find("3x8") != std::string::npos);
 }
 
-// ---- from member to member -----------------------------------------------------------------------------------------------------------
+// ---- ring and tree -------------------------------------------------------------------------------------------------------------------
 
 TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   machine::power_up(1);

@@ -1,4 +1,4 @@
-// Every bad argument of the C API: its status, a sentence with the offending values, and not one byte changed.
+// Every bad argument of the C API: its status, a sentence with the offending values, and no changed byte.
 #include <functional>
 
 #include "error_cases.h"
@@ -13,11 +13,11 @@ struct Breakage {
   std::vector<int> collectives;  ///< empty: all
   std::vector<int> statuses;     ///< any of these is right
   std::vector<std::string> words;
-  bool is_bytes_free;  ///< the error stays one with bytes = 0
+  bool is_bytes_free;  ///< the error also holds with bytes = 0
   std::function<void(pidcomm_request &, pidcomm_options &)> apply;
 };
 
-/// Runs every breakage on every collective it is for, through pidcomm_run and, where no host buffer decides, through pidcomm_plan_json.
+/// Runs every breakage on each of its collectives, through pidcomm_run and, unless it concerns the host buffer, pidcomm_plan_json.
 void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
   Fixture fixture;
   machine::Grid grid("errors");
@@ -52,7 +52,7 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
   grid.finish();
 }
 
-TEST(Validate_OfAGoodRequestChangesNothing) {
+TEST(Validate_OfAValidRequestChangesNothing) {
   Fixture fixture;
   for (int collective = kFirst; collective <= kLast; ++collective) {
     const pidcomm_request request = fixture.good(collective);
@@ -61,7 +61,7 @@ TEST(Validate_OfAGoodRequestChangesNothing) {
   fixture.unchanged.check();
 }
 
-TEST(GoodRequests_OfTheErrorTablesAreGood) {
+TEST(ErrorTables_StartFromValidRequests) {
   Fixture fixture;
   for (int collective = kFirst; collective <= kLast; ++collective)
     for (std::size_t bytes : {Fixture::kBytes, std::size_t{0}}) {
@@ -204,7 +204,7 @@ TEST(Windows_ThatTouchButDoNotOverlapAreAllowed) {
       CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
     }
     pidcomm_request request = fixture.good(collective);
-    request.bytes = 0;  // windows without bytes overlap nothing, also at the end of MRAM
+    request.bytes = 0;  // empty windows do not overlap, even at the end of MRAM
     request.dst = machine::kMramBytes;
     CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
   }
@@ -237,7 +237,7 @@ TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
            off(8)},
           {"host too large", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row}, false, off(1)},
           {"host size huge", hosts, status, {std::to_string(SIZE_MAX)}, false, size(SIZE_MAX)},
-          {"host not empty for no bytes",
+          {"host size not 0 for no bytes",
            hosts,
            status,
            {},
@@ -399,7 +399,7 @@ TEST(Queries_CheckPeMaskAndPointers) {
   std::uint32_t a = 77, b = 78, coords[3] = {1, 2, 3};
   const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT}, mask = {PIDCOMM_ERR_MASK};
   check_error(pidcomm_coords(m, 64, coords), argument, {"64"}, "coords of PE 64");
-  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of the last PE there could be");
+  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of PE 2^32 - 1");
   check_error(pidcomm_coords(m, 0, nullptr), argument, {}, "coords null");
   check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without cube");
   check_error(pidcomm_pe_location(m, 64, coords, coords + 1, coords + 2), argument, {"64"}, "location of PE 64");

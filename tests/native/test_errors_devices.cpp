@@ -1,4 +1,4 @@
-// Errors of hypercubes, sets and devices: the status, and that nothing moved.
+// Errors of hypercubes, sets and devices: the status, and no changed byte.
 #include <chrono>
 #include <thread>
 
@@ -51,7 +51,7 @@ TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
   check_error(pidcomm_hypercube_create(nothing, 2, len, &cube), {PIDCOMM_ERR_SET}, {}, "empty set");
 }
 
-TEST(Hypercube_NamesTheRankAndLaneThatDisabledPesCost) {
+TEST(Hypercube_NamesTheRankAndLaneOfDisabledPes) {
   machine::power_up(2, {{1, 3, 2}});
   const DpuSet set = DpuSet::of_ranks(2);
   CHECK_EQ(create(set, {8, 15}), +PIDCOMM_OK);
@@ -60,7 +60,7 @@ TEST(Hypercube_NamesTheRankAndLaneThatDisabledPesCost) {
   check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "lane 3"}, "the missing lane needed last");
 }
 
-TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
+TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
   machine::power_up(1);
   DpuSet set = DpuSet::of_ranks(1);
   const struct dpu_set_t copy = set.get();
@@ -93,7 +93,7 @@ TEST(FreedSet_IsNoticedByEveryCallAlsoWhenItsRanksAreTakenAgain) {
       picture.write(cube);
       return picture;
     }();
-    check_all("after the ranks were taken again");
+    check_all("after the ranks were allocated again");
     CHECK_EQ(mram.read(cube).difference(cube, mram), "");
   }
   pidcomm_hypercube_destroy(cube);
@@ -119,7 +119,7 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
           check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
                       {"rank 0", "lane 3", "bank 2", "(pe 19) is"}, "fault");
         else
-          pidcomm_run(fixture.cube.get(), &request, &options, nullptr);  // no bytes: may or may not look at the device, must not hang
+          pidcomm_run(fixture.cube.get(), &request, &options, nullptr);  // no bytes: the call may skip the device, but must not hang
         DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                          // the next run clears the fault
         DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
         fixture.unchanged.check();
@@ -128,9 +128,9 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
   CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
 }
 
-TEST(FaultThatTheSdkHasReturnedBefore_IsReportedAllTheSame) {
+TEST(FaultThatTheSdkReturnedBefore_IsReportedAgain) {
   Fixture fixture;
-  const interposed::FaultsHaveBeenReturned to_somebody_else;
+  const interposed::FaultsHaveBeenReturned returned_before;
   const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "lane 3", "bank 2", "(pe 19) is"};
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 3 * 8 + 2));
@@ -143,7 +143,7 @@ TEST(FaultThatTheSdkHasReturnedBefore_IsReportedAllTheSame) {
       check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
     }
   check_error(pidcomm_read(fixture.cube.get(), kSrc, 8, fixture.host.data()), {PIDCOMM_ERR_DEVICE}, words, "read, a fault returned before");
-  CHECK(to_somebody_else.count() > 0);
+  CHECK(returned_before.count() > 0);
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), false, 0));
   fixture.unchanged.check();

@@ -1,4 +1,4 @@
-// Structs of programs of other versions, or without a size: what is refused, read and written.
+// Structs from programs of other versions, or without a size: which fields the library refuses, reads and writes.
 #include <pidcomm/model.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ TEST(Sizes_ThatNoVersionHasAreRefused) {
   }
 }
 
-TEST(AWaitWithAWrongTraceKeepsTheCall) {
+TEST(WaitWithAnInvalidTraceKeepsTheCall) {
   Fixture fixture;
   const pidcomm_request request = fixture.good(PIDCOMM_ALLTOALL);
   pidcomm_pending *pending = nullptr;
@@ -62,7 +62,7 @@ TEST(AWaitWithAWrongTraceKeepsTheCall) {
   CHECK(trace.mram_bytes_read != 0);
 }
 
-TEST(ATraceOfACallThatFailsIsZero) {
+TEST(TraceOfACallThatFailsIsZero) {
   Fixture fixture;
   pidcomm_request request = fixture.good(PIDCOMM_ALLTOALL);
   request.bytes = 4;
@@ -75,7 +75,7 @@ TEST(ATraceOfACallThatFailsIsZero) {
   CHECK_EQ(trace.size, sizeof trace);
 }
 
-TEST(AFieldThatTheLibraryDoesNotKnowIsRefusedUnlessItIsZero) {
+TEST(UnknownFieldIsRefusedUnlessItIsZero) {
   Fixture fixture;
   struct {
     pidcomm_request request;

@@ -1,4 +1,4 @@
-// The inside of the library: integer maths, plans, and every line primitive of every instruction set, each against a plain definition.
+// The library's internals: integer maths, plans and every line kernel of every instruction set, each compared with a plain definition.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -77,7 +77,7 @@ std::vector<int> available_isas() {
   return isas;
 }
 
-/// One word of some streams through a pass, without any executor.
+/// Runs a pass on one word of some line streams, without an executor.
 struct OneWordCall {
   explicit OneWordCall(std::size_t ins, std::size_t outs) : in_lines(ins), out_lines(outs) {
     std::mt19937 random(7);
@@ -111,7 +111,7 @@ struct OneWordCall {
 }  // namespace
 
 TEST(AddressMap_AgreesWithLiteralAddresses) {
-  // bank d, MRAM byte -> line offset in the region; worked out by hand from the published bit table:
+  // Bank d, MRAM byte -> line offset in the region, worked out by hand from the published bit table:
   // MRAM bits 3..12 -> region 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25 -> 29..32; bank bits 0,1 -> 18,19, bit 2 -> 6.
   struct Golden {
     uint32_t bank;
@@ -192,7 +192,7 @@ TEST(LaneSplit_GivesMemberAndGroupOfEveryPe) {
   CHECK(splits > 40);
 }
 
-TEST(LaneSplit_ExistsWhenAllAxesButTheLastArePowersOfTwoAndForLanesFullOfOneAxis) {
+TEST(LaneSplit_ExistsIfAllAxesExceptTheLastArePowersOfTwoOrOneAxisFillsTheLanes) {
   for (const std::vector<uint32_t> &fast :
        std::vector<std::vector<uint32_t>>{{32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
     CHECK(LaneSplit::of(Hypercube::of(fast), std::string(fast.size(), '1').c_str()).has_value());
@@ -209,7 +209,7 @@ TEST(Clusters_AreClosedUnderGroups) {
   });
 }
 
-TEST(Plan_Is32x32AlltoallInThisForm) {
+TEST(Plan_Of32x32AlltoallHasThisForm) {
   const std::string json = to_json(plan_of({32, 32}, PIDCOMM_ALLTOALL, "10", 1 << 20, 1 << 20), false);
   const char *want =
       "{\"collective\": \"alltoall\", \"technique\": \"tile\", \"path\": \"tile\", \"shape\": \"32x32\", \"mask\": \"10\", "
@@ -229,7 +229,7 @@ TEST(Plan_Is32x32AlltoallInThisForm) {
   CHECK_EQ(json, std::string(want));
 }
 
-TEST(Plan_ItemsInLockstepHaveBuffersForEveryShape) {
+TEST(Plan_NeverHasMoreItemsInLockstepThanBuffers) {
   uint32_t most = 0;
   for (const std::vector<uint32_t> &lengths :
        std::vector<std::vector<uint32_t>>{{8, 16, 4, 3}, {8, 16, 4}, {16, 8, 8}, {32, 32}, {1024}, {8, 8, 16}, {8, 2, 4, 8}, {4, 4, 64}}) {
@@ -248,7 +248,7 @@ TEST(Plan_ItemsInLockstepHaveBuffersForEveryShape) {
   CHECK_EQ(most, kMaxItems);
 }
 
-/// What each_sweep visits: rounds, sweeps, and the lines that they load and store. It is what the plan says of itself.
+/// The rounds, sweeps and lines that each_sweep visits. stepped() compares them with the plan's own counts.
 struct Stepped {
   uint32_t rounds = 0, sweeps = 0;
   uint64_t lines_in = 0, lines_out = 0;
@@ -289,7 +289,7 @@ TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
     CHECK_EQ(all.lines_out, slot_lines * (7 + 8) + slot_lines / 128 * 2 * 127);
     CHECK_EQ(all.lines_in, slot_lines * (2 * 7 + 8) + slot_lines / 128 * 3 * 127);
   }
-  // The tree: 3 rounds between lanes and 7 between entangled groups, up and down; 127 entangled groups are taken in.
+  // The tree: 3 rounds between lanes and 7 between entangled groups, up and down; 127 entangled groups are reduced into one.
   {
     const Stepped all = stepped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, tree));
     CHECK_EQ(all.rounds, 2u * (3 + 7));
@@ -297,7 +297,7 @@ TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
     CHECK_EQ(all.lines_out, kWords * (2 * 3 * 128 + 2 * 127));
     CHECK_EQ(all.lines_in, kWords * (2 * 3 * 128 + 3 * 127));
   }
-  // Selected axes with one between them are two rings; adjacent ones are one. Nobody to talk to: a copy, and in place nothing.
+  // Selected axes with one between them are two rings, adjacent ones are one. A group of one PE copies, and in place does nothing.
   CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds, 1u + 2 * 3 + 2 * 4);
   CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds, 1u + 2 * 14);
   CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds, 2u * 4);
@@ -306,7 +306,7 @@ TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
   CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "11", 0, 0, ring)).rounds, 0u);
 }
 
-TEST(MemberSteps_HaveChunksOfAllWordsWhateverTheirNumber) {
+TEST(MemberSteps_HaveChunksOfAllWordsForEveryCount) {
   const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
   for (uint64_t words = 1; words < 40; ++words) {
     const Stepped all = stepped(plan_of({8, 7}, PIDCOMM_ALLREDUCE, "01", 8 * words, 0, ring));
@@ -372,7 +372,7 @@ TEST(Kernels_HostRowsAreTheDomainTransferOfTheLineForEveryIsa) {
   }
 }
 
-TEST(Kernels_ForcedTableIsTheOneAskedFor) {
+TEST(Kernels_ForcedTableIsUsed) {
   for (int isa : available_isas()) {
     CHECK_EQ(kernels_of(isa).isa, isa);
     CHECK_EQ(std::string(kernels_of(isa).name), std::string(name_of_isa(isa)));
@@ -402,8 +402,8 @@ double sum_of(const Work &work, LineWork what) {
 
 }  // namespace
 
-// Lines are transposed when they come from MRAM or go there, and results once for all that get them: counted in the passes by hand.
-TEST(Work_CountsDomainTransfersAsThePassesDoThem) {
+// Lines are transposed when they come from MRAM or go there, a result for several members once. Counted in the passes by hand.
+TEST(Work_CountsTheDomainTransfersOfThePasses) {
   constexpr uint64_t kBytes = 1 << 15;
   constexpr double kLines = 256 / 8 * (kBytes / 8);  // L
   struct Case {
@@ -431,8 +431,8 @@ TEST(Work_CountsDomainTransfersAsThePassesDoThem) {
     CHECK_EQ(sum_of(work_of_square(it.collective, it.technique, it.type, kBytes), LineWork::transpose), it.of_lines * kLines);
 }
 
-// n things are combined by n - 1 operators; lanes of a line by one for every lane bit.
-TEST(Work_CountsOperatorsAsThePassesDoThem) {
+// n values take n - 1 operators; the lanes of a line take one for every lane bit.
+TEST(Work_CountsTheOperatorsOfThePasses) {
   constexpr uint64_t kBytes = 1 << 15;
   constexpr double kLines = 256 / 8 * (kBytes / 8);
   const auto combines = [](int collective, int technique) {
@@ -444,7 +444,7 @@ TEST(Work_CountsOperatorsAsThePassesDoThem) {
   CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_PR_IM), kLines * 15 / 16);     // 2 x 8 slots to one
 }
 
-TEST(Work_ReadsAndWritesWhatThePlanSays) {
+TEST(Work_ReadsAndWritesTheBytesOfThePlan) {
   constexpr uint64_t kBytes = 1 << 15;
   const Work work = work_of_square(PIDCOMM_ALLGATHER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, kBytes);
   CHECK_EQ(work.parts.size(), std::size_t{1});

@@ -1,4 +1,4 @@
-// The model's C interface: what it refuses, and that a machine in use decides what auto chooses.
+// The model's C interface: its errors, and the choice of auto on the machine in use.
 
 #include <cmath>
 #include <cstring>
@@ -45,7 +45,7 @@ void check_error(int status, int wanted, const std::string &words) {
   if (sentence.find(words) == std::string::npos) harness::fail(__FILE__, __LINE__, "\"" + words + "\" is missing in \"" + sentence + "\"");
 }
 
-/// A machine in which either transfers of the SDK, or lines, take next to no time.
+/// A machine on which either SDK transfers or line kernels take almost no time.
 pidcomm_machine favouring(int technique, pidcomm_machine machine) {
   const bool is_sdk = technique == PIDCOMM_TECHNIQUE_CONVENTIONAL;
   machine.sdk_from_gb_s = machine.sdk_to_gb_s = machine.sdk_thread_from_gb_s = machine.sdk_thread_to_gb_s = is_sdk ? 1e3 : 1e-3;
@@ -60,7 +60,7 @@ pidcomm_machine favouring(int technique, pidcomm_machine machine) {
 
 }  // namespace
 
-TEST(EveryMachineIsThereOnceAndTheNextOneIsAnError) {
+TEST(BuiltinMachines_EndWithAnError) {
   const std::vector<pidcomm_machine> machines = builtin_machines();
   CHECK(machines.size() >= 3);
   const char *name = nullptr;
@@ -71,7 +71,7 @@ TEST(EveryMachineIsThereOnceAndTheNextOneIsAnError) {
   check_error(pidcomm_machine_builtin(0, &name, nullptr), PIDCOMM_ERR_ARGUMENT, "machine");
 }
 
-TEST(Predict_RefusesWhatIsMissing) {
+TEST(Predict_RefusesMissingArguments) {
   const pidcomm_request request = request_of(PIDCOMM_ALLTOALL);
   pidcomm_prediction prediction{};
   check_error(pidcomm_predict(2, kAxes, nullptr, nullptr, nullptr, &prediction), PIDCOMM_ERR_ARGUMENT, "request");
@@ -81,7 +81,7 @@ TEST(Predict_RefusesWhatIsMissing) {
   CHECK_EQ(prediction.seconds_total, 0.0);
 }
 
-TEST(EveryConstantThatIsNoNumberIsRefusedByItsName) {
+TEST(ConstantThatIsNotANumber_IsRefusedByName) {
   const double bad[] = {-1, std::nan(""), std::numeric_limits<double>::infinity()};
   const pidcomm_request request = request_of(PIDCOMM_ALLTOALL);
   for (const pidcomm_machine &machine : builtin_machines())
@@ -106,7 +106,7 @@ TEST(EveryConstantThatIsNoNumberIsRefusedByItsName) {
     }
 }
 
-TEST(RatesAndCountsMustNotBeZero_AndThereMustBeAnInstructionSet) {
+TEST(ZeroRatesAndCountsAndMissingInstructionSets_AreRefused) {
   const pidcomm_machine machine = builtin_machines()[0];
   const std::vector<std::pair<double pidcomm_machine::*, std::string>> above_zero = {
       {&pidcomm_machine::bus_read_gb_s, "bus.read_gb_s"},         {&pidcomm_machine::host_overlap, "host.overlap"},
@@ -123,7 +123,7 @@ TEST(RatesAndCountsMustNotBeZero_AndThereMustBeAnInstructionSet) {
   check_error(pidcomm_use_machine(&broken), PIDCOMM_ERR_ARGUMENT, "no instruction set");
 }
 
-TEST(Predict_TakesInstructionSetsOfTheMachineOnly) {
+TEST(Predict_AcceptsOnlyInstructionSetsOfTheMachine) {
   pidcomm_machine machine = builtin_machines()[0];
   std::memset(&machine.isa[PIDCOMM_ISA_AVX2], 0, sizeof machine.isa[0]);
   const pidcomm_request request = request_of(PIDCOMM_ALLTOALL);
@@ -133,7 +133,7 @@ TEST(Predict_TakesInstructionSetsOfTheMachineOnly) {
   check_error(pidcomm_predict(2, kAxes, &request, &options, &machine, &prediction), PIDCOMM_ERR_OPTION, "avx2");
 }
 
-TEST(AutoChoosesAsTheMachineInUseWouldHaveIt) {
+TEST(Auto_ChoosesTheFastestTechniqueOfTheMachineInUse) {
   pidcomm_options options{};
   options.technique = PIDCOMM_TECHNIQUE_AUTO;
   const pidcomm_prediction before = predict(nullptr, &options);

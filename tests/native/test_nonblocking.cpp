@@ -15,7 +15,7 @@ using machine::DpuSet;
 using machine::Hypercube;
 namespace request = pidcomm::request;
 
-/// One collective that takes long: every line is counted.
+/// Options of a slow collective: the audit ISA counts every line.
 constexpr std::size_t kLongBytes = 1 << 17;
 pidcomm_options slow() {
   pidcomm_options options{};
@@ -54,7 +54,7 @@ int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request, cons
 
 }  // namespace
 
-TEST(EveryCollectiveAndTechnique_GivesTheSameWithoutBlocking) {
+TEST(EveryCollectiveAndTechnique_HasTheSameResultWithoutBlocking) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   const Hypercube cube(set, {8, 16}), general(set, {5, 7});
@@ -76,7 +76,7 @@ TEST(EveryCollectiveAndTechnique_GivesTheSameWithoutBlocking) {
   grid.finish();
 }
 
-TEST(CallsOfEveryName_AreTheCollectives) {
+TEST(NonBlockingRequests_EqualTheNamedFunctions) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -120,8 +120,8 @@ TEST(CallsOfEveryName_AreTheCollectives) {
        [&](auto p) { return irun(m, request::broadcast("10", bytes, host.data(), 8 * bytes, at, kType), p); });
 }
 
-#ifndef PIDCOMM_TEST_SDK_ACCESS  // on DIMMs calls end before they return
-TEST(Call_ReturnsBeforeItsEnd) {
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // through the SDK's rank access, calls end before they return
+TEST(Call_ReturnsBeforeItsCollectiveEnds) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -162,7 +162,7 @@ TEST(LaterCallsOnTheSet_SeeTheResult) {
   CHECK_EQ(pidcomm_wait(&third, nullptr), +PIDCOMM_OK);
 }
 
-TEST(LaunchOfABusyRank_Waits) {
+TEST(Launch_WaitsForABusyRank) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -210,11 +210,11 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
     CHECK_EQ(pidcomm_irun(cube, &request, &options, &pending), +PIDCOMM_OK);
     pidcomm_pending *const call = pending;
     int is_done = 0;
-    CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);  // also when it has ended
+    CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);  // even if the call has ended
     CHECK(std::string(pidcomm_last_error()).find("8x8 has non-blocking calls that have not been waited for: 1") != std::string::npos);
     CHECK(pending == call);
     CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
-    if (is_done) continue;  // too quick to be caught
+    if (is_done) continue;  // it ended too early for the check below
     CHECK_EQ(dpu_free(set.get()), DPU_ERR_MRAM_BUSY);
     was_refused = true;
     CHECK_EQ(pidcomm_wait(&pending, nullptr), +PIDCOMM_OK);
@@ -224,7 +224,7 @@ TEST(FreeAndDestroyWhileBusy_AreErrors) {
   set.free();
 }
 
-TEST(Errors_ComeBeforeAnythingIsUnderWay) {
+TEST(Errors_ComeBeforeTheCallStarts) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -270,7 +270,7 @@ TEST(ManyThreads_StartAndWait) {
   CHECK_EQ(failures.load(), 0);
 }
 
-TEST(Pending_OfCppWaitsAtItsEnd) {
+TEST(PendingOfCpp_WaitsInItsDestructor) {
   machine::power_up(1);
   const pidcomm::DpuSet set(64);
   pidcomm::Hypercube cube(set.get(), {8, 8});

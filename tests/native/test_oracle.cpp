@@ -1,4 +1,4 @@
-// The oracle against literals worked out by hand: it is what everything else is measured with.
+// The oracle, which other tests compare results with, against literals worked out by hand.
 
 #include <algorithm>
 #include <cmath>
@@ -97,7 +97,7 @@ TEST(Groups_FixTheUnselectedCoordinatesAndCountTheSelectedOnes) {
   }
 }
 
-// ---- the eight collectives on 2 x 3 -------------------------------------------------------------------------------------------------
+// ---- the eight collectives on 2 x 3 -----------------------------------------------------------------------------------------------
 // Element j of PE p is 10 p + j, element j of host row g is 100 g + j.
 
 TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) {
@@ -308,7 +308,7 @@ TEST(Compare_CountsWrongElementsAndDescribesTheFirst) {
   CHECK_EQ(verify::compare(verify::kINT16, 8, want, want).wrong, 0u);
 }
 
-TEST(Compare_TakesNansAsEqualInReductionsOnlyAndNeverZerosOfDifferentSign) {
+TEST(Compare_TreatsNansAsEqualInReductionsOnlyAndNeverZerosOfDifferentSign) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Bytes want = bytes_of<float>({nan, 0.0f}), other = bytes_of<float>({-nan, 0.0f}), zero = bytes_of<float>({nan, -0.0f});
   CHECK_EQ(verify::compare(verify::kFLOAT32, 8, other, want, true).wrong, 0u);
@@ -338,7 +338,7 @@ TEST(Check_FindsEveryCorruptedByteThatExpectedAndCompareFind) {
   }
 }
 
-TEST(LargePayloads_GiveTheSameBytesOnAllCpus) {
+TEST(LargePayloads_AreRightOnAllCpus) {
   const Axes axis_len = {8, 4};
   const std::size_t words = 20000;  // 5 MB: over the threshold
   const Problem problem{verify::kALLREDUCE, axis_len, "11", words * 8, verify::kUINT64, verify::kSUM};
@@ -352,7 +352,7 @@ TEST(LargePayloads_GiveTheSameBytesOnAllCpus) {
 constexpr int kFirstFreeCollective = verify::kALLTOALL PIDCOMM_COLLECTIVES(COUNT_ROW), kFirstFreeOp = verify::kSUM PIDCOMM_OPS(COUNT_ROW);
 #undef COUNT_ROW
 
-TEST(MeaninglessProblems_AreRejected) {
+TEST(InvalidProblems_AreRejected) {
   CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));               // mask too short
   CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));              // not a mask
   CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));                // no PE
@@ -429,7 +429,7 @@ TEST(FillForAnOperator_GivesResultsThatDependOnEveryPe) {
       verify::fill(verify::fill_for(true, type, op), type, op, 13, row_bytes, rows);
       const Problem problem{verify::kREDUCE, {count}, "1", row_bytes, type, op};
       const Bytes all = verify::expected(problem, rows);
-      for (std::size_t row = 0; row < count; ++row) {  // a PE that is left out (its row is the neighbour's) changes the result
+      for (std::size_t row = 0; row < count; ++row) {  // a skipped PE (its row is replaced by the next) changes the result
         Bytes without = rows;
         std::memcpy(&without[row * row_bytes], &rows[(row + 1) % count * row_bytes], row_bytes);
         CHECK(verify::expected(problem, without) != all);

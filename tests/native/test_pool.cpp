@@ -1,4 +1,4 @@
-// The threads of a call: every task once, whoever calls and whatever the threads are doing at that moment.
+// The threads of a call: every task runs once, for every caller and every state of the threads.
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using namespace pidcomm;
 
 namespace {
 
-/// Runs a job and returns whether every number came exactly once. What the tasks write is not atomic: the pool has to order it.
+/// Runs a job and returns whether every number came exactly once. The tasks' writes are not atomic: the pool must order them.
 bool runs_each_once(int count) {
   std::vector<int> calls(static_cast<std::size_t>(count), 0);
   run_threads(count, [&](int i) { ++calls[static_cast<std::size_t>(i)]; });
@@ -30,7 +30,7 @@ bool runs_each_once(int count) {
   return true;
 }
 
-/// Sets OMP_NUM_THREADS for a while.
+/// Sets OMP_NUM_THREADS for its lifetime.
 class OmpNumThreads {
  public:
   explicit OmpNumThreads(const char *text) {
@@ -57,7 +57,7 @@ TEST(Pool_CallsEachNumberOnceForEveryCount) {
   for (int count : {0, 1, 2, 3, 7, 64, 200}) CHECK(runs_each_once(count));
 }
 
-TEST(Shares_HaveEachNumberOnceForEveryCountAndNumberOfThreads) {
+TEST(WorkQueue_HasEachNumberOnceForEveryCountAndNumberOfThreads) {
   for (int threads : {1, 2, 3, 7})
     for (uint64_t count : {0, 1, 2, 6, 7, 100, 1000}) {
       std::vector<int> visits(count, 0);
@@ -67,7 +67,7 @@ TEST(Shares_HaveEachNumberOnceForEveryCountAndNumberOfThreads) {
     }
 }
 
-TEST(Shares_OfAThreadThatIsHeldUpAreTakenByTheOthers) {
+TEST(WorkQueue_IdleThreadStealsFromSlowThreads) {
   constexpr int kThreads = 3;
   constexpr uint64_t kCount = 30;
   WorkQueue queue(kCount, kThreads);
@@ -79,7 +79,7 @@ TEST(Shares_OfAThreadThatIsHeldUpAreTakenByTheOthers) {
   });
   CHECK_EQ(taken[0].size(), 1u);
   CHECK_EQ(taken[1].size(), kCount - 1);
-  CHECK_EQ(taken[1].front(), kCount / kThreads);  // its own come first, then those of the next
+  CHECK_EQ(taken[1].front(), kCount / kThreads);  // its own items first, then the items of the next thread
   CHECK_EQ(taken[1].at(kCount / kThreads), 2 * kCount / kThreads);
   CHECK_EQ(taken[1].back(), kCount / kThreads - 1);
   CHECK(taken[2].empty());
@@ -115,7 +115,7 @@ TEST(Pool_RunsJobsInsideTasks) {
   CHECK_EQ(right.load(), 200);
 }
 
-TEST(Pool_WaitsForTheTaskOfAHelperThatTakesLong) {
+TEST(Pool_WaitsForASlowHelper) {
   for (int round = 0; round < 5; ++round) {
     std::vector<int> done(4, 0);
     run_threads(4, [&](int i) {
@@ -126,7 +126,7 @@ TEST(Pool_WaitsForTheTaskOfAHelperThatTakesLong) {
   }
 }
 
-TEST(Pool_ThrowsWhatATaskThrowsAfterAllAreDone) {
+TEST(Pool_RethrowsATasksExceptionAfterAllTasks) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> done{0};
     std::string caught;
@@ -143,11 +143,11 @@ TEST(Pool_ThrowsWhatATaskThrowsAfterAllAreDone) {
   }
 }
 
-#ifndef __SANITIZE_THREAD__  // which does not support threads in a child of a process that has some
+#ifndef __SANITIZE_THREAD__  // TSan supports no threads in the child of a process with threads
 TEST(Pool_WorksInAChildOfFork) {
   for (const auto pause : {std::chrono::microseconds(0), std::chrono::microseconds(20 * kSpinMicroseconds)}) {
     CHECK(runs_each_once(4));
-    std::this_thread::sleep_for(pause);  // the parent's threads watch, or are asleep
+    std::this_thread::sleep_for(pause);  // the parent's threads spin or sleep
     const pid_t child = fork();
     if (child == 0) {
       bool is_right = true;
@@ -164,7 +164,7 @@ TEST(Pool_WorksInAChildOfFork) {
 }
 #endif
 
-TEST(DefaultThreads_AreThoseOfTheEnvironmentElseTheCpusOfTheCaller) {
+TEST(DefaultThreads_ComeFromTheEnvironmentOrTheCpusOfTheCaller) {
   CHECK_EQ(threads_with("3"), 3);
   CHECK_EQ(threads_with("1"), 1);
   CHECK_EQ(threads_with("5000"), 1024);
@@ -172,7 +172,7 @@ TEST(DefaultThreads_AreThoseOfTheEnvironmentElseTheCpusOfTheCaller) {
     CHECK_EQ(threads_with(no_number), usable_cpus());
 }
 
-TEST(DefaultThreads_OfACallerBoundToOneCpuAreOne) {
+TEST(DefaultThreads_AreOneForACallerBoundToOneCpu) {
   std::optional<int> threads;
   std::jthread([&threads] {
     cpu_set_t one;
@@ -180,5 +180,5 @@ TEST(DefaultThreads_OfACallerBoundToOneCpuAreOne) {
     CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
     if (sched_setaffinity(0, sizeof one, &one) == 0) threads = threads_with(nullptr);
   }).join();
-  CHECK_EQ(threads.value_or(1), 1);  // no value: the system does not let threads be bound
+  CHECK_EQ(threads.value_or(1), 1);  // no value: the system refuses to bind threads
 }

@@ -1,4 +1,4 @@
-// Rank access as compiled against an UPMEM SDK, on emulated DIMMs.
+// The SDK's rank access on emulated DIMMs.
 #include <sstream>
 #include <thread>
 
@@ -47,7 +47,7 @@ TEST(Region_IsFoundAmongAllAnonymousMemoryOfTheProcess) {
   }
 }
 
-TEST(WrongMappings_AreRefusedAndMramIsAsItWas) {
+TEST(WrongMappings_AreRefusedAndMramIsUnchanged) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   const RegionMapping own = region_of(set.rank(0)), other = region_of(set.rank(1));
@@ -60,7 +60,7 @@ TEST(WrongMappings_AreRefusedAndMramIsAsItWas) {
     const RegionsAre regions({decoy.mapping(), other, shifted});
     const Answer answer = open_and_close(set.rank(0));
     CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-    CHECK(contains(answer.why, "of 3 mappings that may be its region none shows what the SDK wrote to the PEs"));
+    CHECK(contains(answer.why, "none of 3 mappings that may be its region shows the words that the SDK wrote to the PEs"));
     CHECK(contains(answer.why, "decoy"));
     CHECK(contains(answer.why, "regionMode=perf"));
     CHECK(words.read() == before);
@@ -74,12 +74,12 @@ TEST(WrongMappings_AreRefusedAndMramIsAsItWas) {
     const RegionsAre regions({own, other, own});
     const Answer answer = open_and_close(set.rank(0));
     CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-    CHECK(contains(answer.why, "several mappings show what the SDK wrote"));
+    CHECK(contains(answer.why, "several mappings show the words that the SDK wrote"));
     CHECK(words.read() == before);
   }
 }
 
-TEST(NoMappingLargeEnough_IsRefusedBeforeAnyTransfer) {
+TEST(RankWithoutALargeEnoughMapping_IsRefusedBeforeAnyTransfer) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
@@ -121,7 +121,7 @@ TEST(Opening_ChangesNoWordOfMram) {
   CHECK(words.read() == before);
 }
 
-TEST(DisabledPes_AreNotTouchedAndDoNotHinder) {
+TEST(DisabledPes_AreNotTouchedAndPreventNothing) {
   machine::power_up(1, {{0, 0, 0}, {0, 7, 3}, {0, 2, 7}});
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
@@ -164,11 +164,11 @@ TEST(PreparedBuffersOfTheCaller_StayPrepared) {
   CHECK(back == rows);
 }
 
-TEST(RankAllocatedAgain_IsFoundWhereItIsNow) {
+TEST(RankAllocatedAgain_IsFoundAtItsNewAddress) {
   machine::power_up(2);
   std::byte *bases[2];
   for (int turn = 0; turn < 2; ++turn) {
-    // The second time a set of its own holds the first rank, so that another one is taken.
+    // The second time, another set holds the first rank, so the allocation takes the second rank.
     const DpuSet first = DpuSet::of_ranks(1);
     const DpuSet second = turn == 1 ? DpuSet::of_ranks(1) : DpuSet::of_dpus(8);
     const DpuSet &set = turn == 1 ? second : first;
@@ -200,7 +200,7 @@ TEST(RankThatMovedWhileOpen_IsProvedAgainByTheNextOpen) {
     CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_ERR_DRIVER);
   }
   std::byte *base = nullptr;
-  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_INTERNAL);  // nobody knows where it is
+  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_INTERNAL);  // its address is unknown
   CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_OK);
   CHECK(base == own.begin);
@@ -213,7 +213,7 @@ TEST(HostOwnsTheMramAfterEveryAcquireThatFollowsARun) {
   machine::power_up(1);
   dpuemu_machine_t strict{};
   strict.ranks = 1;
-  strict.strict = 1;  // who touches what the PEs own ends the process
+  strict.strict = 1;  // a host access to MRAM that the PEs own ends the process
   DPU_OK_OR_FAIL(dpuemu_configure(&strict, nullptr, 0));
   {
     const DpuSet set = DpuSet::of_ranks(1);
@@ -232,7 +232,7 @@ TEST(HostOwnsTheMramAfterEveryAcquireThatFollowsARun) {
   machine::power_up(1);  // not strict any more
 }
 
-TEST(PesThatRun_AreWaitedFor) {
+TEST(Open_WaitsForRunningPes) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
@@ -245,16 +245,16 @@ TEST(PesThatRun_AreWaitedFor) {
   CHECK_EQ(answer.status, DPU_OK);
 }
 
-TEST(PeInFault_IsRefusedByOpenAndAcquire) {
+TEST(OpenAndAcquire_RefuseAPeInFault) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   std::string why;
   CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), true, 5));
-  for (const bool is_told_to_others : {false, true}) {
+  for (const bool is_returned_before : {false, true}) {
     std::optional<interposed::FaultsHaveBeenReturned> before;
-    if (is_told_to_others) before.emplace();
+    if (is_returned_before) before.emplace();
     std::byte *base = nullptr;
     CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_DPU_FAULT);
     if (before) CHECK(before->count() > 0);
@@ -275,7 +275,7 @@ TEST(Hypercube_NamesThePesInFault) {
     pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
     CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
-    CHECK(contains(pidcomm_last_error(), "finding the memory of rank 0 of the set; rank 0 lane 3 bank 2 (PE 19) is in fault: "));
+    CHECK(contains(pidcomm_last_error(), "finding the memory of rank 0 of the set; rank 0 chip 3 bank 2 (PE 19) is in fault: "));
   };
   check();
   const interposed::FaultsHaveBeenReturned before;

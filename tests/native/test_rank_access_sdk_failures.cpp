@@ -1,4 +1,4 @@
-// The SDK's rank access where the SDK fails, other mappings match, and threads wait for each other.
+// The SDK's rank access when the SDK fails, several mappings match, or threads wait for each other.
 #include <atomic>
 #include <future>
 #include <thread>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace rank_access_cases;
 
-TEST(TagThatCannotBeWritten_IsAnErrorAndMramIsAsItWas) {
+TEST(TagThatCannotBeWritten_IsAnErrorAndMramIsUnchanged) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const MramWords words(set.get());
@@ -39,7 +39,7 @@ TEST(WordsThatCannotBeReadAtFirst_AreNotTagged) {
   CHECK_EQ(answer.why, "");
 }
 
-TEST(PesThatAreLaunchedWithinAProof_AreWaitedForAndTheWordsRestored) {
+TEST(PesLaunchedDuringAProof_AreWaitedForAndTheWordsAreRestored) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const MramWords words(set.get());
@@ -68,7 +68,7 @@ TEST(PesThatAreLaunchedWithinAProof_AreWaitedForAndTheWordsRestored) {
   }
 }
 
-TEST(WordsThatCannotBeRestored_AreNamedWithTheWordsOfTheSdk) {
+TEST(WordsThatCannotBeRestored_AreNamedWithTheSdksError) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const std::string timeout = pidcomm::sdk_error_text(DPU_ERR_TIMEOUT);
@@ -86,7 +86,7 @@ TEST(WordsThatCannotBeRestored_AreNamedWithTheWordsOfTheSdk) {
         return is_restoring(what) && (offset == 16384 || offset == 67108856) ? DPU_ERR_TIMEOUT : copy.carry_out();
       },
       "16384 67108856", timeout);
-  check(  // what failed first is told, and tags that were never written need no mention
+  check(  // the error names the first failure, and no tag that was never written
       [&](For what, uint32_t offset, const interposed::Copy &copy) {
         if (what == For::tagging && offset >= 16384) return DPU_ERR_TIMEOUT;
         return is_restoring(what) ? DPU_ERR_MRAM_BUSY : copy.carry_out();
@@ -101,10 +101,10 @@ TEST(WordsThatCannotBeRestored_AreNamedWithTheWordsOfTheSdk) {
         if (what == For::reading_back && offset == 2097152) *static_cast<std::byte *>(copy.matrix->ptr[63]) ^= std::byte{1};
         return status;
       },
-      "2097152", "what the SDK wrote there reads back as something else");
+      "2097152", "the words read back differ from those that the SDK wrote");
 }
 
-TEST(MappingThatShowsAllTagsButOneLine_IsRefused) {
+TEST(MappingThatShowsAllTagsExceptOneLine_IsRefused) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
@@ -115,7 +115,7 @@ TEST(MappingThatShowsAllTagsButOneLine_IsRefused) {
       const ProofIs proof(tags_also_go_to(decoy.mapping().begin, own, offset, bank));
       const Answer answer = open_and_close(set.rank(0));
       CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-      CHECK(contains(answer.why, "of 1 mappings that may be its region none shows what the SDK wrote to the PEs"));
+      CHECK(contains(answer.why, "none of 1 mappings that may be its region shows the words that the SDK wrote to the PEs"));
     }
   const ProofIs proof(tags_also_go_to(decoy.mapping().begin, own));
   CHECK_EQ(open_and_close(set.rank(0)).status, DPU_OK);
@@ -155,11 +155,11 @@ TEST(RankWithoutEnabledPes_IsRefusedBeforeAnyTransfer) {
   const ProofIs proof([](For, uint32_t, const interposed::Copy &copy) { return copy.carry_out(); });
   const Answer answer = open_and_close(set.rank(0));
   CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-  CHECK_EQ(answer.why, "it has no enabled PE to prove its mapping by");
+  CHECK_EQ(answer.why, "it has no enabled PE, so its mapping cannot be found");
   CHECK_EQ(proof.transfers(), 0u);
 }
 
-TEST(AcquireThatFails_KeepsNoWindow) {
+TEST(FailedAcquire_KeepsNoWindow) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));

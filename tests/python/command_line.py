@@ -1,4 +1,4 @@
-"""The command line as a user has it: `pidcomm` in PATH, in a process of its own."""
+"""The command line as a user runs it: `pidcomm` in PATH, in a new process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from pidcomm.cli import app
 from typer.main import get_command
 
-# SIGINT as a terminal's processes have it, also if the tests run in the background of a shell that ignores it.
+# The default handling of SIGINT, even if the tests run in the background of a shell that ignores it.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pidcomm.cli import main; main()"
 )
@@ -19,11 +19,12 @@ PIDCOMM = [sys.executable, "-c", PROGRAM]
 
 
 def commands() -> dict[str, Any]:
-    """Return the group, as "", and every command and group by name; those of a group as ``app bfs``."""
+    """Return every command and group by name: the whole command line as "", a command of a group as ``app bfs``."""
     group: Any = get_command(app)
-    found = {"": group, **group.commands}
-    for name, inner in group.commands.items():
-        found |= {f"{name} {words}": it for words, it in getattr(inner, "commands", {}).items()}
+    found = {"": group}
+    for name in group.list_commands(None):
+        found[name] = group.get_command(None, name)
+        found |= {f"{name} {words}": it for words, it in getattr(found[name], "commands", {}).items()}
     return found
 
 

@@ -1,4 +1,4 @@
-"""The collectives by their definitions, in plain NumPy, one PE at a time. Shares nothing with the package."""
+"""The collectives by their definitions, in plain NumPy, one PE at a time. Shares no code with the package."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OPERATORS: dict[str, Any] = {
 
 
 class Definition(NamedTuple):
-    """A collective: whether its rows before and after are of PEs (else of groups), and have a block per member.
+    """A collective: whether PEs (else groups) have its rows before and after, and whether rows have a block per member.
 
-    result: what member q has afterwards (or the group, q None), from the blocks b[p][i] of the members, or b[0][i] of
-    the host row.
+    result: returns the row of member q (of the group, if q is None) from the blocks b[p][i] of the members, or from
+    b[0][i] of the host row.
     """
 
     at_pes_before: bool
@@ -55,12 +55,12 @@ REDUCTIONS = {name for name, definition in COLLECTIVES.items() if definition.red
 
 
 def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
-    """Return the PEs of every group in member order; groups in the order of their unselected coordinates."""
+    """Return the PEs of every group in member order; groups are ordered by their unselected coordinates."""
     strides = [int(np.prod(shape[:axis])) for axis in range(len(shape))]
 
     def offsets(bit: str) -> list[int]:
         axes = [axis for axis, selected in enumerate(mask) if selected == bit]
-        # product() varies its last factor fastest; the first axis has to be.
+        # product() varies its last factor fastest, a hypercube its first axis.
         places = product(*(range(shape[axis]) for axis in reversed(axes)))
         return [sum(i * strides[axis] for i, axis in zip(place, reversed(axes), strict=True)) for place in places]
 
@@ -68,7 +68,7 @@ def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
 
 
 def result_of(name: str, x: Array, shape: tuple[int, ...], mask: str, op: str = "sum") -> Array:
-    """Return the rows that a collective makes of the rows x."""
+    """Return the rows after a collective on the rows x."""
     definition, groups = COLLECTIVES[name], groups_of(shape, mask)
     members, pes = len(groups[0]), int(np.prod(shape))
     after: dict[int, Array] = {}

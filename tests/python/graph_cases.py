@@ -1,4 +1,4 @@
-"""Graphs that what runs on graphs must be right for."""
+"""Graphs for the tests of graph applications."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def graph_of(vertices: int, edges: list[tuple[int, int]]) -> Graph:
 
 
 def renumbered(graph: Graph, seed: int = 1) -> Graph:
-    """Return the graph with its vertices in random order: no neighbours have neighbouring numbers."""
+    """Return the graph with its vertices numbered in random order."""
     order = np.random.default_rng(seed).permutation(graph.vertices).astype(np.uint32)
     return Graph(graph.name, graph.vertices, order[graph.sources], order[graph.targets])
 

@@ -1,4 +1,4 @@
-"""Samples, calibration and validation: what they draw, what they fit, what they report."""
+"""Samples, calibration and validation: their draws, fits and reports."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_a_sample_is_timed() -> None:
     assert [it.sample for it in timed] == samples
 
 
-def test_fitting_finds_a_machine_again(machine: Machine) -> None:
-    """Times that a machine predicts lead back to it, from another one."""
+def test_fitting_recovers_a_machine(machine: Machine) -> None:
+    """A fit to the predicted times of a machine returns that machine, starting from another."""
     samples = draw(11, 120, threads=2)
     truth = machine.with_values({name: machine[name] * 1.6 for name in machine.constants if name.startswith("isa.")})
     timed = [Timed(sample, host_seconds(sample.arguments(), truth.numbers)) for sample in samples]
@@ -94,7 +94,7 @@ def test_fitting_finds_a_machine_again(machine: Machine) -> None:
     assert found.constants["isa.avx2.store_ns"].source == "fitted: in a test"
 
 
-def test_fitting_to_points_meets_them_and_names_them() -> None:
+def test_a_fit_to_points_meets_and_names_them() -> None:
     paper = load_machine("isca24")
     start = paper.with_values({"bus.read_gb_s": 2 * paper["bus.read_gb_s"]})
     keys = ["fig20.alltoall"]
@@ -104,7 +104,7 @@ def test_fitting_to_points_meets_them_and_names_them() -> None:
 
 
 def test_the_papers_machine_meets_the_points_that_it_was_fitted_to() -> None:
-    """What was fitted and what was held out is told apart, and by what the description itself says."""
+    """The description of the machine separates fitted from held-out points."""
     checks = {it.published.key: it for it in check_published()}
     assert set(checks) == set(PUBLISHED)
     fitted = {key for key, it in checks.items() if it.use == FITTED}
@@ -112,12 +112,12 @@ def test_the_papers_machine_meets_the_points_that_it_was_fitted_to() -> None:
     assert all((it.use == DEPENDENT) == (it.why is not None) for it in checks.values())
     constants = [it for it in load_machine("isca24").constants.values() if "fig" in it.source and it.kind == "fitted"]
     assert 0 < len(fitted) <= len(constants) < len(checks) / 2
-    assert all(abs(checks[key].error_pct) < 1 for key in fitted)  # exactly determined: says that the file is the fit's
+    assert all(abs(checks[key].error_pct) < 1 for key in fitted)  # exactly determined: the file is the fit's result
     assert any(abs(it.error_pct) > 1 for it in checks.values())
 
 
 def test_the_fit_can_be_repeated() -> None:
-    """From elsewhere, by the points and constants that the description names, to the same numbers."""
+    """From another start, a fit to the points and constants that the description names returns the same numbers."""
     paper = load_machine("isca24")
     names = [name for name, it in paper.constants.items() if it.source.startswith("fitted: to the published fig")]
     keys = paper.constants[names[0]].source.removeprefix("fitted: to the published ").split(", ")
@@ -126,8 +126,8 @@ def test_the_fit_can_be_repeated() -> None:
 
 
 @pytest.mark.parametrize("name", ["isca24", "upmem-2560"])
-def test_machines_that_nobody_here_has_claim_no_measurement(name: str) -> None:
-    """What they take over from other descriptions is assumed, and is what stands there."""
+def test_descriptions_of_unavailable_machines_claim_no_measurement(name: str) -> None:
+    """Constants from other descriptions are marked as assumed and equal the originals."""
     described = load_machine(name)
     assert not [it for it in described.constants.values() if it.kind == "measured"]
     for constant, it in described.constants.items():
@@ -142,12 +142,12 @@ def test_samples_that_a_machine_was_fitted_to_do_not_validate_it(machine: Machin
         compare(machine, seed=1, samples=1)
 
 
-def test_room_for_samples_is_needed() -> None:
+def test_too_small_a_limit_of_bytes_is_refused() -> None:
     with pytest.raises(ArgumentError, match="must be more than 65536"):
         draw(1, 1, threads=1, max_total=1)
 
 
-def test_an_error_is_that_of_the_prediction() -> None:
+def test_an_error_is_relative_to_the_measured_time() -> None:
     sample = draw(1, 1, threads=1)[0]
     compared = [Compared(sample, 100.0, modelled) for modelled in (50.0, 90.0, 100.0, 130.0, 300.0)]
     assert [it.error_pct for it in compared] == pytest.approx([-50, -10, 0, 30, 200])
@@ -162,16 +162,18 @@ def test_an_error_is_that_of_the_prediction() -> None:
     ]
 
 
-def test_calibrate_writes_a_machine_that_validate_takes(tmp_path: Path) -> None:
+def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> None:
     file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
-    run_cli("calibrate", str(file), "--samples", "50", "--max-total", "256KiB", "--json", str(rows))
+    run_cli("model", "calibrate", str(file), "--samples", "50", "--max-total", "256KiB", "--json", str(rows))
     machine = load_machine(str(file))
     kinds = {constant.kind for constant in machine.constants.values()}
     assert {"measured", "fitted"} <= kinds
     assert machine.inherits == "emulated-host"
     assert "mux_us" not in file.read_text()
     assert len(rows.read_text().splitlines()) == 50
-    result = run_cli("validate", "--machine", str(file), "--samples", "5", "--max-total", "256KiB", "--json", "-")
+    result = run_cli(
+        "model", "validate", "--machine", str(file), "--samples", "5", "--max-total", "256KiB", "--json", "-"
+    )
     compared = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(compared) == 5
     for row in compared:
@@ -179,22 +181,22 @@ def test_calibrate_writes_a_machine_that_validate_takes(tmp_path: Path) -> None:
         assert row["machine"] == str(file)
 
 
-def test_validate_tells_modelled_from_measured() -> None:
-    text = run_cli("validate", "--samples", "3", "--max-total", "256KiB").stdout
+def test_validate_separates_modelled_from_measured() -> None:
+    text = run_cli("model", "validate", "--samples", "3", "--max-total", "256KiB").stdout
     assert "modelled" in text
     assert "measured here" in text
-    text = run_cli("validate", "--published").stdout
+    text = run_cli("model", "validate", "--published").stdout
     assert text.index("fitted: published and modelled") < text.index("held out: published and modelled")
 
 
-def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
-    result = run_cli("calibrate", str(tmp_path / "mine.txt"), status=2)
+def test_calibrate_refuses_files_that_it_cannot_write(tmp_path: Path) -> None:
+    result = run_cli("model", "calibrate", str(tmp_path / "mine.txt"), status=2)
     assert ".toml" in result.stderr
-    result = run_cli("calibrate", str(tmp_path / "none" / "mine.toml"), status=2)
+    result = run_cli("model", "calibrate", str(tmp_path / "none" / "mine.toml"), status=2)
     assert "cannot write" in result.stderr
 
 
-def test_a_machine_without_this_ones_instruction_set_is_refused(machine: Machine) -> None:
+def test_a_machine_without_the_hosts_instruction_set_is_refused(machine: Machine) -> None:
     constants = {name: it for name, it in machine.constants.items() if not name.startswith("isa.avx512")}
     if not any(name.startswith("isa.avx512") for name in machine.constants):
         pytest.skip("the machine has no AVX-512")

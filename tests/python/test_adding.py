@@ -1,7 +1,7 @@
-"""docs/design.md: its steps add a collective and an operator to a copy of the project, whose grids then cover them.
+"""The steps of docs/design.md add a collective and an operator to a copy of the project, whose grids then test them.
 
-The copy also has a field more at the end of pidcomm_options and of pidcomm_trace: programs compiled for one version
-then run with the library of the other.
+The copy also has one more field at the end of pidcomm_options and of pidcomm_trace: programs compiled for one version
+must run with the library of the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).parent / "versions.c"
 
 
 def run(command: list[str | Path], folder: Path, **variables: str) -> str:
-    """Run a command; return what it printed."""
+    """Run a command; return its output."""
     result = subprocess.run(
         command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=900
     )
@@ -55,7 +55,7 @@ def add(project: Path, about: str, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with what the document adds, and a field more in two structs."""
+    """A copy of the project with the additions of the document, and one more field in two structs."""
     copy = tmp_path_factory.mktemp("adding") / "project"
     unwanted = shutil.ignore_patterns("build", ".*", "__pycache__", "reference", "_skbuild")
     shutil.copytree(ROOT, copy, ignore=unwanted)
@@ -126,7 +126,7 @@ def compiled(folder: Path, headers: list[str], libraries: list[str], *more: str)
 
 
 def flags_of_the_package(kind: str) -> list[str]:
-    """Return what `pidcomm config` says of the installed library."""
+    """Return the flags that `pidcomm config` prints for the installed library."""
     code = f"import sys; sys.argv = ['pidcomm', 'config', '{kind}']; from pidcomm.cli import main; main()"
     return run([sys.executable, "-c", code], ROOT).split()
 

@@ -41,7 +41,7 @@ def check(problem: BreadthFirstSearch, graph: Graph, **how: Any) -> None:
 
 @pytest.mark.parametrize("direction", ["undirected", "directed"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_levels_are_those_of_scipy(name: str, direction: str) -> None:
+def test_levels_equal_scipys(name: str, direction: str) -> None:
     graph = GRAPHS[name]
     check(
         BreadthFirstSearch(graph, source=0 if graph.vertices else -1, direction=direction, **SMALL_PATCHES),
@@ -51,12 +51,12 @@ def test_levels_are_those_of_scipy(name: str, direction: str) -> None:
 
 
 @pytest.mark.parametrize("pes", [1, 3, 24, 64])
-def test_any_number_of_pes_will_do(pes: int) -> None:
+def test_any_number_of_pes_is_right(pes: int) -> None:
     for patches in ({}, SMALL_PATCHES):
         check(BreadthFirstSearch(GRAPHS["rmat"], **patches), GRAPHS["rmat"], pes=pes)
 
 
-def test_every_technique_finds_the_same_levels_one_after_the_other() -> None:
+def test_every_technique_in_turn_finds_the_same_levels() -> None:
     problem = BreadthFirstSearch(GRAPHS["many components"])
     expected = levels(GRAPHS["many components"], problem.source, "undirected")
     for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
@@ -77,7 +77,7 @@ def test_the_vertex_with_the_most_edges_is_the_default_source() -> None:
     assert BreadthFirstSearch(star(9, 5)).source == 5
 
 
-def test_a_source_is_a_number_of_the_file(tmp_path: Path) -> None:
+def test_a_source_is_a_vertex_number_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "edges.txt"
     path.write_text("10 30\n30 70\n")
     problem = BreadthFirstSearch.make(data=path, source=30)
@@ -108,12 +108,12 @@ def test_an_unknown_direction_is_an_error() -> None:
         ({"tile_bits": 8.0}, r"tile_bits \(8.0\) must be an integer"),
     ],
 )
-def test_bits_that_wram_has_no_room_for_are_errors(bits: dict[str, Any], message: str) -> None:
+def test_bits_that_do_not_fit_wram_are_errors(bits: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         BreadthFirstSearch(GRAPHS["rmat"], **bits)
 
 
-def test_the_search_of_the_cpus_takes_no_arrays_that_are_no_graph() -> None:
+def test_the_reference_refuses_arrays_that_are_no_graph() -> None:
     starts, targets = np.array([0, 1, 2], np.int64), np.array([1, 0], np.uint32)
     assert _apps.bfs(starts, targets, 1, True).tolist() == [1, 0]
     for wrong, rule in ((starts[:0], "starts"), (starts[:2], "starts"), (starts + 1, "starts")):

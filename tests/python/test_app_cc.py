@@ -15,12 +15,12 @@ from pidcomm.apps.graphs import Graph, grid
 from pidcomm.errors import ArgumentError
 from scipy.sparse.csgraph import connected_components
 
-# Tiles that are all read as a whole, and that are if they have many edges.
+# Tiles that are always read whole, and tiles that are read whole only if they have many edges.
 SMALL_PATCHES = [{"chunk_bits": 6, "room_bits": 6, "tile_bits": 6}, {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8}]
 
 
 def labels(graph: Graph) -> NDArray[np.uint32]:
-    """Return the least vertex of each vertex's component, of those that SciPy finds."""
+    """Return the least vertex of each vertex's component, by SciPy."""
     if graph.vertices == 0:
         return np.zeros(0, np.uint32)
     _, component = connected_components(graph.matrix(), directed=False)
@@ -41,17 +41,17 @@ def check(problem: ConnectedComponents, graph: Graph, **how: Any) -> int:
 
 @pytest.mark.parametrize("patches", SMALL_PATCHES)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_labels_are_the_least_vertices_of_scipy_s_components(name: str, patches: dict[str, int]) -> None:
+def test_labels_are_the_least_vertices_of_scipys_components(name: str, patches: dict[str, int]) -> None:
     check(ConnectedComponents(GRAPHS[name], **patches), GRAPHS[name], pes=8)
 
 
 @pytest.mark.parametrize("pes", [1, 3, 24, 64])
-def test_any_number_of_pes_will_do(pes: int) -> None:
+def test_any_number_of_pes_is_right(pes: int) -> None:
     for patches in ({}, *SMALL_PATCHES):
         check(ConnectedComponents(GRAPHS["rmat"], **patches), GRAPHS["rmat"], pes=pes)
 
 
-def test_every_technique_finds_the_same_labels_one_after_the_other() -> None:
+def test_every_technique_in_turn_finds_the_same_labels() -> None:
     problem = ConnectedComponents(GRAPHS["many components"])
     for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
         assert done.wrong == 0
@@ -59,7 +59,7 @@ def test_every_technique_finds_the_same_labels_one_after_the_other() -> None:
         assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
 
 
-def test_rounds_grow_as_the_logarithm_of_the_length_of_a_path() -> None:
+def test_rounds_grow_with_the_logarithm_of_the_length_of_a_path() -> None:
     for path in (grid(rows=1, columns=3000), renumbered(grid(rows=1, columns=3000))):
         assert check(ConnectedComponents(path), path, pes=8) <= 2 * np.log2(3000)
 
@@ -81,12 +81,12 @@ def test_a_strict_machine_finds_no_fault() -> None:
         ({"chunk_bits": 8, "tile_bits": 25}, r"tile_bits \(25\) must be between 6 and 24"),
     ],
 )
-def test_bits_that_wram_or_an_edge_has_no_room_for_are_errors(bits: dict[str, int], message: str) -> None:
+def test_bits_that_do_not_fit_wram_or_an_edge_are_errors(bits: dict[str, int], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         ConnectedComponents(GRAPHS["rmat"], **bits)
 
 
-def test_the_components_of_the_cpus_take_no_arrays_that_are_no_graph() -> None:
+def test_the_reference_refuses_arrays_that_are_no_graph() -> None:
     starts, targets = np.array([0, 1, 2], np.int64), np.array([1, 0], np.uint32)
     assert _apps.cc(starts, targets).tolist() == [0, 0]
     for wrong in (starts[:0], starts[:2], starts + 1):

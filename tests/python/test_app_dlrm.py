@@ -33,7 +33,7 @@ def problem_of(
     bottom: Sequence[int] = (9,),
     top: Sequence[int] = (10, 3),
 ) -> Dlrm:
-    """A model and a batch of any 32-bit integers, so that nothing is right that does not wrap."""
+    """A model and a batch of random 32-bit integers: results are right only if sums wrap."""
     rng = np.random.default_rng([samples, tables, rows, embedding])
 
     def integers(*shape: int) -> Array:
@@ -52,7 +52,7 @@ def problem_of(
 
 
 def forward(problem: Dlrm) -> Array:
-    """The forward pass as the public model has it, sample by sample, without its sigmoid."""
+    """The forward pass of the public model, sample by sample, without its sigmoid."""
 
     def linear(layer: Array, x: Array) -> Array:
         return layer[:, :-1] @ x + layer[:, -1]
@@ -78,7 +78,6 @@ def assert_right(problem: Dlrm, shape: tuple[int, ...], technique: str = "tile")
 
 
 def clicks_of(count: int = 20, **parameters: Any) -> Clicks:
-    """Made-up clicks."""
     return Criteo(**parameters).clicks(count)
 
 
@@ -100,12 +99,12 @@ def line_of(label: str = "0", number: str = "1", category: str = "68fd1e64") -> 
 
 @pytest.mark.parametrize("embedding", [16, 32])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 2, 2), (4, 2, 1), (3, 2, 2), (8, 8, 1), (1, 3, 4), (2, 1, 8)])
-def test_the_result_is_that_of_numpy_on_every_shape(shape: tuple[int, ...], embedding: int) -> None:
+def test_the_result_equals_numpys_on_every_shape(shape: tuple[int, ...], embedding: int) -> None:
     assert_right(problem_of(embedding=embedding), shape)
 
 
 @pytest.mark.parametrize("technique", ["conventional", "pr", "pr+im+cm", "tile"])
-def test_the_result_is_that_of_numpy_with_every_technique(technique: str) -> None:
+def test_the_result_equals_numpys_with_every_technique(technique: str) -> None:
     assert_right(problem_of(samples=40), (2, 4, 2), technique)
 
 
@@ -121,7 +120,7 @@ def test_batches_need_not_be_divisible(samples: int) -> None:
         {"tables": 2, "rows": 3, "embedding": 4, "bottom": (1, 2)},
         {"tables": 26, "rows": 2, "samples": 9},
         {"tables": 30, "rows": 40, "embedding": 64, "samples": 5},
-        {"bottom": (300, 7), "top": (520, 17, 16)},  # more weights than a tasklet has room for; outputs of all kinds
+        {"bottom": (300, 7), "top": (520, 17, 16)},  # more weights than fit a tasklet; outputs of all kinds
         {"dense": 256, "bottom": (), "top": (33,)},
     ],
     ids=str,
@@ -157,14 +156,14 @@ def test_results_of_a_group_may_be_longer_than_a_transfer(samples: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 2), (2, 1, 1), (4, 3, 1)])
-def test_indices_of_a_pe_may_be_more_than_a_tasklet_has_room_for(shape: tuple[int, ...]) -> None:
+def test_a_pe_may_have_more_indices_than_fit_a_tasklet(shape: tuple[int, ...]) -> None:
     problem = problem_of(samples=prod(shape) * 130, tables=9, embedding=4, bottom=(), top=())
     assert 130 * -(-9 // shape[0]) * 4 > BUFFER_BYTES
     assert_right(problem, shape)
 
 
-def test_phases_are_those_of_the_paper() -> None:
-    """Table III without broadcast, and figure 11; indices cross the bus once, whatever y and z."""
+def test_phases_match_the_paper() -> None:
+    """Table III without broadcast, and figure 11; indices cross the bus once for every y and z."""
     run = apps.run(problem_of(samples=64), shape=(2, 2, 2), iters=1)
     calls = {name: cost.calls for name, cost in run.costs.items()}
     assert calls == {"host": 1, "scatter": 2, "kernel": 3, "alltoall": 2, "reduce_scatter": 1, "gather": 1}
@@ -180,7 +179,7 @@ def test_any_number_of_pes_has_a_shape_that_the_model_fits(pes: int) -> None:
     problem_of().place(shape)
 
 
-def test_powers_of_two_are_dealt_to_tables_rows_and_columns() -> None:
+def test_powers_of_two_are_divided_among_tables_rows_and_columns() -> None:
     assert [Dlrm.shape_of(pes) for pes in (64, 256, 1024)] == [(4, 4, 4), (8, 8, 4), (16, 8, 8)]
 
 
@@ -190,7 +189,7 @@ def test_slices_of_columns_are_whole_words(z: int, columns: int) -> None:
         problem_of(embedding=columns).place((1, 1, z))
 
 
-def test_a_model_without_room_in_wram_says_what_it_needs() -> None:
+def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
     with pytest.raises(ArgumentError, match=r"two samples with 100 tables of 64 columns, 5114 inputs .* bytes of WRAM"):
         problem_of(tables=100, embedding=64, rows=1, samples=1).place((1, 1, 1))
 
@@ -250,7 +249,7 @@ def test_options_are_the_sizes_of_the_model() -> None:
     assert "seed" not in problem_of().facts
 
 
-def test_the_input_has_all_that_a_generator_was_told() -> None:
+def test_the_input_has_all_parameters_of_its_generator() -> None:
     facts = Dlrm.make(generate="criteo:skew=0.5", batch=2, rows=3, seed=7).facts
     assert (facts["input"], facts["seed"]) == ("criteo:seed=1,skew=0.5", 7)
 
@@ -265,13 +264,13 @@ def test_the_input_has_all_that_a_generator_was_told() -> None:
         ({"generate": "criteo", "embedding": 2}, 16384, 65536),
     ],
 )
-def test_quick_is_smaller_in_what_nothing_else_says(options: dict[str, Any], samples: int, rows: int) -> None:
+def test_quick_reduces_only_sizes_that_no_option_sets(options: dict[str, Any], samples: int, rows: int) -> None:
     facts = Dlrm.make(quick=True, **options).facts
     assert (facts["samples"], facts["rows"]) == (samples, rows)
 
 
 @pytest.mark.parametrize("options", [{"rows": 2**24, "embedding": 64}, {"batch": 2**24, "rows": 3}])
-def test_what_memory_has_no_room_for_is_refused_before_it_is_made(
+def test_a_problem_larger_than_memory_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(stage, "available_bytes", lambda: 8 << 30)
@@ -296,25 +295,25 @@ def test_what_memory_has_no_room_for_is_refused_before_it_is_made(
 def test_the_reference_takes_only_arrays_that_agree(monkeypatch: pytest.MonkeyPatch, place: int, change: Array) -> None:
     from pidcomm.apps import _apps
 
-    told: list[Any] = []
+    valid: list[Any] = []
 
     def listen(*arguments: Any) -> Array:
-        told[:] = arguments
+        valid[:] = arguments
         return compute(*arguments)
 
     compute = _apps.dlrm
     monkeypatch.setattr(_apps, "dlrm", listen)
     problem_of().reference()
-    told[place] = change
+    valid[place] = change
     with pytest.raises((ValueError, TypeError)):
-        compute(*told)
+        compute(*valid)
 
 
 # ---- click logs
 
 
 @pytest.mark.parametrize("name", ["day_0", "train.txt.gz"])
-def test_a_log_that_was_written_is_the_same_problem_when_it_is_read(tmp_path: Path, name: str) -> None:
+def test_writing_and_reading_a_log_keeps_the_problem(tmp_path: Path, name: str) -> None:
     clicks = clicks_of(300)
     write(tmp_path / name, clicks)
     assert_equal_clicks(read(tmp_path / name, 1000), clicks)
@@ -333,7 +332,7 @@ def test_a_log_has_tabs_hex_digits_and_empty_fields(tmp_path: Path) -> None:
     assert any("" in line[1 : 1 + NUMBERS] for line in lines)
 
 
-def test_batch_is_how_many_lines_are_read_and_what_follows_is_not_looked_at(tmp_path: Path) -> None:
+def test_batch_limits_the_lines_that_are_read(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(line_of() * 5 + "nonsense\n")
     assert Dlrm.make(data=tmp_path / "log", batch=5, rows=3).facts["samples"] == 5
     with pytest.raises(ArgumentError, match="log:6: 1 fields"):
@@ -352,7 +351,7 @@ def test_all_numbers_and_categories_of_the_format_are_read(tmp_path: Path) -> No
     np.testing.assert_array_equal(clicks.has_category[:, 25], [True, True, False])
 
 
-def test_what_is_missing_or_negative_is_0_and_row_0(tmp_path: Path) -> None:
+def test_missing_or_negative_fields_become_0_and_row_0(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(line_of(number="", category="") + line_of(number="-2"))
     clicks = read(tmp_path / "log", 10)
     assert not clicks.dense().any()
@@ -399,7 +398,7 @@ def test_the_first_of_several_malformed_lines_is_named(tmp_path: Path) -> None:
         read(tmp_path / "log", 10)
 
 
-def test_lines_of_too_many_and_too_few_fields_do_not_make_up_for_each_other(tmp_path: Path) -> None:
+def test_a_line_with_too_many_fields_does_not_offset_a_line_with_too_few(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(line_of()[:-1] + "\t1\n" + line_of().split("\t", 1)[1])
     with pytest.raises(ArgumentError, match="log:1: 41 fields"):
         read(tmp_path / "log", 10)
@@ -427,7 +426,7 @@ def test_numbers_become_sixteenths_of_their_logarithm_exactly() -> None:
         assert 2**found <= (number + 1) ** 16 < 2 ** (found + 1)
 
 
-def test_rows_are_the_hash_that_is_documented_modulo_their_number() -> None:
+def test_rows_are_the_documented_hash_modulo_their_number() -> None:
     def hashed(value: int, field: int) -> int:
         mixed = value ^ (field + 1) * 0x9E3779B9 % 2**32
         mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B % 2**32
@@ -440,7 +439,7 @@ def test_rows_are_the_hash_that_is_documented_modulo_their_number() -> None:
         assert found.tolist() == [hashed(value, field) % 1000 * bool(has) for field, (value, has) in enumerate(words)]
 
 
-def test_categories_are_as_skewed_as_asked_and_no_more_than_the_set_has() -> None:
+def test_categories_have_the_given_skew_and_the_number_of_the_data_set() -> None:
     flat, skewed = (clicks_of(20000, skew=skew).categories[:, 2] for skew in (0.0, 1.5))
     assert len(np.unique(skewed)) < len(np.unique(flat)) / 4
     few = clicks_of(20000)

@@ -62,7 +62,7 @@ def network(graph: Graph, widths: list[int], dtype: str, strategy: str) -> Gnn:
 def expected(problem: Gnn) -> Array:
     """The definition, with SciPy's sparse product and NumPy's matrix product, in the type of the features."""
     adjacency = problem.graph.matrix()
-    adjacency.data[:] = 1  # elements that occur twice are one already
+    adjacency.data[:] = 1  # an edge that occurs twice is one element
     adjacency = adjacency.astype(problem.features.dtype)
     rows = problem.features
     for layer, weights in enumerate(problem.weights):
@@ -71,7 +71,7 @@ def expected(problem: Gnn) -> Array:
 
 
 def check(problem: Gnn, shape: tuple[int, int], techniques: list[str] | None = None) -> None:
-    """Run on PEs; what the PEs and the CPUs say must be the definition."""
+    """Run on PEs; compare the PEs and the CPUs with the definition."""
     wanted = expected(problem)
     for run in apps.compare(problem, shape=shape, techniques=techniques or ["tile"], iters=1):
         assert run.wrong == 0
@@ -97,13 +97,13 @@ def test_any_number_of_layers_ends_on_the_right_axis(layers: int) -> None:
 
 
 @pytest.mark.parametrize(("vertices", "edges"), [(0, 0), (1, 1), (300, 0)])
-def test_tiny_and_empty_graphs_are_no_special_case(vertices: int, edges: int) -> None:
+def test_tiny_and_empty_graphs_are_right(vertices: int, edges: int) -> None:
     for strategy in ("rs_ar", "ar_ag"):
         check(network(random_graph(vertices, edges), [1, 1, 1], "int8", strategy), (4, 4))
 
 
 def test_features_and_weights_need_not_fit_wram() -> None:
-    # Four chunks of features, however they are combined; for 3703 of them, as Citeseer has, two of weights.
+    # Four chunks of features with both strategies. 3703 features, as in Citeseer, take two chunks of weights.
     check(network(random_graph(3000, 9000), [64, 64], "int32", "rs_ar"), (2, 1))
     for strategy in ("rs_ar", "ar_ag"):
         check(network(random_graph(90, 300), [3703, 6], "int32", strategy), (1, 2))
@@ -139,7 +139,7 @@ def test_a_strict_machine_finds_no_fault() -> None:
         dpuemu.machine(strict=False)
 
 
-def test_undirected_graphs_are_those_of_the_file(tmp_path: Path) -> None:
+def test_undirected_graphs_have_the_edges_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "path.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n2 1\n3 2\n3 3\n")
     problem = Gnn.make(data=path, layers=1, features=2, outputs=3)
@@ -162,11 +162,11 @@ def test_the_same_seed_makes_the_same_network() -> None:
     assert "seed" not in network(random_graph(5, 3), [1, 1], "int8", "rs_ar").facts
 
 
-def test_a_graph_that_is_told_is_not_replaced_by_the_quick_one() -> None:
+def test_quick_does_not_replace_a_given_graph() -> None:
     assert Gnn.make(generate="grid:rows=3,columns=4", quick=True).facts["vertices"] == 12
 
 
-def test_strips_are_laid_out_on_the_clock_and_then_broadcast() -> None:
+def test_the_layout_of_strips_is_timed_and_comes_before_their_broadcast() -> None:
     problem = network(random_graph(64, 200), [8, 8], "int32", "rs_ar")
     run = apps.run(problem, shape=(2, 4), iters=1)
     assert list(run.costs)[:2] == ["host", "broadcast"]
@@ -175,7 +175,7 @@ def test_strips_are_laid_out_on_the_clock_and_then_broadcast() -> None:
 
 
 def one_layer(**changed: Array) -> Array:
-    """The reference on a path of three vertices, called as it must be but for what is changed."""
+    """The reference on a path of three vertices, with valid arguments except those in `changed`."""
     from pidcomm.apps import _apps
 
     arrays = {
@@ -215,7 +215,7 @@ def test_the_reference_converts_no_types(name: str, dtype: str) -> None:
     ("options", "message"),
     [
         ({"strategy": "RS&AR"}, "strategy 'RS&AR' is unknown; use rs_ar, ar_ag"),
-        ({"dtype": "float32"}, "dtype 'float32' is not possible; use int8, int16, int32"),
+        ({"dtype": "float32"}, "dtype 'float32' is not supported; use int8, int16, int32"),
         ({"layers": 0}, r"layers \(0\) must be between 1 and"),
         ({"features": 0}, r"features \(0\) must be between 1 and"),
         ({"hidden": -1}, r"hidden \(-1\) must be between 1 and"),
@@ -234,7 +234,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     features, weights = np.zeros((4, 3), np.int16), np.zeros((3, 2), np.int16)
     for arguments, message in (
         ((features[:3], [weights]), r"features of shape \(3, 3\) need a row for each of 4 vertices"),
-        ((features.astype(np.uint8), [weights]), "features of uint8 are not possible"),
+        ((features.astype(np.uint8), [weights]), "features of uint8 are not supported"),
         ((features, []), "there are no weights"),
         ((features, [weights, weights]), r"weights 1 of int16 and shape \(3, 2\) must be of int16 and shape \(2, n\)"),
         ((features, [weights.astype(np.int8)]), "weights 0 of int8"),
@@ -243,7 +243,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
             Gnn(graph, *arguments)
 
 
-def test_a_problem_too_large_for_a_pe_says_what_takes_how_much() -> None:
+def test_a_problem_too_large_for_a_pe_lists_the_bytes_of_its_arrays() -> None:
     problem = Gnn.make(generate="grid:rows=100,columns=100", features=700)
     with pytest.raises(pidcomm.ArgumentError, match=r"a PE of 1 needs .* of MRAM .*features .*use more PEs"):
         apps.run(problem, shape=(1, 1))

@@ -1,4 +1,4 @@
-"""Graphs: what files and generators give, and where malformed files are wrong."""
+"""Graphs from files and generators, and the errors of malformed files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_list_of_edges_has_comments_blank_lines_and_tabs(tmp_path: Path, name:
 
 
 def test_vertices_of_a_list_of_edges_are_renumbered_and_keep_their_ids(tmp_path: Path) -> None:
-    for far in (60, 2**63 - 1):  # by a table, by sorting
+    for far in (60, 2**63 - 1):  # renumbered by a table, then by sorting
         graph = read(tmp_path, f"7 {far}\n{far} 30\n")
         assert pairs(graph) == [(0, 2), (2, 1)]
         assert graph.ids is not None
@@ -95,7 +95,7 @@ MALFORMED = {
     GENERAL + "3 4 1\n1 1\n": "2: 3 rows and 4 columns",
     GENERAL + "4294967296 4294967296 1\n1 1\n": "2: 4294967296 vertices; at most 4294967295",
     GENERAL + "3 3 2\n1 2\n\n": "4: the file ends after 1 of the 2 entries of line 2",
-    GENERAL + "3 3 1\n1 2\n\n2 2\n": "5: an entry more than the 1 of line 2",
+    GENERAL + "3 3 1\n1 2\n\n2 2\n": "5: one entry more than the 1 of line 2",
     GENERAL + "3 3 2\n1 2\n4 1\n": "4: vertex number 4 is not between 1 and 3",
     GENERAL + "3 3 1\n% c\n1 0\n": "4: vertex number 0 is not between 1 and 3",
     GENERAL + "3 3 1\n1 1.5\n": "3: vertex number '1.5' is no integer",
@@ -173,7 +173,7 @@ def test_uniform_edges_are_between_all_vertices() -> None:
         ("grid:rows=65536,columns=65536", "must be between 0 and 4294967295"),
     ],
 )
-def test_impossible_parameters_of_generators_are_errors(spec: str, message: str) -> None:
+def test_invalid_parameters_of_generators_are_errors(spec: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         graphs.load(None, spec, "rmat")
 
@@ -222,7 +222,7 @@ def test_vertices_of_another_type_are_an_error() -> None:
         ("uniform:vertices=4294967295,edges=1", "the starts of 4294967295 vertices"),
     ],
 )
-def test_what_memory_has_no_room_for_is_an_error_before_it_is_made(
+def test_a_graph_larger_than_memory_is_an_error_before_it_is_made(
     spec: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pidcomm.apps.stage.available_bytes", lambda: 16 << 30)
@@ -248,7 +248,7 @@ def test_sorting_and_cutting_need_memory_too(monkeypatch: pytest.MonkeyPatch) ->
         edges.cut(undirected, 8, chunk_bits=16, tile_bits=16)
 
 
-def test_bits_of_a_cut_that_an_edge_has_no_room_for_are_errors() -> None:
+def test_bits_of_a_cut_that_do_not_fit_an_edge_are_errors() -> None:
     for bits, message in (((5, 16), r"chunk_bits \(5\)"), ((16, 17), r"tile_bits \(17\) must be between 6 and 16")):
         with pytest.raises(ArgumentError, match=message):
             edges.cut(GRAPHS["rmat"], 8, chunk_bits=bits[0], tile_bits=bits[1])

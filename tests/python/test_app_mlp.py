@@ -73,7 +73,7 @@ def save(path: Path, **changes: Array | None) -> Path:
     ],
 )
 def test_every_size_type_and_number_of_pes_is_right(features: int, pes: int, layers: int, dtype: str) -> None:
-    """Whether sizes divide or not, and where products and sums wrap."""
+    """For sizes that divide and sizes that do not; products and sums wrap."""
     assert_right(random_problem(features, layers, dtype), pes)
 
 
@@ -85,11 +85,11 @@ def test_every_technique_is_right(dtype: str) -> None:
 
 @pytest.mark.parametrize(("features", "dtype"), [(300, "int64"), (2050, "int8")])
 def test_one_pe_has_rows_longer_than_a_block(features: int, dtype: str) -> None:
-    """Rows that are read in pieces, of which blocks have the ends."""
+    """Such rows are read in pieces."""
     assert_right(random_problem(features, 1, dtype), 1)
 
 
-def test_x_of_the_largest_problem_that_one_pe_has_room_for_fits_its_wram() -> None:
+def test_x_of_the_largest_problem_of_one_pe_fits_its_wram() -> None:
     """The kernel's comment promises it: 64-bit elements have the longest x. One more feature is too many for MRAM."""
     largest, larger = (Mlp([np.zeros((n, n), np.int64)], np.zeros(n, np.int64)) for n in (2895, 2896))
     with pytest.raises(ArgumentError, match=r"a PE of 1 needs .*weights .*use more PEs"):
@@ -100,7 +100,7 @@ def test_x_of_the_largest_problem_that_one_pe_has_room_for_fits_its_wram() -> No
 
 @pytest.fixture
 def strict_machine() -> Iterator[None]:
-    """A machine on which what hardware masks is a fault."""
+    """A strict machine: it faults on addresses and sizes that hardware masks."""
     dpuemu.machine(strict=True)
     yield
     dpuemu.machine(strict=False)
@@ -109,17 +109,17 @@ def strict_machine() -> Iterator[None]:
 @pytest.mark.usefixtures("strict_machine")
 @pytest.mark.parametrize("dtype", ["int8", "int64"])
 def test_all_transfers_are_whole_words(dtype: str) -> None:
-    """A strict machine takes no others."""
+    """A strict machine refuses other transfers."""
     assert_right(random_problem(101, 2, dtype), 8, "conventional", "tile")
 
 
-def test_the_first_layer_takes_x_as_it_is_and_the_last_result_is_no_relu() -> None:
-    """Between layers what is negative becomes 0."""
+def test_relu_applies_between_layers_only() -> None:
+    """Negative values become 0 between layers, but not in x or in the result."""
     problem = Mlp([np.array([[1, 0], [0, 1]]), np.array([[-1, 5], [3, 2]])], np.array([4, -7]))
     assert apps.run(problem, pes=3).result.tolist() == [-4, 12]
 
 
-def test_phases_are_those_of_the_paper() -> None:
+def test_phases_match_the_paper() -> None:
     """Table III: scatter, reduce_scatter, reduce."""
     run = apps.run(random_problem(64, 5, "int32"), pes=8, iters=1)
     calls = {name: cost.calls for name, cost in run.costs.items()}
@@ -130,7 +130,7 @@ def test_phases_are_those_of_the_paper() -> None:
 @pytest.mark.parametrize("generate", ["uniform", "uniform:low=-3,high=100,seed=4", "sparse:density=0.5", "prim"])
 @pytest.mark.parametrize("dtype", ["int8", "int64"])
 def test_generators_make_the_same_problem_twice(generate: str, dtype: str) -> None:
-    """Of the size and type asked for, and layers that differ."""
+    """The problem has the given size and type, and its layers differ."""
     one, other = (Mlp.make(generate=generate, features=120, layers=3, dtype=dtype) for _ in range(2))
     for a, b in zip([*one.weights, one.x], [*other.weights, other.x], strict=True):
         np.testing.assert_array_equal(a, b)
@@ -141,7 +141,7 @@ def test_generators_make_the_same_problem_twice(generate: str, dtype: str) -> No
 
 
 def test_uniform_keeps_its_bounds_and_sparse_its_density() -> None:
-    """Bounds included."""
+    """Including the bounds."""
     weights = Mlp.make(generate="uniform:low=-3,high=2", features=100, layers=1).weights[0]
     assert (weights.min(), weights.max()) == (-3, 2)
     for density, low, high in ((0, 0, 0), (0.25, 0.2, 0.3), (1, 0.9, 1)):
@@ -150,7 +150,7 @@ def test_uniform_keeps_its_bounds_and_sparse_its_density() -> None:
 
 
 def test_prim_has_the_values_of_its_definition() -> None:
-    """By element i: 0 but for the last two in a hundred (weights) or in fifty (x), which are (layer + i) % 2, i % 2."""
+    """Element i is 0, except the last two in a hundred (weights: (layer + i) % 2) and in fifty (x: i % 2)."""
     features, kind = 30, np.dtype(np.int32)
     for layer in range(2):
         flat = prim()((features, features), kind, layer).ravel()
@@ -173,8 +173,8 @@ def test_quick_is_smaller_and_nothing_else_changes() -> None:
         ({"generate": "prim", "features": 9}, 9),
     ],
 )
-def test_quick_overrides_nothing_that_was_said(options: dict[str, Any], features: int) -> None:
-    """Neither the features, though they are those of the default, nor a generator."""
+def test_quick_overrides_no_given_option(options: dict[str, Any], features: int) -> None:
+    """Neither features, even if they equal the default, nor a generator."""
     assert Mlp.make(quick=True, layers=1, dtype="int8", **options).facts["features"] == features
 
 
@@ -194,14 +194,14 @@ def test_quick_overrides_nothing_that_was_said(options: dict[str, Any], features
     ],
 )
 def test_options_that_break_a_rule_are_refused(options: dict[str, Any], message: str) -> None:
-    """With their values."""
+    """The error names their values."""
     with pytest.raises(ArgumentError, match=message):
         Mlp.make(**{"features": 8, **options})
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, ">i4"])
 def test_files_of_every_type_are_read(tmp_path: Path, dtype: str) -> None:
-    """In any byte order, and with arrays in the order of columns."""
+    """In any byte order, and with column-major arrays."""
     random = np.random.default_rng(1)
     arrays = {f"w{layer}": random.integers(-9, 9, (6, 6)).astype(dtype, order="F") for layer in range(11)}
     path = save(tmp_path / "a.npz", **arrays, x=np.arange(6).astype(dtype))
@@ -225,20 +225,20 @@ def test_files_of_every_type_are_read(tmp_path: Path, dtype: str) -> None:
         ({"x": np.zeros((3, 1), np.int32)}, r"x has shape \(3, 1\); x must be \(features,\)"),
         ({"x": np.zeros(0, np.int32)}, r"x has shape \(0,\); x must be \(features,\), not empty"),
         ({"x": np.zeros(3)}, "x has dtype float64; it must be one of int8, int16, int32, int64$"),
-        ({"w1": np.zeros((3, 3), np.uint8)}, "w1 has dtype uint8; it must be int32, as that of x is$"),
-        ({"w1": np.zeros((3, 3), np.int16)}, "w1 has dtype int16; it must be int32, as that of x is$"),
+        ({"w1": np.zeros((3, 3), np.uint8)}, "w1 has dtype uint8; it must be int32, the dtype of x$"),
+        ({"w1": np.zeros((3, 3), np.int16)}, "w1 has dtype int16; it must be int32, the dtype of x$"),
         ({"w1": np.array([[None] * 3] * 3)}, "w1 cannot be read"),
     ],
 )
 def test_files_with_wrong_arrays_are_refused(tmp_path: Path, changes: dict[str, Array | None], message: str) -> None:
-    """With the file, the array and the rule."""
+    """The error names the file, the array and the rule."""
     path = save(tmp_path / "a.npz", **changes)
     with pytest.raises(ArgumentError, match=rf"a\.npz: .*{message}"):
         Mlp.make(data=path)
 
 
 def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
-    """Empty ones, text, single arrays, cut and damaged ones; one that is not there is an Error."""
+    """Empty, text, single arrays, truncated and damaged; a missing file is an Error."""
     path = tmp_path / "a.npz"
     whole = save(path).read_bytes()
     with (tmp_path / "b.npy").open("wb") as file:
@@ -254,7 +254,7 @@ def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
     save(path, w1=None)
     with ZipFile(path, "a") as archive:
         archive.writestr("w1.npy", "1 2 3")
-    with pytest.raises(ArgumentError, match=r"a\.npz: w1 cannot be read: it is no array"):
+    with pytest.raises(ArgumentError, match=r"a\.npz: w1 cannot be read: it is not an array"):
         Mlp.make(data=path)
     for missing in (tmp_path / "none.npz", tmp_path):
         with pytest.raises(Error, match="cannot read"):
@@ -262,7 +262,7 @@ def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
 
 
 def test_options_that_contradict_a_file_are_refused(tmp_path: Path) -> None:
-    """Those that agree, or are left alone, are not."""
+    """Options that agree with the file, or keep their default, are accepted."""
     path = save(tmp_path / "a.npz")
     assert Mlp.make(data=path, features=3, layers=2, quick=True).facts["features"] == 3
     for options in ({"features": 4}, {"features": FEATURES}, {"layers": 5}, {"dtype": "int8"}):
@@ -270,8 +270,8 @@ def test_options_that_contradict_a_file_are_refused(tmp_path: Path) -> None:
             Mlp.make(data=path, **options)
 
 
-def test_what_mram_held_before_is_no_harm() -> None:
-    """Behind the rows of y, and in PEs without columns, are values that must not count."""
+def test_old_values_in_mram_do_not_change_the_result() -> None:
+    """Old values behind the rows of y, and in PEs without columns, must not count."""
     problem = random_problem(5, 3, "int8")
     with pidcomm.allocate(pes=128) as pe_set:
         pe_set.hypercube(128).write(np.full((128, 1 << 16), 0x5A, np.uint8))

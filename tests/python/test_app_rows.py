@@ -27,7 +27,7 @@ FAIR = Conditions(3, {"coherence": "hardware", "threads": 2}, 4096, SDK)
 
 
 def runs_of(costs: Mapping[str, float]) -> list[apps.Run]:
-    """Return runs whose allreduces took so many seconds on the host, beside a kernel of 3 s."""
+    """Return runs by technique whose allreduces took `costs` seconds on the host, with a kernel of 3 s."""
     nothing = np.zeros(0, np.int32)
     return [
         apps.Run(
@@ -50,7 +50,7 @@ def runs_of(costs: Mapping[str, float]) -> list[apps.Run]:
     ]
 
 
-def test_rows_tell_what_is_measured_modelled_and_assumed_apart() -> None:
+def test_rows_separate_measured_modelled_and_assumed_times() -> None:
     base, tile = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), FAIR)
     assert (tile.kernel_us, tile.host_us, tile.collectives_us, tile.reorder_us) == (3e6, 1e6, 1e6, 0)
     assert (tile.total_us, tile.communication_us) == (5e6, 1e6)
@@ -72,7 +72,7 @@ def test_rows_tell_what_is_measured_modelled_and_assumed_apart() -> None:
     assert rows_of(runs_of({"tile": 1.0}), FAIR)[0].speed_up is None
 
 
-def test_the_bars_of_a_picture_add_up_and_say_what_is_modelled() -> None:
+def test_the_bars_of_a_picture_add_up_and_mark_modelled_times() -> None:
     rows = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), FAIR)
     figure = picture.draw(rows)
     bars = [it for it in figure.axes[0].patches if isinstance(it, Rectangle)]
@@ -140,7 +140,7 @@ def test_a_wrong_result_is_an_exit_code() -> None:
 
 
 @pytest.mark.usefixtures("scaled_command")
-def test_options_of_an_application_are_those_of_its_problem() -> None:
+def test_the_options_of_an_application_come_from_its_problem() -> None:
     text = invoke("scaled", "--help").output
     assert "--is-wrong" in text
     assert "Whether the reference is wrong." in text
@@ -168,7 +168,7 @@ def test_wrong_usage_is_one_sentence(words: tuple[str, ...], sentence: str) -> N
 
 
 @pytest.mark.usefixtures("scaled_command")
-def test_techniques_that_a_shape_does_not_allow_are_left_out_and_named() -> None:
+def test_techniques_that_a_shape_does_not_allow_are_skipped_and_named() -> None:
     result = invoke("scaled", "--pes", "6", "--iters", "1")
     assert result.exit_code == 0
     assert "# skipped: " in result.output

@@ -1,4 +1,4 @@
-"""What holds for every application, whatever it computes: its row, its runs, its command, its figures."""
+"""The rules of every application: its row, its runs, its command, its figures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def invoke(*words: str) -> Any:
 
 
 class Scaled(Application):
-    """A problem that shows whether the parts work: every PE multiplies its words, allreduce adds them, twice."""
+    """A small problem: every PE multiplies its words, allreduce adds them, twice."""
 
     name, about, axes, data_help, generate_help = "scaled", "Scale words.", 2, "none", "none"
     words = 64
@@ -134,7 +134,7 @@ def test_every_folder_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     "path", [*FOLDER.glob("*/*.c"), *FOLDER.glob("pe/*.h")], ids=lambda it: f"{it.parent.name}/{it.name}"
 )
-def test_pe_programs_need_the_headers_of_the_sdk_alone(path: Path) -> None:
+def test_pe_programs_need_only_headers_of_the_sdk(path: Path) -> None:
     text = path.read_text()
     own = {it.name for it in FOLDER.glob("pe/*.h")}
     assert set(re.findall(r"#include [<\"](.+?)[>\"]", text)) <= SDK_HEADERS | own
@@ -186,7 +186,7 @@ def test_a_wrong_element_is_found() -> None:
     assert count_wrong(np.zeros(3, np.int32), np.zeros(3, np.int64)) == 3
 
 
-def test_what_one_technique_has_left_is_no_result_of_the_next() -> None:
+def test_the_result_of_one_technique_does_not_count_for_the_next() -> None:
     class OnlyOnce(Scaled):
         solved = 0
 
@@ -205,14 +205,14 @@ def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(t
     run = solved(Scaled(), technique=technique)
     assert run.wrong == 0
     replaces = technique in ("pr", "pr+im", "pr+im+cm")
-    # The reorder program for each allreduce, and the application's own again behind the first; then the run ends.
+    # Loads: the reorder program for each allreduce, and the application's program again after the first.
     assert run.communication.loads == (3 if replaces else 0)
     assert (run.communication.modelled > 0) == replaces
     assert run.kernel.launches == run.kernel.calls == 2
     assert run.costs["allreduce"].calls == 2
     assert run.costs["allreduce"].bytes_per_pe == heaviest_bytes(run) == 4 * Scaled.words
     assert list(run.costs) == ["host", "kernel", "allreduce", "gather"]
-    assert run.host.measured > 0  # variables
+    assert run.host.measured > 0  # the time to write variables
     assert run.setup.measured > 0
     assert run.total == run.kernel + run.communication + run.host
 
@@ -268,7 +268,7 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
 
     def slow(self: pidcomm.Hypercube, name: str, mask: str, **arguments: Any) -> Any:
         trace, out = original(self, name, mask, **arguments)
-        if name == "scatter":  # what is placed
+        if name == "scatter":  # the placed arrays
             return trace, out
         return replace(trace, seconds_total=next(seconds), seconds_load=0.0, seconds_launch=0.0), out
 
@@ -279,7 +279,7 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
     assert run.costs["gather"].measured == 3.0
 
 
-# ---- what is refused, and when
+# ---- errors
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
         ({"shape": (2, 4)}, r"give pes \(8\) or shape \(\(2, 4\)\)"),
         ({"pes": 0}, r"pes \(0\) must be between 1"),
         ({"pes": None, "shape": (8,)}, "scaled needs a shape of 2 axes; 8 has 1"),
-        ({"technique": "ring"}, "technique 'ring' is not one for all collectives; use tile, conventional"),
+        ({"technique": "ring"}, "technique 'ring' does not support all collectives; use tile, conventional"),
         ({"iters": 0}, r"iters \(0\)"),
         ({"pes": 6, "technique": "pr"}, "^technique pr "),
         ({"pes": 2561}, r"pes \(2561\) must be between 1 and 2560"),
@@ -306,7 +306,7 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], sentence: str) -
     assert problem.runs == 0
 
 
-def test_what_does_not_fit_a_pe_is_refused_before_anything_is_allocated() -> None:
+def test_a_problem_that_does_not_fit_a_pe_is_refused_before_allocation() -> None:
     problem = Scaled()
     problem.words = 6 << 20
     with pytest.raises(ArgumentError, match=r"a PE of 8 needs 72 MiB of MRAM \(x 24 MiB, y 24 MiB, z 24 MiB\)"):
@@ -316,7 +316,7 @@ def test_what_does_not_fit_a_pe_is_refused_before_anything_is_allocated() -> Non
         solved(problem, technique="pr")
 
 
-def test_what_does_not_fit_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_problem_that_does_not_fit_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "available_bytes", lambda: 1000)
     with pytest.raises(ArgumentError, match="1000 bytes are available"):
         solved(Scaled())
@@ -364,8 +364,8 @@ def test_generators_take_parameters_of_the_type_of_their_default() -> None:
     ("spec", "sentence"),
     [
         ("pairs", "generator 'pairs' is unknown; use pair:first=1"),
-        ("pair:fourth=1", "'fourth=1' is no parameter of generator pair; use pair:first=1,second=x"),
-        ("pair:first", "'first' is no parameter"),
+        ("pair:fourth=1", "'fourth=1' is not a parameter of generator pair; use pair:first=1,second=x"),
+        ("pair:first", "'first' is not a parameter"),
         ("pair:first=1.5", "'first=1.5': first must be of type int"),
     ],
 )
@@ -374,7 +374,7 @@ def test_wrong_generators_are_refused(spec: str, sentence: str) -> None:
         generated(spec, {"pair": make_pair})
 
 
-def test_packed_files_are_read_as_others_and_broken_ones_named(tmp_path: Path) -> None:
+def test_compressed_files_are_read_and_broken_ones_are_named(tmp_path: Path) -> None:
     import gzip
 
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\r\ntwo\n"))

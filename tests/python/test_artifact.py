@@ -1,4 +1,4 @@
-"""Programs of the published artifact: what finds its header and the library, and what does not."""
+"""Programs of the published artifact: which builds find its header and the library."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_config_prints_these_variables() -> None:
     assert str(installation.artifact_root() / "bin") in said
 
 
-def test_without_artifact_there_is_no_such_header(folder: Path) -> None:
+def test_without_its_option_the_artifacts_header_is_not_found(folder: Path) -> None:
     done = shell(folder, environment(artifact=False), f"{BUILD} {FLAGS}")
     assert done.returncode != 0
     assert "pidcomm.h" in done.stderr
@@ -101,7 +101,7 @@ def test_the_two_headers_exclude_each_other(folder: Path, first: str) -> None:
     assert "include one of the two" in done.stderr
 
 
-def test_dpu_pkg_config_adds_to_the_next_one_in_path(tmp_path: Path) -> None:
+def test_dpu_pkg_config_adds_to_the_output_of_the_next_in_path(tmp_path: Path) -> None:
     variables = environment()
     plain = environment(artifact=False)
     root = installation.artifact_root()
@@ -125,12 +125,12 @@ def test_dpu_pkg_config_adds_to_the_next_one_in_path(tmp_path: Path) -> None:
     assert f"no libpidcomm.so in {tmp_path}" in missing.stderr
 
 
-def test_copies_of_dpu_pkg_config_are_passed_over(tmp_path: Path) -> None:
+def test_copies_of_dpu_pkg_config_are_skipped(tmp_path: Path) -> None:
     own = installation.artifact_root() / "bin"
     copy, links = tmp_path / "copy" / "bin", tmp_path / "links"
     for folder in (copy, links):
         folder.mkdir(parents=True)
-    shutil.copy(own / "dpu-pkg-config", copy)  # no library near it: it must not be asked for one
+    shutil.copy(own / "dpu-pkg-config", copy)  # there is no library near it, so it must not be called
     (links / "dpu-pkg-config").symlink_to(own / "dpu-pkg-config")
     variables = environment()
     ask = "timeout 20 dpu-pkg-config --cflags --libs dpu"
@@ -156,7 +156,7 @@ def test_a_dpu_pkg_config_that_calls_this_one_is_named(tmp_path: Path) -> None:
     assert f"the dpu-pkg-config of an SDK that was found in PATH calls {own} again" in done.stderr
 
 
-def test_a_missing_next_one_is_named(tmp_path: Path) -> None:
+def test_a_missing_dpu_pkg_config_of_an_sdk_is_named(tmp_path: Path) -> None:
     shutil.copy(installation.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
     done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu")
     assert done.returncode == 1

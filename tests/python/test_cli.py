@@ -28,7 +28,7 @@ RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
 
 
 def run(*arguments: str) -> Any:
-    """Run the command line in a process of its own."""
+    """Run the command line in a new process."""
     return subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False)
 
 
@@ -43,7 +43,7 @@ def test_help_has_examples_and_exit_codes() -> None:
         assert "Examples:\n" + "".join(f"  {line}\n" for line in command.examples) in help_text
 
 
-def test_info_lists_what_there_is() -> None:
+def test_info_lists_the_version_and_the_names_of_the_tables() -> None:
     result = run("info")
     assert result.returncode == 0
     for name in (pidcomm.__version__, pidcomm.DEFAULT_ISA, *pidcomm.COLLECTIVES, *pidcomm.TYPES, *pidcomm.TECHNIQUES):
@@ -51,7 +51,7 @@ def test_info_lists_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_general"])
-def test_plan_json_is_the_golden_one(name: str) -> None:
+def test_plan_json_matches_the_golden_file(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
     result = CliRunner().invoke(app, ["plan", *golden["arguments"], "--json", "-"])
     assert result.exit_code == 0
@@ -87,7 +87,7 @@ def test_plan_in_words_has_a_line_per_loop() -> None:
         ["allgather", "--dst", "0"],
     ],
 )
-def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
+def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, ["plan", *arguments, "--bytes", "12KiB"])
     assert result.exit_code == 0, result.output
     assert len(result.output.splitlines()) >= 3
@@ -105,8 +105,8 @@ def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
         (["bench", "reduce", "--dtype", "float32", "--op", "xor"], "xor"),
         (["bench", "--isa", "neon"], "ISA 'neon'"),
         (["bench", "--shape", "4096", "--mask", "1", "--bytes", "32KiB"], "allocating 4096 PEs"),
-        (["demo", "--mask", "101"], "mask"),
-        (["bench", "--bytes", "0"], "nothing to time"),
+        (["bench", "--quick", "--mask", "101"], "mask"),
+        (["bench", "--bytes", "0"], "0 bytes per PE cannot be timed"),
         (["bench", "alltoall", "--bytes", "8"], "alltoall needs bytes (8) divisible by"),
         (["bench", "--shape", "8x8,8y"], "shape '8y'"),
         (["bench", "--shape", "8x8,8", "--mask", "10,01"], "the 1 axes of 8"),
@@ -117,15 +117,17 @@ def test_every_plan_can_be_told_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "rows=1..2"], "sweep 'rows=1..2' is not a sweep; write it as bytes="),
         (["bench", "--sweep", "bytes"], "sweep 'bytes' is not a sweep"),
         (["bench", "--sweep", "bytes=1..x"], "size 'x'"),
-        (["bench", "--sweep", "bytes=0,8"], "nothing to time"),
+        (["bench", "--sweep", "bytes=0,8"], "0 bytes per PE cannot be timed"),
         (["bench", "--sweep", "bytes=96..1KiB"], "'bytes=96..1KiB' does not run from a power of two"),
         (["bench", "--sweep", "pes=128..64"], "'pes=128..64' does not run from a power of two up"),
-        (["bench", "--sweep", "pes=64,96"], "96 PEs are no power of two"),
+        (["bench", "--sweep", "pes=64,96"], "96 PEs are not a power of two"),
         (["bench", "--sweep", "pes=0"], "count '0'"),
         (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second over pes"),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
         (["check", "--cases", "many"], "'--cases'"),
-        (["nonsense"], "nonsense"),
+        (["nonsense"], "command 'nonsense' is unknown; use info, "),
+        (["bnech"], "did you mean 'bench'?"),
+        (["model", "machine"], "did you mean 'machines'?"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
@@ -135,8 +137,8 @@ def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str)
     assert "Traceback" not in result.stderr
 
 
-def test_demo_checks_everything() -> None:
-    result = run("demo", "--shape", "8x8", "--bytes", "8KiB")
+def test_a_quick_bench_checks_all_collectives() -> None:
+    result = run("bench", "--quick", "--shape", "8x8", "--bytes", "8KiB")
     assert result.returncode == 0, result
     for name in pidcomm.COLLECTIVES:
         assert name in result.stdout
@@ -163,7 +165,7 @@ def test_cases_are_reproducible_and_differ() -> None:
         assert all(any(name in text for text in texts) for name in names)
 
 
-# Ways in which a library could be wrong: (what the checker is led to see, what it has to say).
+# The library's carry_out with a bug, which the checker must find.
 def _sabotage(name: str) -> Any:
     original = pidcomm.Hypercube.carry_out
 
@@ -184,7 +186,7 @@ def _sabotage(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["wrong operator", "wrong mask", "writes past the end", "does nothing"])
-def test_check_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_finds_a_broken_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "Checker", _CheckerOfThisMachine)
     monkeypatch.setattr(pidcomm.Hypercube, "carry_out", _sabotage(name))
     with _CheckerOfThisMachine() as checker:
@@ -193,7 +195,7 @@ def test_check_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _CheckerOfThisMachine(checking.Checker):
-    """The checker on the machine as it is: other tests hold PEs of it."""
+    """The checker on the current machine, because other tests hold PEs of it."""
 
     def __enter__(self) -> checking.Checker:
         self._pool = pidcomm.allocate(ranks=checking.POOL_RANKS)
@@ -226,5 +228,5 @@ def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> 
 def test_doctor_fails_with_a_sentence_and_refuses_wrong_options() -> None:
     result = run("doctor", "--quick", "--ranks", "41")
     assert result.returncode == 1
-    assert "FAILED: no allocation of 41 ranks" in result.stdout
+    assert "FAILED: cannot allocate 41 ranks" in result.stdout
     assert run("doctor", "--quick", "--bogus").returncode == 2

@@ -1,4 +1,4 @@
-"""What shells offer after a tab."""
+"""Completion in shells."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from command_line import PIDCOMM, install
 
 
 def offered(shell: str, line: str, **variables: str) -> list[str]:
-    """Return what a shell is given for the last word of a line: in bash values, else what the shell makes values of."""
+    """Return the completions of the last word of a line: values in bash, the shell's own format in other shells."""
     words = line.split(" ")
-    asked = {
+    completion = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": line},
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
-    environment = {**os.environ, **asked, **variables, "_PIDCOMM_COMPLETE": f"complete_{shell}"}
+    environment = {**os.environ, **completion, **variables, "_PIDCOMM_COMPLETE": f"complete_{shell}"}
     result = subprocess.run(PIDCOMM, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert result.stderr == ""
     return [value for value in result.stdout.splitlines() if value]
@@ -36,14 +36,13 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
         ("pidcomm plan ", COLLECTIVES),
         ("pidcomm plan all", ["alltoall", "allreduce", "allgather"]),
         ("pidcomm plan alltoall --technique pr", ["pr", "pr+im", "pr+im+cm"]),
-        ("pidcomm plan alltoall --technique a", ["auto"]),
-        ("pidcomm explain alltoall --technique a", ["auto"]),
+        ("pidcomm plan --draw alltoall --technique a", ["auto"]),
         ("pidcomm plan alltoall --dtype uint", ["uint8", "uint16", "uint32", "uint64"]),
         ("pidcomm plan reduce --op ", [*pidcomm.OPS]),
         ("pidcomm plan reduce --mask ", ["10", "01", "11"]),
         ("pidcomm plan reduce --shape 8x8x4 --mask 1", ["100", "110", "101", "111"]),
-        ("pidcomm demo --shape 8 --mask ", ["1"]),
-        ("pidcomm demo --shape 8y --mask ", []),
+        ("pidcomm plan reduce --shape 8 --mask ", ["1"]),
+        ("pidcomm plan reduce --shape 8y --mask ", []),
         ("pidcomm bench reduce", ["reduce_scatter", "reduce"]),
         ("pidcomm bench alltoall redu", ["reduce_scatter", "reduce"]),
         ("pidcomm bench --technique ", ["all", *TECHNIQUES, "auto"]),
@@ -55,9 +54,9 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
         ("pidcomm bench --shape 8x8,64 --mask 10,", ["10,01", "10,11", "10,1"]),
         ("pidcomm bench --hugepages o", ["on", "off"]),
         ("pidcomm bench --json ", []),
-        ("pidcomm model --technique tile,a", ["tile,auto"]),
-        ("pidcomm model --machine isca", ["isca24"]),
-        ("pidcomm machines upmem", ["upmem-2560"]),
+        ("pidcomm model predict --technique tile,a", ["tile,auto"]),
+        ("pidcomm model predict --machine isca", ["isca24"]),
+        ("pidcomm model machines upmem", ["upmem-2560"]),
     ],
 )
 def test_values_are_offered(line: str, values: list[str]) -> None:

@@ -1,19 +1,26 @@
-"""What the command line does for who sits before it: progress, colour, Ctrl-C, errors nobody expected."""
+"""The command line at a terminal: progress, colour, Ctrl-C, internal errors."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
+import termios
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import dpuemu
 import pidcomm
+import pyte
 import pytest
 from command_line import PIDCOMM
 from dpuemu.run import parse_launches
@@ -24,35 +31,40 @@ from typer.testing import CliRunner
 QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
 ENDLESS = [*QUICK, "--iters", "1000000"]
 COLOUR = "\x1b["
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def variables(**wanted: str) -> dict[str, str]:
-    """Return the environment, without what says something about colour, and with what is wanted."""
+    """Return the environment without variables about colour, and with `wanted`."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "160", **wanted}
 
 
 class Terminal:
-    """A terminal that collects what is written to it."""
+    """A terminal that collects its output."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int = 160) -> None:
         self._master, self.file = pty.openpty()
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self._parts: list[bytes] = []
+        self._reader = threading.Thread(target=self._read)  # a terminal that is not read stops its writers
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # the last writer has closed it
+            while part := os.read(self._master, 1 << 16):
+                self._parts.append(part)
 
     def text(self) -> str:
-        """Return all that was written, once everyone who writes has ended."""
+        """Return the whole output after all writers have ended."""
         os.close(self.file)
-        parts = []
-        try:
-            while part := os.read(self._master, 1 << 16):
-                parts.append(part)
-        except OSError:  # the last writer has gone
-            pass
+        self._reader.join()
         os.close(self._master)
-        return b"".join(parts).decode()
+        return b"".join(self._parts).decode()
 
 
 def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, str]:
-    """Run with one of the two streams at a terminal; return exit code, what that shows, and the other stream."""
+    """Run with one of the two streams at a terminal; return exit code, the terminal's output, and the other stream."""
     terminal = Terminal()
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal.file}
     with subprocess.Popen([*PIDCOMM, *arguments], env=variables(**wanted), text=True, **streams) as process:
@@ -63,7 +75,6 @@ def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, 
 @pytest.mark.parametrize(
     ("arguments", "phases"),
     [
-        (["demo", *QUICK], ["allocating 64 PEs", "filling memory", "timing the transfers", "alltoall", "broadcast"]),
         (["bench", *QUICK, "--iters", "1"], ["filling memory", "allocating 64 PEs", "alltoall", "broadcast"]),
         (["check", "--cases", "20"], ["allocating PEs", "cases", "/20"]),
     ],
@@ -72,7 +83,7 @@ def test_progress_is_for_terminals(arguments: list[str], phases: list[str]) -> N
     code, shown, out = on_terminal("stderr", *arguments)
     assert code == ExitCode.RIGHT
     assert all(phase in shown for phase in phases)
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is there again
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is visible again
     assert out != ""
     assert COLOUR not in out
     for wanted in ({}, {"FORCE_COLOR": "1"}):
@@ -93,7 +104,9 @@ def test_progress_is_for_terminals(arguments: list[str], phases: list[str]) -> N
         (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
-def test_colour_is_for_terminals_or_as_asked_for(is_terminal: bool, wanted: dict[str, str], is_coloured: bool) -> None:
+def test_colour_is_for_terminals_unless_a_variable_decides(
+    is_terminal: bool, wanted: dict[str, str], is_coloured: bool
+) -> None:
     arguments = ["check", "--cases", "1"]
     if is_terminal:
         code, text, _ = on_terminal("stdout", *arguments, **wanted)
@@ -105,6 +118,43 @@ def test_colour_is_for_terminals_or_as_asked_for(is_terminal: bool, wanted: dict
     assert code == ExitCode.RIGHT
     assert "1 passed, 0 failed" in text
     assert (COLOUR in text) == is_coloured
+
+
+TABLES = {
+    "bench --shape 8x8 --bytes 8KiB --iters 1": "collective technique t_p50_us pe_us algbw bus limit% speed-up wrong",
+    "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": "collective technique host_us step bus DT PE_us",
+    "model predict allreduce": "technique total most in of it GB/s needs",
+    "model machines": "machine pes published measured fitted assumed title",
+    "model machines isca24": "constant value kind meaning",
+    "model advise alltoall --pes 64 --top 3": "shape mask technique total GB/s alike reason",
+    "model scale pes alltoall --up-to 256": "collective technique value time_us algbw speed-up source",
+    "model validate --published": "point what published modelled error",
+    "reproduce fig16 --no-measure": "collective shape bytes/PE conventional pr pr+im pr+im+cm tile",
+    "reproduce fig14 --pes 64 --bytes 8KiB --iters 1": "statistic published here source here/publ. modelled error",
+    "app bfs --quick --pes 8 --iters 1": "PEs technique kernel_us collectives_us total_us gain over CPU wrong",
+    "info": "collectives: alltoall, reduce_scatter,",
+    "plan alltoall": "alltoall of int32, technique tile,",
+}
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("command", TABLES)
+def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, width: int) -> None:
+    screen = pyte.HistoryScreen(width, 400, history=0)
+    terminal = Terminal(width)
+    environment = {name: value for name, value in variables().items() if name != "COLUMNS"}
+    streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.file)
+    code = subprocess.run([*PIDCOMM, *command.split()], env=environment, check=False, timeout=60, **streams).returncode
+    shown = terminal.text()
+    pyte.Stream(screen).feed(shown)
+    lines = [line.rstrip() for line in screen.display]
+    assert code == ExitCode.RIGHT, lines
+    text = "\n".join(lines).rstrip()
+    assert TABLES[command] in re.sub(" +", " ", text)
+    assert "…" not in text  # nothing is cut
+    assert "━" not in text  # no progress bar
+    whole = ANSI.sub("", shown.replace("\r\n", "\n")).split("\n")
+    assert all(len(line) <= width for line in whole if "\r" not in line)  # the terminal breaks no line
 
 
 def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]) -> tuple[int, str, str]:
@@ -122,7 +172,7 @@ def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], 
 
 
 def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
-    """Return what waits for a file."""
+    """Return a function that waits for a file."""
 
     def wait(process: subprocess.Popen[str]) -> None:
         for _ in range(600):
@@ -130,7 +180,7 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
                 break
             assert process.poll() is None
             time.sleep(0.05)
-        time.sleep(0.3)  # and some more, for the work to begin
+        time.sleep(0.3)  # so that the work begins
 
     return wait
 
@@ -139,9 +189,9 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
     "arguments",
     [
         ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
-        ["demo", "--shape", "32x32", "--bytes", "32KiB"],
+        ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
     ],
-    ids=["bench", "demo"],
+    ids=["bench", "quick"],
 )
 def test_ctrl_c_leaves_whole_lines_of_json(arguments: list[str]) -> None:
     first = ""
@@ -183,7 +233,7 @@ def test_ctrl_c_before_the_first_result_leaves_no_file(command: list[str], tmp_p
     assert not path.exists()
 
 
-def test_ctrl_c_of_the_doctor_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_of_the_doctor_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     path = tmp_path / "doctor.jsonl"
 
@@ -206,26 +256,19 @@ def test_ctrl_c_of_the_doctor_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "interrupted"),
-    [(["demo", *QUICK], "pidcomm.evaluation.demo.measure_rows"), (["bench", *QUICK], "pidcomm.cli.bench.measure_rows")],
-    ids=["demo", "bench"],
-)
-def test_ctrl_c_gives_the_pes_back(
-    arguments: list[str], interrupted: str, pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_frees_the_pes(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(interrupted, interrupt)
+    monkeypatch.setattr("pidcomm.cli.bench.measure_rows", interrupt)
     monkeypatch.setattr("pidcomm.evaluation.platform.configure", lambda **_: None)
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, ["bench", *QUICK])
     assert result.exit_code == ExitCode.INTERRUPTED
     assert result.output.endswith("pidcomm: interrupted\n")
     pidcomm.allocate(ranks=dpuemu.machine().ranks - pes.ranks).free()
 
 
-def test_ctrl_c_is_told_also_if_something_fails_on_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_reported_even_if_the_cleanup_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     class Checker:
         def __enter__(self) -> Checker:
             return self
@@ -241,7 +284,7 @@ def test_ctrl_c_is_told_also_if_something_fails_on_the_way_out(monkeypatch: pyte
     assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
 
 
-def test_ctrl_c_in_a_command_of_a_group_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_a_command_of_a_group_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -250,12 +293,12 @@ def test_ctrl_c_in_a_command_of_a_group_is_told_once(monkeypatch: pytest.MonkeyP
     assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
 
 
-def test_launches_of_a_program_that_was_ended_while_it_wrote() -> None:
+def test_a_truncated_list_of_launches_is_empty() -> None:
     assert parse_launches('{"pes": 6') == []
 
 
 @pytest.mark.parametrize("debug", [None, "1"])
-def test_what_nobody_expected_is_no_traceback(
+def test_an_internal_error_prints_no_traceback(
     debug: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fall_over(*_: Any) -> None:
@@ -276,7 +319,7 @@ def test_what_nobody_expected_is_no_traceback(
     assert ("fall_over" in err) == (debug is not None)
 
 
-def test_memory_that_ran_out_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lack_of_memory_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_out(*_: Any) -> None:
         raise MemoryError("Unable to allocate 9 TiB")
 
@@ -286,7 +329,7 @@ def test_memory_that_ran_out_is_an_error_of_one_line(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("target", ["-", "rows.jsonl"])
-def test_a_reader_that_goes_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
+def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
     command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
     with subprocess.Popen(
@@ -321,7 +364,6 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
     "command",
     [
         ["info"],
-        ["demo", *QUICK],
         ["plan", "alltoall"],
         ["check", "--cases", "1000000"],
         ["bench", *ENDLESS],
@@ -329,7 +371,7 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_json_that_cannot_be_written_is_said_at_once(command: list[str], tmp_path: Path) -> None:
+def test_an_unwritable_json_file_is_an_error_before_the_work(command: list[str], tmp_path: Path) -> None:
     for target, reason in ((tmp_path / "no" / "file", "No such file or directory"), (tmp_path, "Is a directory")):
         options = [command[0], "--json", str(target), *command[1:]]
         result = subprocess.run([*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=60)
@@ -337,7 +379,7 @@ def test_json_that_cannot_be_written_is_said_at_once(command: list[str], tmp_pat
         assert f"cannot write {target}: {reason}\n" in result.stderr
 
 
-def test_a_file_keeps_its_json_until_there_is_new(tmp_path: Path) -> None:
+def test_a_file_keeps_its_json_until_new_json_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
 
     def plan(*options: str) -> int:

@@ -1,4 +1,4 @@
-"""Every public name is documented, and what the documentation must mention is there."""
+"""Every public name is documented, with its parameters, shapes, units and errors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], type | None]]:
 
 
 def text_for(function: Callable[..., Any], cls: type | None) -> str:
-    """Return what a reader of a function's documentation has read: its class's, too."""
+    """Return the documentation of a function and of its class."""
     return f"{inspect.getdoc(function) or ''}\n{(inspect.getdoc(cls) or '') if cls else ''}"
 
 
 def text_about(name: str, function: Callable[..., Any], cls: type | None) -> str:
-    """Return where a parameter is explained: at the function, unless its class declares it for all methods."""
+    """Return the text that explains a parameter: the function's, or the class's if it declares it for all methods."""
     own, common = inspect.getdoc(function) or "", (inspect.getdoc(cls) or "") if cls else ""
     return f"{own}\n{common}" if re.search(rf"``\*{{0,2}}{name}(=\w*)?``", common) else own
 
@@ -93,7 +93,7 @@ def test_arrays_have_shapes_and_sizes_have_units(function: Callable[..., Any], c
 
 
 @EVERY_FUNCTION
-def test_what_can_raise_says_so(function: Callable[..., Any], cls: type | None) -> None:
+def test_functions_that_raise_say_so(function: Callable[..., Any], cls: type | None) -> None:
     source = inspect.getsource(function)
     source = source[source.index('"""', source.index('"""') + 3) :]
     if re.search(r"\braise \w|_core\.\w+\(|as_\w+\(|row_of\(|carry_out\(|_round_trip\(|_to_host\(", source):

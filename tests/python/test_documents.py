@@ -1,4 +1,4 @@
-"""What the documents say: code blocks run or are excerpts of files that do, links lead somewhere."""
+"""The documents: code blocks run or are excerpts of files that run, and links have targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def named(wanted: list[Document]) -> pytest.MarkDecorator:
 
 
 def run_in_a_copy(command: list[str], folder: Path) -> str:
-    """Run a command in a folder that has what commands of the documents refer to; return what it printed."""
+    """Run a command in a folder with the files that commands of the documents name; return its output."""
     for name in ("examples", "bench/reference"):
         shutil.copytree(ROOT / name, folder / name)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -47,7 +47,7 @@ def test_blocks_keep_the_rule_and_excerpts_are_up_to_date(document: Document) ->
 
 
 @named(DOCUMENTS)
-def test_links_lead_somewhere(document: Document) -> None:
+def test_links_have_targets(document: Document) -> None:
     assert not list(document.wrong_links())
 
 
@@ -63,14 +63,14 @@ def test_commands_run(document: Document, tmp_path: Path) -> None:
 
 @named([document for document in DOCUMENTS if document.script("python")])
 def test_python_runs(document: Document, tmp_path: Path) -> None:
-    # Lines are where they are in the document, so a traceback names the document's line.
+    # The script keeps the document's line numbers, so a traceback names them.
     run = f"import sys; exec(compile(sys.argv[1], {str(document.path)!r}, 'exec'), {{'__name__': '__main__'}})"
     output = run_in_a_copy([sys.executable, "-c", run, document.script("python")], tmp_path)
     assert not [text for text in document.printed("python") if text not in output], output
 
 
 @named([document for document in DOCUMENTS if document.cut_commands()])
-def test_long_commands_run_when_they_are_cut(document: Document, tmp_path: Path) -> None:
+def test_long_commands_run_in_short_form(document: Document, tmp_path: Path) -> None:
     script = "set -x\n" + "\n".join(document.cut_commands())
     run_in_a_copy(["bash", "-e", "-c", script], tmp_path)
 
@@ -86,7 +86,7 @@ def test_every_status_and_its_meaning_is_explained() -> None:
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
-    """A document with one of everything, in a project of its own, and the file that it has an excerpt of."""
+    """A document with every kind of block and link, in a new project, and the file of its excerpt."""
     monkeypatch.setattr("documents.ROOT", tmp_path)
     (tmp_path / "a.c").write_text("/* [one] */\n  int x;\n    int y;\n/* [end] */\nint z;\n")
     path = tmp_path / "a.md"
@@ -125,7 +125,7 @@ def test_excerpts_are_written_without_common_indentation(written: Document) -> N
 @pytest.mark.parametrize(
     ("about", "sentence"), [("b.c", "no file b.c"), ("a.c#two", "no region"), ("a.c#end", "no region")]
 )
-def test_an_excerpt_that_is_not_to_be_found_is_an_error(written: Document, about: str, sentence: str) -> None:
+def test_an_excerpt_that_is_not_found_is_an_error(written: Document, about: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         region(about).read()
 
@@ -141,6 +141,6 @@ def test_commands_are_lines_without_comments() -> None:
     assert Block(1, "sh", "# all\na b   # c\n\nd#e\n", "", "").commands == ["a b", "d#e"]
 
 
-def test_anchors_are_those_of_repository_viewers(written: Document) -> None:
+def test_anchors_match_repository_viewers(written: Document) -> None:
     assert written.anchors == {"a-b-c"}
     assert slug_of("What's `x_y`, and why?") == "whats-x_y-and-why"

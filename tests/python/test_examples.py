@@ -1,4 +1,4 @@
-"""The Python examples, and the list of all examples. The native ones are run by tests/run_native.sh."""
+"""The Python examples, and the list of all examples. tests/run_native.sh runs the native ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_finds_its_result_right_and_says_so_in_one_line(path: Path, tmp_path: Path) -> None:
+def test_an_example_reports_a_right_result_in_one_line(path: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_an_example_that_is_wrong_fails(tmp_path: Path) -> None:
+def test_an_example_with_a_wrong_result_fails(tmp_path: Path) -> None:
     text = (EXAMPLES / "allreduce.py").read_text()
     assert 'op="sum"' in text
     (tmp_path / "wrong.py").write_text(text.replace('op="sum"', 'op="max"'))

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 # ---- explain
 
 
-def test_places_are_those_of_the_documents() -> None:
+def test_places_match_the_documents() -> None:
     it = places.locate((32, 80), "01")
     assert it.location[43] == (0, 3, 5)  # chip 3 bank 5 of the first rank: docs/collectives.md
     assert len(set(it.location)) == it.pes == 2560
@@ -30,7 +30,7 @@ def test_places_are_those_of_the_documents() -> None:
 
 
 @pytest.mark.parametrize(("shape", "mask"), [((4, 8, 2), "010"), ((5, 7, 8), "101"), ((7,), "0")])
-def test_groups_are_those_of_the_definition(shape: tuple[int, ...], mask: str) -> None:
+def test_groups_match_the_definition(shape: tuple[int, ...], mask: str) -> None:
     it = places.locate(shape, mask)
     for coordinates in product(*map(range, shape)):
         pe = int(np.ravel_multi_index(coordinates[::-1], shape[::-1]))
@@ -44,7 +44,7 @@ def test_groups_are_those_of_the_definition(shape: tuple[int, ...], mask: str) -
     ("numbers", "text"),
     [([], ""), ([5], "5"), ([0, 1, 2, 3], "0-3"), ([0, 8, 16], "0, 8, .. 16"), ([1, 2, 4, 9], "1, 2, 4, 9")],
 )
-def test_runs_of_numbers_are_short(numbers: list[int], text: str) -> None:
+def test_runs_of_numbers_are_abbreviated(numbers: list[int], text: str) -> None:
     assert ", ".join(places.runs(numbers)) == text
 
 
@@ -94,7 +94,19 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[Any, ...]
 
 
 def test_explain_prints_or_draws(tmp_path: Path) -> None:
-    arguments = ["explain", "alltoall", "--shape", "4x8x2", "--mask", "010", "--bytes", "8KiB", "--technique", "pr"]
+    arguments = [
+        "plan",
+        "--draw",
+        "alltoall",
+        "--shape",
+        "4x8x2",
+        "--mask",
+        "010",
+        "--bytes",
+        "8KiB",
+        "--technique",
+        "pr",
+    ]
     printed = CliRunner().invoke(app, arguments)
     assert printed.exit_code == 0
     assert "1. PEs, before the host pass" in printed.output

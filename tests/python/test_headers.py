@@ -1,4 +1,4 @@
-"""The installed C and C++ headers: without warnings, alone, twice, and in two files of one program."""
+"""The installed C and C++ headers compile without warnings: alone, twice, and in two files of one program."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ARTIFACT = installation.artifact_root() / "include"
 
 
 def headers(folder: Path) -> list[str]:
-    """Return what programs write between angle brackets."""
+    """Return the names that programs write between angle brackets."""
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*.h*"))
 
 
 def artifact_libraries() -> list[str]:
-    """Return what dpu-pkg-config adds to a link line for programs of the published artifact."""
+    """Return the link options of dpu-pkg-config for programs of the published artifact."""
     variables = {**os.environ, **tools.environment(), **installation.artifact_environment()}
     folders = [installation.artifact_environment()["PATH"], tools.environment()["PATH"], os.environ["PATH"]]
     variables["PATH"] = os.pathsep.join(folders)

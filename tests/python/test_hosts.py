@@ -1,4 +1,4 @@
-"""Predictions for several hosts: what hosts do gives the collective, and costs what it should."""
+"""Predictions for several hosts: the steps of the hosts make the collective, and their costs are right."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def predicted(collective: CollectiveName, hosts: int, **changes: Any) -> HostsPr
     return predict_hosts(collective, hosts, (256,), "1", **{"bytes": 2 << 20, "machine": HOST, **changes})
 
 
-# ---- what hosts do
+# ---- the steps of the hosts
 
 
 class Hosts:
-    """Hosts that carry out collectives by the definitions, and count what they do. Rows are those of each host."""
+    """Hosts that carry out collectives by the definitions, and count their calls. Rows are per host."""
 
     def __init__(self, hosts: int) -> None:
         self.hosts = hosts
@@ -44,12 +44,12 @@ class Hosts:
         return after
 
     def exchange(self, sent: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Send sent[h][g] from host h to host g; return what each host has then, from every host."""
+        """Send sent[h][g] from host h to host g; return, for each host, the arrays from every host."""
         self.received_bytes += sum(sent[host][0].nbytes for host in range(1, self.hosts))
         return [list(received) for received in zip(*sent, strict=True)]
 
     def alltoall(self, x: Sequence[Array]) -> list[Array]:
-        """Alltoalls of the blocks for each host, which then has them in order."""
+        """Alltoalls of the blocks for each host, which leave them in order."""
         everyone = range(self.hosts)
         parts = [np.split(rows, self.hosts, axis=1) for rows in x]
         done = [self.local("alltoall", [parts[host][to] for host in everyone]) for to in everyone]
@@ -88,7 +88,7 @@ class Hosts:
 
 @pytest.mark.parametrize("hosts", [2, 3, 4])
 @pytest.mark.parametrize("collective", BETWEEN_PES)
-def test_what_is_priced_gives_the_collective(collective: CollectiveName, hosts: int) -> None:
+def test_the_steps_of_the_prediction_make_the_collective(collective: CollectiveName, hosts: int) -> None:
     shape, mask = (*SHAPE, hosts), f"{MASK}1"
     rows = payload(collective, shape, mask, "int64", block_bytes=hosts * 8)
     machines = Hosts(hosts)
@@ -112,12 +112,14 @@ def test_rows_at_one_host_go_through_its_link(hosts: int) -> None:
         assert predicted(collective, hosts).exchange.bytes == 2 * (hosts - 1) * (2 << 20) // hosts
 
 
-# ---- what it costs
+# ---- costs
 
 
 @pytest.mark.parametrize("technique", ["tile", "conventional"])
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_one_host_is_the_local_prediction(collective: CollectiveName, technique: TechniqueName) -> None:
+def test_the_prediction_for_one_host_is_the_local_prediction(
+    collective: CollectiveName, technique: TechniqueName
+) -> None:
     it = predicted(collective, 1, technique=technique)
     alone = predict(collective, (256,), "1", bytes=2 << 20, machine=HOST, technique=technique)
     assert it.seconds == alone.seconds
@@ -145,7 +147,7 @@ def test_bytes_between_hosts_follow_the_law_of_the_paper(collective: CollectiveN
 
 
 def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
-    """As the paper says of figure 23b: what is reduced or not yet duplicated is 1/256 of the data."""
+    """As the paper says of figure 23b: reduced or not yet duplicated data is 1/256 of all data."""
     share = {name: predicted(name, 4).network_share for name in BETWEEN_PES}
     assert max(share, key=lambda name: share[name]) == "alltoall"
     assert share["alltoall"] > 0.5
@@ -155,13 +157,13 @@ def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_of_no_bytes_nothing_is_exchanged(collective: CollectiveName) -> None:
+def test_calls_of_no_bytes_exchange_nothing(collective: CollectiveName) -> None:
     it = predicted(collective, 4, bytes=0)
     assert (it.exchange.calls, it.exchange.bytes, it.network_share) == (0, 0, 0)
     assert {it.phases[name] for name in NETWORK_PHASES} == {0}
 
 
-def test_parts_tell_which_technique_is_carried_out() -> None:
+def test_parts_name_their_technique() -> None:
     for technique in ("tile", "pr+im", "auto"):
         options: dict[str, Any] = {"technique": technique, "machine": HOST, "scratch": 4 << 20}
         it = predicted("alltoall", 4, **options)
@@ -174,7 +176,7 @@ def test_parts_tell_which_technique_is_carried_out() -> None:
                 )
 
 
-def test_a_faster_network_shortens_the_exchange_only() -> None:
+def test_a_faster_network_shortens_only_the_exchange() -> None:
     fast = predicted("alltoall", 4, machine=HOST.with_values({"network.gb_s": 12.5, "network.latency_us": 0}))
     slow = predicted("alltoall", 4)
     assert fast.phases["network"] == pytest.approx(slow.phases["network"] / 10)
@@ -192,7 +194,7 @@ def test_a_faster_network_shortens_the_exchange_only() -> None:
         ("allreduce", 2, {"machine": "nowhere"}, "machine 'nowhere' is unknown"),
     ],
 )
-def test_what_is_wrong_is_an_error(
+def test_invalid_arguments_are_errors(
     collective: CollectiveName, hosts: int, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(pidcomm.Error, match=message):

@@ -1,4 +1,4 @@
-"""Includes and imports go down from layer to layer, and no files use each other in a circle."""
+"""Includes and imports go down from layer to layer, without cycles."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def test_includes_and_imports_go_down() -> None:
     assert layers.upward(graph) == []
 
 
-def test_no_files_use_each_other_in_a_circle() -> None:
+def test_files_do_not_use_each_other_in_a_cycle() -> None:
     assert layers.cycles(layers.uses()) == []
     assert layers.cycles({"a": {"b"}, "b": {"a"}}) == ["a -> b -> a"]

@@ -51,7 +51,7 @@ print(json.dumps([default == restored, vars(small), count, busy, shape, kept, ch
 
 
 def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
-    # In a process of its own: the machine belongs to the process.
+    # In a new process, because the machine belongs to the process.
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     is_restored, small, count, busy, shape, kept, threads, flush, flushes, wrong = json.loads(result.stdout)
     assert is_restored
@@ -93,7 +93,7 @@ def test_transfers_are_right_with_every_flush(cube: pidcomm.Hypercube, flush: Fl
         dpuemu.set_transfer(flush=before)
 
 
-def test_import_is_quick_and_quiet() -> None:
+def test_import_is_fast_and_prints_nothing() -> None:
     program = "import sys, pidcomm; print(sorted({'typer', 'rich', 'hypothesis'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""The model: what predictions keep to, what auto and advice are the best of."""
+"""The model: the rules of predictions, and the choices of auto and of advice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def all_of(
     return {it.prediction.technique: it.prediction for it in compare(collective, shape, mask, bytes=size, **how)}
 
 
-def test_the_document_names_constants_costs_and_phases_that_there_are() -> None:
+def test_the_document_names_existing_constants_costs_and_phases() -> None:
     text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
     sections = {row.name.partition(".")[0] for row in CONSTANTS}
     named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
@@ -96,7 +96,7 @@ def test_more_channels_are_never_slower(collective: CollectiveName, where: tuple
 
 
 @EVERY_REQUEST
-def test_threads_are_never_slower_where_there_is_work_for_them(
+def test_more_threads_are_never_slower_if_they_have_work(
     collective: CollectiveName, where: tuple[tuple[int, ...], str]
 ) -> None:
     machine = load_machine("isca24").with_values({"host.threads": 16})
@@ -104,7 +104,7 @@ def test_threads_are_never_slower_where_there_is_work_for_them(
     for threads in (1, 2, 4, 8, 16):
         found = all_of(collective, where, 3072 * KIB, machine=machine, threads=threads)
         for technique in before:
-            starting = machine["call.start_us"] * 1e-6 * threads * 4  # of all parts of the call
+            starting = machine["call.start_us"] * 1e-6 * threads * 4  # for all parts of the call
             assert found[technique].seconds <= before[technique].seconds + starting
         before = found
 
@@ -119,9 +119,7 @@ def test_threads_that_the_machine_lacks_change_nothing() -> None:
 
 
 @EVERY_REQUEST
-def test_no_bytes_cost_the_call_and_nothing_else(
-    collective: CollectiveName, where: tuple[tuple[int, ...], str]
-) -> None:
+def test_no_bytes_cost_only_the_call(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
     machine = load_machine("isca24")
     for it in all_of(collective, where, 0, machine=machine).values():
         assert it.seconds == it.phases["call"] == machine["call.us"] * 1e-6
@@ -141,7 +139,7 @@ def test_policy_hardware_adds_flushes(collective: CollectiveName, where: tuple[t
         assert others == {name: none[technique].phases[name] for name in others}
 
 
-def test_only_dimms_that_are_no_memory_of_the_host_are_switched_to_it() -> None:
+def test_only_real_dimms_are_switched_to_the_host() -> None:
     machine = load_machine("emulated-host").with_values({"call.mux_us": 10})
     dimms = machine.with_values({"host.emulated": 0})
     emulated, real = (predict("alltoall", (32, 32), "10", bytes=8 * KIB, machine=it) for it in (machine, dimms))
@@ -150,7 +148,7 @@ def test_only_dimms_that_are_no_memory_of_the_host_are_switched_to_it() -> None:
     assert math.isclose(real.phases["mux"], 16 * 10e-6)  # 16 ranks
 
 
-def test_only_techniques_that_reorder_have_times_of_pes() -> None:
+def test_only_techniques_with_pe_reordering_have_pe_times() -> None:
     found = all_of("alltoall", ((32, 32), "10"), 48 * KIB)
     for technique, it in found.items():
         assert (it.pe_seconds > 0) == technique.startswith("pr")
@@ -180,7 +178,7 @@ def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> 
         ({"machine": "vax"}, "ERR_ARGUMENT"),
     ],
 )
-def test_predictions_of_what_cannot_be_are_the_errors_of_the_collective(wrong: dict[str, Any], status: str) -> None:
+def test_predictions_of_invalid_calls_raise_the_errors_of_the_collective(wrong: dict[str, Any], status: str) -> None:
     with pytest.raises(ArgumentError) as error:
         predict(**{"collective": "alltoall", "shape": (8, 8), "mask": "10", "bytes": 8 * KIB, **wrong})
     assert error.value.status == status
@@ -191,14 +189,14 @@ def test_predictions_of_what_cannot_be_are_the_errors_of_the_collective(wrong: d
 
 @EVERY_REQUEST
 @pytest.mark.parametrize("size", [64, 48 * KIB, 3072 * KIB])
-def test_auto_is_the_best_of_what_is_allowed(
+def test_auto_is_the_fastest_allowed_technique(
     collective: CollectiveName, where: tuple[tuple[int, ...], str], size: int
 ) -> None:
     shape, mask = where
     size *= math.prod(shape) // 8 if size == 64 else 1
     for machine in machine_names():
         candidates = compare(collective, shape, mask, bytes=size, machine=machine)
-        candidates = [it for it in candidates if it.prediction.technique not in ("ring", "tree")]  # to compare with
+        candidates = [it for it in candidates if it.prediction.technique not in ("ring", "tree")]  # only for comparison
         without = [it.prediction for it in candidates if not (it.scratch_bytes or it.replaces_program)]
         for scratch, allowed in ((None, without), (2 * size, [it.prediction for it in candidates])):
             it = predict(collective, shape, mask, bytes=size, machine=machine, technique="auto", scratch=scratch)
@@ -207,7 +205,7 @@ def test_auto_is_the_best_of_what_is_allowed(
 
 
 def favouring(technique: TechniqueName) -> Machine:
-    """Return a machine on which a technique, tile or conventional, is by far the best."""
+    """Return a machine on which a technique, tile or conventional, is by far the fastest."""
     machine = load_machine("emulated-host")
     by_sdk = [name for name in machine.constants if name.startswith(("sdk.", "work.")) and "gb_s" in name]
     lines = [name for name in machine.constants if name.startswith("isa.")]
@@ -219,7 +217,7 @@ def favouring(technique: TechniqueName) -> Machine:
 
 @pytest.fixture
 def machine_in_use() -> Iterator[None]:
-    """Have the machine in use as at the start, afterwards."""
+    """Restore the machine in use."""
     yield
     use_machine(None)
 
@@ -264,7 +262,7 @@ def test_the_machine_in_use_decides_for_plans_too(machine_in_use: None) -> None:
 
 
 def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
-    """Return all shapes of axes longer than 1, and masks with groups of so many PEs."""
+    """Return all shapes of axes longer than 1, and their masks with groups of `group` PEs."""
     lengths = [length for length in range(2, pes + 1) if pes % length == 0]
     shapes = [it for axes in (1, 2, 3) for it in product(lengths, repeat=axes) if math.prod(it) == pes]
     return {
@@ -277,7 +275,7 @@ def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
 
 @pytest.mark.parametrize(("pes", "group"), [(64, 64), (64, 8), (64, 1), (24, 6), (60, 12)])
 @pytest.mark.parametrize("collective", ["alltoall", "allreduce", "gather"])
-def test_advice_is_every_way_once_the_fastest_first(collective: CollectiveName, pes: int, group: int) -> None:
+def test_advice_lists_every_way_once_the_fastest_first(collective: CollectiveName, pes: int, group: int) -> None:
     size = 8 * pes * 16
     found = advise(collective, pes=pes, bytes=size, group=group, top=10**6)
     named = [(it.shape, it.mask, it.prediction.technique) for it in found] + [way for it in found for way in it.alike]
@@ -300,7 +298,7 @@ def test_advice_is_every_way_once_the_fastest_first(collective: CollectiveName, 
 @pytest.mark.parametrize("size", [48 * KIB, 0])
 @pytest.mark.parametrize("group", [12, 8, 1])
 @pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
-def test_reasons_are_facts(collective: CollectiveName, group: int, size: int) -> None:
+def test_reasons_match_the_prediction_and_the_places_of_pes(collective: CollectiveName, group: int, size: int) -> None:
     found = advise(collective, pes=96, bytes=size, group=group, top=1000)
     best = found[0].prediction
     phase = max(best.phases, key=lambda name: best.phases[name])
@@ -334,7 +332,7 @@ def test_reasons_are_facts(collective: CollectiveName, group: int, size: int) ->
 
 
 def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
-    """What a reason has to say, from where PEs are: 8 neighbours are the lanes of a line."""
+    """Return the expected reason, from the places of PEs: 8 consecutive PEs are the lanes of a line."""
     if made["path"] == "general":
         return "the general path, as the 8 lanes do not divide the shape"
     if made["path"] == "sdk":
@@ -351,20 +349,20 @@ def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, ma
         return f"members differ in {in_a_line.bit_length()} of the 3 lane bits"
     row = pidcomm.COLLECTIVES[collective]
     if not row.at_pes_before:
-        return "members share no line: its lanes are from rows of different groups"
+        return "members share no line: the lanes of a line are from rows of different groups"
     if not row.at_pes_after:
-        return "members share no line: its lanes go to rows of different groups"
+        return "members share no line: the lanes of a line go to rows of different groups"
     return "members share no line, so lanes stay where they are"
 
 
 @pytest.mark.parametrize(("pes", "group"), [(720720, 720720), (720720, 80), (1 << 20, 1 << 10)])
-def test_advice_for_very_many_pes_is_about_one_way_of_those_that_make_the_same_groups(pes: int, group: int) -> None:
+def test_advice_for_many_pes_lists_one_of_the_ways_with_equal_groups(pes: int, group: int) -> None:
     found = advise("allreduce", pes=pes, bytes=group * 8, group=group, top=10**6)
     masks = {it.mask for it in found} | {way.mask for it in found for way in it.alike}
     assert masks == ({"1"} if group == pes else {"10", "01", "101", "010"})
 
 
-def test_advice_can_be_about_one_technique_and_is_as_long_as_asked() -> None:
+def test_advice_may_be_limited_to_one_technique_and_a_length() -> None:
     found = advise("alltoall", pes=64, bytes=8 * KIB, group=8, top=2, technique="conventional")
     assert [it.prediction.technique for it in found] == ["conventional"] * len(found)
     assert len(advise("alltoall", pes=64, bytes=8 * KIB, top=1)) == 1
@@ -383,7 +381,7 @@ def test_advice_can_be_about_one_technique_and_is_as_long_as_asked() -> None:
         ({"collective": "allsum"}, "collective 'allsum' is unknown"),
     ],
 )
-def test_advice_about_what_cannot_be_is_an_error(wrong: dict[str, Any], words: str) -> None:
+def test_advice_about_invalid_calls_is_an_error(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(words)):
         advise(**{"collective": "alltoall", "pes": 64, "bytes": 8 * KIB, **wrong})
 
@@ -391,7 +389,7 @@ def test_advice_about_what_cannot_be_is_an_error(wrong: dict[str, Any], words: s
 # ---- influence
 
 
-def test_influence_is_what_a_constant_changes() -> None:
+def test_influence_is_the_change_by_a_constant() -> None:
     machine = load_machine("isca24")
     found = influences("allreduce", (32, 32), "10", bytes=1 << 20, machine=machine)
     assert list(found.values()) == sorted(found.values(), key=abs, reverse=True)
@@ -402,7 +400,7 @@ def test_influence_is_what_a_constant_changes() -> None:
         assert (seconds / base - 1) / 0.001 == pytest.approx(share, rel=0.05)
 
 
-def test_no_constant_leaves_its_domain_to_see_its_influence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_influence_is_measured_within_the_domain_of_each_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = load_machine("isca24").with_values({"host.overlap": 1})
     seen = []
 
@@ -419,5 +417,5 @@ def test_no_constant_leaves_its_domain_to_see_its_influence(monkeypatch: pytest.
     assert found.get("host.overlap", 0) == pytest.approx((slope[1] / slope[0] - 1) / 0.001, rel=0.05, abs=1e-6)
 
 
-def test_a_call_of_no_bytes_depends_on_what_a_call_costs_alone() -> None:
+def test_a_call_of_no_bytes_depends_only_on_the_cost_of_a_call() -> None:
     assert influences("alltoall", (8, 8), "10", bytes=0) == pytest.approx({"call.us": 1}, rel=1e-3)

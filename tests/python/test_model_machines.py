@@ -1,4 +1,4 @@
-"""Descriptions of machines: what they are made of, what they inherit, and what is wrong with them."""
+"""Descriptions of machines: contents, inheritance and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERY_MACHINE = pytest.mark.parametrize("name", machine_names())
 
 
 @EVERY_MACHINE
-def test_the_files_are_what_the_library_has_built_in(name: str) -> None:
+def test_the_files_equal_the_built_in_machines(name: str) -> None:
     assert set(_core.builtin_machines()) == set(machine_names())
     assert load_machine(name).numbers == _core.builtin_machines()[name]
 
@@ -65,7 +65,7 @@ BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a
         ("\n\n", "\ninherits = 3\n\n", "inherits = 3 is no built-in machine"),
     ],
 )
-def test_a_description_that_is_wrong_is_an_error_that_says_what(old: str, new: str, words: str, tmp_path: Path) -> None:
+def test_the_error_of_a_wrong_description_names_the_cause(old: str, new: str, words: str, tmp_path: Path) -> None:
     machine = load_machine("emulated-host").with_values({"bus.read_gb_s": 60}, "assumed: a test")
     text = machine.to_toml()
     assert old in text
@@ -77,7 +77,7 @@ def test_a_description_that_is_wrong_is_an_error_that_says_what(old: str, new: s
 
 @pytest.fixture
 def heir(tmp_path: Path) -> Callable[[str, str], Machine]:
-    """Machines from files that have a parent and some text."""
+    """A function that makes a machine from a file with a parent and some text."""
 
     def load(parent: str, text: str) -> Machine:
         path = tmp_path / "heir.toml"
@@ -91,7 +91,7 @@ def heir(tmp_path: Path) -> Callable[[str, str], Machine]:
     return load
 
 
-def test_a_machine_inherits_what_its_description_leaves_out(heir: Callable[[str, str], Machine]) -> None:
+def test_a_machine_inherits_constants_that_its_description_lacks(heir: Callable[[str, str], Machine]) -> None:
     parent = load_machine("upmem-2560")
     machine = heir("upmem-2560", f"[bus]\n{BUS}\n")
     values = {name: constant.value for name, constant in machine.constants.items()}
@@ -100,7 +100,7 @@ def test_a_machine_inherits_what_its_description_leaves_out(heir: Callable[[str,
     assert len(machine.to_toml().splitlines()) == 7  # title, parent, two sections, a constant, blank lines
 
 
-def test_what_is_measured_or_fitted_for_a_machine_is_assumed_for_one_that_inherits_it(
+def test_inherited_measured_or_fitted_constants_are_assumed(
     heir: Callable[[str, str], Machine],
 ) -> None:
     sources = {
@@ -124,7 +124,7 @@ def test_a_machine_that_names_instruction_sets_inherits_no_others(heir: Callable
         heir("isca24", "[isa.avx2]\n")
 
 
-def test_a_circle_of_machines_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cycle_of_machines_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pidcomm.model.machines.FOLDER", tmp_path)
     for name, parent in ("one", "two"), ("two", "three"), ("three", "two"), ("own", "own"):
         (tmp_path / f"{name}.toml").write_text(f'title = "{name}"\ninherits = "{parent}"\n')
@@ -141,7 +141,7 @@ def test_a_machine_needs_an_instruction_set(tmp_path: Path) -> None:
         load_machine(str(path))
 
 
-def test_machines_that_are_not_there_are_errors(tmp_path: Path) -> None:
+def test_missing_machines_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="machine 'vax' is unknown; use emulated-host, isca24"):
         load_machine("vax")
     with pytest.raises(ArgumentError, match="cannot read the machine"):

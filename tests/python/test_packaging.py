@@ -1,4 +1,4 @@
-"""Programs in C and C++ that are built with an installed wheel, and the wheel on a machine without a compiler."""
+"""C and C++ programs built with an installed wheel, and the wheel on a machine without a compiler."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 COMPILERS = ["cc", "gcc", "c++", "g++", "clang", "clang++", "cmake", "make", "ninja", "ld", "as"]
 
-needs_pkg_config = pytest.mark.skipif(not shutil.which("pkg-config"), reason="there is no pkg-config here")
-needs_cmake = pytest.mark.skipif(not shutil.which("cmake", path=TOOLS), reason="there is no cmake here")
+needs_pkg_config = pytest.mark.skipif(not shutil.which("pkg-config"), reason="pkg-config is missing")
+needs_cmake = pytest.mark.skipif(not shutil.which("cmake", path=TOOLS), reason="cmake is missing")
 
 
 def run(*command: str, cwd: Path, **variables: str) -> str:
@@ -54,7 +54,7 @@ def examples(tmp_path: Path) -> Path:
     return copy
 
 
-def test_config_tells_a_compiler_where_everything_is(examples: Path) -> None:
+def test_config_prints_the_options_of_a_compiler(examples: Path) -> None:
     flags = config("--cflags", "--libs")
     run("sh", "-c", f"cc -std=c11 reduce_scatter.c {flags} -o reduce_scatter", cwd=examples)
     assert ": 0 of " in run("./reduce_scatter", cwd=examples)
@@ -72,7 +72,7 @@ def test_pkg_config_builds_the_examples(examples: Path) -> None:
 
 
 @needs_pkg_config
-def test_config_says_what_pkg_config_says(tmp_path: Path) -> None:
+def test_config_prints_the_output_of_pkg_config(tmp_path: Path) -> None:
     variables = {"PKG_CONFIG_PATH": config("--pkgconfig-dir")}
     for option in ("--cflags", "--libs"):
         theirs = run("pkg-config", option, "pidcomm", cwd=tmp_path, **variables)
@@ -98,10 +98,10 @@ def test_find_package_refuses_another_version(examples: Path) -> None:
         run("cmake", "-S", ".", "-B", "build", f"-Dpidcomm_DIR={config('--cmake-dir')}", cwd=examples)
 
 
-def test_config_without_a_question_is_a_usage_error() -> None:
+def test_config_without_an_option_is_a_usage_error() -> None:
     result = CliRunner().invoke(app, ["config"])
     assert result.exit_code == 2
-    assert "nothing was asked for" in result.output
+    assert "choose what to print" in result.output
 
 
 def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: py
 
 @pytest.fixture(scope="session")
 def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment with the wheel that `make install` has kept, and this environment's other packages."""
+    """A new environment with the wheel that `make install` kept, and this environment's other packages."""
     chosen = os.environ.get("PIDCOMM_TEST_WHEEL")
     wheels = [Path(chosen)] if chosen else list((ROOT / "build" / "wheel").glob("pidcomm-*.whl"))
     if not wheels:
@@ -143,7 +143,7 @@ def test_a_wheel_needs_no_compiler(bare_machine: Path) -> None:
     run_bare(bare_machine, "pidcomm", "check", "--cases", "30")
 
 
-def test_pe_programs_from_source_need_a_compiler_and_say_so(bare_machine: Path) -> None:
+def test_pe_programs_from_source_need_a_compiler(bare_machine: Path) -> None:
     script = """
 import pidcomm
 with pidcomm.allocate(pes=8) as pes:
@@ -154,11 +154,11 @@ with pidcomm.allocate(pes=8) as pes:
 """
     said = run_bare(bare_machine, "python", "-c", script)
     assert said.startswith("Error ")
-    assert "there is no gcc or cc in PATH: compiling DPU programs takes a GCC for x86-64" in said
+    assert "PATH has no gcc or cc; DPU programs need a GCC for x86-64" in said
 
 
-def test_importing_the_package_loads_no_more_than_numpy_and_itself() -> None:
-    """What draws, prints tables or parses arguments is loaded by the commands that do so: an import takes moments."""
+def test_importing_the_package_loads_only_numpy_and_itself() -> None:
+    """Commands load the modules that draw, print tables or parse arguments: the import is fast."""
     heavy = "('matplotlib', 'typer', 'click', 'rich')"
     code = f"import sys, pidcomm; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -168,12 +168,15 @@ def test_importing_the_package_loads_no_more_than_numpy_and_itself() -> None:
 @pytest.mark.parametrize(
     ("arguments", "module"),
     [
-        (["explain", "alltoall", "--shape", "8x8", "--mask", "10", "--bytes", "8KiB", "--out", "x.svg"], "matplotlib"),
+        (
+            ["plan", "alltoall", "--draw", "--shape", "8x8", "--mask", "10", "--bytes", "8KiB", "--out", "x.svg"],
+            "matplotlib",
+        ),
         (["report", "x.html"], "matplotlib"),
-        (["calibrate", "mine.toml"], "scipy"),
+        (["model", "calibrate", "mine.toml"], "scipy"),
     ],
 )
-def test_commands_of_the_studies_say_what_is_missing(
+def test_commands_of_the_studies_name_the_missing_module(
     arguments: list[str], module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -49,19 +49,19 @@ EXPLAINED = (
 
 
 def reference(name: str) -> list[JsonRow]:
-    """Rows that are kept with the project."""
+    """Return reference rows of the project."""
     return read_rows([REFERENCE / f"{name}.jsonl"])
 
 
 def run(*arguments: str) -> Any:
-    """Run the command line in a process of its own."""
+    """Run the command line in a new process."""
     command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Rows of this version, small: every technique, sweeps over both quantities, an ablation."""
+    """Small rows of this version: every technique, sweeps over both quantities, an ablation."""
     folder = tmp_path_factory.mktemp("rows")
     runs = {
         "bars": "all --shape 8x8 --bytes 16KiB --technique all",
@@ -82,7 +82,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def explained(
     collective: CollectiveName, shape: str, mask: str, size_bytes: int, technique: TechniqueName
 ) -> tuple[places.Places, Any]:
-    """Where a collective is, and its plan."""
+    """Return the places of a collective, and its plan."""
     lengths = parse_shape(shape)
     plan = pidcomm.plan(
         collective,
@@ -98,45 +98,42 @@ def explained(
 
 
 def bars_of(axes: Axes) -> list[Rectangle]:
-    """Bars, and no legend's."""
+    """Return the bars, without the legend's."""
     return [patch for container in axes.containers for patch in container.patches]  # type: ignore[attr-defined]
 
 
 def limits_of(axes: Axes) -> list[Line2D]:
-    """Lines of the limit."""
     return [line for line in axes.lines if line.get_gid() == style.LIMIT_GID]
 
 
 def points_of(line: Line2D) -> tuple[list[float], list[float]]:
-    """Return the points of a line."""
     return np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()
 
 
 def plots_of(figure: Figure) -> list[Axes]:
-    """All axes, also those in parts of the figure."""
+    """Return all axes, including the axes in parts of the figure."""
     return figure.findobj(Axes)
 
 
 def legend_texts(figure: Figure) -> list[str]:
-    """What the legends say."""
     return [text.get_text() for part in figure.subfigs for legend in part.legends for text in legend.get_texts()]
 
 
 def all_text(figure: Figure) -> str:
-    """Everything that is written anywhere."""
+    """Return the whole text of the figure."""
     return "\n".join(text.get_text() for text in figure.findobj(Text))
 
 
 # ---- laziness
 
 
-def test_matplotlib_is_loaded_by_figures_only_and_pyplot_never(tmp_path: Path) -> None:
+def test_only_figures_load_matplotlib_and_nothing_loads_pyplot(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
 import pidcomm, pidcomm.cli
 from typer.testing import CliRunner
-for arguments in (["info"], ["plan", "alltoall"], ["explain", "alltoall"], ["plot", "--help"]):
+for arguments in (["info"], ["plan", "alltoall"], ["plan", "alltoall", "--draw"], ["plot", "--help"]):
     assert CliRunner().invoke(pidcomm.cli.app, arguments).exit_code == 0
 assert "matplotlib" not in sys.modules
 from pidcomm.evaluation.pictures import figures, rows, style
@@ -164,7 +161,7 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
         ("algbw", "algbw_gb_s", "GB/s"),
     ],
 )
-def test_bars_are_as_high_as_rows_say_and_so_are_limits(metric: str | None, key: str, unit: str) -> None:
+def test_bars_and_limits_have_the_heights_of_their_rows(metric: str | None, key: str, unit: str) -> None:
     rows = [
         {**row, "t_p50_ms": row["t_p50_us"] / 1e3, "speed_up": row["speed_up"] + at / 1e9}  # no two bars are equal
         for at, row in enumerate(reference("collectives"))
@@ -192,7 +189,7 @@ def test_bars_without_speed_ups_show_time() -> None:
         figures.draw(rows, metric="speed-up")
 
 
-def test_speed_ups_stand_over_the_bars_they_are_of() -> None:
+def test_speed_ups_are_above_their_bars() -> None:
     rows = reference("collectives")
     (axes,) = plots_of(figures.draw(rows, metric="bus"))
     gains = [row for row in rows if row["technique"] != "conventional"]
@@ -203,7 +200,7 @@ def test_speed_ups_stand_over_the_bars_they_are_of() -> None:
         assert text.xy[1] == max(row["bus_gb_s"], row["limit_gb_s"])  # type: ignore[attr-defined]
 
 
-def test_rows_of_other_conditions_have_panels_of_their_own() -> None:
+def test_rows_of_different_conditions_have_different_panels() -> None:
     rows = reference("masks")
     panels = plots_of(figures.draw(rows, metric="bus"))
     conditions = {f"{row['shape']}, mask {row['mask']}" for row in rows}
@@ -249,7 +246,7 @@ def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of:
         assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
 
 
-def test_what_differs_in_a_sweep_gets_a_line_of_its_own(fresh: dict[str, Path]) -> None:
+def test_every_combination_in_a_sweep_has_its_own_line(fresh: dict[str, Path]) -> None:
     figure = figures.draw(read_rows([fresh["bytes"]]))
     assert legend_texts(figure)[:2] == ["conventional", "tile"]
     looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in plots_of(figure)[0].lines]
@@ -289,7 +286,7 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
             assert points_of(limit)[0][0] == pytest.approx(row["bus_us"] / 1e3)
 
 
-def test_what_is_modelled_or_assumed_is_hatched_and_says_so() -> None:
+def test_modelled_or_assumed_times_are_hatched_and_labelled() -> None:
     figure = figures.draw(reference("ablation"))
     marks = {"modelled": style.MODELLED_HATCH, "assumed": style.ASSUMED_HATCH}
     found = {(str(bar.get_gid()), bar.get_hatch()) for panel in plots_of(figure) for bar in bars_of(panel)}
@@ -304,7 +301,7 @@ def test_what_is_modelled_or_assumed_is_hatched_and_says_so() -> None:
 
 
 def _drawn_boxes(figure: Figure) -> list[tuple[str, Any]]:
-    """Every text that is really drawn, with its box in pixels."""
+    """Return every drawn text with its box in pixels."""
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     drawn: dict[int, Text] = {}
     original = Text.draw
@@ -321,7 +318,7 @@ def _drawn_boxes(figure: Figure) -> list[tuple[str, Any]]:
 
 
 def assert_legible(figure: Figure) -> None:
-    """No text touches another or leaves the figure."""
+    """Check that no text touches another or leaves the figure."""
     found = _drawn_boxes(figure)
     assert len(found) > 5
     x0, y0, x1, y1 = np.array([box.extents for _, box in found]).T
@@ -353,7 +350,7 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
         assert_legible(figures.draw(read_rows([path])))
     rows = read_rows([fresh["bytes"]])
     assert_legible(figures.draw(rows, kind="bars"))
-    rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # as wide as it gets, over every bar
+    rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # the widest text, above every bar
     assert_legible(figures.draw(rows))
     names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
     rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
@@ -367,7 +364,7 @@ def test_no_text_of_an_explanation_overlaps(case: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", ["collectives", "sizes", "pes", "ablation"])
-def test_figures_tell_their_conditions_source_and_version(name: str) -> None:
+def test_figures_show_their_conditions_source_and_version(name: str) -> None:
     rows = reference(name)
     text = all_text(figures.draw(rows))
     row = rows[0]
@@ -379,7 +376,7 @@ def test_figures_tell_their_conditions_source_and_version(name: str) -> None:
     assert ("32x32" in text) == (name != "pes")
 
 
-def test_grey_is_enough() -> None:
+def test_techniques_differ_in_lightness() -> None:
     def lightness(colour: str) -> float:
         return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
 
@@ -409,7 +406,7 @@ def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Pa
     assert (tmp_path / "b.SVG").read_text() == svg
 
 
-# ---- what cannot be drawn
+# ---- errors
 
 
 @pytest.mark.parametrize(
@@ -432,7 +429,7 @@ def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Pa
         ('{good, "wrong": 3}\n', "alltoall with tile has 3 wrong elements"),
     ],
 )
-def test_what_are_no_rows_is_an_error_that_says_so(text: str | None, message: str, tmp_path: Path) -> None:
+def test_invalid_rows_are_errors(text: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     good, step = dict(reference("collectives")[0]), dict(reference("ablation")[0])
     if text is not None:
@@ -458,15 +455,15 @@ def test_what_are_no_rows_is_an_error_that_says_so(text: str | None, message: st
         (["plot", "{rows}", "--out", "x.svg", "--metric", "mood"], "metric 'mood' is unknown"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "sweep"], "are no sweep"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "ablation"], "cannot be drawn as ablation"),
-        (["explain", "alltoall", "--out", "x.pdf"], "must end in .svg or .png"),
-        (["explain", "alltoall", "--bytes", "100"], "divisible by"),
-        (["explain", "alltoall", "--shape", "64x64"], "4096"),
+        (["plan", "alltoall", "--draw", "--out", "x.pdf"], "must end in .svg or .png"),
+        (["plan", "alltoall", "--draw", "--bytes", "100"], "divisible by"),
+        (["plan", "alltoall", "--draw", "--shape", "64x64"], "4096"),
         (["report", "x.txt"], "must end in .html"),
         (["report", "nowhere/x.html"], "no folder nowhere"),
         (["report", "x.html", "--from", "nothing.jsonl"], "cannot read nothing.jsonl"),
     ],
 )
-def test_what_cannot_be_drawn_is_one_sentence(
+def test_usage_errors_are_one_sentence(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -480,7 +477,7 @@ def test_what_cannot_be_drawn_is_one_sentence(
 
 def test_help_has_examples() -> None:
     overview = CliRunner().invoke(app, ["--help"]).output
-    for command in ("plot", "explain", "report"):
+    for command in ("plot", "plan", "report"):
         assert command in overview
         assert f"pidcomm {command}" in CliRunner().invoke(app, [command, "--help"]).output
 
@@ -488,12 +485,12 @@ def test_help_has_examples() -> None:
 DOCUMENTED = """
 pidcomm plot bench/reference/collectives.jsonl --out docs/pictures/collectives.svg
 pidcomm plot bench/reference/ablation.jsonl --out docs/pictures/ablation.svg
-pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --out docs/pictures/explain.svg
+pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw --out docs/pictures/explain.svg
 """
 
 
 @pytest.mark.parametrize("command", DOCUMENTED.strip().splitlines())
-def test_the_pictures_of_the_document_are_what_its_commands_draw(
+def test_the_pictures_of_the_document_match_its_commands(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = REFERENCE.parents[1]

@@ -17,7 +17,7 @@ from test_pictures import BROWSERS, reference, run
 
 
 class Page(HTMLParser):
-    """What a test asks of a page: its tables, its elements and what they refer to."""
+    """A parsed page: its tables, its elements and their links."""
 
     VOID = ("meta", "br", "hr", "img", "link", "input")
 
@@ -31,7 +31,6 @@ class Page(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.elements.append((tag, dict(attributes)))
         if tag not in self.VOID:
             self._open.append(tag)
@@ -43,7 +42,6 @@ class Page(HTMLParser):
             self.tables[-1][-1].append(("", dict(attributes).get("data-value")))
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note an element without content."""
         self.elements.append((tag, dict(attributes)))
 
     def handle_endtag(self, tag: str) -> None:
@@ -59,7 +57,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of rows that are kept with the project."""
+    """A report of reference rows of the project."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     names = ("collectives", "sizes", "ablation")
     sources = [page.Source(name, reference(name)) for name in names]
@@ -67,7 +65,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_report_needs_nothing_but_itself(report: Path) -> None:
+def test_a_report_needs_no_other_file(report: Path) -> None:
     text = report.read_text()
     assert "http" not in text
     it = Page(text)
@@ -111,18 +109,18 @@ def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> Non
 
 def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path) -> None:
     text = report.read_text()
-    for wanted in ("limit_pct: bus against that limit.", "Rows of an ablation", "emulated machine", "best orders"):
+    for wanted in ("limit_pct: bus in percent of that limit.", "Rows of an ablation", "emulated machine", "best orders"):
         assert wanted in text
 
 
-def test_a_report_keeps_runs_apart_and_says_why_there_is_no_figure() -> None:
+def test_a_report_separates_runs_and_says_why_it_has_no_figure() -> None:
     rows = reference("collectives")
     text = page.build([page.Source("two runs", [rows[0], {**rows[1], "commit": "other"}, reference("ablation")[0]])])
     assert [len(table) for table in Page(text).tables] == [2, 2, 2]
     assert "No figure: the rows are mixed" in text
 
 
-def test_a_report_quotes_what_it_is_given() -> None:
+def test_a_report_escapes_its_input() -> None:
     row = {**reference("collectives")[0], "commit": "<b>&\"'", "isa": "<i>"}
     text = page.build([page.Source("<script>", [row], ["# <hr>"])])
     it = Page(text)
@@ -130,7 +128,7 @@ def test_a_report_quotes_what_it_is_given() -> None:
     assert [tag for tag, _ in it.elements].count("script") == 1
 
 
-def test_a_report_runs_a_quick_benchmark_if_it_gets_no_rows(tmp_path: Path) -> None:
+def test_a_report_without_rows_runs_a_quick_benchmark(tmp_path: Path) -> None:
     path = tmp_path / "quick.html"
     result = run("report", str(path), "--shape", "8x8", "--bytes", "16KiB")
     assert (result.returncode, result.stdout) == (0, f"wrote {path}\n"), result

@@ -1,8 +1,9 @@
-"""The paper's experiments: their set-ups, their statistics, and that no modelled number looks like a measured one."""
+"""The paper's experiments: set-ups and statistics; modelled numbers are marked."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from math import prod
@@ -59,7 +60,7 @@ def test_most_experiments_are_on_32x32_pes_along_one_axis(figure: str) -> None:
     assert {(it.shape, it.mask, it.bytes) for it in problems(figure)} == {((32, 32), "10", 8 << 20)}
 
 
-def test_the_collectives_are_those_of_the_figures() -> None:
+def test_the_collectives_match_the_figures() -> None:
     found = {name: {it.collective for it in problems(name)} for name in EXPERIMENTS}
     assert len(found.pop("fig14")) == 8
     assert found.pop("fig23a") == {"allreduce"}
@@ -98,7 +99,7 @@ def test_every_published_point_is_a_statistic_of_its_figure_and_says_where_it_is
         assert point.source.startswith("PID-Comm (ISCA 2024), section ")
 
 
-def test_experiments_whose_techniques_are_missing_are_left_out_and_the_others_are_not() -> None:
+def test_only_experiments_whose_techniques_are_missing_are_skipped() -> None:
     for name, experiment in EXPERIMENTS.items():
         assert bool(modelled_costs(experiment)) == (not experiment.missing), name
         assert set(experiment.missing) == set(experiment.techniques) - set(TECHNIQUES)
@@ -127,7 +128,7 @@ def test_a_statistic_without_one_of_its_costs_is_none() -> None:
     assert statistic("fig16.pr").of({}) is None
 
 
-def test_cross_domain_modulation_is_rated_where_it_applies() -> None:
+def test_cross_domain_modulation_is_rated_only_where_it_applies() -> None:
     costs = {(it, name): cost(1) for it in problems("fig16") for name in ("pr+im", "pr+im+cm")}
     for problem in problems("fig16"):
         if problem.collective in ("alltoall", "allgather"):
@@ -135,20 +136,20 @@ def test_cross_domain_modulation_is_rated_where_it_applies() -> None:
     assert statistic("fig16.cm").of(costs) == pytest.approx(1.5)
 
 
-def test_the_share_of_reordering_is_that_of_pes_without_launches_and_loads() -> None:
+def test_the_share_of_reordering_excludes_launches_and_loads() -> None:
     costs = {(it, "pr+im+cm"): cost(90, 6, 4, "modelled") for it in problems("fig17")}
     assert statistic("fig17.reorder").of(costs) == pytest.approx(6)
 
 
-def test_a_statistic_of_calls_that_are_missing_is_none() -> None:
-    """All eight are eight: one that has no cost at all, as all its results were wrong, is not left out."""
+def test_a_statistic_without_one_of_its_calls_is_none() -> None:
+    """A mean over eight collectives needs all eight, even if one has no cost because all its results were wrong."""
     wanted = problems("fig14")
     costs = {(it, name): cost(1) for it in wanted[1:] for name in ("conventional", "pr+im+cm", "tile")}
     assert statistic("fig14.geomean").of(costs, wanted) is None
     assert statistic("fig14.geomean").of(costs) == pytest.approx(1)
 
 
-def test_mixed_numbers_come_with_the_hosts_alone() -> None:
+def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
     experiment = EXPERIMENTS["fig23a"]
     here = {(it, name): cost(10) for it in problems("fig23a") for name in experiment.techniques}
     mixed = {(it, "pr+im+cm"): cost(4, 1, None, "mixed") for it in problems("fig23a")}
@@ -190,7 +191,7 @@ def test_ring_is_compared_with_the_hypercube() -> None:
     assert [statistic(f"fig23a.ring{it}").of(costs) for it in ("", ".tile")] == pytest.approx([2, 3])
 
 
-def test_modelled_points_are_quick_complete_and_follow_the_machine() -> None:
+def test_modelled_points_are_fast_complete_and_follow_the_machine() -> None:
     machine = load_machine("isca24")
     modelled_points(machine)
     begin = time.perf_counter()
@@ -215,7 +216,7 @@ def test_no_speed_up_is_claimed_where_the_emulated_sdk_is_too_slow() -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str, object]], str]:
-    """What a small run prints and writes, and its picture."""
+    """The output, the rows and the picture of a small run."""
     folder = tmp_path_factory.mktemp("reproduce")
     command = [*PIDCOMM, "reproduce", "fig14,fig17", *SMALL, "--json", "rows.jsonl", "--plot", "figures.svg"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
@@ -255,16 +256,14 @@ def test_every_json_row_says_its_source_and_where(small: tuple[str, list[dict[st
     assert stated == {key: it.value for key, it in PUBLISHED.items() if it.figure in ("fig14", "fig17")}
 
 
-def test_tables_and_pictures_say_what_is_modelled(small: tuple[str, list[dict[str, object]], str]) -> None:
+def test_tables_and_pictures_mark_modelled_numbers(small: tuple[str, list[dict[str, object]], str]) -> None:
     text, _, picture = small
-    assert "pr+im (mixed)" in text
-    assert "tile (measured)" in text
-    assert "tile (modelled)" in text
-    assert "modelled on isca24" in text
+    assert re.search(r"^measured \(.*pr\+im.*: mixed\) on emulated DIMMs", text, re.MULTILINE)
+    assert "modelled on isca24, whole calls" in text
     assert picture.count("</svg>") == 2  # a file per figure
     assert "launches and loads of PE programs left out" in text
     assert "modelled on isca24: ms of a call by phase" in text
-    # Whether a picture of so small calls has speed-ups over conventional, which are `measured`, depends on the SDK.
+    # Whether a picture of such small calls has `measured` speed-ups over conventional depends on the SDK.
     for words in (reproduction.LOOKS["mixed"][0], reproduction.LOOKS["modelled"][0], "published, PID-Comm (ISCA 2024)"):
         assert words in picture
 
@@ -297,7 +296,7 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
         for text in set(values) - set(stated):
             box, end = text.get_window_extent(), axes.transData.transform(text.xy)
             is_tied = text.arrow_patch is not None
-            for x, y in at:  # no mark between a value and its bar's end, unless a line ties them
+            for x, y in at:  # no mark between a value and its bar's end, unless a line connects them
                 is_between = min(end[0], box.x0) + 1 < x < max(end[0], box.x0) - 1
                 assert (
                     is_tied
@@ -311,7 +310,7 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
     assert "predictions, never measured" in all_text(figure).replace("\n", " ")
 
 
-def test_the_modelled_half_alone_measures_nothing() -> None:
+def test_the_modelled_half_measures_nothing() -> None:
     command = [*PIDCOMM, "reproduce", "all", "--no-measure", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     rows = objects(done.stdout)
@@ -322,7 +321,7 @@ def test_the_modelled_half_alone_measures_nothing() -> None:
     }.items() >= (modelled_points().items())
 
 
-def test_a_wrong_result_ends_with_1_and_is_in_no_statistic(
+def test_a_wrong_result_exits_with_1_and_is_in_no_statistic(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Trial, "check", lambda self, options: Verdict(int(self.problem.collective == "gather"), "x"))
@@ -337,7 +336,7 @@ def test_a_wrong_result_ends_with_1_and_is_in_no_statistic(
     assert "gather" not in here
 
 
-def test_sizes_without_room_are_left_out_and_said_to_be(
+def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pidcomm.evaluation.measure, "available_bytes", lambda: 10 * 64 * (300 << 10))
@@ -346,7 +345,7 @@ def test_sizes_without_room_are_left_out_and_said_to_be(
     text = capfd.readouterr().out
     assert "# skipped: 512 KiB for each of 64 PEs need about" in text
     assert "# sizes above 512 KiB are not measured" in text
-    assert "here, up to 64 PEs, up to 256 KiB per PE" in text
+    assert "here: up to 64 PEs, up to 256 KiB per PE" in text
     found = objects(rows.read_text())
     here = {row["bytes_per_pe"] for row in found if row.get("technique") and row["source"] != "modelled"}
     assert here == {128 << 10, 256 << 10}
@@ -359,7 +358,7 @@ def test_sizes_without_room_are_left_out_and_said_to_be(
     ("arguments", "message"),
     [
         (["fig99"], "figure 'fig99' is unknown"),
-        (["fig14", "--pes", "100"], "100 PEs are no power of two"),
+        (["fig14", "--pes", "100"], "100 PEs are not a power of two"),
         (["fig14", "--plot", "x.gif"], "must end in .svg or .png"),
         (["fig18", "--bytes", "100"], "100"),
     ],

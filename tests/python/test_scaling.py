@@ -1,8 +1,9 @@
-"""Scaling studies: their points, where they stop and why, the command and the picture."""
+"""Scaling studies: points, stops and their reasons, the command and the picture."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,8 +15,8 @@ import pidcomm
 import pytest
 from pidcomm._rows import CollectiveName
 from pidcomm.cli import app
-from pidcomm.cli import scale as command
 from pidcomm.cli.app import ExitCode
+from pidcomm.cli.model import scale as command
 from pidcomm.evaluation import scaling
 from pidcomm.evaluation.pictures import scaling as picture
 from pidcomm.evaluation.scaling import STUDIES, Point, Stop, model_points, stops_of
@@ -29,13 +30,13 @@ MACHINE = load_machine("upmem-2560")
 
 def run(*arguments: str) -> Any:
     """Run the command."""
-    return CliRunner().invoke(app, ["scale", *arguments])
+    return CliRunner().invoke(app, ["model", "scale", *arguments])
 
 
 def points_of(
     study: str, collectives: Sequence[CollectiveName] = BETWEEN_PES, machine: str = "upmem-2560"
 ) -> list[Point]:
-    """The modelled points of a study."""
+    """Return the modelled points of a study."""
     on = load_machine(machine)
     points, refusals = model_points(STUDIES[study], collectives, on, STUDIES[study].values(on.pes), None)
     assert refusals == []
@@ -43,7 +44,7 @@ def points_of(
 
 
 def series_of(points: Sequence[Point]) -> Iterator[list[Point]]:
-    """The points of a collective and technique, by value."""
+    """Yield the points of each collective and technique, by value."""
     for key in dict.fromkeys((point.collective, point.technique) for point in points):
         yield sorted((it for it in points if (it.collective, it.technique) == key), key=lambda it: it.value)
 
@@ -53,9 +54,9 @@ def series_of(points: Sequence[Point]) -> Iterator[list[Point]]:
 
 @pytest.mark.parametrize("machine", machine_names())
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_study_has_modelled_points_of_what_varies_and_of_nothing_else(study: str, machine: str) -> None:
+def test_every_study_varies_only_its_quantity(study: str, machine: str) -> None:
     if not STUDIES[study].can_be_on(load_machine(machine)):
-        with pytest.raises(pidcomm.Error, match="emulated DIMMs have no channels of their own"):
+        with pytest.raises(pidcomm.Error, match="emulated DIMMs have no separate channels"):
             points_of(study, machine=machine)
         return
     points = points_of(study, list(pidcomm.COLLECTIVES), machine)
@@ -89,7 +90,7 @@ def test_more_work_takes_longer_and_more_channels_do_not(study: str, order: int)
             assert order * (after.seconds - before.seconds) >= -1e-12
 
 
-def test_as_many_channels_as_the_machine_has_are_the_machine() -> None:
+def test_all_channels_of_a_machine_predict_the_machine_itself() -> None:
     (last,) = (it for it in points_of("channels", ["alltoall"]) if (it.value, it.technique) == (10, "tile"))
     it = predict("alltoall", (32, 80), "10", bytes=last.bytes_per_pe, machine=MACHINE)
     assert last.seconds == pytest.approx(it.seconds)
@@ -112,7 +113,7 @@ def test_a_speed_up_is_over_conventional_at_the_same_value() -> None:
 
 
 def line(rates: dict[int, float], study: str = "channels", **phases: Sequence[float]) -> list[Point]:
-    """Points with these rates over what varies: of equal work if channels vary, else of work as they."""
+    """Return points with these rates. The work is constant if channels vary; otherwise it grows with the value."""
     template = points_of("bytes", ["alltoall"])[0]
     points = []
     for number, (value, rate) in enumerate(rates.items()):
@@ -123,7 +124,7 @@ def line(rates: dict[int, float], study: str = "channels", **phases: Sequence[fl
 
 
 def stop(points: Sequence[Point]) -> Stop:
-    """The one stop of points, in whatever order."""
+    """Return the only stop of points, in any order."""
     (found,) = stops_of(points[::-1])
     return found
 
@@ -135,23 +136,23 @@ def test_a_stop_is_the_first_value_from_which_doubling_gains_less_than_a_tenth()
     assert "scales to the end" in str(stop(line({1: 1, 2: 2})))
 
 
-def test_the_gain_of_less_than_a_doubling_counts_as_if_it_were_one() -> None:
+def test_the_gain_of_a_step_is_scaled_to_a_doubling() -> None:
     assert stop(line({8: 1, 10: 1.04})).stops_at is None  # 13% per doubling
     it = stop(line({8: 1, 10: 1.02}))
     assert (it.stops_at, it.next_at, round(it.gain_pct, 1)) == (8, 10, 2.0)
     assert "stops at channels 8: the step to 10 gains 2%" in str(it)
 
 
-def test_the_loss_of_less_than_a_doubling_counts_as_it_is() -> None:
+def test_the_loss_of_a_step_is_not_scaled_to_a_doubling() -> None:
     points = [replace(it, source="measured", limit_pct=90.0) for it in line({2048: 5, 2560: 5}, "pes")]
     for limit_pct, stops_at in ((90 * 0.97, None), (90 * 0.91, None), (90 * 0.89, 2048)):
         assert stop([points[0], replace(points[1], limit_pct=limit_pct)]).stops_at == stops_at
 
 
-def test_a_stop_says_from_where_it_scales_again_and_where_a_loss_is_made_good() -> None:
+def test_a_stop_says_where_it_scales_again_and_where_it_recovers_a_loss() -> None:
     it = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
     assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at, it.ends_at) == (1, -80.0, 4, 32, None)
-    assert str(it).endswith("scales again from 4; as much again at 32")
+    assert str(it).endswith("scales again from 4; back at the same rate at 32")
     assert "doubling costs 80%" in str(it)
 
 
@@ -162,16 +163,16 @@ def test_a_stop_says_where_it_stops_for_good_if_it_has_scaled_again() -> None:
     assert stop(line({1: 1, 2: 1, 4: 1}, "hosts")).ends_at is None
 
 
-def test_of_groups_throughput_should_only_stay() -> None:
+def test_throughput_should_stay_constant_over_groups() -> None:
     assert stop(line({2: 10, 4: 9.5, 8: 9.1}, "groups")).stops_at is None
     assert stop(line({2: 10, 4: 9.5, 8: 8}, "groups")).stops_at == 4
 
 
 def test_the_reason_is_the_phase_that_takes_more_than_scaling_allows() -> None:
-    # The bus halves as it should; shuffles stay, though they take less time than the bus.
+    # The bus time halves as it should. The shuffle time stays, although it is less than the bus time.
     it = stop(line({1: 1, 2: 1.08}, bus=[1.0, 0.5], shuffle=[0.4, 0.4], call=[0.0, 0.1]))
     assert (it.phase, round(it.phase_pct, 1)) == ("shuffle", 40.0)
-    # Twice the work on twice the hosts: what stays is fine, what grows is the reason.
+    # Twice the work on twice the hosts: phases may stay constant; the phase that grows is the reason.
     it = stop(line({1: 1, 2: 1.08}, "hosts", bus=[1.0, 1.0], network=[0.0, 0.85]))
     assert it.phase == "network"
 
@@ -184,7 +185,7 @@ def test_measured_pes_should_stay_near_the_limit_as_they_share_one_memory() -> N
     assert stop(line({64: 5, 128: 5, 256: 4}, "pes")).stops_at == 64
 
 
-def test_modelled_and_measured_points_are_never_one_series() -> None:
+def test_modelled_and_measured_points_are_different_series() -> None:
     points = line({64: 5, 128: 10}, "pes")
     both = [*points, *(replace(it, source="measured", where="emulated here", limit_pct=90.0) for it in points)]
     assert [it.source for it in stops_of(both)] == ["modelled", "measured"]
@@ -195,7 +196,7 @@ def test_modelled_and_measured_points_are_never_one_series() -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str, Any]], Path]:
-    """What a small study prints, writes and draws."""
+    """The output, the rows and the picture of a small study."""
     folder = tmp_path_factory.mktemp("scale")
     arguments = ["pes", "alltoall", "reduce", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1"]
     result = run(*arguments, "--json", str(folder / "rows.jsonl"), "--plot", str(folder / "rows.svg"))
@@ -204,7 +205,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[st
     return result.output, rows, folder / "rows.svg"
 
 
-def test_measured_rows_are_right_and_have_what_modelled_ones_lack(
+def test_measured_rows_are_right_and_have_more_fields_than_modelled_rows(
     written: tuple[str, list[dict[str, Any]], Path],
 ) -> None:
     rows = [row for row in written[1] if "seconds" in row]
@@ -214,17 +215,17 @@ def test_measured_rows_are_right_and_have_what_modelled_ones_lack(
         assert is_measured == (row["source"] != "modelled")
         assert (row["wrong"], row["where"]) == ((0, "emulated here") if is_measured else (None, "upmem-2560"))
         assert (row["limit_pct"] is not None, "machine" in row) == (is_measured, is_measured)
-        # Medians of parts may add up to more than the median of calls; the pass, which is the rest, is then none.
+        # Medians of parts may add up to more than the median of calls; then the pass, the remainder, is 0.
         timed = sum(seconds for name, seconds in row["phases"].items() if name != "pass")
         assert sum(row["phases"].values()) == pytest.approx(max(row["seconds"], timed))
     stops = [row for row in written[1] if "stops_at" in row]
     assert [stop["source"] for stop in stops] == ["modelled"] * 4 + ["measured"] * 4
 
 
-def test_every_line_and_picture_says_what_is_modelled(written: tuple[str, list[dict[str, Any]], Path]) -> None:
+def test_every_line_and_picture_marks_modelled_numbers(written: tuple[str, list[dict[str, Any]], Path]) -> None:
     output, rows, path = written
-    lines = [text for text in output.splitlines() if text.startswith("pes ")]
-    assert [text.split()[-1] for text in lines] == [row["source"] for row in rows if "seconds" in row]
+    shown = re.findall(r"^(?:alltoall|reduce) .* (measured|modelled)$", output, re.MULTILINE)
+    assert shown == [row["source"] for row in rows if "seconds" in row]
     assert all("modelled" in text or "measured" in text for text in output.splitlines() if "scales to" in text)
     drawn = path.read_text()
     for words in ("source: measured, modelled", "alltoall, modelled", "alltoall, measured", "on upmem-2560"):
@@ -250,11 +251,11 @@ def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         (["channels", "--measure"], "study channels cannot be measured"),
         (["bytes", "--up-to", "512"], "study bytes starts at 1024; nothing is up to 512"),
         (["pes", "alltoall", "--bytes", "100"], "needs bytes (100) divisible by"),
-        (["channels", "--machine", "emulated-host"], "emulated DIMMs have no channels of their own"),
+        (["channels", "--machine", "emulated-host"], "emulated DIMMs have no separate channels"),
         (["all", "--up-to", "0"], "study pes starts at 64; nothing is up to 0"),
     ],
 )
-def test_what_cannot_be_studied_is_one_sentence(arguments: list[str], sentence: str) -> None:
+def test_invalid_studies_are_errors_of_one_sentence(arguments: list[str], sentence: str) -> None:
     result = run(*arguments)
     assert result.exit_code == ExitCode.USAGE
     assert sentence in result.output.replace("\n", " ")
@@ -268,7 +269,7 @@ def test_what_cannot_be_studied_is_one_sentence(arguments: list[str], sentence: 
         (["alltoall", "--plot", "nowhere/pes.svg"], "cannot write nowhere/pes.svg: there is no folder nowhere"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_before_anything_is_priced_or_measured(
+def test_invalid_pictures_are_refused_before_the_study_runs(
     arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("model_points", "measured_sections", "measure_points"):
@@ -278,34 +279,34 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_priced_or_measured(
     assert sentence in result.output.replace("\n", " ")
 
 
-def test_a_name_given_twice_is_one() -> None:
+def test_a_repeated_name_counts_once() -> None:
     once, twice = run("pes", "alltoall"), run("pes,pes", "alltoall,alltoall", "alltoall")
     assert twice.exit_code == ExitCode.RIGHT
     assert twice.output == once.output
 
 
-def test_of_all_studies_a_limit_that_fits_some_leaves_the_others_whole() -> None:
+def test_a_limit_cuts_only_the_studies_that_start_below_it() -> None:
     result = run("all", "alltoall", "--up-to", "128", "--json", "-")
     rows = [row for row in map(json.loads, result.stdout.splitlines()) if "seconds" in row]
     largest = {name: max(row[STUDIES[name].varies] for row in rows if row["study"] == name) for name in STUDIES}
     assert largest == {"pes": 128, "channels": 10, "bytes": 8 << 20, "groups": 128, "hosts": 64}
-    assert "# study bytes is whole: it starts above 128" in run("all", "alltoall", "--up-to", "128").output
+    assert "# study bytes shows all values: it starts above 128" in run("all", "alltoall", "--up-to", "128").output
 
 
-def test_of_all_studies_what_the_machine_does_not_have_is_left_out() -> None:
+def test_all_skips_studies_that_the_machine_cannot_have() -> None:
     result = run("all", "alltoall", "--machine", "emulated-host")
     assert result.exit_code == ExitCode.RIGHT
-    assert "# study channels is left out: emulated-host has no channels of its own" in result.output
+    assert "# study channels is left out: emulated-host has no separate channels" in result.output
     assert "# study channels:" not in result.output
 
 
-def test_points_that_do_not_fit_are_named_and_left_out() -> None:
+def test_points_that_do_not_fit_are_named_and_skipped() -> None:
     result = run("hosts", "alltoall", "--bytes", "640KiB")  # blocks for 32 hosts of 2560 PEs
     assert result.exit_code == ExitCode.RIGHT
     assert "# skipped: 64 hosts with groups of 2560 PEs make 163840 members" in result.output
 
 
-def test_what_the_memory_has_no_room_for_is_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_larger_than_memory_are_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 6 << 20)
     result = run("pes", "gather", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1", "--json", "-")
     rows = [json.loads(text) for text in result.stdout.splitlines() if text.startswith("{")]

@@ -1,4 +1,4 @@
-"""Sizes, shapes and durations, as they are typed and as they are shown."""
+"""Sizes, shapes and durations: parsing and printing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZES = st.integers(0, MAX_SIZE) | st.builds(
 
 
 @given(SIZES)
-def test_what_is_shown_can_be_typed(size: int) -> None:
+def test_printed_sizes_can_be_parsed(size: int) -> None:
     assert parse_size(format_size(size)) == size
 
 
@@ -73,14 +73,14 @@ def test_powers_of_ten_are_exact(number: int, exponent: int) -> None:
 
 
 @given(st.text() | st.from_regex(r"[0-9]*\.?[0-9]*(e[0-9]*)?[kKmMgGiIbBx]*", fullmatch=True))
-def test_whatever_is_typed_is_a_value_or_an_argument_error(text: str) -> None:
+def test_every_text_is_a_value_or_an_argument_error(text: str) -> None:
     for parse in (parse_size, parse_count, parse_shape):
         with suppress(pidcomm.ArgumentError):
             parse(text)
 
 
 @given(st.lists(st.integers(0, 2**32), min_size=1, max_size=6).map(tuple))
-def test_shapes_that_are_shown_can_be_typed(shape: tuple[int, ...]) -> None:
+def test_printed_shapes_can_be_parsed(shape: tuple[int, ...]) -> None:
     assert parse_shape(format_shape(shape)) == shape
 
 
@@ -105,7 +105,7 @@ def test_sizes_have_units(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.3", "1 2", "KiB", "1e", "1e-3", "٣", "1\u212aiB", "9" * 5000])
-def test_other_sizes_are_errors_that_tell_the_rule(text: str) -> None:
+def test_invalid_sizes_are_errors_that_state_the_rule(text: str) -> None:
     with pytest.raises(pidcomm.ArgumentError, match=r"size .*powers of 1024; kB, "):
         parse_size(text)
 
@@ -127,18 +127,18 @@ def test_a_size_fits_64_bits() -> None:
         (1050 << 10, "1050 KiB"),
     ],
 )
-def test_sizes_are_shown_exactly(size: int, text: str) -> None:
+def test_sizes_are_printed_exactly(size: int, text: str) -> None:
     assert format_size(size) == text
 
 
-def test_sizes_and_times_that_are_about_right_are_easy_to_read() -> None:
+def test_rounded_sizes_and_times_are_easy_to_read() -> None:
     assert [format_about(size) for size in (10, 1536, 2.25 * 2**30)] == ["10 bytes", "1.5 KiB", "2.25 GiB"]
     times = (0.0000071, 174e-6, 999.6e-6, 0.0523, 4.512, 59.99, 60, 125.4)
     texts = ["7.1 us", "174 us", "1 ms", "52.3 ms", "4.51 s", "60 s", "1 min 0 s", "2 min 5 s"]
     assert [format_duration(seconds) for seconds in times] == texts
 
 
-def test_shapes() -> None:
+def test_shapes_are_lengths_separated_by_x() -> None:
     assert parse_shape("32x32") == (32, 32)
     assert parse_shape("7") == (7,)
     for text in ("", "8x", "8,8", "-8x1", "9" * 5000):
@@ -146,7 +146,7 @@ def test_shapes() -> None:
             parse_shape(text)
 
 
-def test_lists_of_names_are_names_that_there_are() -> None:
+def test_lists_of_names_contain_only_known_names() -> None:
     assert parse_names("int8,float64", pidcomm.TYPES, "dtype") == ["int8", "float64"]
     assert parse_names("all", pidcomm.OPS, "operator") == [*pidcomm.OPS]
     with pytest.raises(pidcomm.ArgumentError, match="dtype 'int3' is unknown; use all, int8"):

@@ -1,6 +1,6 @@
-"""The public API is that of the golden files, and the types of the extension modules are those of the compiled ones.
+"""The public API matches the golden files, and the stubs of the extension modules match the compiled modules.
 
-mypy's stubtest knows nothing of nanobind's functions, so their signatures, which nanobind keeps, are compared here.
+mypy's stubtest does not support nanobind's functions, so these tests compare the signatures that nanobind keeps.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ EXTENSIONS = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize(("name", "text"), stubs.texts().items())
-def test_the_public_api_is_that_of_the_golden_file(name: str, text: str) -> None:
-    """After a change that is meant, `python tools/stubs.py` writes the files anew."""
+def test_the_public_api_matches_the_golden_file(name: str, text: str) -> None:
+    """After an intended change, `python tools/stubs.py` rewrites the files."""
     golden = (stubs.GOLDEN / name).read_text()
     assert ast.unparse(ast.parse(text)) == ast.unparse(ast.parse(golden))
 
@@ -85,7 +85,7 @@ def in_the_module(module: ModuleType) -> dict[str, str]:
 
 
 @EXTENSIONS
-def test_the_stub_declares_what_the_module_has(module: ModuleType, file: str) -> None:
+def test_the_stub_matches_the_module(module: ModuleType, file: str) -> None:
     assert len(in_the_module(module)) > 10
     assert in_the_stub((ROOT / file).read_text()) == in_the_module(module)
 

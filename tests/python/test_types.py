@@ -1,4 +1,4 @@
-"""What type checkers see of the package: no errors of its own, and wrong names are found."""
+"""Type checkers find wrong names in programs, and no errors in the package."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from documents import ROOT
 
 
 class Page(HTMLParser):
-    """What a page loads, links to and can be linked to."""
+    """A parsed page: the files it loads, its links and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the attributes that matter."""
+        """Record the attributes that load, link or name."""
         for name, value in attrs:
             if name == "id" and value:
                 self.anchors.add(value)
@@ -53,7 +53,7 @@ def test_every_document_in_docs_is_in_the_navigation() -> None:
     assert not written - set(website.pages_in_navigation())
 
 
-def test_the_navigation_leads_to_every_page_of_it(site: Path, pages: dict[Path, Page]) -> None:
+def test_the_navigation_links_to_every_page(site: Path, pages: dict[Path, Page]) -> None:
     links = {unquote(link) for link in pages[site / "index.html"].links}
     for page in [*website.pages_in_navigation(), "reference/python.md"]:
         html = page.removesuffix("README.md") + "index.html" if page.endswith("README.md") else f"{page[:-3]}.html"
@@ -77,18 +77,18 @@ def test_pages_load_and_link_to_files_of_the_site_only(pages: dict[Path, Page]) 
                 assert anchor in pages[to].anchors, f"{path}: {link}"
 
 
-def test_styles_load_nothing_from_elsewhere(site: Path) -> None:
+def test_styles_load_only_files_of_the_site(site: Path) -> None:
     for style in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style.read_text()), style
 
 
-def test_a_link_to_a_source_file_leads_to_a_page_that_shows_it(site: Path) -> None:
+def test_a_link_to_a_source_file_opens_a_page_with_its_text(site: Path) -> None:
     name = "files/include/pidcomm/tables.h.html"
     assert f'href="../{name}"' in (site / "docs/design.html").read_text()
     assert "#define PIDCOMM_COLLECTIVES(X)" in re.sub(r"<[^>]*>", "", (site / name).read_text())
 
 
-def test_links_of_every_form_lead_to_shown_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_of_every_form_open_pages_with_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("website", "documents"):
         monkeypatch.setattr(f"{module}.ROOT", tmp_path)
     (tmp_path / "docs").mkdir()

@@ -1,4 +1,4 @@
-"""What type checkers have to accept of a user's program: mypy checks it with the tests, and a test runs it."""
+"""A user's program that type checkers must accept: mypy checks it with the tests, and a test runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pidcomm
 
 
 class Tensor:
-    """Of a library that speaks DLPack."""
+    """A tensor that supports DLPack."""
 
     def __init__(self, array: np.ndarray[Any, np.dtype[np.int32]]) -> None:
         self.array = array

@@ -1,4 +1,4 @@
-/* Calls with options and a trace of the header's version; the library may be of another one. Prints how many checks failed. */
+/* Calls with options and a trace of the header's version; the library may have another version. Prints the number of failed checks. */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <string.h>

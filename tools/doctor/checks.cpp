@@ -54,7 +54,7 @@ Bytes payload(const Cube &cube, uint64_t seed, std::size_t row_bytes) {
   return rows;
 }
 
-/// `bytes` of a call times its PEs, beyond which checks leave a size out, so that they end on a machine of any number of ranks.
+/// The largest product of a call's bytes and PEs. Checks skip larger sizes, so that they end on machines with many ranks.
 std::size_t most_bytes(const Settings &settings) {
   return std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 20;
 }
@@ -87,7 +87,7 @@ std::string check_mappings(const Ranks &ranks) {
       throw Failed(name + error.what());
     }
   }
-  if (checked == 0) throw Failed("no entangled group has all its 8 PEs: there is nothing that collectives can use");
+  if (checked == 0) throw Failed("no entangled group has all its 8 PEs, so collectives have no PEs to use");
   return joined(checked, " of ", ranks.count(), " ranks", checked == ranks.count() ? "" : "; the others have no whole entangled group");
 }
 
@@ -155,7 +155,7 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
   const std::string mask(cube.axis_len().size(), '1');
   const auto pes = static_cast<uint32_t>(cube.pes());
   for (int round = 0; round < rounds; ++round) {
-    // In every other round nobody but the library waits for the PEs.
+    // In every other round only the library waits for the PEs.
     const dpu_launch_policy_t policy = round % 2 == 0 ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS;
     const auto launch_once = [&] { check_sdk(dpu_launch(ranks.set(), policy), "launching the PE program"); };
     const std::string name = joined("round ", round, ", after a launch, ");
@@ -179,7 +179,7 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
     rows = verify::expected({PIDCOMM_ALLREDUCE, cube.axis_len(), mask, kBytes, PIDCOMM_INT64, PIDCOMM_SUM}, rows);
     launch_once();
     increment(rows);
-    cube.check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "of what allreduce wrote: ");
+    cube.check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "result of allreduce: ");
   }
   return joined(rounds, " rounds of 4 launches, every other round without waiting for them");
 }
@@ -230,7 +230,7 @@ std::string check_collective(const Ranks &ranks, int collective, const Settings 
 
 namespace {
 
-/// Bytes per PE of the measurements: in all, more than the caches hold.
+/// Bytes per PE of the measurements: in total more than the caches hold.
 std::size_t measured_bytes(const Cube &cube, const Settings &settings) {
   const std::size_t bytes = std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 10;
   return std::min(bytes, std::max(kRunBytes, most_bytes(settings) / cube.pes() / kRunBytes * kRunBytes));

@@ -1,4 +1,4 @@
-// The items of the check list. Each returns what else there is to say, or throws Failed or Skipped.
+// The items of the check list. Each returns a detail for the report, or throws Failed or Skipped.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct Settings {
   uint64_t seed = 1;
 };
 
-/// A hypercube on every rank by itself: the library finds the rank's memory, and what the SDK writes there is what it reads.
+/// A hypercube on every rank by itself: the library finds the rank's memory, and reads the words that the SDK writes.
 std::string check_mappings(const Ranks &ranks);
 
 enum class Direction { kSdkToLibrary, kLibraryToSdk };
 /// Words that differ in each address bit, at random places and in long blocks: one side writes all of them, then the other reads them.
 std::string check_address_map(const Cube &cube, Direction direction, const Settings &settings);
 
-/// Lines that the host has read change behind its caches, by dpu_push_xfer, again and again.
+/// dpu_push_xfer repeatedly changes lines that the host's caches hold.
 std::string check_stale_lines(const Cube &cube, const Settings &settings);
 
 /// The same by PEs: launch, collective, launch.
@@ -38,7 +38,7 @@ std::string check_collective(const Ranks &ranks, int collective, const Settings 
 
 /// GB/s of the best order of a streaming copy.
 double copy_gb_s(const Cube &cube, const Settings &settings);
-/// GB/s of a collective that crossed the memory bus, beside the copy's.
+/// GB/s of a collective on the memory bus, and its percentage of the copy's.
 std::string measure_collective(const Cube &cube, int collective, double limit_gb_s, const Settings &settings);
 
 /// Random collectives until `seconds` have passed.

@@ -76,8 +76,8 @@ Bytes Dpus::read(std::size_t address, std::size_t row_bytes) const {
 Ranks::Ranks(uint32_t count, const std::string &profile) {
   struct dpu_set_t set;
   check_sdk(dpu_alloc_ranks(count, profile.c_str(), &set),
-            joined("no allocation of ", count == DPU_ALLOCATE_ALL ? "all free" : std::to_string(count), " ranks with the profile \"",
-                   profile, "\" (DIMMs need their driver, and ranks that no other process has)"));
+            joined("cannot allocate ", count == DPU_ALLOCATE_ALL ? "all free" : std::to_string(count), " ranks with the profile \"",
+                   profile, "\" (DIMMs need their driver, and ranks that no other process uses)"));
   set_ = set;
 }
 
@@ -182,7 +182,7 @@ pidcomm_trace run_trial(const Cube &cube, const Trial &trial) {
   pidcomm_trace trace{};
   check_library(pidcomm_run(cube.get(), &request, &trial.options, &trace), describe(trial));
   const std::array<Bytes, 3> after = bystanders();
-  constexpr const char *kBystanders[] = {"the word before the destination", "the word behind the destination", "a DPU that is no PE"};
+  constexpr const char *kBystanders[] = {"the word before the destination", "the word after the destination", "a DPU that is no PE"};
   for (std::size_t i = 0; i < after.size(); ++i)
     if (after[i] != left_alone[i]) throw Failed(joined(describe(trial), ": ", kBystanders[i], " has changed"));
   const bool is_in_place = out.at_pes && trial.src == trial.dst;

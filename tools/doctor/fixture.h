@@ -19,15 +19,15 @@ using Axes = std::vector<uint32_t>;
 using Bytes = std::vector<uint8_t>;
 using pidcomm::kBanks, pidcomm::kLanes, pidcomm::kMramAddress, pidcomm::kMramBytes, pidcomm::kRunBytes, pidcomm::kWordBytes;
 
-/// Throws Failed with the SDK's, the library's sentence.
+/// Throw Failed with the sentence of the SDK or of the library.
 void check_sdk(dpu_error_t status, const std::string &doing);
 void check_library(int status, const std::string &doing);
 
-/// Some DPUs of a set. Rows are in their order, at MRAM byte `address` of each, and come and go by dpu_push_xfer.
+/// Some DPUs of a set. Rows are in the order of the DPUs; dpu_push_xfer moves them to and from MRAM byte `address`.
 class Dpus {
  public:
   Dpus(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
-  /// All that are enabled.
+  /// All enabled DPUs.
   explicit Dpus(struct dpu_set_t set);
 
   std::size_t count() const { return dpus_.size(); }
@@ -35,7 +35,7 @@ class Dpus {
   void write(std::size_t address, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, address, rows); }
   Bytes read(std::size_t address, std::size_t row_bytes) const;
 
-  /// Those of the same set that are not among them.
+  /// The other DPUs of the set.
   Dpus others() const;
 
  private:
@@ -48,7 +48,7 @@ class Dpus {
 /// Ranks of this process.
 class Ranks {
  public:
-  /// So many; DPU_ALLOCATE_ALL: all that are free. Throws Failed.
+  /// Allocates `count` ranks; DPU_ALLOCATE_ALL: all free ones. Throws Failed.
   Ranks(uint32_t count, const std::string &profile);
   ~Ranks();
   Ranks(const Ranks &) = delete;
@@ -88,7 +88,7 @@ class Cube {
   Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
   /// Throws Failed naming the first PE whose row at `offset` differs. what: "read by the library: ".
   void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) const;
-  /// What the DPUs of the set that are no PEs have at the same offset.
+  /// The rows of the set's other DPUs at the same offset.
   Bytes read_others(std::size_t offset, std::size_t row_bytes) const { return others_->read(heap_base() + offset, row_bytes); }
 
  private:
@@ -100,7 +100,7 @@ class Cube {
   std::optional<Dpus> dpus_, others_;
 };
 
-/// A collective on fresh payload that the SDK brings and fetches.
+/// A collective on a fresh payload, which the SDK writes and reads.
 struct Trial {
   verify::Problem problem;
   std::size_t src = 0, dst = 0;
@@ -108,8 +108,8 @@ struct Trial {
   pidcomm_options options = {};
 };
 
-/// Throws Failed unless the result is the expected one, and nothing else has changed: the source, the words before and behind the
-/// destination, and what the other DPUs of the set have there.
+/// Throws Failed unless the result is right and nothing else has changed: the source, the words before and after the destination, and the
+/// destination of the set's other DPUs.
 pidcomm_trace run_trial(const Cube &cube, const Trial &trial);
 
 /// `block_words` words per block as the `bytes` of a collective on groups of `group_pes`.

@@ -1,5 +1,4 @@
-// pidcomm-doctor: a check list for a machine with UPMEM DIMMs, or an emulated one. It uses the UPMEM SDK and the C API of the library
-// alone.
+// pidcomm-doctor: a check list for a machine with UPMEM DIMMs, or an emulated one. It uses only the UPMEM SDK and the C API of the library.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -17,26 +16,26 @@ using namespace doctor;
 constexpr const char *kUsage =
     "usage: pidcomm-doctor [--quick] [--minutes M] [--ranks N] [--profile TEXT] [--seed N] [--json FILE|-]\n"
     "\n"
-    "Checks the library on this machine, in about ten minutes: that it finds the memory of every rank, the address map, the caches, the\n"
-    "ownership of the PEs' memory, every collective, their speed, and random calls for the rest of the time. MRAM of the ranks it can\n"
-    "allocate is overwritten. The exit code is 0 if nothing failed, 1 if something did, 2 for wrong options.\n"
+    "Checks the library on this machine, in about ten minutes: the memory of every rank, the address map, the caches, the ownership of\n"
+    "the PEs' memory, every collective and its speed; then random calls for the rest of the time. Overwrites the MRAM of the ranks that\n"
+    "it allocates. The exit code is 0 if no item failed, 1 if an item failed, 2 for wrong options.\n"
     "\n"
     "  --quick         about ten seconds\n"
-    "  --minutes M     how long it may take (10); the random calls fill what the other items leave\n"
-    "  --ranks N       ranks to allocate (all that are free; of an emulated machine 4)\n"
+    "  --minutes M     duration (10); random calls fill the time that the other items leave\n"
+    "  --ranks N       ranks to allocate (all free ones; on an emulated machine 4)\n"
     "  --profile TEXT  profile of the allocation (backend=hw,regionMode=perf)\n"
-    "  --seed N        of the payloads and the random calls (1)\n"
-    "  --json FILE     write a JSON object per line to this file, too; -: to standard output, and nothing else\n";
+    "  --seed N        seed of the payloads and the random calls (1)\n"
+    "  --json FILE     also write one JSON object per line to this file; -: only JSON, to standard output\n";
 
 struct Options {
   Settings settings;
   uint32_t ranks = PIDCOMM_SDK_IS_EMULATED ? 4 : DPU_ALLOCATE_ALL;
   std::string profile = "backend=hw,regionMode=perf";
   double minutes = 10;
-  std::string json_target;  // "": no JSON; "-": JSON alone, to stdout
+  std::string json_target;  // "": no JSON; "-": only JSON, to stdout
 };
 
-/// Nothing if the arguments are wrong.
+/// Empty if the arguments are wrong.
 std::optional<Options> parse(int argc, char **argv) {
   Options options;
   options.settings.is_emulated = PIDCOMM_SDK_IS_EMULATED;
@@ -89,7 +88,7 @@ int examine(const Options &options, std::FILE *json) {
   Report report(json != stdout, json);
   report.header({{"pidcomm", pidcomm_version()},
                  {"sdk", PIDCOMM_SDK_NAME},
-                 {"dimms", settings.is_emulated ? "EMULATED: this says nothing about caches, ownership and speed of real DIMMs" : "real"},
+                 {"dimms", settings.is_emulated ? "EMULATED: the results do not cover caches, ownership and speed of real DIMMs" : "real"},
                  {"isa", best_isa()}});
 
   std::unique_ptr<Ranks> ranks;
@@ -98,7 +97,7 @@ int examine(const Options &options, std::FILE *json) {
     return ranks->describe();
   });
   if (!has_ranks || !report.item("mapping of each rank", [&] { return check_mappings(*ranks); }))
-    return report.finish();  // nothing else can work
+    return report.finish();  // all other items need them
 
   const uint32_t egs = ranks->whole_egs();
   std::unique_ptr<Cube> cube;
@@ -127,7 +126,7 @@ int examine(const Options &options, std::FILE *json) {
   cube.reset();
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, ...) \
   if (code != PIDCOMM_TECHNIQUE_TILE) report.item("technique " name, [&] { return check_technique(*ranks, code, collectives, settings); });
-  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // `tile` is what the collectives above took
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // the collectives above used `tile`
 #undef PIDCOMM_ROW
   const double left = settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
   report.item("random calls", [&] { return soak(*ranks, left, settings); });

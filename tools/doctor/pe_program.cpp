@@ -36,7 +36,8 @@ PeProgram::PeProgram(bool is_emulated) {
     throw Failed(missing + ": source the SDK's upmem_env.sh");
   }
   std::string folder = (std::filesystem::temp_directory_path() / "pidcomm-doctor-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) throw Failed(joined("no folder can be made in ", std::filesystem::temp_directory_path().string()));
+  if (mkdtemp(folder.data()) == nullptr)
+    throw Failed(joined("cannot create a folder in ", std::filesystem::temp_directory_path().string()));
   folder_ = folder;
   path_ = folder_ + "/increment";
   std::ofstream(path_ + ".c") << kSource;
@@ -46,7 +47,7 @@ PeProgram::PeProgram(bool is_emulated) {
   std::string messages;
   std::getline(std::ifstream(folder_ + "/messages"), messages);
   remove();
-  throw Failed(joined(kCompiler, " refuses the PE program: ", messages));
+  throw Failed(joined(kCompiler, " fails to compile the PE program: ", messages));
 }
 
 PeProgram::~PeProgram() { remove(); }

@@ -1,17 +1,17 @@
-// The PE program of the check list: compiled by whatever dpu-upmem-dpurte-clang is in PATH.
+// The PE program of the check list, compiled by the dpu-upmem-dpurte-clang in PATH.
 #pragma once
 
 #include <string>
 
 namespace doctor {
 
-/// A compiled program in a folder of its own, both gone with the object. It adds 1 to each of the first kWords words of 8 bytes of the
-/// MRAM heap.
+/// A compiled program in a temporary folder; the destructor removes it. The program adds 1 to each of the first kWords words of 8 bytes of
+/// the MRAM heap.
 class PeProgram {
  public:
   static constexpr unsigned kWords = 256;
 
-  /// Throws Failed if there is no such compiler (on emulated DIMMs, Skipped), or if it refuses the program.
+  /// Throws Failed if the compiler is missing (on emulated DIMMs, Skipped), or if it fails.
   explicit PeProgram(bool is_emulated);
   ~PeProgram();
   PeProgram(const PeProgram &) = delete;

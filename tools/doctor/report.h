@@ -1,4 +1,4 @@
-// What the doctor says: a line per item of its check list, `ok`, `FAILED: sentence` or `skipped: reason`, with the time it took.
+// The doctor's report: per item of its check list a line with `ok`, `FAILED: sentence` or `skipped: reason`, and the time.
 #pragma once
 
 #include <chrono>
@@ -37,16 +37,16 @@ class Stopwatch {
 
 class Report {
  public:
-  /// has_text: whether to print for people. json: where a JSON object per line goes, too, or nullptr; borrowed.
+  /// has_text: prints text to stdout. json: also receives one JSON object per line; nullptr or borrowed.
   Report(bool has_text, std::FILE *json) : has_text_(has_text), json_(json) {}
 
   /// Facts, in this order, before the items.
   void header(const std::vector<std::pair<std::string, std::string>> &facts) const;
 
-  /// Runs an item and prints how it ended; body returns what else there is to say. Returns whether it did not fail.
+  /// Runs an item and prints its result; body returns a detail. Returns false if the item failed.
   bool item(const std::string &name, const std::function<std::string()> &body);
 
-  /// Prints the sums. Returns the exit code: 0 if nothing failed.
+  /// Prints the totals. Returns the exit code: 0 if nothing failed.
   int finish() const;
 
  private:

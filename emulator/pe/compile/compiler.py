@@ -1,4 +1,4 @@
-"""Runs gcc for PE programs: C to counted assembly to objects, and the runtime's archive."""
+"""Runs gcc for PE programs: compiles C to counted assembly and objects, and builds the runtime's archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import source_model
 
 PE_ROOT = Path(__file__).resolve().parent.parent
 
-# The DPU's own names, as its compiler predefines them, in place of those of the machine that runs the emulator.
+# Defines the macros that the DPU's compiler predefines, and removes those of the host.
 _MACROS = [
     *("-D__DPU=1", "-D__DPU__=1"),
     *("-U__x86_64__", "-U__x86_64", "-U__amd64__", "-U__amd64", "-U__k8__", "-U__k8", "-U__code_model_small__"),
@@ -29,9 +29,9 @@ _MACROS = [
     *source_model.MACROS,
 ]
 
-# x32: 32-bit pointers in 64-bit mode. Position-dependent, so that symbols are plain addresses that the emulator
-# moves; r15 counts. Tables of jump targets would lie in WRAM. Vector code would hide how many instructions a DPU
-# takes. Address 0 is WRAM like any other.
+# x32: 32-bit pointers in 64-bit mode. Position-dependent: the emulator relocates symbols, which are plain addresses.
+# r15 counts instructions. Jump tables would take WRAM. Vector code would distort the count of DPU instructions.
+# Address 0 is ordinary WRAM.
 _MACHINE = [
     *("-mx32", "-ffixed-r15", "-fno-pic", "-fno-pie", "-mpopcnt", "-mfpmath=sse", "-mlong-double-64"),
     *("-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-tree-loop-distribute-patterns"),
@@ -46,8 +46,8 @@ _MACHINE = [
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
-# There is no hosted C library, but small memcpy and memset are expanded as the SDK's compiler does. printf and
-# similar functions return void.
+# There is no hosted C library, but gcc expands small memcpy and memset, as the SDK's compiler does. printf and similar
+# functions return void.
 _LANGUAGE = ["-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"]
 
 # Old C that the SDK's compiler only warns about.
@@ -58,7 +58,7 @@ _LENIENCY = [
     "-Wno-error=implicit-int",
 ]
 
-NO_COMPILER = 127  # as shells have it for what is not found
+NO_COMPILER = 127  # exit code of shells for a missing command
 
 _UNRECOGNIZED = re.compile(
     r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
@@ -69,11 +69,11 @@ _STRICT_GNU = re.compile(r"-std=gnu")
 class CompileError(Exception):
     """A step failed.
 
-    `code` is its exit code; the text, if any, is one sentence for the user (gcc's own messages are out already).
+    `code` is its exit code; the text, if any, is one sentence for the user (gcc has printed its own messages).
     """
 
     def __init__(self, sentence: str = "", code: int = 1) -> None:
-        """Remember both."""
+        """Store both."""
         super().__init__(sentence)
         self.code = code
 
@@ -89,10 +89,10 @@ class Compiler:
             ((words, path) for words in candidates if (path := shutil.which(words[0]))), (candidates[-1], None)
         )
         if found is None:
-            missing = f"DPUEMU_CC ({words[0]}) is no program" if chosen else "there is no gcc or cc in PATH"
+            missing = f"DPUEMU_CC ({words[0]}) is not a program" if chosen else "PATH has no gcc or cc"
             raise CompileError(
-                f"{missing}: compiling DPU programs takes a GCC for x86-64 with binutils (on Debian: gcc; DPUEMU_CC "
-                "names another one)",
+                f"{missing}; DPU programs need a GCC for x86-64 with binutils (on Debian: the package gcc); DPUEMU_CC "
+                "selects another one",
                 NO_COMPILER,
             )
         self.command = [found, *words[1:]]
@@ -103,14 +103,14 @@ class Compiler:
         self._unknown: set[str] = set()  # options that this gcc does not have
 
     def temporary(self, suffix: str) -> Path:
-        """A new name in the temporary folder."""
+        """Return a new path in the temporary folder."""
         self._count += 1
         return self.folder / f"{self._count}{suffix}"
 
     def run(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run gcc. Its messages go to stderr as they are.
+        """Run gcc; its messages go to stderr.
 
-        Options it does not know are left out, with a word on stderr unless they are about warnings.
+        Options that gcc does not know are left out, with a message on stderr unless they concern warnings.
         """
         words = [*self.command, *(word for word in arguments if word not in self._unknown)]
         while True:
@@ -140,21 +140,21 @@ class Compiler:
             for option in sorted(unknown):
                 if not option.startswith("-W"):
                     print(
-                        f"dpu-upmem-dpurte-clang: {option} is unknown to {self.command[0]} and left out",
+                        f"dpu-upmem-dpurte-clang: {self.command[0]} does not know {option}; it is left out",
                         file=sys.stderr,
                     )
             self._unknown |= unknown
             words = [word for word in words if word not in unknown]
 
     def checked(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """As run, but a failure raises CompileError, with a sentence if gcc cannot compile for x32 at all."""
+        """Run gcc; a failure raises CompileError, with a sentence if this gcc cannot compile for x32."""
         done = self.run(arguments, capture)
         if done.returncode:
             raise CompileError(self._what_is_missing(), done.returncode)
         return done
 
     def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run gcc for what it says; nobody else sees it."""
+        """Run gcc and capture its output."""
         command = [*self.command, *arguments]
         return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
@@ -166,23 +166,23 @@ class Compiler:
             return ""
         reason = next((line for line in probe.stderr.splitlines() if line.strip()), f"exit code {probe.returncode}")
         return (
-            f"{' '.join(self.command)} cannot compile DPU programs, which takes a GCC for x86-64 with -mx32 "
-            f"and -ffixed-r15 and binutils with x32 (DPUEMU_CC names another one): {reason.strip()}"
+            f"{' '.join(self.command)} cannot compile DPU programs: {reason.strip()}; they need a GCC for x86-64 with "
+            "-mx32 and -ffixed-r15 and binutils with x32; DPUEMU_CC selects another one"
         )
 
     def include_flags(self) -> list[str]:
-        """The headers of the DPU and, below them, gcc's freestanding ones."""
+        """Return the search path: headers of the DPU, then gcc's freestanding headers."""
         if self._include is None:
             self._include = self._ask("-print-file-name=include").stdout.strip()
         return ["-nostdinc", "-isystem", str(PE_ROOT / "include"), "-isystem", self._include]
 
     def preprocess_flags(self, standard: str) -> list[str]:
-        """What the preprocessor gets besides the user's options."""
+        """Return the preprocessor's options, without the user's."""
         gnu_name = ["-DDPU=1"] if _STRICT_GNU.match(standard) else []
         return [standard, *_LANGUAGE, "-mx32", "-mlong-double-64", "-fno-pic", "-fno-pie", *_MACROS, *gnu_name]
 
     def assembly(self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None) -> str:
-        """Counted assembly of a C file. `flags` are the user's, `dependencies` those that write a make rule."""
+        """Return the counted assembly of a C file. flags: the user's; dependencies: those that write a make rule."""
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
@@ -194,17 +194,19 @@ class Compiler:
             self.checked([*self.preprocess_flags(standard), *machine, *self.include_flags(), source])
         else:
             preprocessed.write_text(adapted, errors="surrogateescape")
-            # printf's formats now name types that gcc thinks of as different.
+            # printf's formats no longer match gcc's types.
             self.checked([standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)])
         code = plain.read_text(errors="surrogateescape")
         if "@tpoff" in code:
-            raise CompileError(f"{source} has thread-local variables, but a DPU has none: use an array of tasklets")
+            raise CompileError(
+                f"{source} has thread-local variables, but a DPU has none; use an array with one element per tasklet"
+            )
         return counting.count(code)
 
     def object(
         self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None
     ) -> None:
-        """Compile a C or assembly file to an object. Assembly is taken as it is, without counting."""
+        """Compile a C or assembly file to an object. Assembly is not counted."""
         if source.endswith((".c", ".i", ".C", ".I")):
             counted = self.temporary(".s")
             counted.write_text(self.assembly(source, flags, standard, dependencies), errors="surrogateescape")
@@ -213,11 +215,11 @@ class Compiler:
             self.checked(["-mx32", "-c", "-D__ASSEMBLER__", f"-I{PE_ROOT}", *flags, "-o", str(target), source])
 
     def runtime(self) -> Path:
-        """The archive of the PE-side runtime, in the temporary folder.
+        """Return the archive of the PE-side runtime, in the temporary folder.
 
-        Compiling it takes longer than a small program, so it is kept in a folder of the user (DPUEMU_CACHE, else
-        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) under a name made of the contents of everything it is made of.
-        Without such a folder it is compiled each time.
+        Compiling it takes longer than a small program, so a folder of the user (DPUEMU_CACHE, else
+        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) caches it under a hash of all its inputs. Without such a folder it
+        is compiled each time.
         """
         archive = self.temporary(".a")
         name = f"runtime-{self._fingerprint()}.a"
@@ -269,7 +271,7 @@ class Compiler:
             raise CompileError(f"the runtime is missing from {PE_ROOT / 'runtime'}")
         tool = shutil.which(self._ask("-print-prog-name=ar").stdout.strip() or "ar")
         if tool is None:
-            raise CompileError("the program ar of binutils is needed to compile DPU programs and was not found")
+            raise CompileError("DPU programs need the program ar of binutils, which was not found")
         done = subprocess.run([tool, "rcs", str(archive), *objects], check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise CompileError(code=done.returncode)
@@ -287,6 +289,6 @@ def _cache_folder() -> Path | None:
 
 
 def _forget_old(folder: Path, keep: int = 8) -> None:
-    """Remove all but the newest archives. Who has just looked one up and misses it compiles it again."""
+    """Remove all but the newest archives. A process that then misses one compiles it again."""
     for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
         old.unlink(missing_ok=True)

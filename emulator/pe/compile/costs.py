@@ -1,15 +1,14 @@
-"""What an instruction of gcc's x86-64 assembly costs on a DPU: data only, read by counting.py.
+"""Costs of gcc's x86-64 instructions on a DPU: data only, for counting.py.
 
 The unit is one DPU instruction, an issue slot of a tasklet. A DPU is a 32-bit machine with three-operand
-instructions, comparison and jump in one instruction, shift-and-add in one, loads and stores of 1 to 8 bytes in one
-from base + offset. What it lacks is software: multiplication (8x8-bit steps), division, 64-bit multiplication and
-division, floating point.
+instructions. One instruction compares and jumps, shifts and adds, or loads or stores 1 to 8 bytes at base + offset.
+Software does the rest: multiplication (8x8-bit steps), division, 64-bit multiplication and division, floating point.
 """
 
-# The clock in MHz and the throughput in 10^6 operations per second that PrIM measured on one DPU with 11 tasklets or
-# more, where one instruction issues per cycle. One turn of its loop is the operation and its overhead: address, load,
-# store, index, compare-and-jump, which are 5 instructions, 6 for 64-bit elements. So the operation's own instructions
-# are 350 / throughput - overhead.
+# The clock in MHz, and the throughput in 10^6 operations per second that PrIM (arXiv:2105.03814) measured on one DPU
+# with 11 tasklets or more, where one instruction issues per cycle. Unconfirmed: no figure is checked against its text.
+# An iteration of its loop has 5 instructions of overhead (address, load, store, index, compare-and-jump), 6 for 64-bit
+# elements. So the operation itself takes 350 / throughput - overhead instructions.
 CLOCK_MHZ = 350
 LOOP_OVERHEAD = {32: 5, 64: 6}
 MEASURED_MOPS = {
@@ -27,10 +26,10 @@ MEASURED_MOPS = {
     "double_div": (0.16, 64),
 }
 
-# Software routine -> instructions of one run. The rows below the measured ones are estimates: a comparison unpacks
-# and orders two words, about a third of an addition; an integer becomes a float by counting leading zeros, shifting
-# and rounding, which is an addition's second half; a narrowing conversion rounds, a widening one only moves bits; a
-# minimum is a comparison and a choice; a square root yields one bit per step as a division does.
+# Software routine -> instructions of one run. The rows without a measurement are estimates. A comparison unpacks and
+# orders two words, about a third of an addition. An integer becomes a float by counting leading zeros, shifting and
+# rounding, the second half of an addition. A narrowing conversion rounds, a widening one only moves bits. A minimum is
+# a comparison and a choice. A square root yields one bit per step, like a division.
 ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bits) in MEASURED_MOPS.items()} | {
     "float_compare": 22,
     "double_compare": 30,
@@ -48,8 +47,8 @@ ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bit
     "double_sqrt": 2100,
 }
 
-# Software routine -> instructions it takes in IRAM, once per program. Estimates: unrolled 32 steps for the 32-bit
-# ones, loops for the others.
+# Software routine -> its instructions in IRAM, once per program. Estimates: 32 unrolled steps for the 32-bit routines,
+# loops for the others.
 ROUTINE_SIZE = {
     "int32_mul": 40,
     "int32_div": 45,
@@ -79,25 +78,23 @@ ROUTINE_SIZE = {
     "double_sqrt": 250,
 }
 
-# A software routine's place in the program: the call and the move of an argument.
+# Instructions to call a software routine: the call and the move of an argument.
 ROUTINE_CALL = 2
 
-# An access through %gs, directly to MRAM: a transfer of 8 bytes as one of many tasklets sees it, and the instructions
-# around it.
+# An access through %gs, directly to MRAM: an 8-byte transfer among many tasklets, and the instructions around it.
 MRAM_ACCESS_RUN = 16
 MRAM_ACCESS_SIZE = 6
 
-# One turn of a string instruction: load or store, address, compare-and-jump. Scales of the x86 address that counts
-# them: 1, 2, 4, 8.
+# One iteration of a string instruction: load or store, address, compare-and-jump. An x86 address scale counts it, so it
+# must be 1, 2, 4 or 8.
 STRING_TURN = 4
-# Turns of one that stops at a difference or a match, which the code does not tell: an estimate.
+# Iterations of a string instruction that stops at a difference or a match: an estimate.
 STRING_SEARCH_TURNS = 8
 
-# An address base + index needs an addition of its own, once per basic block.
+# An address base + index needs a separate addition, once per basic block.
 INDEXED_ADDRESS = 1
 
-# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits. Loads and stores of operands come on
-# top.
+# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits, without loads and stores of operands.
 INTEGER = {
     "add": (1, 2),
     "sub": (1, 2),
@@ -113,7 +110,7 @@ INTEGER = {
     # A comparison is part of the jump that uses it. The upper halves take one more.
     "cmp": (0, 1),
     "test": (0, 1),
-    # 64-bit shifts: two shifts and what crosses over; by a variable amount also a choice (VARIABLE_SHIFT_64).
+    # 64-bit shifts: two shifts and the crossing bits; a variable amount also needs a choice (VARIABLE_SHIFT_64).
     "shl": (1, 3),
     "sal": (1, 3),
     "shr": (1, 3),
@@ -140,8 +137,8 @@ INTEGER = {
 }
 VARIABLE_SHIFT_64 = 7
 
-# Moves. gcc's two-operand code needs copies that a DPU's three-operand code does not, but moves of arguments are
-# real: half of them count.
+# Moves. A DPU's three-operand code does not need all copies of gcc's two-operand code, but it must move arguments, so
+# half of the copies count.
 REGISTER_MOVE = 0.5
 CONSTANT_MOVE = 1
 EXTEND_REGISTER = 1  # movzbl %al, %eax; an extending load costs what a load costs
@@ -182,7 +179,7 @@ CONDITIONAL_JUMP = 1
 # Multiplication and division by operand size. A product of bytes is one instruction and a move.
 MULTIPLY = {"b": (2, None), "w": (0, "int32_mul"), "l": (0, "int32_mul"), "q": (0, "int64_mul")}
 DIVIDE = {"b": (0, "int32_div"), "w": (0, "int32_div"), "l": (0, "int32_div"), "q": (0, "int64_div")}
-# A constant factor with at most this many signed binary digits is shifts and additions, one each.
+# A constant factor with at most this many signed binary digits takes one shift-and-add per digit.
 SHIFT_AND_ADD_DIGITS = 2
 
 # Scalar SSE: mnemonic -> routine.
@@ -234,8 +231,8 @@ FLOATING_COMPARE_SUFFIX = {"ss": "float_compare", "sd": "double_compare"}
 # Packed floating point (rare, since vectorisation is off): suffix -> lanes, scalar suffix.
 PACKED_FLOATING = {"ps": (4, "ss"), "pd": (2, "sd")}
 
-# SSE moves: mnemonic -> 8-byte loads or stores that a memory operand stands for. Between registers they are 0: a DPU
-# has one register file.
+# SSE moves: mnemonic -> 8-byte loads or stores of a memory operand. Moves between registers are free: a DPU has one
+# register file.
 SSE_MOVE = {
     "movss": 1,
     "movsd": 1,
@@ -257,7 +254,7 @@ SSE_MOVE = {
     "movlhps": 1,
 }
 
-# SSE operations that only arrange registers for other SSE operations and have no counterpart.
+# SSE operations that only arrange registers for other SSE operations; a DPU does not need them.
 SSE_FREE = {
     "pxor",
     "xorps",

@@ -1,12 +1,12 @@
 """Makes a PE program count its DPU instructions.
 
-count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and returns it with `leaq N(%r15), %r15` at the start
-of each basic block, N being the modelled number of DPU instructions of the block (costs.py). An lea changes no flags,
-so it may stand anywhere. A block ends behind every jump, call and return: what precedes a call is counted before it.
+count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and adds `leaq N(%r15), %r15` at the start of each basic
+block, where N is the block's modelled number of DPU instructions (costs.py). An lea changes no flags, so it may stand
+anywhere. A block ends after every jump, call and return, so the instructions before a call are counted before it.
 
-Two kinds of local labels tell the linker's caller what a section would take in IRAM. They vanish with their section:
+Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section, it drops its labels:
   __pe_size_<N>_<k>             the section has N instructions
-  __pe_uses_<k>_<routine>       it calls a software routine, which is there once per program
+  __pe_uses_<k>_<routine>       it calls a software routine, which IRAM holds once per program
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COUNTER = "%r15"
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
 
-# gcc's code labels, numbered labels and functions. The labels of debug information (.LVL1, .LFB0, .LBB2) are no jump
+# gcc's code labels, numbered labels and functions. Labels of debug information (.LVL1, .LFB0, .LBB2) are not jump
 # targets.
 _BLOCK_LABEL = re.compile(r"(?:\.L\d+|[^.\s:][^\s:]*):")
 _ANY_LABEL = re.compile(r"[\w.$@]+:")
@@ -35,17 +35,17 @@ _ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
 
 
 class Cost:
-    """What one instruction adds to its block.
+    """Cost of one instruction.
 
-    `run` is instructions executed, `size` instructions in IRAM, `routine` the software routine it calls, or None;
-    `indexed` is the address base + index it needs computed, or None; `ends` says that a block ends behind it; `turns`
-    is the address scale that counts the turns of a string instruction, 0 for others.
+    `run`: instructions executed; `size`: instructions in IRAM; `routine`: the software routine it calls, or None;
+    `indexed`: the address base + index that must be computed, or None; `ends`: whether it ends a block; `turns`: the
+    address scale that counts the iterations of a string instruction, 0 for others.
     """
 
     __slots__ = ("ends", "indexed", "mnemonic", "operands", "routine", "run", "size", "turns")
 
     def __init__(self, mnemonic: str, operands: list[str]) -> None:
-        """Start with the cost of nothing."""
+        """Start at zero cost."""
         self.mnemonic = mnemonic
         self.operands = operands
         self.run = 0.0
@@ -56,12 +56,12 @@ class Cost:
         self.turns = 0
 
     def add(self, instructions: float) -> None:
-        """Instructions that are both executed and stored."""
+        """Add instructions that are executed and stored."""
         self.run += instructions
         self.size += instructions
 
     def call(self, routine: str, times: int = 1) -> None:
-        """A software routine."""
+        """Add calls of a software routine."""
         self.run += costs.ROUTINE_RUN[routine] * times
         self.size += costs.ROUTINE_CALL * times
         self.routine = routine
@@ -85,14 +85,14 @@ def split_operands(text: str) -> list[str]:
 
 
 def is_memory(operand: str) -> bool:
-    """Whether the operand is in memory: no register, no constant."""
+    """Return whether the operand is in memory: neither a register nor a constant."""
     if operand.startswith("%"):
         return ":" in operand
     return not operand.startswith("$")
 
 
 def signed_digits(value: int) -> int:
-    """The number of nonzero digits of the value's signed binary form: how many shifted terms make a product with it."""
+    """Return the number of nonzero signed binary digits of the value: the shifted terms of a product with it."""
     value, digits = abs(value), 0
     while value:
         if value & 1:
@@ -103,7 +103,7 @@ def signed_digits(value: int) -> int:
 
 
 def _add_access(cost: Cost, operand: str, accesses: int, words: int = 1) -> None:
-    """Cost of loading or storing the memory operand `accesses` times, `words` instructions each."""
+    """Add `accesses` loads or stores of the memory operand, `words` instructions each."""
     cost.add(costs.LOAD * accesses * words)
     if operand.startswith("%gs:"):
         cost.run += costs.MRAM_ACCESS_RUN * accesses * words
@@ -197,7 +197,7 @@ def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
     elif mnemonic in costs.SSE_FREE:
         if memory is not None:
             _add_access(cost, memory, 1)
-    elif mnemonic.startswith(("and", "or", "xor")):  # of signs: one word, or the upper one of two
+    elif mnemonic.startswith(("and", "or", "xor")):  # changes a sign: one word, or the upper word of two
         cost.add(1)
     else:
         if memory is not None:
@@ -207,7 +207,7 @@ def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
 
 @lru_cache(maxsize=20000)
 def instruction_cost(text: str) -> Cost:
-    """Cost of one instruction, from its text without label and comment."""
+    """Return the cost of one instruction, given as text without label and comment."""
     repeated = searched = False
     while True:
         prefix = _PREFIX.match(text)
@@ -289,9 +289,9 @@ def instruction_cost(text: str) -> Cost:
 
 
 def _divides_by_constant(block: list[Cost], place: int) -> bool:
-    """Whether the 64-bit product at `place` of the block is gcc's way to divide 32 bits by a constant.
+    """Return whether the 64-bit product at `place` of the block divides 32 bits by a constant.
 
-    If so, its upper half is all that is used.
+    gcc then uses only the upper half of the product.
     """
     target = block[place].operands[-1]
     for later in block[place + 1 : place + 4]:
@@ -303,7 +303,7 @@ def _divides_by_constant(block: list[Cost], place: int) -> bool:
 
 
 def _sum_block(block: list[Cost], routines: set[str]) -> tuple[int, float]:
-    """Instructions the block executes, and its size in IRAM."""
+    """Return the instructions that the block executes, and its size in IRAM."""
     run = size = 0.0
     indexed: set[str] = set()
     for place, cost in enumerate(block):
@@ -323,7 +323,7 @@ def _sum_block(block: list[Cost], routines: set[str]) -> tuple[int, float]:
 
 
 def count(assembly: str) -> str:
-    """Return the assembly with the counting instructions and the labels that tell sizes."""
+    """Return the assembly with counting instructions and size labels."""
     result: list[str] = []
     block: list[Cost] = []
     start = 0  # where in `result` the block's counting instruction goes
@@ -368,7 +368,7 @@ def count(assembly: str) -> str:
             if found:
                 name = found[1] or "." + found[3]
                 enter(name)
-                if name.startswith(".mram.noinit"):  # or the file would hold its zeroes
+                if name.startswith(".mram.noinit"):  # so that the file does not hold its zeroes
                     line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
                 directives.setdefault(name, line)
                 result.append(line)
@@ -389,7 +389,7 @@ def count(assembly: str) -> str:
             if _BLOCK_LABEL.match(text):
                 close()
             text = text[text.index(":") + 1 :].strip()
-            if text and text[0] not in ".#":  # an instruction behind its label, as hand-written code has it
+            if text and text[0] not in ".#":  # hand-written code: an instruction on the line of its label
                 result.append(line[: line.index(":") + 1])
                 line = "\t" + text
             else:

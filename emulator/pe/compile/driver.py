@@ -19,7 +19,7 @@ def _stem(path: str) -> str:
 
 
 def _dependencies(options: Options, source: str) -> list[str]:
-    """Options that make the preprocessor write a make rule beside the output, as gcc does when it compiles."""
+    """Return the preprocessor options that write a make rule beside the output, as gcc does when it compiles."""
     if not options.dependencies:
         return []
     output = options.output if options.output != "-" else None
@@ -30,7 +30,7 @@ def _dependencies(options: Options, source: str) -> list[str]:
 
 def _answer(compiler: Compiler, options: Options) -> int:
     if "--version" in options.question:
-        print(f"{NAME} of dpuemu: the UPMEM DPU programs it compiles run in the emulator; it uses", flush=True)
+        print(f"{NAME} of dpuemu: compiles UPMEM DPU programs for the emulator, with", flush=True)
     return compiler.run(options.question).returncode
 
 
@@ -48,14 +48,14 @@ def _preprocess(compiler: Compiler, options: Options) -> int:
 
 def _compile(compiler: Compiler, options: Options) -> int:
     if not options.inputs:
-        raise UsageError("there is no input file")
+        raise UsageError("no input file is given")
     separate = options.mode != "link"
     if separate and options.output and len(options.inputs) > 1:
-        raise UsageError("-o names one file but there are several to write")
+        raise UsageError(f"-o names one file, {options.output}, but {len(options.inputs)} files would be written")
     objects = []
     for source in options.inputs:
         if not os.path.exists(source):
-            raise UsageError(f"there is no file {source}")
+            raise UsageError(f"{source} does not exist")
         flags = options.compiler
         if options.mode == "assembly":
             text = compiler.assembly(source, flags, options.standard, _dependencies(options, source))
@@ -77,7 +77,7 @@ def _compile(compiler: Compiler, options: Options) -> int:
 
 
 def main() -> int:
-    """Run the command line; the exit code is that of the step that failed, 1 for our own errors."""
+    """Run the command line; return 0, the exit code of the failed step, or 1 for our own errors."""
     try:
         options = parse(sys.argv[1:])
         with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:

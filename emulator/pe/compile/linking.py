@@ -18,13 +18,13 @@ _CONSTANT = re.compile(r"^#define (PE_\w+) (0[xX][0-9a-fA-F]+|\d+)\s*$", re.MULT
 
 
 def constants() -> dict[str, int]:
-    """The numbers of calls.h."""
+    """Return the constants of calls.h."""
     return {name: int(value, 0) for name, value in _CONSTANT.findall((PE_ROOT / "calls.h").read_text())}
 
 
 @dataclass
 class Symbol:
-    """A symbol of the linked program, and where in the file its value is."""
+    """A symbol of the linked program, and the file offset of its value."""
 
     name: str
     value: int
@@ -50,12 +50,12 @@ class Program:
                     self.symbols.append(Symbol(_text(content, strings + text), value, place + 4))
 
     def end(self, name: str) -> int:
-        """The address behind a section, 0 if there is none."""
+        """Return the end address of a section, 0 if the program lacks it."""
         address, size = self.sections.get(name, (0, 0))
         return address + size
 
     def instructions(self) -> int:
-        """What would lie in IRAM: all sections' instructions, and each software routine once."""
+        """Return the instructions in IRAM: those of all sections, and each software routine once."""
         total = 0
         routines: set[str] = set()
         for symbol in self.symbols:
@@ -71,7 +71,7 @@ def _text(content: bytes, start: int) -> str:
 
 
 def link(compiler: Compiler, options: Options, objects: list[str], output: str) -> None:
-    """Link the objects with the runtime into `output`. CompileError says what does not fit."""
+    """Link the objects with the runtime into `output`. Raises CompileError if the program does not fit."""
     sizes = constants()
     script = PE_ROOT / "program.ld"
     named = set(re.findall(r"\bPE_\w+", script.read_text()))
@@ -85,14 +85,14 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
         "__pe_instructions": 0,
     }
     linked = compiler.temporary(".elf")
-    # Sizes are checked below, with numbers: --no-check-sections keeps ld from refusing an overflow in its own words.
+    # --no-check-sections: check() below reports an overflow with numbers, ld would not.
     compiler.checked(
         [
             *("-mx32", "-nostdlib", "-static", "-no-pie", "-fno-use-linker-plugin", "-o", str(linked)),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
             *("-T", str(script)),
             "-Wl,-m,elf32_x86_64,--emit-relocs,--gc-sections,--build-id=none,--no-check-sections,-n",
-            # Hosts read CLOCKS_PER_SEC whether the program does or not.
+            # Hosts read CLOCKS_PER_SEC even if the program does not.
             *(f"-Wl,-u,{name}" for name in ("__pe_start", "main", "CLOCKS_PER_SEC")),
             *objects,
             *options.linker,
@@ -110,11 +110,11 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
     try:
         _move(linked, output)
     except OSError as error:
-        raise CompileError(f"the program cannot be written to {output}: {error.strerror}") from error
+        raise CompileError(f"cannot write the program to {output}: {error.strerror}") from error
 
 
 def _move(linked: Path, output: str) -> None:
-    """Put the file in place. An old one may be in use or have another name, so it is replaced, not rewritten."""
+    """Replace the output file. It is not rewritten, since it may be in use or have other names."""
     if os.path.exists(output) and not os.path.isfile(output):  # /dev/null
         with open(output, "wb") as target:
             target.write(linked.read_bytes())
@@ -132,7 +132,7 @@ def _move(linked: Path, output: str) -> None:
 
 
 def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
-    """CompileError if WRAM, MRAM, the atomic page, the text or IRAM is too small."""
+    """Raise CompileError if WRAM, MRAM, the atomic page, the text or IRAM is too small."""
     stacks = options.stack_total()
     heap_start = program.sections[".heap"][0]
     used = heap_start + stacks - sizes["PE_WRAM_ORIGIN"]
@@ -152,6 +152,5 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
     estimate = program.instructions()
     if estimate > sizes["PE_MAX_ESTIMATED_INSTRUCTIONS"]:
         raise CompileError(
-            f"the program has about {estimate} instructions but the IRAM of a DPU has room for "
-            f"{sizes['PE_MAX_INSTRUCTIONS']}"
+            f"the program has about {estimate} instructions but the IRAM of a DPU holds {sizes['PE_MAX_INSTRUCTIONS']}"
         )

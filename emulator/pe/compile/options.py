@@ -1,4 +1,4 @@
-"""The command line of dpu-upmem-dpurte-clang: what goes to gcc, what to the linker, what is dropped."""
+"""The command line of dpu-upmem-dpurte-clang: options for gcc, options for the linker, dropped options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 MAX_TASKLETS = 24
-# What the SDK's compiler takes if nothing is given.
+# Defaults of the SDK's compiler.
 DEFAULT_TASKLETS = 1
 DEFAULT_STACK_BYTES = 1024
 
@@ -25,9 +25,8 @@ _DROPPED_WITH_WORD = {
     "-B",
 }
 
-# Options of clang, of other machines, or about what the emulator decides itself: position, machine, libraries,
-# instrumentation. -Werror is here because gcc warns of other things than clang: a program that the SDK accepts must
-# not fail.
+# Options of clang, of other machines, or about choices of the emulator: position, machine, libraries, instrumentation.
+# -Werror is dropped because gcc warns of other things than clang, and a program that the SDK accepts must not fail.
 _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
     |
@@ -48,12 +47,12 @@ _ASSEMBLY = re.compile(r".*\.(s|S|sx)$")
 
 
 class UsageError(Exception):
-    """A command line that means nothing; the text is one sentence."""
+    """An invalid command line; the text is one sentence."""
 
 
 @dataclass
 class Options:
-    """A command line taken apart."""
+    """A parsed command line."""
 
     compiler: list[str] = field(default_factory=list)  # for preprocessing and compiling
     linker: list[str] = field(default_factory=list)
@@ -71,23 +70,23 @@ class Options:
     stacks: dict[int, int] = field(default_factory=dict)  # tasklet -> bytes, where declared
 
     def stack_total(self) -> int:
-        """Bytes of WRAM that the stacks take, each rounded up to 8."""
+        """Return the bytes of WRAM for all stacks, each rounded up to 8."""
         sizes = {tasklet: self.stack_default for tasklet in range(self.tasklets)} | self.stacks
         return sum((size + 7) & ~7 for size in sizes.values())
 
 
 def is_source(path: str) -> bool:
-    """Whether the file is C."""
+    """Return whether the file is C."""
     return _SOURCE.match(path) is not None
 
 
 def is_assembly(path: str) -> bool:
-    """Whether the file is assembly."""
+    """Return whether the file is assembly."""
     return _ASSEMBLY.match(path) is not None
 
 
 def _gnu_standard(option: str) -> str:
-    """-std=... with the GNU dialect of that standard: named address spaces exist in GNU dialects only."""
+    """Return -std=... for the GNU dialect of that standard: only GNU dialects have named address spaces."""
     name = option.partition("=")[2]
     if name.startswith("iso9899:"):
         name = {"1990": "c90", "199409": "c90", "1999": "c99", "2011": "c11", "2017": "c17", "2018": "c17"}.get(
@@ -97,7 +96,7 @@ def _gnu_standard(option: str) -> str:
 
 
 def _note_macro(options: Options, definition: str) -> bool:
-    """Take NR_TASKLETS and stack sizes from a macro or symbol definition. True if it was NR_TASKLETS."""
+    """Take NR_TASKLETS and stack sizes from a macro or symbol definition. Return whether it was NR_TASKLETS."""
     name, _, value = definition.partition("=")
     number = re.match(r"\s*\(?\s*(0[xX][0-9a-fA-F]+|\d+)", value)
     if name == "NR_TASKLETS":
@@ -116,7 +115,7 @@ def _note_macro(options: Options, definition: str) -> bool:
 
 
 def parse(words: list[str]) -> Options:
-    """Take the command line apart. UsageError says what is wrong with it."""
+    """Parse the command line. Raises UsageError."""
     options = Options()
     tasklets_given = False
     rest = iter(words)

@@ -1,4 +1,4 @@
-"""dpu-pkg-config: tells a host program's build where dpu.h and libdpuemu are."""
+"""dpu-pkg-config: prints the compiler flags for dpu.h and libdpuemu."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 NAME = "dpu-pkg-config"
 ROOT = Path(__file__).resolve().parent.parent.parent
-# The release of the SDK whose host API libdpuemu has.
+# The release of the SDK whose host API libdpuemu implements.
 SDK_VERSION = "2025.1.0"
 _PACKAGES = {"dpu"}
 
 
 class PackageError(Exception):
-    """What is wrong, in one sentence."""
+    """An error; the text is one sentence."""
 
 
 def _library_number(path: Path) -> list[int]:
@@ -24,7 +24,7 @@ def _library_number(path: Path) -> list[int]:
 
 
 def find_library() -> tuple[Path, str]:
-    """The folder of libdpuemu and the linker's option for it: the file's full name where no libdpuemu.so is."""
+    """Return libdpuemu's folder and linker option: the full file name if the folder has no plain libdpuemu.so."""
     chosen = os.environ.get("DPUEMU_LIBDIR")
     folders = [Path(chosen)] if chosen else [ROOT / "lib", ROOT.parent]
     for folder in folders:
@@ -35,7 +35,7 @@ def find_library() -> tuple[Path, str]:
     where = (
         f"the folder {chosen} that DPUEMU_LIBDIR names" if chosen else " or ".join(str(folder) for folder in folders)
     )
-    raise PackageError(f"there is no libdpuemu.so in {where}; DPUEMU_LIBDIR names another folder")
+    raise PackageError(f"libdpuemu.so is not in {where}; set DPUEMU_LIBDIR to its folder")
 
 
 def _variables() -> dict[str, str]:
@@ -53,13 +53,13 @@ def _variables() -> dict[str, str]:
 
 
 def answer(words: list[str]) -> str:
-    """What the options ask for, on one line, quoted for a shell."""
+    """Return the requested flags on one line, quoted for a shell."""
     parts: list[str] = []
     packages = [word for word in words if not word.startswith("-")]
     for package in packages:
         if package not in _PACKAGES:
             raise PackageError(f"there is no package {package}, only {', '.join(sorted(_PACKAGES))}")
-    # The order of the output is that of pkg-config: flags, then libraries.
+    # The output has the order of pkg-config: flags, then libraries.
     known = (
         "--cflags",
         "--cflags-only-I",
@@ -81,7 +81,7 @@ def answer(words: list[str]) -> str:
     )
     for word in words:
         if word.startswith("-") and word not in known and word not in quiet and not word.startswith("--variable="):
-            raise PackageError(f"{word} is no option of {NAME}")
+            raise PackageError(f"{NAME} has no option {word}")
     if not packages:
         raise PackageError("name the package: dpu")
     for word in words:

@@ -1,20 +1,20 @@
-"""Makes preprocessed C mean to gcc what it means to the SDK's compiler.
+"""Rewrites preprocessed C so that gcc compiles it as the SDK's compiler does.
 
-A DPU's `long` has 64 bits, that of x32 32; pointers, size_t and int have 32 bits in both. gcc cannot change the width
-of long, so `long` becomes `long long` wherever it is not part of `long long` or `long double`, constants ending in L
-become LL, and builtins for long those for long long.
+`long` has 64 bits on a DPU but 32 in x32; pointers, size_t and int have 32 bits in both. gcc cannot change the width of
+long. So `long` becomes `long long`, except in `long long` and `long double`, constants ending in L become LL, and
+builtins for long become those for long long.
 
-An integer variable whose initialiser computes with its own value has none (SimplePIM has one): the SDK's compiler
-usually drops what depends on it, gcc takes what a register happens to hold. Here it is 0, always.
+An integer variable whose initialiser uses its own value is undefined (SimplePIM has one): the SDK's compiler usually
+drops the code that depends on it, gcc uses the current content of a register. Here the variable is always 0.
 
-Clang's pragmas that unroll the loop behind them become gcc's.
+Clang's unroll pragmas become gcc's.
 """
 
 from __future__ import annotations
 
 import re
 
-# What the preprocessor must know before that.
+# Options for the preprocessor, which runs before.
 MACROS = [
     *(
         "-U__LONG_MAX__",
@@ -26,7 +26,7 @@ MACROS = [
     *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
 ]
 
-# Strings, characters and line markers are matched first and kept. Specifiers of one type may stand in any order:
+# Strings, characters and line markers match first and are kept. The specifiers of a type may have any order:
 # `long unsigned int long`.
 _TOKEN = re.compile(
     r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
@@ -56,8 +56,8 @@ _UNROLL = re.compile(
     re.MULTILINE,
 )
 _NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE)
-# Without a number clang unrolls loops of known length wholly and others by its choice; gcc must be told a number, and
-# a large one would make the others too long for IRAM.
+# Without a number clang unrolls loops of known length fully and others as it chooses. gcc needs a number, and a large
+# one would make other loops too long for IRAM.
 _UNROLL_DEFAULT = 8
 
 
@@ -67,8 +67,8 @@ def _unroll(found: re.Match[str]) -> str:
     return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
 
 
-# One scalar variable of an integer type, initialised by arithmetic on names and numbers alone: no call, comma, member,
-# string, sizeof or address, so that its own name in there can only be its own value.
+# One scalar integer variable, initialised by arithmetic on names and numbers only: no call, comma, member, string,
+# sizeof or address. So its name in the initialiser can only mean its value.
 _SELF_INITIALISED = re.compile(
     r"""(?P<head>[;{}]\s*(?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\b\s*)+
       (?P<name>[A-Za-z_]\w*)\s*=)

@@ -1,4 +1,4 @@
-/// assert.h: stops the whole PE with a fault if the expression is false, unless NDEBUG is defined where this is included.
+/// assert.h: if the expression is false, stops the whole PE with a fault, unless NDEBUG is defined at the #include.
 #include <dpufault.h>
 #include <macro_utils.h>
 

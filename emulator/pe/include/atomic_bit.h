@@ -1,4 +1,4 @@
-/// atomic_bit.h: single locks by name. Everything that locks takes one.
+/// atomic_bit.h: single locks by name. Mutexes, barriers and semaphores take one each.
 #ifndef PE_ATOMIC_BIT_H
 #define PE_ATOMIC_BIT_H
 
@@ -14,7 +14,7 @@
 /// Its number, 0 to 255: all locks lie in one block of 256 bytes, aligned to its size.
 #define ATOMIC_BIT_INDEX(_name) ((uintptr_t)&ATOMIC_BIT_GET(_name) % DPU_NR_ATOMIC_BITS)
 
-/// The calls behind mutex_lock and mutex_unlock, by names that programs do not use.
+/// mutex_lock and mutex_unlock, under names that programs do not use.
 void __pe_lock(uint8_t *bit) __asm__("mutex_lock");
 void __pe_unlock(uint8_t *bit) __asm__("mutex_unlock");
 

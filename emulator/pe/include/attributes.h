@@ -1,6 +1,6 @@
-/// attributes.h: where a PE program's objects live and how the compiler treats them.
+/// attributes.h: memory, sections and alignment of a PE program's objects.
 ///
-/// Differs from the SDK: __mram_ptr is the address space of a segment register, which the compiler knows in its GNU dialects only.
+/// Differs from the SDK: __mram_ptr is the address space of a segment register, which only gcc's GNU dialects have.
 #ifndef PE_ATTRIBUTES_H
 #define PE_ATTRIBUTES_H
 
@@ -16,18 +16,18 @@
 /// One byte per mutex, at most 256 in a program.
 #define __atomic_bit __section(".atomic")
 
-/// The alignment that mram_read and mram_write ask of both sides.
+/// The alignment that mram_read and mram_write require of both addresses.
 #define __dma_aligned __aligned(8)
 
-/// WRAM objects that stay in the program even if nothing in it names them. The host finds the second kind by name.
+/// WRAM objects that the linker keeps even if the program does not use them. The host finds __host objects by name.
 #define __keep __used __section(".data.__sys_keep")
 #define __host __aligned(8) __used __section(".dpu_host")
 
-/// On hardware the low addresses that fit into a load's immediate. Here it says nothing but the name of the section.
+/// On hardware: low addresses that fit into a load's immediate. Here: only a section name.
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
 /// A pointer to MRAM: its value is a DPU address, 0x08000000 + the offset in bytes. WRAM pointers do not convert to it.
-// (gcc takes the bare keyword for a type name right behind a for loop.)
+// (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
 /// MRAM objects. Only __mram and __mram_keep take initial values; the others keep what MRAM held when the program is loaded.

@@ -1,4 +1,4 @@
-/// dpuconst.h: constants of the DPU for the runtime.
+/// dpuconst.h: constants of the DPU, for the runtime.
 #ifndef PE_DPUCONST_H
 #define PE_DPUCONST_H
 

@@ -1,6 +1,6 @@
-/// dpufault.h: the SDK's numbers of the faults that a program raises, and the two faults that headers raise here.
+/// dpufault.h: the SDK's fault numbers, and the two faults that headers raise here.
 ///
-/// Differs from the SDK: the emulator reports a fault in words; these numbers appear nowhere.
+/// Differs from the SDK: the emulator reports faults as sentences, without these numbers.
 #ifndef PE_DPUFAULT_H
 #define PE_DPUFAULT_H
 

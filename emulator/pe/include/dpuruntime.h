@@ -1,6 +1,6 @@
-/// dpuruntime.h: the runtime's own names, for the few programs that use them.
+/// dpuruntime.h: internal names of the runtime that a few programs use.
 ///
-/// Differs from the SDK: the tables of stacks and wait queues, stopping and resuming tasklets do not exist.
+/// Differs from the SDK: there are no tables of stacks and wait queues, and tasklets cannot be stopped or resumed.
 #ifndef PE_DPURUNTIME_H
 #define PE_DPURUNTIME_H
 
@@ -15,7 +15,7 @@
 #define __HEAP_POINTER __sys_heap_pointer
 #define __HEAP_POINTER_END __sys_wram_end
 
-/// The first two are WRAM symbols: their addresses are the bounds of the heap. The third is a variable that holds an address.
+/// The addresses of the first two are the bounds of the heap. The third is a variable that holds an address.
 extern unsigned int __INITIAL_HEAP_POINTER;
 extern const unsigned int __HEAP_POINTER_END;
 extern volatile unsigned int __HEAP_POINTER;

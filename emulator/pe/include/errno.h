@@ -1,4 +1,4 @@
-/// errno.h: the SDK's error numbers, which are not Linux's.
+/// errno.h: the SDK's error numbers, which differ from Linux's.
 #ifndef PE_ERRNO_H
 #define PE_ERRNO_H
 

@@ -1,4 +1,4 @@
-/// inttypes.h: formats for <stdint.h>'s types.
+/// inttypes.h: printf formats of <stdint.h>'s types.
 ///
 /// Differs from the SDK: 64-bit types are `long long` here.
 #ifndef PE_INTTYPES_H

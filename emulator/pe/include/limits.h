@@ -1,4 +1,4 @@
-/// limits.h: bounds of the integer types. As in the SDK, those of <stdint.h> come along.
+/// limits.h: bounds of the integer types. As in the SDK, it includes <stdint.h>.
 #ifndef PE_LIMITS_H
 #define PE_LIMITS_H
 

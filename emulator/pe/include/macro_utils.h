@@ -1,4 +1,4 @@
-/// macro_utils.h: pasting, quoting and repeating.
+/// macro_utils.h: macros that paste, quote and repeat.
 #ifndef PE_MACRO_UTILS_H
 #define PE_MACRO_UTILS_H
 

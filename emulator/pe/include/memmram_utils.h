@@ -1,8 +1,8 @@
-/// memmram_utils.h: arithmetic of DMA alignment.
+/// memmram_utils.h: rounding to DMA alignment.
 #ifndef PE_MEMMRAM_UTILS_H
 #define PE_MEMMRAM_UTILS_H
 
-/// x rounded up: to a multiple of mask + 1, of a (both powers of two), of 8.
+/// x rounded up to a multiple of mask + 1, of a (both powers of two), or of 8.
 #define ALIGN_MASK(x, mask) (((x) + (mask)) & ~(mask))
 #define ALIGN(x, a) ALIGN_MASK((x), (a) - 1)
 #define DMA_ALIGNMENT 8

@@ -1,6 +1,6 @@
-/// mutex.h: only one tasklet at a time.
+/// mutex.h: mutual exclusion of tasklets.
 ///
-/// Differs from the SDK: the functions are calls, so that other tasklets run while one waits.
+/// Differs from the SDK: the functions are calls into the emulator, so other tasklets run while one waits.
 #ifndef PE_MUTEX_H
 #define PE_MUTEX_H
 
@@ -22,10 +22,10 @@ typedef uint8_t *mutex_id_t;
 /// Waits until the mutex is free and takes it.
 void mutex_lock(mutex_id_t mutex);
 
-/// Takes the mutex if it is free; says whether it did.
+/// Takes the mutex if it is free; returns whether it did.
 bool mutex_trylock(mutex_id_t mutex);
 
-/// Frees the mutex, whoever holds it.
+/// Frees the mutex, also if another tasklet holds it.
 void mutex_unlock(mutex_id_t mutex);
 
 #endif  // PE_MUTEX_H

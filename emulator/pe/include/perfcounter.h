@@ -1,4 +1,4 @@
-/// perfcounter.h: the PE's counter of cycles or instructions, as the emulator's model of time has them.
+/// perfcounter.h: the PE's counter of modelled cycles or instructions.
 #ifndef PE_PERFCOUNTER_H
 #define PE_PERFCOUNTER_H
 
@@ -8,7 +8,7 @@
 typedef uint64_t perfcounter_t;
 
 typedef enum _perfcounter_config_t {
-  COUNT_SAME = 0,  // as before
+  COUNT_SAME = 0,  // unchanged
   COUNT_CYCLES = 1,
   COUNT_INSTRUCTIONS = 2,
   COUNT_NOTHING = 3,
@@ -19,10 +19,10 @@ typedef enum _perfcounter_config_t {
 /// Cycles per second of the PE.
 extern const volatile uint32_t CLOCKS_PER_SEC;
 
-/// The counter, or undefined if perfcounter_config was not called before.
+/// The counter; undefined before the first perfcounter_config.
 perfcounter_t perfcounter_get(void);
 
-/// Says what to count from now on, starting over at 0 if reset_value. Returns the counter as it was.
+/// Selects what to count, and resets the counter to 0 if reset_value. Returns the previous counter.
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
 #define perfcounter_get_both(should_reset)                                                 \

@@ -1,6 +1,6 @@
-/// profiling.h: measuring sections of code.
+/// profiling.h: profiling of sections of code.
 ///
-/// Differs from the SDK: sections can be declared, but nothing is measured, not even with DPU_PROFILING: no host tool reads it here.
+/// Differs from the SDK: sections can be declared but are not measured, even with DPU_PROFILING, since no host tool reads them here.
 #ifndef PE_PROFILING_H
 #define PE_PROFILING_H
 

@@ -1,4 +1,4 @@
-/// profiling_internals.h: what a profiled section keeps.
+/// profiling_internals.h: the data of a profiled section.
 #ifndef PE_PROFILING_INTERNALS_H
 #define PE_PROFILING_INTERNALS_H
 
@@ -10,7 +10,7 @@
 #endif
 
 typedef struct {
-  uint32_t start[NR_THREADS];  // per tasklet: the counter when it entered
+  uint32_t start[NR_THREADS];  // per tasklet: the counter at entry
   uint32_t count[NR_THREADS];  // per tasklet: cycles spent within
 } dpu_profiling_t;
 

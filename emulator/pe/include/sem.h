@@ -6,10 +6,10 @@
 #include <attributes.h>
 #include <stdint.h>
 
-/// Differs from the SDK: `lock` is without meaning here, SEMAPHORE_INIT leaves it 0.
+/// Differs from the SDK: `lock` has no effect; SEMAPHORE_INIT leaves it 0.
 typedef struct sem_t {
-  uint8_t wait_queue;     // the last tasklet that waits, 0xFF if none does
-  uint8_t count;          // units left, as a signed number: below 0 it counts the tasklets that wait
+  uint8_t wait_queue;     // the last waiting tasklet, 0xFF if none waits
+  uint8_t count;          // units left, as a signed number; below 0: number of waiting tasklets
   uint8_t initial_count;  // units at the start
   uint8_t lock;
 } sem_t;
@@ -23,7 +23,7 @@ typedef struct sem_t {
 /// Takes a unit; waits for one if none is left.
 void sem_take(sem_t *sem);
 
-/// Gives a unit back and wakes the first tasklet that waits for one.
+/// Returns a unit and wakes the first tasklet that waits for one.
 void sem_give(sem_t *sem);
 
 #endif  // PE_SEM_H

@@ -1,7 +1,7 @@
-/// seqread.h: reading MRAM item by item through a small buffer in WRAM.
+/// seqread.h: sequential reads of MRAM through a small buffer in WRAM.
 ///
-/// SEQREAD_CACHE_SIZE (32, 64, ..., 1024 bytes; 256 unless the program says otherwise before it includes this) is part of the functions'
-/// names, so that files of one program may differ. A buffer holds twice that size: an item may start in the first half and end in the
+/// SEQREAD_CACHE_SIZE (32, 64, ..., 1024 bytes; a program may define it before the #include, default 256) is part of the functions' names,
+/// so files of one program may use different sizes. A buffer has twice that size: an item may start in the first half and end in the
 /// second.
 #ifndef PE_SEQREAD_H
 #define PE_SEQREAD_H
@@ -32,20 +32,20 @@ typedef struct {
 #define __SEQREAD_TELL __SEQREAD_FCT(_tell)
 #define __SEQREAD_SEEK __SEQREAD_FCT(_seek)
 
-/// A buffer from the heap, for one reader at a time. Faults: the heap is full.
+/// Allocates a buffer on the heap, for one reader at a time. Faults: the heap is full.
 seqreader_buffer_t __SEQREAD_ALLOC(void);
 
-/// Starts reading at mram_addr (any alignment). Returns where in WRAM the item there lies.
+/// Starts reading at mram_addr (any alignment). Returns the item's address in WRAM.
 void *__SEQREAD_INIT(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader);
 
-/// The place in WRAM of the item inc bytes behind the one at ptr. Reads on when needed, which moves what the buffer holds.
+/// Returns the address in WRAM of the item inc bytes after the item at ptr. Refills the buffer if necessary.
 /// Differs from the SDK: inc may exceed SEQREAD_CACHE_SIZE.
 void *__SEQREAD_GET(void *ptr, uint32_t inc, seqreader_t *reader);
 
-/// Goes to any other address in MRAM; reads only if the first half of the buffer does not hold it already.
+/// Moves to any address in MRAM. Reads only if the first half of the buffer does not hold that address.
 void *__SEQREAD_SEEK(__mram_ptr void *mram_addr, seqreader_t *reader);
 
-/// The address in MRAM of the item at ptr.
+/// Returns the address in MRAM of the item at ptr.
 __mram_ptr void *__SEQREAD_TELL(void *ptr, seqreader_t *reader);
 
 #define seqread_alloc __SEQREAD_ALLOC

@@ -14,7 +14,7 @@ __NO_RETURN void abort(void);
 /// Ends the calling tasklet, as returning `status` from main does.
 __NO_RETURN void exit(int status);
 
-/// There is no environment.
+/// Returns NULL: there is no environment.
 static inline char *getenv(const char *name) { return (void)name, (char *)NULL; }
 
 static inline int abs(int x) { return x < 0 ? -x : x; }
@@ -38,8 +38,8 @@ static inline div_t div(int numer, int denom) { return (div_t){numer / denom, nu
 static inline ldiv_t ldiv(long numer, long denom) { return (ldiv_t){numer / denom, numer % denom}; }
 static inline lldiv_t lldiv(long long numer, long long denom) { return (lldiv_t){numer / denom, numer % denom}; }
 
-/// The decimal number at the start of the string, after white space and one sign; 0 if there is none. Out of the type's bounds: the
-/// nearer bound, and errno is ERANGE.
+/// The decimal number at the start of the string, after white space and one sign; 0 without digits. Beyond the type's bounds: returns the
+/// nearer bound and sets errno to ERANGE.
 int atoi(const char *nptr);
 long atol(const char *nptr);
 

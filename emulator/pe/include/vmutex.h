@@ -1,4 +1,4 @@
-/// vmutex.h: mutexes of one bit each, in WRAM, as many as you like. A few real ones guard the bits.
+/// vmutex.h: any number of one-bit mutexes in WRAM. A few real mutexes guard the bits.
 #ifndef PE_VMUTEX_H
 #define PE_VMUTEX_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 struct vmutex {
-  uint8_t *vm;              // bit id & 7 of byte id >> 3: mutex id is taken
-  uint8_t *hw_mutexes;      // number (id >> 3) & hw_mutexes_mask guards that byte
+  uint8_t *vm;              // bit id & 7 of byte id >> 3 is set if mutex id is taken
+  uint8_t *hw_mutexes;      // mutex (id >> 3) & hw_mutexes_mask guards that byte
   uint8_t hw_mutexes_mask;  // number of real mutexes - 1
 };
 
@@ -24,7 +24,7 @@ struct vmutex {
 /// Waits until mutex number id is free and takes it.
 void vmutex_lock(struct vmutex *vm, uint16_t id);
 
-/// Frees mutex number id, whoever holds it.
+/// Frees mutex number id, also if another tasklet holds it.
 void vmutex_unlock(struct vmutex *vm, uint16_t id);
 
 #endif  // PE_VMUTEX_H

@@ -1,2 +1,2 @@
-/// wramfifo.h: queues between the host and a running PE. A PE program here runs to its end before the host sees its memory again.
+/// wramfifo.h: queues between the host and a running PE, which the emulator lacks.
 #error "WRAM FIFOs are not emulated: the host cannot exchange data with a running PE"

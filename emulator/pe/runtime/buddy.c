@@ -1,4 +1,5 @@
-// Free blocks of each order form a doubly linked list through the blocks themselves. One byte per unit of 16 bytes says what begins there.
+// Free blocks of each order form a doubly linked list inside the blocks. One byte per unit of 16 bytes describes the block that begins
+// there.
 #include <alloc.h>
 #include <buddy_alloc.h>
 #include <errno.h>
@@ -55,7 +56,7 @@ static uint32_t order_for(size_t size) {
   return order;
 }
 
-// The taken block begins at `unit` with order `from`; gives back all but its first part of order `to`.
+// Shrinks the taken block at `unit` from order `from` to order `to`, and frees the rest.
 static void split_taken(uint32_t unit, uint32_t from, uint32_t to) {
   heap.starts[unit] = (uint8_t)(kTaken + to);
   while (from-- > to) add_free(unit + (1u << from), from);
@@ -73,7 +74,7 @@ static void free_taken(uint32_t unit) {
   add_free(unit, order);
 }
 
-// The unit where the taken block around the pointer begins; heap.units if there is none.
+// The first unit of the taken block that contains the pointer; heap.units if no taken block does.
 static uint32_t find_taken(const void *pointer) {
   uintptr_t offset = (uintptr_t)pointer - (uintptr_t)heap.bytes;
   if (heap.bytes == NULL || (uintptr_t)pointer % 8 != 0 || offset >= heap.units * kUnitBytes) return heap.units;

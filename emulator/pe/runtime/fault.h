@@ -1,4 +1,4 @@
-/// fault.h: the calls by which the runtime itself enters the emulator.
+/// fault.h: the runtime's calls into the emulator.
 #ifndef PE_RUNTIME_FAULT_H
 #define PE_RUNTIME_FAULT_H
 
@@ -16,7 +16,7 @@ enum {
 /// Ends the calling tasklet.
 __attribute__((noreturn)) void __pe_exit(int status);
 
-/// Stops the whole PE. `code` is one of the numbers above.
+/// Stops the whole PE with a fault. `code`: a number above.
 __attribute__((noreturn)) void __pe_fault(uint32_t code);
 
 void __pe_print_format(const char *format, va_list *arguments);

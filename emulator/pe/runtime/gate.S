@@ -1,4 +1,4 @@
-/// gate.S: where a tasklet begins, and where it leaves the program for the emulator.
+/// gate.S: the entry of a tasklet, and its calls into the emulator.
 #include "../calls.h"
 
 /// The loader writes the address of the emulator's entry here.
@@ -10,7 +10,7 @@
 __pe_gate:
   .quad 0
 
-/// The tasklet's first instruction. rsp is a multiple of 16; nothing returns here.
+/// The tasklet's first instruction. rsp is a multiple of 16; __pe_exit does not return.
   .section .text.__pe_start, "ax", @progbits
   .globl __pe_start
   .type __pe_start, @function

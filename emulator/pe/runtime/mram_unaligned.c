@@ -33,7 +33,7 @@ void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned in
   uintptr_t offset = (uintptr_t)from & 7;
   uintptr_t start = (uintptr_t)from - offset;
   uint32_t bytes = (uint32_t)(offset + nb_of_bytes + 7) & ~7u;
-  // The words around a range of 2048 bytes are more than one DMA moves.
+  // The words around a range of 2048 bytes need more than one DMA.
   for (uint32_t done = 0; done < bytes && nb_of_bytes != 0; done += kMostBytes) {
     uint32_t left = bytes - done;
     mram_read((const __mram_ptr void *)(start + done), (uint8_t *)buffer + done, left < kMostBytes ? left : kMostBytes);

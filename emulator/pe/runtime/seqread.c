@@ -1,12 +1,12 @@
-// One implementation for all sizes; the functions for one size, like seqread32_get, only say which size is meant.
+// One implementation for all sizes; functions like seqread32_get only pass their size.
 #include <alloc.h>
 #include <mram.h>
 #include <seqread.h>
 
 #include "../calls.h"
 
-// Fills both halves of the buffer from the page (of `size` bytes) around the address, and returns where the item lies. The last page of
-// MRAM has nothing behind it.
+// Fills both halves of the buffer from the page (of `size` bytes) around the address, and returns the item's address. The last page of
+// MRAM fills only the first half.
 static void *load(uintptr_t mram_addr, seqreader_t *reader, uint32_t size) {
   uintptr_t page = mram_addr & ~(uintptr_t)(size - 1);
   uint32_t left = PE_MRAM_BYTES - (page & (PE_MRAM_BYTES - 1));
@@ -15,7 +15,7 @@ static void *load(uintptr_t mram_addr, seqreader_t *reader, uint32_t size) {
   return (void *)(reader->wram_cache + (mram_addr - page));
 }
 
-// As on hardware the buffer begins at a multiple of its size.
+// As on hardware, the buffer begins at a multiple of `size`.
 static seqreader_buffer_t alloc(uint32_t size) {
   uintptr_t start = (uintptr_t)mem_alloc(0);
   uintptr_t cache = (start + size - 1) & ~(uintptr_t)(size - 1);

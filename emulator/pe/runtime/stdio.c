@@ -5,12 +5,12 @@
 
 void __pe_print_bytes(const char *bytes, uint32_t length);
 
-// The log's place in MRAM if the program does not set its size itself. Nothing here writes it: the emulator keeps what is printed. But
-// a program that prints has that much less MRAM.
+// The default log in MRAM. The emulator keeps the output itself and does not write it here, but a program that prints has that much less
+// MRAM.
 __attribute__((weak, aligned(8), section(".mram.noinit.stdout"))) __mram_ptr unsigned char __stdout_buffer[1 << 20];
 __attribute__((weak)) const unsigned int __stdout_buffer_size = sizeof __stdout_buffer;
 
-// Relocations that change nothing, so that the linker keeps both with every program that prints, and only there.
+// Relocations without effect: they make the linker keep both symbols in programs that print, and only there.
 #define KEEP_LOG __asm__ volatile(".reloc ., R_X86_64_NONE, __stdout_buffer\n\t.reloc ., R_X86_64_NONE, __stdout_buffer_size")
 
 void printf(const char *restrict format, ...) {

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-// Gathers the digits as a negative number, because there is one more of those.
+// Accumulates the digits as a negative number, because the negative range is larger by one.
 static long long parse(const char *text, long long lowest, long long highest) {
   while (isspace(*text)) ++text;
   int is_negative = *text == '-';

@@ -1,12 +1,12 @@
-// The compiler must not turn these functions into calls of themselves: not by recognising a loop, and not by knowing, say, that a stpcpy
-// whose result nobody needs is a strcpy. So those of a kind share functions with names that mean nothing to it.
+// The compiler must not turn these functions into calls of themselves: neither by recognising a loop, nor by replacing, for example, a
+// stpcpy with unused result by strcpy. So similar functions share static functions whose names the compiler does not know.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 #include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
-// Words that may lie anywhere. The DPU copies and compares in such words too, where the addresses allow it.
+// The DPU also copies and compares such words if the addresses are aligned.
 typedef uint64_t __attribute__((may_alias)) word_t;
 
 static int is_aligned(const void *a, const void *b) { return (((uintptr_t)a | (uintptr_t)b) & (sizeof(word_t) - 1)) == 0; }
@@ -56,7 +56,7 @@ void *memset(void *area, int value, size_t size) {
   return area;
 }
 
-// Copies in ascending order, so the destination may overlap the start of the source: aligned words are no wider than their distance.
+// Copies in ascending order, so the destination may overlap the start of the source: aligned addresses differ by at least one word.
 static void copy_up(uint8_t *to, const uint8_t *from, size_t size) {
   uint8_t *end = to + size;
   if (is_aligned(to, from)) {
@@ -106,7 +106,7 @@ char *strrchr(const char *string, int character) {
   return (char *)(uintptr_t)last;
 }
 
-// Return the end: where the zero is, or would be.
+// copy and copy_padded return the end: the address of the zero, or where it would be.
 static char *copy(char *destination, const char *source) {
   while ((*destination = *source++) != '\0') ++destination;
   return destination;
@@ -165,7 +165,7 @@ char *strrev(char *string) {
   return string;
 }
 
-// The length of the longest start whose characters all are in the set, or all are not.
+// The length of the longest prefix whose characters are all in the set, or all not in it.
 static size_t span(const char *string, const char *set, int is_member) {
   size_t length = 0;
   while (string[length] != '\0' && (strchr(set, string[length]) != NULL) == is_member) ++length;

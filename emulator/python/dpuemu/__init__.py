@@ -1,4 +1,4 @@
-"""dpuemu: the UPMEM SDK on machines without DIMMs. Settings of the emulated machine, its tools, and what PEs did.
+"""dpuemu: the UPMEM SDK on machines without DIMMs. Settings of the emulated machine, and reports of launches.
 
 machine = dpuemu.machine(ranks=4)          # 256 PEs
 with pidcomm.allocate() as pes:

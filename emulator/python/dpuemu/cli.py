@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -17,7 +18,7 @@ import dpuemu
 from dpuemu import _dpuemu, run, tools
 
 STDOUT = "-"
-USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes; 0: everything right
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes; 0: success
 
 
 def main() -> None:
@@ -27,12 +28,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing that is still to be flushed fails
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush succeeds
         sys.exit(BROKEN_PIPE)
 
 
 def run_command(words: Sequence[str]) -> int:
-    """Run the command that the words name; return its exit code. Raises SystemExit for wrong usage."""
+    """Run one command line; return its exit code. Raises SystemExit for wrong usage."""
     options = parser().parse_args(words)
     try:
         return int(options.act(options))
@@ -45,10 +46,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
-        epilog="Exit codes: 0 everything right, 2 wrong usage or an error; `run` ends with the code of the program.",
+        epilog="Exit codes: 0 success, 2 wrong usage or an error. `run` returns the exit code of the program.",
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
+    columns = shutil.get_terminal_size().columns
 
     def command(
         name: str, act: Callable[[argparse.Namespace], int], text: str, example: str
@@ -56,29 +58,31 @@ def parser() -> argparse.ArgumentParser:
         made = commands.add_parser(
             name,
             help=text.partition("\n")[0],
-            description=text,
+            description="\n\n".join(textwrap.fill(part, min(100, columns - 2)) for part in text.split("\n\n")),
             epilog=f"example:\n  {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        made.set_defaults(act=act)
+        made.set_defaults(act=act, usage_error=made.error)
         return made
 
     made = command(
         "run",
         run_host_program,
         "Run a host program, or its build, on the emulated machine.\n\n"
-        "It finds the stand-in tools in PATH and the emulator's library. What no option sets is left to the\n"
-        "environment. The exit code is the program's, 128 + n if signal n ended it, 127 if there is no such\n"
-        "program.\n\n"
-        "The report has a line per launch; an asynchronous launch has one per rank. exact: counted; odd DMA is what\n"
-        "the hardware masks or wraps. modelled: of the DPU, PE us of the slowest PE. measured: on this machine.",
+        "The program finds the stand-in tools in PATH, and the emulator's library. Without an option, the DPUEMU_* "
+        "environment variables apply. The exit code is the program's, 128 + n if signal n ended it, 127 if the "
+        "program does not exist, 126 if it cannot run.\n\n"
+        "The report has a line per launch; an asynchronous launch has one per rank. Its columns are exact (counted), "
+        "modelled (time on a DPU; PE us: the slowest PE) or measured (time on this machine). odd DMA: transfers whose "
+        "address or size the hardware masks or wraps.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )
+    made.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
     most = _dpuemu.MAX_RANKS
     made.add_argument("--ranks", type=_number(1, most), metavar="N", help=f"ranks of the machine, 1 to {most}")
     made.add_argument("--threads", type=_number(1), metavar="N", help="host threads that run PEs")
     _add_strict(made)
-    made.add_argument("--report", action="store_true", help="end with a table of the launches of PEs")
+    made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
     _add_json(made, "a JSON line per launch")
     made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
 
@@ -93,26 +97,26 @@ def parser() -> argparse.ArgumentParser:
     _add_json(made, "the variables, as one JSON object")
 
     made = command(
-        "info", print_information, "Print the version, the emulated machine and where its tools are.", "dpuemu info"
+        "info", print_information, "Print the version, the emulated machine and the paths of its tools.", "dpuemu info"
     )
     _add_json(made, "the same as one JSON object")
     return top
 
 
 def _add_strict(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--strict", action="store_true", help="what a PE's hardware masks silently is a fault")
+    command.add_argument("--strict", action="store_true", help="strict mode: turn silent errors into faults")
 
 
 def _add_json(command: argparse.ArgumentParser, what: str) -> None:
-    command.add_argument("--json", metavar="FILE|-", help=f"write {what}; -: to standard output, and nothing else")
+    command.add_argument("--json", metavar="FILE|-", help=f"write {what}; -: to standard output, without other text")
 
 
 def _number(low: int, high: int | None = None) -> Callable[[str], int]:
-    rule = f"{low} or more" if high is None else f"{low} to {high}"
+    rule = f"of at least {low}" if high is None else f"from {low} to {high}"
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {rule}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {rule}")
         return int(text)
 
     return parse
@@ -122,7 +126,7 @@ def run_host_program(options: argparse.Namespace) -> int:
     """Run a host program; return its code."""
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
-        return fail("run needs a program: dpuemu run -- PROGRAM [ARGS]")
+        options.usage_error("name the program to run")
     with _json_target(options.json) as write_json:
         try:
             code, launches = run.run_program(
@@ -145,7 +149,7 @@ def run_host_program(options: argparse.Namespace) -> int:
 
 
 def print_environment(options: argparse.Namespace) -> int:
-    """Print the variables with which builds and programs find the emulator."""
+    """Print the variables that let builds and programs find the emulator."""
     variables = tools.environment(strict=options.strict)
     _print_json(options.json, variables)
     if options.json != STDOUT:
@@ -155,7 +159,7 @@ def print_environment(options: argparse.Namespace) -> int:
 
 
 def print_information(options: argparse.Namespace) -> int:
-    """Print what is installed and emulated."""
+    """Print the version, the machine and the tools."""
     it = dpuemu.machine()
     pes = it.ranks * _dpuemu.PES_PER_RANK
     facts: dict[str, Any] = {
@@ -176,7 +180,7 @@ def print_information(options: argparse.Namespace) -> int:
             "huge pages": "on" if it.hugepages else "off",
             "tools": f"{facts['sdk']}/bin",
             "library": facts["library"],
-            "C compiler": facts["gcc"] or "none in PATH: PE programs cannot be compiled",
+            "C compiler": facts["gcc"] or "none in PATH; PE programs cannot be compiled",
         }
         for name, value in rows.items():
             print(f"{name:<12}{value}")
@@ -185,7 +189,7 @@ def print_information(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
-    """Yield what writes lines of JSON: to a file, to stdout, or nowhere. Opens the file before anything runs."""
+    """Yield a function that writes a line of JSON: to a file (opened now), to stdout, or nowhere."""
     if target is None:
         yield lambda text: None
     elif target == STDOUT:
@@ -201,6 +205,6 @@ def _print_json(target: str | None, value: object) -> None:
 
 
 def fail(sentence: str) -> int:
-    """Print what went wrong to standard error; return the exit code of it."""
+    """Print an error to standard error; return its exit code."""
     print(f"dpuemu: {sentence}", file=sys.stderr)
     return USAGE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class Error(RuntimeError):
-    """Report that the emulated machine, its tools or the system refuse a call."""
+    """Report that the emulated machine, its tools or the system cannot do a call."""
 
 
 class ArgumentError(Error, ValueError):
-    """Report an argument that breaks a rule; the message names the value and the rule. Nothing has changed."""
+    """Report an invalid argument; the message names the value and the rule. The call has changed nothing."""

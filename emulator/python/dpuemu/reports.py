@@ -1,4 +1,4 @@
-"""What PEs did in a launch."""
+"""Reports of launches."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class DpuSet(Protocol):
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """Report what the PEs of a set did in their last launch.
+    """Hold the counters of a set's last launch.
 
-    Exact: ``pes`` that ran and ``faulted_pes`` of them; DMA between MRAM (64 MiB) and WRAM, ``dma_reads`` to WRAM and
-    ``dma_writes`` to MRAM with their ``dma_read_bytes`` and ``dma_write_bytes``; what the hardware does without a word,
-    ``masked_addresses`` (the low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and
-    ``wrapped_addresses`` (on from the end of MRAM at its start); ``direct_pages`` of 4 KiB that were reached by
+    Exact: ``pes`` that ran and ``faulted_pes`` of them. DMA from MRAM to WRAM (``dma_reads``, ``dma_read_bytes``) and
+    from WRAM to MRAM (``dma_writes``, ``dma_write_bytes``). DMA that the hardware changes silently:
+    ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and
+    ``wrapped_addresses`` (continued from the end of MRAM at its start). ``direct_pages`` of 4 KiB that were reached by
     dereferencing pointers to MRAM.
 
     Modelled, from the x86-64 code that runs in place of the DPU's: ``instructions`` of all tasklets, ``cycles_max`` of
     the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
 
-    Measured: ``host_seconds`` that the launch took here. They say nothing about DIMMs.
+    Measured: ``host_seconds`` of the launch on this machine. They say nothing about DIMMs.
     """
 
     pes: int
@@ -49,7 +49,7 @@ class LaunchReport:
 
     @property
     def modelled_seconds(self) -> float:
-        """Return the modelled time of the slowest PE, at 350 MHz. The start of the launch by the host is not in it."""
+        """Return the modelled time of the slowest PE, at 350 MHz, without the host's time to start the launch."""
         return self.cycles_max / _dpuemu.CYCLES_PER_SECOND
 
     def __repr__(self) -> str:
@@ -59,8 +59,8 @@ class LaunchReport:
 
 
 def report(pes: DpuSet) -> LaunchReport:
-    """Return what the PEs of a set did in their last launch, also if it ended in a fault.
+    """Return the report of a set's last launch, also if it ended in a fault.
 
-    Raises Error while PEs run and if nothing has been launched. A freed set raises what its package raises.
+    Raises Error while PEs run and if no program has been launched. A freed set raises its package's error.
     """
     return LaunchReport(**_dpuemu.report(pes.dpu_set))

@@ -1,4 +1,4 @@
-"""Host programs run on the emulated machine, and a table of the PE programs that they launched."""
+"""Host programs on the emulated machine, and a table of their launches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from dpuemu import tools
 from dpuemu.reports import LaunchReport
 
-NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # as shells have them
+NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes of shells
 
 EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
 
@@ -29,10 +29,10 @@ def program_environment(
     strict: bool = False,
     report: Path | None = None,
 ) -> dict[str, str]:
-    """Return the environment of a host program: it finds the stand-in tools and the library, and the machine as wanted.
+    """Return the environment of a host program: paths of the tools and the library, and the machine's settings.
 
-    variables: the environment it is made from; what is None or False stays as it is there. report: the file that each
-    launch appends a line to.
+    variables: the environment to start from; None or False keeps its value. report: the file to which each launch
+    appends a line.
     """
     own = tools.environment(strict=strict)
     result = {**variables, **own}
@@ -53,11 +53,11 @@ def run_program(
     wants_report: bool = False,
     stdout: TextIO | None = None,
 ) -> tuple[int, list[LaunchReport]]:
-    """Run a host program to its end; return its exit code, 128 + n for signal n, and its launches if they are wanted.
+    """Run a host program to its end; return its exit code (128 + n for signal n) and, if wanted, its launches.
 
-    stdout: where what the program prints goes, if not where this process prints. Launches are those of the program and
-    of all that it started, in the order in which they ended. SIGTERM is passed on; SIGINT reaches the program from the
-    terminal. Raises OSError if it cannot be started.
+    stdout: the program's output (None: this process's). The launches are those of the program and of all processes that
+    it started, in the order in which they ended. SIGTERM is passed on; SIGINT reaches the program from the terminal.
+    Raises OSError if the program cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:
         file = Path(folder) / "launches.jsonl" if wants_report else None
@@ -87,7 +87,7 @@ def wait(process: subprocess.Popen[bytes]) -> int:
 def parse_launches(text: str) -> list[LaunchReport]:
     """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them.
 
-    A last line without its end is left out: a program that was ended while it wrote leaves one.
+    An incomplete last line is skipped: the program was ended while it wrote.
     """
     names = [field.name for field in fields(LaunchReport)]
     lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
@@ -95,21 +95,23 @@ def parse_launches(text: str) -> list[LaunchReport]:
 
 
 def launch_fields(launch: LaunchReport) -> dict[str, Any]:
-    """Return a launch as JSON has it."""
+    """Return the JSON fields of a launch."""
     return {**asdict(launch), "modelled_seconds": launch.modelled_seconds}
 
 
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
-    """Yield the lines of a table of launches, with a line of sums if there are several."""
+    """Yield the lines of a table of launches; several launches get a line of sums.
+
+    The table has columns for faults and for masked or wrapped DMA only if there are any.
+    """
+    faults, odd = [launch.faulted_pes for launch in launches], [odd_dma(launch) for launch in launches]
+    moved = [launch.dma_read_bytes + launch.dma_write_bytes for launch in launches]
     columns = [
         ("launch", "", [str(number) for number, _ in enumerate(launches, 1)], "sum"),
         ("PEs", EXACT, [f"{launch.pes:,}" for launch in launches], ""),
-        ("in fault", EXACT, *_counts([launch.faulted_pes for launch in launches])),
-        ("DMA reads", EXACT, *_counts([launch.dma_reads for launch in launches])),
-        ("bytes", EXACT, *_counts([launch.dma_read_bytes for launch in launches])),
-        ("DMA writes", EXACT, *_counts([launch.dma_writes for launch in launches])),
-        ("bytes", EXACT, *_counts([launch.dma_write_bytes for launch in launches])),
-        ("odd DMA", EXACT, *_counts([odd_dma(launch) for launch in launches])),
+        *[("in fault", EXACT, *_counts(faults))] * any(faults),
+        ("DMA bytes", EXACT, *_counts(moved)),
+        *[("odd DMA", EXACT, *_counts(odd))] * any(odd),
         ("instructions", MODELLED, *_counts([launch.instructions for launch in launches])),
         ("PE us", MODELLED, *_microseconds([launch.modelled_seconds for launch in launches])),
         ("host us", MEASURED, *_microseconds([launch.host_seconds for launch in launches])),
@@ -121,7 +123,7 @@ def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
 
 
 def odd_dma(launch: LaunchReport) -> int:
-    """Return how many DMA transfers the hardware would have changed: addresses and sizes masked, addresses wrapped."""
+    """Return the number of masked addresses, masked sizes and wrapped addresses."""
     return launch.masked_addresses + launch.masked_sizes + launch.wrapped_addresses
 
 

@@ -1,4 +1,4 @@
-"""The emulated machine: how many ranks and PEs it has, and how the emulated SDK transfers."""
+"""Settings of the emulated machine and of the emulated SDK's transfers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CHIPS = 8
 BANKS = 8
 
 Flush: TypeAlias = bool | Literal["once"]
-FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # as dpuemu.h has them
+FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # values of dpuemu.h
 
 
 @dataclass(frozen=True)
 class Machine:
     """Describe the emulated machine: 64 PEs per rank, 64 MiB of MRAM per PE.
 
-    ranks: at most 40, over channels with ranks_per_channel each. threads, flush: of the emulated SDK's own transfers;
-    they flush lines before and after they load them, as the SDK does on DIMMs (True), before only ("once"), or not
-    (False). hugepages: whether MRAM is backed by transparent huge pages. strict: whether the pages of a rank that its
-    PEs own are inaccessible to the host, and what a PE's hardware masks silently is a fault. patience_seconds: how long
-    a tasklet may compute without a call of the runtime.
+    ranks: at most 40, over channels with ranks_per_channel each. threads: host threads of the emulated SDK's transfers
+    and of PEs. flush: whether these transfers flush lines before and after loading them, as the SDK does on DIMMs
+    (True), only before ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict: whether
+    the host cannot touch a rank that its PEs own, and values that the hardware masks silently are faults of the PE.
+    patience_seconds: how long a tasklet may compute without a runtime call.
     """
 
     ranks: int
@@ -53,12 +53,12 @@ def machine(
 ) -> Machine:
     """Replace the emulated machine, and return it; without arguments only return it.
 
-    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds: as in `Machine`. What is
-    None takes its default (or that of the DPUEMU_ environment variables), whatever it was before. disabled: PEs that
-    the machine lacks, as (rank, chip, bank).
+    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds: as in `Machine`. None
+    means the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the machine
+    lacks, as (rank, chip, bank).
 
-    Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM is backed
-    when it is first used.
+    Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM takes
+    memory at its first use.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
     if disabled is not None or any(
@@ -76,15 +76,15 @@ def machine(
 def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:
     """Change the settings of the emulated SDK's own transfers on the running machine.
 
-    threads: host threads (None: as they are). flush: as in `Machine` (None: as it is). Raises ArgumentError for a
-    number of threads out of range and for another flush.
+    threads: host threads (None: unchanged). flush: as in `Machine` (None: unchanged). Raises ArgumentError if threads
+    is out of range or flush is unknown.
     """
     number = 0 if threads is None else as_integer("threads", threads, 1, MAX_COUNT)
     _dpuemu.set_transfer(number, _flush_code(flush))
 
 
 def _switch(value: bool | None) -> int:
-    """Return a switch as dpuemu.h has it: 0 default, 1 on, 2 off."""
+    """Return a switch of dpuemu.h: 0 default, 1 on, 2 off."""
     return 0 if value is None else 1 if value else 2
 
 
@@ -105,12 +105,12 @@ def _pe_number(position: tuple[int, int, int]) -> int:
 
 
 def resident_bytes() -> int:
-    """Return how many bytes of emulated MRAM are backed by memory now. Raises Error if the system does not tell."""
+    """Return the bytes of emulated MRAM that are backed by memory now. Raises Error if the count fails."""
     return _dpuemu.resident_bytes()
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_COUNT) -> int:
-    """Return a number of any integer type as int. Raises ArgumentError if it is none, or not between low and high."""
+    """Return an integer of any type as int. Raises ArgumentError for other types, and outside low to high."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -1,4 +1,4 @@
-"""The stand-in SDK that belongs to the package: where its tools are, and what finds them."""
+"""Paths of the stand-in SDK, and the environment variables that lead to it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LIBRARY = "libdpuemu.so*"
 def sdk_root() -> Path:
     """Return the folder that holds the stand-in tools, in bin/, and their headers.
 
-    Installed that is sdk/ in the package, in a source tree emulator/. Raises Error if neither is there.
+    An installed package uses its folder sdk/, a source tree emulator/. Raises Error if both are missing.
     """
     package = Path(__file__).resolve().parent
     for folder in (package / "sdk", package.parent.parent):
         if (folder / "bin" / COMPILER).is_file():
             return folder
-    raise Error(f"the tools that compile PE programs are missing; {package / 'sdk'} should hold them")
+    raise Error(f"the tools that compile PE programs are missing from {package / 'sdk'}")
 
 
 def library_folder() -> Path:
@@ -33,9 +33,9 @@ def library_folder() -> Path:
 
 
 def environment(*, strict: bool = False) -> dict[str, str]:
-    """Return the variables with which programs find the stand-in tools, whatever they are now. PATH is one folder.
+    """Return the variables that let programs find the stand-in tools; PATH holds only the tools' folder.
 
-    strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is there only if the tools would not find the library without it.
+    strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is included only if the tools need it to find the library.
     """
     root = sdk_root()
     variables = {"PATH": str(root / "bin")}
@@ -47,6 +47,6 @@ def environment(*, strict: bool = False) -> dict[str, str]:
 
 
 def put_first(folder: str, variable: str, variables: Mapping[str, str]) -> str:
-    """Return a search path such as PATH with one folder put first."""
+    """Return a search path such as PATH with `folder` first."""
     folders = [name for name in variables.get(variable, "").split(os.pathsep) if name and name != folder]
     return os.pathsep.join([folder, *folders])

@@ -1,6 +1,6 @@
-// dpuemu._dpuemu: dpuemu.h as it is, for Python. Errors of the device API are dpuemu.Error and dpuemu.ArgumentError.
+// dpuemu._dpuemu: dpuemu.h for Python. Errors of the device API become dpuemu.Error and dpuemu.ArgumentError.
 //
-// A PE set comes as the bytes of its struct dpu_set_t, so that sets of any extension will do.
+// A PE set is passed as the bytes of its struct dpu_set_t, so sets of other extensions work too.
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -20,7 +20,7 @@ using namespace nb::literals;
 
 namespace {
 
-/// What Python raises: Error for the machine's state, ArgumentError for the caller's arguments.
+/// Raised in Python as Error (state of the machine) or ArgumentError (caller's arguments).
 struct DeviceError : std::runtime_error {
   DeviceError(const std::string &sentence, const char *python_name) : std::runtime_error(sentence), name(python_name) {}
   const char *name;
@@ -62,7 +62,7 @@ nb::dict get_machine() {
   return dict;
 }
 
-/// fields: those of dpuemu_machine_t, in its order.
+/// fields: the fields of dpuemu_machine_t, in order.
 void configure(const std::array<uint32_t, 8> &fields, const std::vector<uint32_t> &disabled) {
   const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience] = fields;
   const dpuemu_machine_t machine = {
@@ -71,7 +71,7 @@ void configure(const std::array<uint32_t, 8> &fields, const std::vector<uint32_t
   const dpu_error_t error =
       dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
   if (error == DPU_ERR_ALLOCATION)
-    throw DeviceError("configuring the emulated machine: free every PE set first; some rank is allocated", kError);
+    throw DeviceError("configuring the emulated machine: a rank is allocated; free every PE set first", kError);
   check(error, "configuring the emulated machine", kArgumentError);
 }
 

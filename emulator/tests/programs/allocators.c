@@ -20,7 +20,7 @@ static void heap(void) {
   EXPECT(end == nine + 16);
   EXPECT((uint8_t *)mem_reset() == start);
   EXPECT((uint8_t *)mem_alloc(5) == start);
-  // 64 KiB less what lies below: this program is small, so most of it is there.
+  // This program is small, so most of the 64 KiB are free.
   mem_reset();
   uint8_t *large = mem_alloc(48 << 10);
   memset(large, 0x5A, 48 << 10);
@@ -31,7 +31,7 @@ static void heap(void) {
   EXPECT(large[0] == 0x5A && large[2047] == 0x5A);
 }
 
-// The second launch goes on where the first one ended.
+// The second launch continues after the buffers of the first.
 static void heap_goes_on(void) {
   static uint8_t *previous;
   uint8_t *buffer = mem_alloc(24);
@@ -87,7 +87,7 @@ static void buddy(void) {
   EXPECT(errno == ENOMEM);
   for (uint32_t i = 0; i < 256; ++i) EXPECT(small[i][0] == (uint8_t)i && small[i][15] == (uint8_t)i);
   for (uint32_t i = 0; i < 256; i += 2) buddy_free(small[i]);
-  EXPECT(buddy_alloc(17) == 0);  // every second one is taken
+  EXPECT(buddy_alloc(17) == 0);  // every second block is taken
   for (uint32_t i = 1; i < 256; i += 2) buddy_free(small[i]);
   uint8_t *all = buddy_alloc(4096);
   EXPECT(all != 0);
@@ -102,7 +102,7 @@ static void buddy(void) {
   buddy_reset();
   uint8_t *again = buddy_alloc(4096);
   EXPECT(again != 0);
-  // DMA reaches every byte of it.
+  // DMA reaches every byte of the block.
   memset(again, 9, 4096);
   mram_write(again + 2048, (__mram_ptr void *)DPU_MRAM_HEAP_POINTER, 2048);
 }

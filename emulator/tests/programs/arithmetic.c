@@ -1,4 +1,4 @@
-// Arithmetic of all types on the host's numbers.
+// Arithmetic of all types on numbers from the host.
 #include <attributes.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/// arithmetic_case.h: what a PE computes and the host computes again.
+/// arithmetic_case.h: a computation that a PE and the host both do.
 #ifndef TEST_ARITHMETIC_CASE_H
 #define TEST_ARITHMETIC_CASE_H
 

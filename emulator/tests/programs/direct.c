@@ -1,4 +1,4 @@
-// MRAM variables used as ordinary ones, beside DMA.
+// MRAM variables used as ordinary variables, together with DMA.
 #include <barrier.h>
 #include <mram.h>
 
@@ -68,7 +68,7 @@ static void all_tasklets(void) {
   for (uint32_t i = 0; i < 8; ++i) EXPECT(scratch[next * 8 + i] == next * 100 + i);
 }
 
-// Pages far from each other, and the last byte of MRAM.
+// Distant pages, and the last byte of MRAM.
 static void heap(void) {
   __mram_ptr uint32_t *start = (__mram_ptr uint32_t *)DPU_MRAM_HEAP_POINTER;
   __mram_ptr uint8_t *end = (__mram_ptr uint8_t *)0x0BFFFFFF;

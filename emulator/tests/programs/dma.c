@@ -10,7 +10,7 @@ __host struct {
 } calls[8];
 __host uint32_t count;
 __host uint32_t ended;
-__host uint32_t moves_beyond;  // if not 0: the WRAM address is this one behind the start of WRAM instead
+__host uint32_t moves_beyond;  // if not 0: the offset of the WRAM address from the start of WRAM
 __host uint8_t buffer[8192];
 
 // __sys_wram_end is the end of WRAM, 64 KiB.

@@ -1,4 +1,4 @@
-/// expect.h: checks inside PE programs. The host reads failed_line (0: none failed) and checks (how many were made).
+/// expect.h: checks inside PE programs. The host reads failed_line (0: no check failed) and checks (their number).
 #ifndef TEST_EXPECT_H
 #define TEST_EXPECT_H
 

@@ -1,4 +1,4 @@
-/// fault_kind.h: what tasklet `who` of faults.c does.
+/// fault_kind.h: the actions of tasklet `who` in faults.c.
 #ifndef TEST_FAULT_KIND_H
 #define TEST_FAULT_KIND_H
 
@@ -44,7 +44,7 @@ enum fault_kind {
   FAULT_WILD_MUTEX,
   FAULT_ENDLESS,
   FAULT_SPIN,
-  FAULT_DEEP_STACK,  // more stack than declared, no fault outside the strict mode
+  FAULT_DEEP_STACK,  // more stack than declared: a fault in strict mode only
 };
 
 #endif  // TEST_FAULT_KIND_H

@@ -1,4 +1,4 @@
-// Every tasklet writes a word of MRAM; then one of them does what it must not.
+// Every tasklet writes a word of MRAM; then one of them causes a fault.
 #include <alloc.h>
 #include <assert.h>
 #include <barrier.h>

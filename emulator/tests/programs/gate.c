@@ -1,4 +1,4 @@
-// Runs until the host opens the gate, at most `patience` turns.
+// Runs until the host opens the gate, for at most `patience` iterations.
 #include <defs.h>
 #include <mutex.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Where the MRAM heap begins: 0, with a log, with a log of its own size, with MRAM variables.
+// The start of the MRAM heap: without a log, with a log of default or declared size, with MRAM variables.
 #include <mram.h>
 #include <stdint.h>
 #if defined(PRINTS) || defined(LOG_BYTES)

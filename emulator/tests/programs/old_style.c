@@ -1,5 +1,5 @@
-/* What published programs do that only works because a DPU is what it is: addresses in integers, old C, structures shared with the host,
-   barriers made by hand, names that hosts have too. */
+/* Practices of published programs that work on a DPU: addresses in integers, old C, structures shared with the host, barriers whose fields
+   the program sets, names of host functions. */
 #include <alloc.h>
 #include <atomic_bit.h>
 #include <barrier.h>
@@ -21,7 +21,7 @@ ATOMIC_BIT_INIT(hand_locks)[4];
 barrier_t hand[4];
 BARRIER_INIT(ready, NR_TASKLETS);
 
-/* Names of the host's libraries and of the emulator's process. */
+/* Names that the host's libraries and the emulator's process also use. */
 int read = 3;
 int malloc(int x) { return x + 1; }
 int write(int x) { return x * 2; }

@@ -1,4 +1,4 @@
-// Another program than the rest: its `input` lies elsewhere, after a table.
+// A second program, whose `input` has another address: after a table.
 #include <attributes.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-// seqread with one size of cache. The host has put the bytes of pattern() on the MRAM heap.
+// seqread with one cache size. The host has written the bytes of pattern() to the MRAM heap.
 #include <alloc.h>
 #include <mram.h>
 #include <seqread.h>
@@ -23,7 +23,7 @@ int main(void) {
   seqreader_buffer_t cache = seqread_alloc();
   EXPECT(cache % 8 == 0);
 
-  // Words one after the other, over all borders of pages.
+  // Consecutive words, across all page borders.
   uint32_t *word = seqread_init(cache, (__mram_ptr void *)heap, &reader);
   for (uint32_t at = 0; at < BYTES - 4; at += 4) {
     EXPECT(*word == word_at(at));
@@ -31,7 +31,7 @@ int main(void) {
     word = seqread_get(word, 4, &reader);
   }
 
-  // Items of 12 bytes that start anywhere and cross the borders.
+  // Unaligned items of 12 bytes that cross page borders.
   uint8_t *item = seqread_init(cache, (__mram_ptr void *)(heap + 5), &reader);
   for (uint32_t at = 5; at + 12 < BYTES; at += 12) {
     for (uint32_t i = 0; i < 12; ++i) EXPECT(item[i] == pattern(at + i));
@@ -45,7 +45,7 @@ int main(void) {
     item = seqread_get(item, SEQREAD_CACHE_SIZE, &reader);
   }
 
-  // Anywhere, forth and back.
+  // Random positions.
   for (uint32_t i = 0; i < 200; ++i) {
     uint32_t at = i * 2654435761u % (BYTES - 8);
     item = seqread_seek((__mram_ptr void *)(heap + at), &reader);
@@ -55,7 +55,7 @@ int main(void) {
     EXPECT(*item == pattern(at + 3));
   }
 
-  // Two readers do not touch each other's buffers.
+  // Two readers use separate buffers.
   seqreader_buffer_t other_cache = seqread_alloc();
   uint8_t *left = seqread_init(cache, (__mram_ptr void *)heap, &reader);
   uint8_t *right = seqread_init(other_cache, (__mram_ptr void *)(heap + BYTES / 2), &second);

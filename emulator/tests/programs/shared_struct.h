@@ -1,4 +1,4 @@
-/// shared_struct.h: a structure that the host and the PEs lay out alike.
+/// shared_struct.h: a structure with the same layout on the host and the PEs.
 #ifndef TEST_SHARED_STRUCT_H
 #define TEST_SHARED_STRUCT_H
 

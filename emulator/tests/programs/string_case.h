@@ -1,4 +1,4 @@
-/// string_case.h: one call of a function of string.h, as the PE program and the host make it on copies of the same bytes.
+/// string_case.h: one call of a function of string.h, made by the PE program and the host on copies of the same bytes.
 #ifndef TEST_STRING_CASE_H
 #define TEST_STRING_CASE_H
 
@@ -11,7 +11,7 @@ struct string_case {
   uint32_t function, a, b, n;
 };
 
-/// What a call returned (an offset, a sign, a length; 0xFFFFFFFF for NULL) and a checksum of all bytes after it.
+/// The result of a call (an offset, a sign, a length; 0xFFFFFFFF for NULL) and a checksum of all bytes after the call.
 struct string_result {
   uint32_t value, checksum;
 };
@@ -27,7 +27,7 @@ static inline uint32_t case_offset(const uint8_t *bytes, const void *pointer) {
   return pointer == NULL ? 0xFFFFFFFFu : (uint32_t)((const uint8_t *)pointer - bytes);
 }
 
-/// The caller keeps a and b below 32, n at most 24, the lower half's strings shorter than 32 and the upper half free for results.
+/// Requires a and b below 32, n at most 24, strings shorter than 32 in the lower half, and an upper half free for results.
 static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
   char *a = (char *)bytes + c->a % 32, *b = (char *)bytes + c->b % 32, *to = (char *)bytes + 64;
   size_t n = c->n % 32;
@@ -74,7 +74,7 @@ static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
     case 19:
       return case_offset(bytes, strpbrk(a, b));
     case 20: {
-      bytes[c->b + n % 3] = 0;  // a short needle is found now and then
+      bytes[c->b + n % 3] = 0;  // so that some needles are short and found
       return case_offset(bytes, strstr(a, b));
     }
     case 21: {

@@ -1,4 +1,4 @@
-// string.h on the host's bytes; and what hosts do not have: strlwr, strupr, strrev, strerror.
+// string.h on bytes from the host, and functions that hosts lack: strlwr, strupr, strrev, strerror.
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -132,7 +132,7 @@ static void pool_of_mutexes(void) {
   }
   barrier_wait(&all);
   for (uint32_t i = 0; i < 32; ++i) EXPECT(counts[i] == NR_TASKLETS);
-  // Numbers that agree in the low three bits share a mutex.
+  // Numbers with equal low three bits share a mutex.
   if (me() == 0) {
     mutex_pool_lock(&pool, 3);
     EXPECT(!mutex_trylock(&pool.hw_mutexes[3]));
@@ -155,7 +155,7 @@ static void virtual_mutexes(void) {
   for (uint32_t i = 0; i < 8; ++i) EXPECT(virtual_locks.vm[i] == 0);
   barrier_wait(&all);
   if (me() == 0) {
-    // A mutex of its own each: neighbours do not wait for each other.
+    // Adjacent numbers have separate mutexes.
     vmutex_lock(&virtual_locks, 17);
     vmutex_lock(&virtual_locks, 18);
     EXPECT(virtual_locks.vm[2] == 6);
@@ -177,7 +177,7 @@ static void semaphore(void) {
   EXPECT(most_inside == 3);
   EXPECT(three.count == 3);
   barrier_wait(&all);
-  // Below zero at the start: two units are given before one can be taken.
+  // Below zero at the start: it needs two more units before a tasklet can take one.
   if (me() == 0) {
     sem_give(&two_short);
     pause(20);
@@ -207,7 +207,7 @@ static void producer(void) {
   }
 }
 
-// Tasklet 2 waits for tasklet 5; one of the two comes late.
+// Tasklet 2 waits for tasklet 5; one of the two is late.
 static void handshake(uint32_t late) {
   if (me() != 2 && me() != 5) return;
   if (me() == late) pause(30);

@@ -21,7 +21,7 @@ static void read_anywhere(uint32_t heap) {
     }
 }
 
-// The words around what is written stay as they are.
+// The words around the written bytes keep their values.
 static void write_anywhere(uint32_t heap) {
   static const uint32_t sizes[] = {1, 2, 7, 8, 9, 15, 100, 2000};
   for (uint32_t offset = 0; offset < 8; ++offset)

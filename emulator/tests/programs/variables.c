@@ -1,4 +1,4 @@
-// Variables of every kind: what a load sets, what a launch keeps.
+// Variables of every kind: a load sets them, a launch keeps them.
 #include <alloc.h>
 #include <defs.h>
 #include <mram.h>
@@ -27,7 +27,7 @@ __mram uint64_t initialised_in_mram = 77;
 __mram_noinit uint64_t left_in_mram;
 
 __host uint32_t results[8];
-__host uint64_t heap_word;  // what the first word of the heap was
+__host uint64_t heap_word;  // the previous first word of the heap
 
 int main(void) {
   if (me() != 0) return 0;

@@ -1,4 +1,4 @@
-"""The command dpuemu, as a user has it: in a process of its own."""
+"""The command dpuemu, run as a process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(*arguments: str) -> Any:
     return subprocess.run([*DPUEMU, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_info_tells_machine_and_tools() -> None:
+def test_info_prints_machine_and_tools() -> None:
     result = run("info", "--json", "-")
     facts = json.loads(result.stdout)
     assert (result.returncode, facts["version"]) == (0, dpuemu.__version__)
@@ -34,7 +34,7 @@ def test_info_tells_machine_and_tools() -> None:
     assert all(word in text for word in (facts["version"], "64 MiB", facts["sdk"]))
 
 
-def test_wrong_usage_ends_with_2_and_a_file_that_cannot_be_written_too(tmp_path: Path) -> None:
+def test_wrong_usage_and_an_unwritable_file_exit_with_2(tmp_path: Path) -> None:
     for arguments in ((), ("bogus",), ("run", "--bogus"), ("env", "--json", str(tmp_path))):
         result = run(*arguments)
         assert (result.returncode, result.stdout) == (2, "")
@@ -86,7 +86,7 @@ def test_run_passes_on_output_and_exit_code(host_folder: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (143, "", "")
 
 
-def test_run_of_what_is_no_program_is_one_line(tmp_path: Path) -> None:
+def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
     result = run("run", "no-such-program", "--ranks")
     assert (result.returncode, result.stdout) == (127, "")
     assert result.stderr == "dpuemu: cannot run no-such-program: No such file or directory\n"
@@ -95,6 +95,13 @@ def test_run_of_what_is_no_program_is_one_line(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
     for arguments in (("run",), ("run", "--ranks", "41", "true"), ("run", "--threads", "0", "true")):
         assert run(*arguments).returncode == 2
+
+
+def test_run_without_a_program_prints_its_usage() -> None:
+    result = run("run")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("usage: dpuemu run ")
+    assert result.stderr.endswith("dpuemu run: error: name the program to run\n")
 
 
 def test_run_reports_launches(host_folder: Path) -> None:
@@ -109,12 +116,12 @@ def test_run_reports_launches(host_folder: Path) -> None:
         assert launch["modelled_seconds"] == launch["cycles_max"] / 350e6
     result = run("run", "--report", *command)
     assert result.returncode == 7
-    for word in ("DMA reads", "exact", "instructions", "modelled", "host us", "measured", "4,096", "sum", "8,192"):
+    for word in ("DMA bytes", "odd DMA", "exact", "modelled", "host us", "measured", "6,144", "sum", "12,288"):
         assert word in result.stdout
     assert run("run", "--report", "true").stdout == "no PE program was launched\n"
 
 
-def test_run_sets_what_is_asked_for_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_sets_only_the_variables_of_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("DPUEMU_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("DPUEMU_RANKS", "3")
@@ -132,7 +139,7 @@ def test_run_sets_what_is_asked_for_and_no_more(monkeypatch: pytest.MonkeyPatch)
     assert not Path(full["DPUEMU_REPORT"]).exists()
 
 
-def test_strict_makes_a_fault_of_what_hardware_masks(host_folder: Path) -> None:
+def test_strict_mode_turns_masked_addresses_into_faults(host_folder: Path) -> None:
     result = run("run", "--ranks", "1", "--strict", str(host_folder / "host"), str(host_folder / "pe"))
     assert result.returncode == 1
     assert "fault" in result.stderr
@@ -149,7 +156,7 @@ def test_run_passes_signals_on(tmp_path: Path) -> None:
         assert process.wait(timeout=30) == 143
 
 
-def test_env_is_for_a_shell(tmp_path: Path) -> None:
+def test_a_shell_can_evaluate_env(tmp_path: Path) -> None:
     lines = run("env").stdout
     script = 'eval "$1"; command -v dpu-pkg-config; echo "$PATH"; echo "${DPUEMU_STRICT-}"'
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DPUEMU_")}

@@ -1,38 +1,48 @@
-"""What the commands share: the application, examples, exit codes, options, where results go, progress."""
+"""The list of commands, and what they share: examples, exit codes, options, progress, errors."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
 import pidcomm
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
-from pidcomm.errors import Error
-from pidcomm.evaluation.results import console
+from pidcomm.errors import ArgumentError, Error, unknown
+from pidcomm.evaluation.results import console, live_console
 from pidcomm.sizes import SIZE_EXAMPLES
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+# The commands by the title under which --help lists them, and their modules, which are imported when needed.
+COMMANDS = {
+    "Start": {"info": "info", "doctor": "doctor", "config": "config"},
+    "Collectives": {"plan": "plan", "check": "check", "bench": "bench"},
+    "Results": {"plot": "pictures", "report": "pictures"},
+    "Studies": {"app": "apps", "model": "model", "reproduce": "reproduce"},
+}
 DEBUG_VARIABLE = "PIDCOMM_DEBUG"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """The exit codes of commands and their meanings; `doctor` ends with the code of its check list."""
+    """The exit codes of commands and their meanings; `doctor` ends with the exit code of its program."""
 
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Make an integer that knows what it means."""
+        """Make an integer with a meaning."""
         made = int.__new__(cls, code)
         made._value_ = code
         made.meaning = meaning
@@ -68,13 +78,14 @@ class Command(_HasExamples, TyperCommand):
 
 
 class Group(_HasExamples, TyperGroup):
-    """The commands, with examples and exit codes; turns errors into one line and an exit code."""
+    """Commands with examples. Turns errors into one line and an exit code."""
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples and the exit codes."""
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Exit codes (run and doctor: those of the program)"):
-            formatter.write_dl([(str(code.value), code.meaning) for code in ExitCode])
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that args[0] names. Raises ArgumentError, which suggests a name."""
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            raise ArgumentError(unknown("command", args[0], names))
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command."""
@@ -96,9 +107,42 @@ class Group(_HasExamples, TyperGroup):
             raise typer.Exit(ExitCode.USAGE) from None
 
 
+class TopGroup(Group):
+    """All commands. Imports only the module of the command that runs."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of COMMANDS."""
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None if there is no such name."""
+        if cmd_name not in self.commands:
+            self._load(module for names in COMMANDS.values() for name, module in names.items() if name == cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under their titles."""
+        self._load(module for names in COMMANDS.values() for module in names.values())
+        for title, names in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:9}", self.commands[name].get_short_help_str(200)) for name in names])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples and the exit codes."""
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes (doctor: those of the program)"):
+            formatter.write_dl([(str(code.value), code.meaning) for code in ExitCode])
+
+    def _load(self, modules: Iterable[str]) -> None:
+        for module in modules:
+            import_module(f"pidcomm.cli.{module}")
+        group: Any = typer.main.get_group(app)
+        self.commands = group.commands
+
+
 @contextmanager
 def _interrupt_first() -> Iterator[None]:
-    """Let Ctrl-C be what a block ends with, also if something fails on the way out: blocks that were left anywhere."""
+    """Raise KeyboardInterrupt for Ctrl-C in a block, even if leaving inner blocks failed with another exception."""
     try:
         yield
     except typer.Exit:  # decided, as by a group inside this one
@@ -113,30 +157,27 @@ def _interrupt_first() -> Iterator[None]:
 
 
 def _give_up_stdout() -> None:
-    """Let nothing that is still to be flushed fail once more."""
+    """Discard output that is still buffered, so that flushing it cannot fail again."""
     with suppress(OSError):  # it may be no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
     name="pidcomm",
-    cls=Group,
+    cls=TopGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="pidcomm demo\n"
+    epilog="pidcomm bench --quick\n"
     "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB\n"
     "pidcomm bench all --json rows.jsonl",
 )
 
 
-def command(*examples: str, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
-    """Add a function as a command whose --help ends with examples.
-
-    examples: lines for a shell, each starting with what a user has: a test runs all of them.
-    """
-    return app.command(name, cls=Command, epilog="\n".join(examples), **settings)
+def command(*examples: str, name: str | None = None, group: typer.Typer = app) -> Callable[[_Function], _Function]:
+    """Add a function as a command of a group; --help ends with the examples: lines for a shell, which tests run."""
+    return group.command(name, cls=Command, epilog="\n".join(examples))
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -157,7 +198,7 @@ def pidcomm_options(
     """
 
 
-if TYPE_CHECKING:  # names, which what takes them checks
+if TYPE_CHECKING:  # names; the functions that take them check them
     CollectiveArgument: TypeAlias = CollectiveName
     OpOption: TypeAlias = OpName
 else:
@@ -170,7 +211,7 @@ TechniqueOption = Annotated[
     str,
     typer.Option(
         "--technique",
-        help="Technique: " + ", ".join(TECHNIQUES) + f", or {AUTO}: the one that is predicted to be the fastest.",
+        help=f"{', '.join(TECHNIQUES)}, or {AUTO}: the one predicted to be the fastest.",
         autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
 ]
@@ -181,24 +222,25 @@ MaskOption = Annotated[
 BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_EXAMPLES}.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns.")]
 
 
 def json_option(what: str) -> Any:
     """Return the option --json of a command; what: what is written, as in "a JSON line per row"."""
     return typer.Option(
-        "--json", metavar="FILE|-", help=f"Write {what} to this file, too; -: to standard output, and nothing else."
+        "--json", metavar="FILE|-", help=f"Also write {what} to a file; -: only that, to standard output."
     )
 
 
 class Work:
-    """What goes on now, as a line on stderr: a phase, or steps of many."""
+    """A progress line on stderr: a phase, or steps of many."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """Say what goes on from now on, and of how many steps it is, if that is known."""
+        """Begin a phase; steps: how many it has, if that is known."""
         self._progress.reset(self._task, total=steps, description=text)
 
     def step(self) -> None:
@@ -206,28 +248,23 @@ class Work:
         self._progress.advance(self._task)
 
     def describe(self, text: str) -> None:
-        """Say what the steps are about from now on."""
+        """Change the text beside the steps."""
         self._progress.update(self._task, description=text, refresh=True)
 
 
 @contextmanager
 def working(text: str, steps: int | None = None) -> Iterator[Work]:
-    """Show on stderr, if it is a terminal, what goes on until the end of the block."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    stderr = console(stderr=True)
-    stderr.quiet = not sys.stderr.isatty()
-    with Progress(*columns, console=stderr, transient=True, disable=stderr.quiet) as progress:
+    """Show on stderr, if it is a terminal, the phase or step that runs until the end of the block."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    description = TextColumn("{task.description}")
+    columns = SpinnerColumn(), description, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn()
+    with live_console() as shown, Progress(*columns, console=shown, transient=True, disable=shown.quiet) as progress:
         yield Work(progress, progress.add_task(text, total=steps))
 
 
 def fail(sentence: str) -> None:
-    """Say on stderr what went wrong."""
+    """Write an error to stderr."""
     stderr = console(stderr=True)
     stderr.print("pidcomm: ", style="bold red", end="")
     stderr.print(sentence, markup=False, soft_wrap=True)
@@ -240,7 +277,7 @@ def exit_if_wrong(wrong: int) -> None:
 
 
 def main() -> None:
-    """Run the command line. What nobody expected ends with two lines and ExitCode.INTERNAL."""
+    """Run the command line. An unexpected exception ends it with two lines and ExitCode.INTERNAL."""
     try:
         app(prog_name="pidcomm")
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The commands app NAME: one for every application, with the options that it has."""
+"""The commands app NAME: one for each application, with its options."""
 
 from __future__ import annotations
 
@@ -24,41 +24,43 @@ from pidcomm.apps.application import (
 from pidcomm.apps.report import FAIR_ITERS, Conditions, Row, rows_of
 from pidcomm.apps.stage import ASSUMED
 from pidcomm.arguments import Options
-from pidcomm.cli.app import Command, Group, ThreadsOption, app, exit_if_wrong, json_option, working
+from pidcomm.cli.app import Command, Group, ThreadsOption, WideOption, app, exit_if_wrong, json_option, working
 from pidcomm.cli.bench import Coherence
 from pidcomm.cli.completion import complete_list
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import report
+from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.results import Results
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_count, parse_names, parse_shape
 
 DEFAULT_PES = "256"
 DEFAULT_TECHNIQUES = "conventional,pr+im+cm,tile"
 COLUMNS = (
-    ("PEs", "{0.pes:>5}"),
-    ("technique", "{0.technique:<12}"),
-    ("kernel_us", "{0.kernel_us:>10.0f}"),
-    ("host_us", "{0.host_us:>9.0f}"),
-    ("collectives_us", "{0.collectives_us:>14.0f}"),
-    ("reorder_us", "{0.reorder_us:>10.0f}"),
-    ("total_us", "{0.total_us:>10.0f}"),
-    ("assumed_us", "{0.assumed_us:>10.0f}"),
-    ("comm. gain", "{communication:>10}"),
-    ("gain", "{gain:>7}"),
-    ("over CPU", "{over_cpu:>8}"),
-    ("wrong", "{0.wrong:>5}"),
-    ("source", "{0.source:<6}"),
+    Column("PEs", "{0.pes:>5}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("kernel_us", "{0.kernel_us:>10.0f}"),
+    Column("host_us", "{0.host_us:>9.0f}", is_wide=True),
+    Column("collectives_us", "{0.collectives_us:>14.0f}"),
+    Column("reorder_us", "{0.reorder_us:>10.0f}", is_wide=True),
+    Column("total_us", "{0.total_us:>10.0f}"),
+    Column("assumed_us", "{0.assumed_us:>10.0f}", is_wide=True),
+    Column("comm. gain", "{communication:>10}", is_wide=True),
+    Column("gain", "{gain:>7}"),
+    Column("over CPU", "{over_cpu:>8}"),
+    Column("wrong", "{0.wrong:>5}"),
+    Column("source", "{0.source:<6}", is_wide=True),
 )
 PHASE_COLUMNS = (
-    ("PEs", "{0.pes:>5}"),
-    ("technique", "{0.technique:<12}"),
-    ("phase", "{1.name:<14}"),
-    ("calls", "{1.calls:>6}"),
-    ("measured_us", "{1.measured_us:>11.0f}"),
-    ("modelled_us", "{1.modelled_us:>11.0f}"),
-    ("assumed_us", "{1.assumed_us:>10.0f}"),
-    ("share", "{share:>5.1f}%"),
+    Column("PEs", "{0.pes:>5}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("phase", "{1.name:<14}"),
+    Column("calls", "{1.calls:>6}"),
+    Column("measured_us", "{1.measured_us:>11.0f}"),
+    Column("modelled_us", "{1.modelled_us:>11.0f}"),
+    Column("assumed_us", "{1.assumed_us:>10.0f}", is_wide=True),
+    Column("share", "{share:>5.1f}%"),
 )
+
 
 _NO_CLAIM = (
     f"no gain over {BASE} is claimed: it needs --iters {FAIR_ITERS} or more, and quick enough transfers of that size"
@@ -67,7 +69,7 @@ _NO_CLAIM = (
 applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and tell where the time goes.",
+    help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and show where the time goes.",
     epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")
@@ -76,37 +78,32 @@ app.add_typer(applications, name="app")
 def common_options(
     pes: Annotated[
         str | None,
-        typer.Option("--pes", help=f"Number of PEs (default: {DEFAULT_PES}); several, separated by commas, in turn."),
+        typer.Option("--pes", help=f"Number of PEs (default: {DEFAULT_PES}); a list runs one after another."),
     ] = None,
     shape: Annotated[str | None, typer.Option("--shape", help="Axis lengths, x first, instead of --pes.")] = None,
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
+            help="A list, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
             autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
         ),
     ] = DEFAULT_TECHNIQUES,
-    cpu: Annotated[
-        bool, typer.Option("--cpu/--no-cpu", help="Time the same without PEs, on all CPUs of this machine.")
-    ] = False,
-    iters: Annotated[
-        int, typer.Option("--iters", min=1, help="Runs of each collective, of which the median counts.")
-    ] = 3,
+    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also time the CPUs without PEs.")] = False,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Runs of each collective; the median counts.")] = 3,
     threads: ThreadsOption = 0,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware: flush as on DIMMs.")
     ] = Coherence.none,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw where the time goes: a name that ends in .svg or .png.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw where the time goes: a .svg or .png file.")] = None,
 ) -> None:
-    """Have the options that all applications share."""
+    """Declare the options that all applications share."""
 
 
 def _run(application: type[Application], own: dict[str, Any], **common: Any) -> None:
-    """Run an application; own: what `make` is told, common: the options that all applications share."""
+    """Run an application; own: arguments of `make`, common: options that all applications share."""
     techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
     if common["pes"] is not None and common["shape"] is not None:
         raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
@@ -153,7 +150,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
                     comment([_NO_CLAIM])
             of_shape = rows_of(found, conditions)
             results.json_lines({**asdict(row), **facts} for row in of_shape)
-            _write(results, of_shape)
+            _write(results, of_shape, is_wide=common["is_wide"])
             rows += of_shape
         if plot is not None:
             from pidcomm.apps import picture
@@ -165,7 +162,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
 
 
 def _possible(techniques: Sequence[str], shape: Sequence[int], options: Options) -> tuple[list[str], list[Error]]:
-    """Return the techniques that a shape allows, and why not the others. Raises the first reason if there is none."""
+    """Return the techniques that a shape allows, and the errors of the others. Raises the first error if all fail."""
     possible: list[str] = []
     refusals: list[Error] = []
     for name in techniques:
@@ -183,36 +180,38 @@ def _header(problem: Application, options: Options) -> Iterator[str]:
     yield from report.header(options)
     yield f"{problem.name}: " + ", ".join(f"{name} {value}" for name, value in problem.facts.items())
     yield (
-        "kernel_us, reorder_us: modelled, from the cycles of the slowest PE; host_us: rows and variables of the host, "
-        "collectives_us: collectives on the host, both measured; total_us: their sum, mixed; assumed_us, in no total: "
-        f"launches at {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs at "
-        f"{format_duration(1e-6 * ASSUMED.load_us)} each"
+        "kernel_us, reorder_us: modelled cycles of the slowest PE; host_us (rows and variables), collectives_us: "
+        "measured on the host; total_us: their sum (mixed); assumed_us, not in the totals: launches at "
+        f"{format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs at {format_duration(1e-6 * ASSUMED.load_us)}"
     )
     yield (
-        f"comm. gain, gain: collectives, and total, over {BASE}; over CPU: total and assumed_us over that of the CPUs; "
-        "mixed as totals are; wrong: elements of the result"
+        f"gain: total over {BASE}; comm. gain: collectives alone; over CPU: total + assumed_us over the CPUs' time; "
+        "wrong: elements of the result"
     )
 
 
-def _write(results: Results, rows: Sequence[Row]) -> None:
+def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
     for row in rows:
         if row.cpu_us is not None:
             results.text(f"# CPU only, measured, the best of several: {format_duration(1e-6 * row.cpu_us)}")
             break
-    results.text(report.title_line(COLUMNS))
+    lines = Lines(COLUMNS, is_wide=is_wide)
+    results.text(lines.titles())
     for row in rows:
         fields = {
             "communication": _gain(row.communication_speed_up),
             "gain": _gain(row.speed_up),
             "over_cpu": _gain(row.cpu_speed_up),
         }
-        results.text(" ".join(form.format(row, **fields) for _, form in COLUMNS), style="red" if row.wrong else None)
-    results.text(report.title_line(PHASE_COLUMNS))
+        results.text(lines.line(row, **fields), style="red" if row.wrong else None)
+    lines = Lines(PHASE_COLUMNS, is_wide=is_wide)
+    results.text(lines.titles())
     for row in rows:
         for phase in row.phases:
             share = 100 * phase.total_us / row.total_us if row.total_us else 0.0
-            results.text(" ".join(form.format(row, phase, share=share) for _, form in PHASE_COLUMNS))
-    results.text(f"# placed before, in no total: {format_duration(1e-6 * min(row.setup_us for row in rows))} measured")
+            results.text(lines.line(row, phase, share=share))
+    setup = format_duration(1e-6 * min(row.setup_us for row in rows))
+    results.text(f"# data placed before the run, not in the totals: {setup} measured")
 
 
 def _gain(value: float | None) -> str:

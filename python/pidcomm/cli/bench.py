@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import prod
 from typing import Annotated
 
 import typer
 
 import pidcomm
 from pidcomm.arguments import AUTO, Options, options_of
-from pidcomm.cli.app import BytesOption, OpOption, ThreadsOption, command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import (
+    BytesOption,
+    OpOption,
+    ThreadsOption,
+    WideOption,
+    command,
+    exit_if_wrong,
+    json_option,
+    working,
+)
 from pidcomm.cli.completion import complete_list, complete_masks
 from pidcomm.evaluation import platform
 from pidcomm.evaluation.ablation import COLLECTIVES as ABLATED
@@ -18,9 +28,11 @@ from pidcomm.evaluation.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.evaluation.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
 from pidcomm.evaluation.report import Report, ablation_header, header, section_header, summary
 from pidcomm.evaluation.results import Results
-from pidcomm.evaluation.sweep import Wanted, affordable, parse_shapes, parse_sweeps
+from pidcomm.evaluation.sweep import Wanted, affordable, halved_to_fit, parse_shapes, parse_sweeps
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
+
+QUICK = Schedule(iters=3, warmup=1, with_limit=False)
 
 
 class Coherence(str, Enum):
@@ -31,7 +43,7 @@ class Coherence(str, Enum):
 
 
 class SdkFlush(str, Enum):
-    """Flushes of the emulated SDK, the opponent, under policy `hardware`."""
+    """Flushes of the emulated SDK under policy `hardware`."""
 
     once = "once"
     stock = "stock"
@@ -45,46 +57,41 @@ class Switch(str, Enum):
 
 
 @command(
-    "pidcomm bench all --shape 32x32 --mask 10 --bytes 1MiB",
+    "pidcomm bench --quick",
     "pidcomm bench all --mask all --sweep pes=64..1024",
     "pidcomm bench alltoall --sweep bytes=8KiB..1MiB --dtype int8,int64 --json rows.jsonl",
-    "pidcomm bench reduce allreduce --coherence hardware --technique all --json -",
+    "pidcomm bench reduce --coherence hardware --technique all --json -",
     "pidcomm bench --ablation",
 )
 def bench(
     collectives: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Collectives, or all (default): " + ", ".join(COLLECTIVES) + ".",
+            help="Collectives, or all (default).",
+            metavar="[COLLECTIVE]...",
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    shapes: Annotated[
-        str, typer.Option("--shape", help="Axis lengths, x first; several separated by commas.")
-    ] = "32x32",
+    shapes: Annotated[str, typer.Option("--shape", help="Axis lengths, x first; a list.")] = "32x32",
     masks: Annotated[
         str,
         typer.Option(
             "--mask",
-            help="Axis masks, separated by commas, or all: every mask that selects an axis.",
+            help="Axis masks; a list, or all.",
             autocompletion=complete_masks,
         ),
     ] = "10",
     size: BytesOption = "1MiB",
     dtypes: Annotated[
         str,
-        typer.Option(
-            "--dtype", help="Element types, separated by commas, or all.", autocompletion=complete_list(TYPES)
-        ),
+        typer.Option("--dtype", help="Element types; a list, or all.", autocompletion=complete_list(TYPES)),
     ] = "int32",
     op: OpOption = "sum",
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all that the collective has: "
-            + ", ".join(TECHNIQUES)
-            + f"; or {AUTO}, the one that is predicted to be the fastest.",
+            help=f"A list, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
             autocompletion=complete_list([*TECHNIQUES, AUTO]),
         ),
     ] = ",".join(COMPARED),
@@ -93,71 +100,71 @@ def bench(
         str,
         typer.Option(
             "--isa",
-            help="Instruction sets, separated by commas, or all that run here (except audit).",
+            help="Instruction sets; a list, or all.",
             autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
         ),
     ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", help="Policy: hardware flushes as on DIMMs.")
+        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware: flush as on DIMMs.")
     ] = Coherence.none,
     sdk_flush: Annotated[
         SdkFlush,
         typer.Option(
             "--sdk-flush",
-            help="Flushes of the emulated SDK under policy hardware: once, as the collectives, or as the stock SDK, "
-            "before and after each transfer.",
+            metavar="once|stock",
+            help="Flushes of the emulated SDK.",
         ),
     ] = SdkFlush.once,
     sweep: Annotated[
         list[str] | None,
         typer.Option(
             "--sweep",
-            help="bytes=8KiB..8MiB or pes=64..1024 (powers of two from first to last), or a list as bytes=8KiB,96KiB; "
-            "instead of --bytes, or of the lengths of --shape: each number of PEs gets as many axes, powers of two as "
-            "even as possible, larger ones first (128 PEs: 16x8). May be given for both.",
+            metavar="NAME=VALUES",
+            help="bytes=8KiB..8MiB or pes=64..1024: powers of two, or a list.",
         ),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="3 rounds, no limit; halves --bytes if it must."),
+    ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
     limit: Annotated[
         bool,
-        typer.Option("--limit/--no-limit", help="Measure the streaming limit, in every order, beside every row."),
+        typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
     ] = True,
     has_summary: Annotated[
         bool | None,
         typer.Option(
             "--summary/--no-summary",
-            help="End with the spread of limit% and speed-up of every collective (default: if it has several rows).",
+            help="End with the spread of limit% and speed-up.",
         ),
     ] = None,
     ablation: Annotated[
         bool,
         typer.Option(
             "--ablation",
-            help="Compare conventional, the steps of the PID-Comm paper and tile, and tell where each spends its time "
-            "(instead of --technique; default collectives: " + ", ".join(ABLATED) + ").",
+            help="Compare the steps of the paper, phase by phase.",
         ),
     ] = False,
     launch_us: Annotated[
-        float, typer.Option("--launch-us", min=0, help="Ablation: what a launch is assumed to take on DIMMs.")
+        float, typer.Option("--launch-us", min=0, help="Assumed time of a launch.")
     ] = Assumed.launch_us,
     load_us: Annotated[
-        float, typer.Option("--load-us", min=0, help="Ablation: what loading a program is assumed to take on DIMMs.")
+        float, typer.Option("--load-us", min=0, help="Assumed time to load a program.")
     ] = Assumed.load_us,
-    hugepages: Annotated[Switch, typer.Option("--hugepages", help="Huge pages under the emulated MRAM.")] = Switch.on,
+    hugepages: Annotated[
+        Switch, typer.Option("--hugepages", metavar="on|off", help="Huge pages under emulated MRAM.")
+    ] = Switch.on,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
-    """Time collectives beside the streaming limit, and check them.
+    """Time collectives beside the streaming limit, and check every element.
 
-    Covers every combination of what is given; a mask goes with the shapes that have as many axes. Sizes that the memory
-    of this machine or a rule of the collective forbids are left out, and named; if nothing is left that is an error.
-
-    Columns: times in us: whole calls; calls except the pass over memory (outside); planning in the first call; PEs, if
-    they reorder blocks (pe_us, modelled, and not in the other times; source is mixed then). algbw: larger side summed
-    over PEs / (t_p50 + pe_us). speed-up: over conventional, of t_p50 + pe_us. Neither has launches and loads of
-    programs, which total_us of --ablation has. bus: bytes read and written / t_p50. limit%: bus in percent of a
-    streaming pass over the same bytes, in the order that is quickest here (limit by). wrong: elements. 1 GB is 1e9
-    bytes.
+    Options with lists (separated by commas) take every combination; cases that need too much memory are skipped with
+    a message. algbw: larger side summed over PEs / (t_p50 + pe_us), in 1e9 bytes/s. bus: bytes read and written /
+    t_p50. limit%: bus in percent of the fastest copy of as many bytes. speed-up: over conventional. pe_us: PEs that
+    reorder blocks, modelled.
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
@@ -168,23 +175,31 @@ def bench(
         for name in chosen
     }
     assumed = Assumed(launch_us, load_us)
+    of_shapes = parse_shapes(shapes, sweeps.get("pes"))
+    sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size)]
+    every = {name for names in techniques.values() for name in names}
+    if quick:
+        most = max(map(prod, of_shapes))
+        sizes_bytes = [halved_to_fit(most, size_bytes, every) for size_bytes in sizes_bytes]
     wanted = Wanted(
         chosen,
-        parse_shapes(shapes, sweeps.get("pes")),
-        sweeps.get("bytes") or [parse_positive_size(size)],
+        of_shapes,
+        sizes_bytes,
         masks,
         parse_names(dtypes, TYPES, "dtype"),
         op,
         parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0]),
         techniques,
     )
+    if quick:
+        iters, warmup, limit = QUICK.iters, QUICK.warmup, QUICK.with_limit
     schedule = Schedule(iters, warmup, limit or ablation)
     if platform.IS_EMULATED:
         platform.configure(hugepages=hugepages is Switch.on)
     options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
     sections, refusals = wanted.sections(options)
-    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()  # are there so many?
-    sections, unaffordable = affordable(sections, {name for names in techniques.values() for name in names})
+    pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()
+    sections, unaffordable = affordable(sections, every)
     refusals += unaffordable
     if not sections:
         raise refusals[0]
@@ -196,7 +211,7 @@ def bench(
     wrong = 0
     with Results(json_target) as results, working("filling memory", rounds + checks) as work:
         scratch = Scratch(problems)
-        report = Report(results)
+        report = Report(results, is_wide=is_wide)
         report.comment(header(options))
         report.comment(ablation_header(assumed) if ablation else ())
         report.skipped(refusals)
@@ -223,4 +238,5 @@ def bench(
             has_summary = False
         if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
             report.comment(summary(rows))
+        results.text(f"every element compared with the oracle: {wrong} wrong", style="red" if wrong else "green")
     exit_if_wrong(wrong)

@@ -1,4 +1,4 @@
-"""What a shell offers as values of options and arguments."""
+"""Shell completion of options and arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_SHAPE = "32x32"
 
 
 def complete_name(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what completes one of some names."""
+    """Return a completer of one name."""
     choices = list(names)
 
     def complete(incomplete: str) -> list[str]:
@@ -24,7 +24,7 @@ def complete_name(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_list(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what completes the last part of a comma-separated list, to a name that is not in it yet, or "all"."""
+    """Return a completer of the last name of a comma-separated list; it offers unused names and "all"."""
     choices = list(names)
 
     def complete(incomplete: str) -> list[str]:
@@ -34,12 +34,12 @@ def complete_list(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_mask(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the masks for the shape that is on the command line, or else the default one."""
+    """Return masks for the shape on the command line, or for the default shape."""
     return [mask for mask in _masks(ctx) if mask.startswith(incomplete)]
 
 
 def complete_masks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return what completes the last part of a list of masks, for the shapes on the command line."""
+    """Complete the last mask of a list, for the shapes on the command line."""
     return _next_in_list(_masks(ctx), incomplete)
 
 

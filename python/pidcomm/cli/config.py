@@ -56,6 +56,6 @@ def config(
                 rest = '"${PATH:+:$PATH}"' if name == "PATH" else ""
                 lines.append(f"export {name}={shlex.quote(value)}{rest}")
         if not lines and not results.has_json:
-            raise ArgumentError("nothing was asked for: pidcomm config --help lists the options")
+            raise ArgumentError("choose what to print: pidcomm config --help lists the options")
         results.text(*lines)
         results.json({name: str(value) for name, value in asdict(found).items()})

@@ -17,10 +17,10 @@ from pidcomm.installation import library_folder
 def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="About ten seconds.")] = False,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0, help="How long it may take (10); random calls fill the rest.")
+        float | None, typer.Option("--minutes", min=0, help="Time limit (10); random calls fill the remaining time.")
     ] = None,
     ranks: Annotated[int | None, typer.Option("--ranks", min=1, help="Ranks to allocate (4).")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of payloads and random calls (1).")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of payloads and random calls (1).")] = None,
     json_target: Annotated[str | None, json_option("a JSON line for the machine, per item, and for the sums,")] = None,
 ) -> None:
     """Check the library on this machine, item by item.
@@ -32,7 +32,7 @@ def doctor(
     words = [str(library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
     words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
-        os.environ["TMPDIR"] = folder  # what Ctrl-C keeps it from removing goes with the folder
+        os.environ["TMPDIR"] = folder  # files that it cannot remove after Ctrl-C are removed with the folder
         code = platform.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")

@@ -1,4 +1,4 @@
-"""The commands that draw: plot, explain, report."""
+"""The commands plot and report."""
 
 from __future__ import annotations
 
@@ -10,24 +10,9 @@ from typing import Annotated
 
 import typer
 
-import pidcomm
-from pidcomm.arguments import options_of, with_scratch
-from pidcomm.cli.app import (
-    BytesOption,
-    CollectiveArgument,
-    DtypeOption,
-    MaskOption,
-    OpOption,
-    ShapeOption,
-    TechniqueOption,
-    command,
-    json_option,
-    working,
-)
+from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, working
 from pidcomm.cli.bench import bench
 from pidcomm.evaluation.pictures.rows import read_rows
-from pidcomm.evaluation.results import Results
-from pidcomm.sizes import parse_shape, parse_size
 
 KINDS = "bars, sweep or ablation"
 QUICK_ITERS = 5
@@ -39,9 +24,9 @@ QUICK_ITERS = 5
     "pidcomm plot ablation.jsonl --out ablation.svg",
 )
 def plot(
-    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files of pidcomm bench --json.")],
-    out: Annotated[Path, typer.Option("--out", help="The picture: a name that ends in .svg or .png.")],
-    kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: what the rows are for).")] = None,
+    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files that pidcomm bench --json wrote.")],
+    out: Annotated[Path, typer.Option("--out", help="Picture: a .svg or .png file.")],
+    kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: by the rows).")] = None,
     metric: Annotated[
         str | None,
         typer.Option("--metric", help="speed-up, time, bus or algbw (default: by kind)."),
@@ -62,54 +47,6 @@ def plot(
 
 
 @command(
-    "pidcomm explain alltoall --shape 4x8x2 --mask 010 --bytes 8KiB",
-    "pidcomm explain allreduce --technique pr+im --out allreduce.svg",
-)
-def explain(
-    collective: CollectiveArgument,
-    shape: ShapeOption = "32x32",
-    mask: MaskOption = "10",
-    size: BytesOption = "1MiB",
-    dtype: DtypeOption = "int32",
-    op: OpOption = "sum",
-    technique: TechniqueOption = "tile",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Draw it: a name that ends in .svg or .png (default: words).")
-    ] = None,
-    json_target: Annotated[str | None, json_option("places and plan, as one JSON object,")] = None,
-) -> None:
-    """Show where a collective runs and how: its PEs on channels, ranks, banks and chips, their groups, and the plan.
-
-    Moves nothing. The input is taken to be at the start of MRAM, the output behind it, and scratch behind that.
-    """
-    from pidcomm.evaluation.pictures import places, words
-
-    size_bytes, lengths = parse_size(size), parse_shape(shape)
-    with Results(json_target) as results:
-        plan = pidcomm.plan(
-            collective,
-            lengths,
-            mask,
-            bytes=size_bytes,
-            dst=size_bytes,
-            dtype=dtype,
-            op=op,
-            **with_scratch(options_of(technique=technique), 2 * size_bytes),
-        )
-        where = places.locate(lengths, mask)
-        results.json({"places": where.rows(), "plan": plan})
-        if out is None:
-            results.text(*words.explain_places(where, plan))
-            return
-        with working("drawing"):
-            from pidcomm.evaluation.pictures import drawing, style
-
-            style.check_format(out)
-            style.save(drawing.draw(where, plan), out)
-        results.text(f"wrote {out}")
-
-
-@command(
     "pidcomm report report.html",
     "pidcomm report report.html --from rows.jsonl --from ablation.jsonl",
 )
@@ -122,7 +59,7 @@ def report(
     mask: MaskOption = "10",
     size: BytesOption = "256KiB",
 ) -> None:
-    """Write one HTML file with the machine, figures, tables that sort, and what the columns mean.
+    """Write one HTML file with the machine, figures, and sortable tables with explained columns.
 
     It refers to nothing outside of itself. Without --from it first runs `pidcomm bench all` with the shape, mask and
     size given, which are for a quick look; time with `pidcomm bench` for figures to keep.

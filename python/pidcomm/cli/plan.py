@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +19,9 @@ from pidcomm.cli.app import (
     TechniqueOption,
     command,
     json_option,
+    working,
 )
+from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.explain import explain
 from pidcomm.evaluation.results import Results
 from pidcomm.sizes import parse_shape, parse_size
@@ -29,6 +32,8 @@ from pidcomm.sizes import parse_shape, parse_size
     "pidcomm plan reduce --dtype float32 --op max --json -",
     "pidcomm plan allreduce --shape 8x128 --mask 01 --technique auto",
     "pidcomm plan allgather --shape 8x8 --bytes 4KiB --technique pr+im --expand",
+    "pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw",
+    "pidcomm plan allreduce --technique pr+im --draw --out allreduce.svg",
 )
 def plan(
     collective: CollectiveArgument,
@@ -40,19 +45,25 @@ def plan(
     technique: TechniqueOption = "tile",
     src: Annotated[str, typer.Option("--src", help="MRAM offset of the source.")] = "0",
     dst: Annotated[
-        str | None, typer.Option("--dst", help="MRAM offset of the destination (default: behind the source).")
+        str | None, typer.Option("--dst", help="MRAM offset of the destination (default: after the source).")
     ] = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             "--scratch",
-            help="MRAM offset of scratch of pr techniques and ring (default: behind the windows; auto: none).",
+            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto: none).",
         ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Show where the PEs are: channels, ranks, banks, chips, and their groups.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="With --draw: a picture, a .svg or .png file.")] = None,
     json_target: Annotated[str | None, json_option("the plan, as one JSON object,")] = None,
 ) -> None:
-    """Explain what a collective would do; moves nothing."""
+    """Show the steps of a collective; moves nothing."""
+    if out is not None and not draw:
+        raise ArgumentError(f"--out {out} names a picture: give --draw, too")
     size_bytes, src_offset = parse_size(size), parse_size(src)
     dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
     options = options_of(technique=technique)
@@ -73,5 +84,20 @@ def plan(
             expand=expand,
             **options,
         )
-        results.text(*explain(it))
-        results.json(it)
+        if not draw:
+            results.text(*explain(it))
+            results.json(it)
+            return
+        from pidcomm.evaluation.pictures import places, words
+
+        where = places.locate(parse_shape(shape), mask)
+        results.json({"places": where.rows(), "plan": it})
+        if out is None:
+            results.text(*words.explain_places(where, it))
+            return
+        with working("drawing"):
+            from pidcomm.evaluation.pictures import drawing, style
+
+            style.check_format(out)
+            style.save(drawing.draw(where, it), out)
+        results.text(f"wrote {out}")

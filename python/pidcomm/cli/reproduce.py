@@ -16,6 +16,7 @@ from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import info, platform
 from pidcomm.evaluation.bench import Schedule
+from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
@@ -46,7 +47,7 @@ from pidcomm.evaluation.reproduce import (
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.sweep import affordable, even_shape
 from pidcomm.model import PHASES
-from pidcomm.sizes import SIZE_EXAMPLES, format_shape, format_size, parse_names, parse_positive_size
+from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size
 
 WARMUP = 1
 LEFT_OUT = "launches and loads of PE programs left out"
@@ -69,22 +70,18 @@ def reproduce(
     ],
     size: Annotated[
         str,
-        typer.Option("--bytes", help=f"Bytes per PE that are measured, of fig18 the most: {SIZE_EXAMPLES}."),
+        typer.Option("--bytes", help="Measured bytes per PE (fig18: the largest)."),
     ] = "1MiB",
-    pes: Annotated[int, typer.Option("--pes", help="PEs that are measured, of fig19 the most: a power of two.")] = (
-        PAPER_PES
-    ),
+    pes: Annotated[int, typer.Option("--pes", help="Measured PEs (fig19: the most); a power of two.")] = (PAPER_PES),
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 3,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or give the modelled half alone.")
+        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or show modelled times only.")
     ] = True,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", help="Draw: a name that ends in .svg or .png; each of several figures adds its name."),
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw: a .svg or .png file per figure.")] = None,
+    is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of host and PEs, too.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
 ) -> None:
-    """Run the experiments of the PID-Comm paper, here and in the model, beside what the paper states.
+    """Repeat the experiments of the PID-Comm paper, measured here and modelled.
 
     Measured: on the emulated DIMMs of this host, every element compared with the oracle; the host's work is real, what
     PEs take to reorder blocks is modelled. Modelled: on the paper's machine with 1024 PEs, in the paper's sizes.
@@ -120,9 +117,9 @@ def reproduce(
             )
             results.text(f"{experiment.name}: {experiment.title}. The paper varies: {experiment.varies}", style="bold")
             if study is not None:
-                what = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
-                results.text(_case_table(experiment, here, what))
-            results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls"))
+                where = f"on {HERE}, {info.cpus()} CPUs; {LEFT_OUT}"
+                results.text(_case_table(experiment, here, where, is_wide=is_wide))
+            results.text(_case_table(experiment, modelled, f"on {PAPER_MACHINE}, whole calls", is_wide=is_wide))
             if experiment.has_phases:
                 results.text(_phase_table(modelled))
             shown = f"up to {pes} PEs, {_sizes(here)}" if study else None
@@ -152,13 +149,13 @@ def _model_facts() -> dict[str, object]:
 
 
 def _sizes(costs: Costs) -> str:
-    """Return the bytes per PE of calls in words, of several the most."""
+    """Return the bytes per PE of calls, of several the largest."""
     sizes = sorted({problem.bytes for problem, _ in costs})
     return f"{'up to ' if len(sizes) > 1 else ''}{format_size(sizes[-1])} per PE" if sizes else "not measured"
 
 
 class _Study:
-    """The measured half: what is to be measured for every figure, each call once."""
+    """The measured half: measures each call of all figures once."""
 
     def __init__(
         self,
@@ -169,14 +166,14 @@ class _Study:
         measurements: Measurements,
         report: Report,
     ) -> None:
-        """Check everything before anything is measured, and say what is left out for lack of memory."""
+        """Check all calls before the first one runs, and name those that need too much memory."""
         self._pes, self._size_bytes = pes, size_bytes
         self._options = options_of(coherence=platform.COHERENCE, threads=platform.threads(), isa=pidcomm.DEFAULT_ISA)
         self._schedule = Schedule(iters, WARMUP, with_limit=False)
         self._measurements, self._report = measurements, report
         self._techniques = pairs_of(experiments, pes, size_bytes)
         require_valid(self._techniques, self._options)
-        pidcomm.allocate(pes=pes).free()  # are there so many?
+        pidcomm.allocate(pes=pes).free()  # refuses more PEs than the machine has
         every = list(dict.fromkeys(name for names in self._techniques.values() for name in names))
         sections, refusals = affordable(sections_of(self._techniques, pidcomm.DEFAULT_ISA), every)
         if not sections:
@@ -194,18 +191,18 @@ class _Study:
         self._scratch = Scratch(list(self._affordable))
 
     def words(self) -> str:
-        """Return the conditions of what was measured."""
+        """Return the conditions of the measurements."""
         return (
             f"measured: {HERE}, {info.cpu_name()}, {info.cpus()} CPUs, at most {self._pes} PEs, "
             f"{_sizes(self._measurements.costs(self._measurements.rows))}, {LEFT_OUT}"
         )
 
     def problems(self, experiment: Experiment) -> list[Problem]:
-        """Return the problems of an experiment that memory suffices for."""
+        """Return the problems of an experiment that fit the memory."""
         return [it for it in experiment.problems(self._pes, self._size_bytes) if it in self._affordable]
 
     def measure(self, experiment: Experiment, work: Work) -> None:
-        """Measure what an experiment needs and no other one did."""
+        """Measure the problems of an experiment that are not measured yet."""
         wanted = [
             problem
             for problem in self.problems(experiment)
@@ -222,17 +219,16 @@ class _Study:
                 self._report.comment([f"{section}: no speed-up over conventional is claimed", *condition.lines()])
 
 
-def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
-    """Return throughputs, and the times that they are made of: those of the host, and those of PEs apart."""
-    sources = {
-        name: "/".join(sorted({cost.source for (_, technique), cost in costs.items() if technique == name}))
-        for name in experiment.techniques
-    }
-    table = Table(title=f"{title}: throughput in GB/s (ms: host + PEs)", title_justify="left")
-    for name in ("collective", "shape", "bytes/PE"):
-        table.add_column(name)
-    for name, source in sources.items():
-        table.add_column(f"{name} ({source})" if source else name, justify="right")
+def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bool) -> Table:
+    """Return throughputs; if wide, also the times of host and PEs."""
+    techniques_of: dict[str, list[str]] = {}
+    for name, source in dict.fromkeys((technique, cost.source) for (_, technique), cost in costs.items()):
+        techniques_of.setdefault(source, []).append(name)
+    first, *others = techniques_of or {"": []}
+    sources = first + "".join(f" ({', '.join(techniques_of[source])}: {source})" for source in others)
+    what = "GB/s (ms: host + PEs)" if is_wide else "GB/s"
+    techniques = [f">{name}" for name in experiment.techniques]
+    made = table(f"{sources} {where}: throughput in {what}", ["collective", "shape", "bytes/PE", *techniques])
     for problem in dict.fromkeys(problem for problem, _ in costs):
         cells = []
         for name in experiment.techniques:
@@ -241,40 +237,37 @@ def _case_table(experiment: Experiment, costs: Costs, title: str) -> Table:
                 cells.append("-")
                 continue
             pes = f" + {cost.reorder_us / 1e3:.4g}" if cost.reorder_us else ""
-            cells.append(f"{throughput_gb_s(problem, cost):.2f} ({cost.host_us / 1e3:.4g}{pes})")
-        table.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
-    return table
+            times = f" ({cost.host_us / 1e3:.4g}{pes})" if is_wide else ""
+            cells.append(f"{throughput_gb_s(problem, cost):.2f}{times}")
+        made.add_row(problem.collective, format_shape(problem.shape), format_size(problem.bytes), *cells)
+    return made
 
 
 def _phase_table(costs: Costs) -> Table:
-    """Return the phases of modelled calls, those that any of them has."""
-    calls = {pair: cost.phases_us for pair, cost in costs.items() if cost.phases_us}
-    names = [name for name in PHASES if any(phases_us[name] for phases_us in calls.values())]
-    table = Table(title=f"modelled on {PAPER_MACHINE}: ms of a call by phase", title_justify="left")
-    for name in ("collective", "technique"):
-        table.add_column(name)
-    for name in names:
-        table.add_column(name, justify="right")
-    for (problem, technique), phases_us in calls.items():
-        table.add_row(problem.collective, technique, *(f"{phases_us[name] / 1e3:.3f}" for name in names))
-    return table
+    """Return the phases of modelled calls, without those of 0."""
+    made = table(f"modelled on {PAPER_MACHINE}: ms of a call by phase", ["collective", "technique", "~phases"])
+    for (problem, technique), cost in costs.items():
+        spent = {name: cost.phases_us[name] / 1e3 for name in PHASES if cost.phases_us and cost.phases_us[name]}
+        if spent:
+            phases = ", ".join(f"{name} {ms:.3f}" for name, ms in spent.items())
+            made.add_row(problem.collective, technique, phases)
+    return made
 
 
 def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: bool) -> Table:
-    """Return what is published, measured here if a size was, and modelled.
+    """Return published, measured (if size is given) and modelled values.
 
-    is_comparable: whether PEs are as many as the paper's, so that a ratio says something.
+    is_comparable: whether the paper has as many PEs, so that a ratio is meaningful.
     """
-    columns = ["statistic", f"published, {PAPER}"]
+    title = f"statistics (several calls: geometric mean); published: {PAPER}; modelled: {PAPER_MACHINE}"
+    here = [">here", "source", ">here/publ."]
     if size is not None:
-        columns += [f"here, {size}", "source here", "here/published"]
-    columns += [f"modelled on {PAPER_MACHINE}", "error of the model"]
-    table = Table(title="statistics; a factor of several calls is their geometric mean", title_justify="left")
-    for name in columns:
-        table.add_column(name, justify="left" if name in ("statistic", "source here") else "right")
+        title += f"; here: {size}"
+    columns = ["~statistic", ">published", *(here if size is not None else []), ">modelled", ">error"]
+    made = table(title, columns)
     for line in lines:
-        table.add_row(line.statistic.what, *_statistic_cells(line, size is not None, is_comparable))
-    return table
+        made.add_row(line.statistic.what, *_statistic_cells(line, size is not None, is_comparable))
+    return made
 
 
 def _statistic_cells(line: Line, has_here: bool, is_comparable: bool) -> Iterator[str]:
@@ -282,9 +275,9 @@ def _statistic_cells(line: Line, has_here: bool, is_comparable: bool) -> Iterato
         if value is None:
             return "-"
         text = format_value(value.value, line.statistic.unit)
-        if value.host_alone is None:
-            return text
-        return f"{text} (host alone {format_value(value.host_alone, line.statistic.unit)})"
+        return (
+            text if value.host_alone is None else f"{text}\nhost {format_value(value.host_alone, line.statistic.unit)}"
+        )
 
     yield shown(line.published)
     if has_here:

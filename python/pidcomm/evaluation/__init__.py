@@ -1,1 +1,1 @@
-"""Measuring, checking, modelling and drawing what the library does. The API never imports it."""
+"""Measurements, checks, models and pictures of the library. The API never imports this package."""

@@ -1,7 +1,7 @@
-"""The way from the conventional technique to `tile` in the steps of the PID-Comm paper, and where each spends its time.
+"""The steps of the PID-Comm paper from the conventional technique to `tile`, and how each spends its time.
 
-Host times are measured; what PEs take for reordering is modelled from their cycles; what it takes to launch and to load
-a program is assumed (`Assumed`). A row that has parts of both kinds is `mixed`, and shows them apart.
+Host times are measured. PE reordering is modelled from the PEs' cycles. Launches and loads of programs have assumed
+costs (`Assumed`). A row with measured and modelled parts is `mixed`, and shows them separately.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ COLLECTIVES: tuple[CollectiveName, ...] = (
     "allreduce",
     "allgather",
 )  # those of the paper's ablation, figure 16
-MIN_ROUNDS = 3  # of fewer, quartiles tell nothing
-LABELS = ("technique", "path", "steps", "scratch_bytes")  # of a plan: what it is called and given, not what it does
+MIN_ROUNDS = 3  # fewer have no meaningful quartiles
+LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan that do not change its work
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """What programs cost on DIMMs: no source at hand says; these numbers are assumptions, for orders of magnitude.
+    """Assumed costs of PE programs on DIMMs: orders of magnitude without a source.
 
     launch_us: starting all PEs of a set and noticing their end. load_us: loading a program into all PEs of a set.
     """
@@ -48,20 +48,19 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Step(Measured):
-    """One technique: what it takes and why. Times in us, for one call; 1 GB = 1e9 bytes.
+    """One technique with its time and the parts of it. Times in us, for one call; 1 GB = 1e9 bytes.
 
-    host_us: measured, the median. step_gain: how much quicker on the host than the technique before, which ran just
-    before it in every round: the median of the rounds' gains; None for the first, and for the second if the emulated
-    SDK is too slow to compare with. step_low, step_high: quartiles of these gains, between which 1 means no difference
-    was seen; None also of fewer than 3 rounds. from_us, work_us, to_us: the phases that are measured where there are
-    any (`Row`). What host_us is made of: outside_us: all but the pass over memory, such as exchanging jobs with the PEs
-    through the SDK (measured). bus_us: what the streaming limit takes for the same bytes of MRAM. host_memory_us: what
-    an ordinary copy takes for the bytes of host rows and bytes staged. dt_us: the domain transfers of pr+im, as it
-    takes longer than pr+im+cm, and below 0 by noise; None where they cannot be told apart. modulation_us: all the rest,
-    with such domain transfers as there are where dt_us is None. As memory and arithmetic overlap, it is below 0 where
-    the pass is quicker than the estimates of its parts. pe_us: PE reordering, modelled. launch_us, load_us: assumed
-    costs of its launches, and of the two loads that they need (the reorder program, and afterwards the caller's own
-    again). total_us: everything.
+    host_us: measured, the median. step_gain: host time of the technique before over that of this one, the median over
+    rounds (both ran one after the other in every round); None for the first, and for the second if the emulated SDK is
+    too slow for a fair comparison. step_low, step_high: quartiles of these gains; if 1 lies between them, no difference
+    was seen; None also for fewer than 3 rounds. from_us, work_us, to_us: measured phases, if there are any (`Row`).
+    Parts of host_us: outside_us: all except the pass over memory, such as exchanging jobs with the PEs through the SDK
+    (measured). bus_us: the streaming limit's time for the same bytes of MRAM. host_memory_us: an ordinary copy's time
+    for the bytes of host rows and host buffers. dt_us: the domain transfers of pr+im, its time less that of pr+im+cm,
+    below 0 by noise; None if it is unknown. modulation_us: the remainder, with the domain transfers where dt_us is
+    None. Memory and arithmetic overlap, so the remainder is below 0 if the pass is faster than the sum of the
+    estimates. pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of two loads (the
+    reorder program, and afterwards the caller's again). total_us: the sum.
     """
 
     host_us: float
@@ -101,9 +100,9 @@ class Step(Measured):
 
 
 def steps_for(problem: Problem, options: Options) -> list[str]:
-    """Return the techniques of STEPS that do different things for a problem, in order.
+    """Return the techniques of STEPS that work differently for a problem, in order.
 
-    Of several that do the same, the first has the row, or `tile` if it is one of them.
+    Of several that work the same, `tile` is kept if it is one of them, else the first.
     """
 
     def work(technique: str) -> str:
@@ -135,7 +134,7 @@ def ablate(
 
 
 def _gain(before_us: NDArray[np.float64], us: NDArray[np.float64]) -> tuple[float, float | None, float | None]:
-    """Return the median and the quartiles of the gains of rounds: what slows a whole round is in both times."""
+    """Return the median and the quartiles of the gains of rounds; a slow round slows both times of its gain."""
     low, median, high = map(float, np.percentile(before_us / us, (25, 50, 75)))
     return (median, low, high) if len(us) >= MIN_ROUNDS else (median, None, None)
 

@@ -1,4 +1,4 @@
-"""Benchmark rows: every one is timed beside its limit, and checked against the oracle."""
+"""Benchmark rows: each is timed beside its limit, and checked against the oracle."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_duration, format_shape, format_size
 from pidcomm.trace import Trace
 
-BASE = "conventional"  # the technique that speed-ups are over
-COMPARED = ("tile", BASE)  # the techniques that are compared unless others are asked for
+BASE = "conventional"  # the baseline of speed-ups
+COMPARED = ("tile", BASE)  # the techniques that are compared by default
 
 
 @dataclass(frozen=True)
 class Measured(Shown):
-    """What was measured."""
+    """The parameters of a measurement."""
 
     collective: str
     technique: str
@@ -45,19 +45,19 @@ class Measured(Shown):
 class Row(Measured):
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
-    Times are those of the host, which are measured; where PEs reorder blocks, they do not contain loading the PEs'
-    program and waiting for them. outside_us: the median of what a run takes except its pass over memory. from_us,
-    work_us, to_us: the phases of techniques that go through host memory, medians; 0 for the others. plan_us: planning
-    in the very first run, which finds no plan of an earlier one. pe_us: what the PEs take, modelled.
-    mram_bytes: lines that the host read and wrote; host_bytes: host rows and bytes staged, read and written; pe_bytes:
-    the windows that PEs reordered, read and written in all launches. algbw: the larger side summed over PEs, per
-    t_p50_us + pe_us, which has neither launches nor loads of programs: rows of an ablation assume what they take. bus:
-    mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes as many bytes as the
-    collective's two sides have, with the same policy and threads, measured in turn with the collective, in the order of
-    COPY_ORDERS that is best at the median (limit_copy_order); None if not measured. limit_pct: bus against that limit.
-    speed_up: how much quicker t_p50_us + pe_us, the same as in algbw, are than `conventional`; None where that was not
-    measured, or comparing would not be fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the
-    technique, which differs from `technique` if that is auto.
+    Times are measured on the host. If PEs reorder blocks, they exclude loading the PE program and waiting for the PEs.
+    outside_us: the median time of a run without its pass over memory. from_us, work_us, to_us: medians of the phases of
+    techniques that go through host memory; 0 for the others. plan_us: planning in the first run, before any plan is
+    cached. pe_us: the time of the PEs, modelled.
+    mram_bytes: lines that the host read and wrote. host_bytes: host rows and payload in host buffers, read and written.
+    pe_bytes: the windows that PEs reordered, read and written in all launches. algbw: the larger side summed over PEs,
+    per t_p50_us + pe_us; this time excludes launches and loads of programs (an ablation adds assumed costs). bus:
+    mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes the bytes of the collective's
+    two sides, with the same policy and threads, interleaved with the collective, in the copy order with the best median
+    (limit_copy_order); None if not measured. limit_pct: bus in percent of that limit. speed_up: the time of
+    `conventional` over that of this row, both t_p50_us + pe_us; None if `conventional` was not measured or the
+    comparison is not fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the technique that ran; it
+    differs from `technique` if that is auto.
     """
 
     t_min_us: float
@@ -93,7 +93,7 @@ class Row(Measured):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often to run: `warmup` untimed rounds, then `iters` timed ones, of every technique and limit in turn."""
+    """Number of rounds: `warmup` untimed ones, then `iters` timed ones. A round runs every technique and the limit."""
 
     iters: int = 10
     warmup: int = 2
@@ -101,7 +101,7 @@ class Schedule:
 
 
 class Timed(NamedTuple):
-    """The rows of a problem, and what the host took in every timed round: us, of shape (rounds, rows)."""
+    """The rows of a problem, and the host times of every timed round in us, shape (rounds, rows)."""
 
     rows: list[Row]
     host_us: NDArray[np.float64]
@@ -117,8 +117,8 @@ def measure_rows(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> Timed:
-    """Time a problem with every technique in turn; check each. on_step is called after every round and check."""
-    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # of its own: no plan is known yet
+    """Time a problem with every technique in turn; check each. Call on_step after every round and check."""
+    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # a new hypercube: no plan is cached
     trial.load()
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]
     rounds: list[list[Trace]] = []

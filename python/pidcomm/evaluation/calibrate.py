@@ -1,4 +1,4 @@
-"""A description of this machine: rates measured by themselves, and constants fitted to timed collectives."""
+"""Describe this machine: rates measured directly, and constants fitted to timed collectives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = 1
 SAMPLES = 400
 _RATE_PES = 256
 _ROUNDS = 7
-_LEAST_TOTAL = 1 << 28  # of rates: less would be in the caches
+_LEAST_TOTAL = 1 << 28  # bytes for rates: fewer fit in the caches
 _KEPT = (
     "host.emulated",
     "host.overlap",
@@ -40,9 +40,9 @@ _KEPT = (
     "pe.load_us",
     "network.gb_s",
     "network.latency_us",
-)  # nothing of these shows in the host's times on an emulated machine
-_PULL = 0.05  # of a constant towards where it started, for those that few samples tell something about
-_OUTLIER = 0.2  # of log(modelled / measured), beyond which a sample counts less
+)  # these do not change the host's times on an emulated machine
+_PULL = 0.05  # weight of a constant's start value; it matters if few samples depend on the constant
+_OUTLIER = 0.2  # log(modelled / measured) beyond which a sample has less weight
 
 
 def calibrate(
@@ -55,10 +55,10 @@ def calibrate(
     on_step: Callable[[], None] = lambda: None,
     on_fit: Callable[[], None] = lambda: None,
 ) -> tuple[Machine, list[Timed]]:
-    """Measure this machine and return its description, which inherits EMULATED_MACHINE, and the samples that fit it.
+    """Measure this machine; return its description, which inherits EMULATED_MACHINE, and the samples of the fit.
 
-    on_step is called after every sample, which takes about SECONDS_EACH; on_fit before constants are fitted. The
-    machine must be idle.
+    on_step is called after every sample, which takes about SECONDS_EACH; on_fit is called before the fit. The machine
+    must be idle.
     """
     threads = platform.threads()
     drawn = draw(seed, samples, threads, max_total=max_total)
@@ -82,7 +82,7 @@ def calibrate(
 
 
 def _rates(threads: int, total: int) -> dict[str, Constant]:
-    """Return what streaming passes and copies measure by themselves."""
+    """Return the rates of streaming passes and copies."""
     size = total // _RATE_PES // 2
     with allocate(pes=_RATE_PES) as pes:
         cube = pes.hypercube(_RATE_PES)
@@ -107,7 +107,7 @@ def _rates(threads: int, total: int) -> dict[str, Constant]:
 
 
 def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: int) -> float:
-    """Return the rate of the best order of the streaming limit."""
+    """Return the rate of the streaming limit in its best copy order."""
     dst = max(bytes_read, bytes_written)
     rates = []
     for copy_order in COPY_ORDERS:
@@ -122,10 +122,10 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
 
 
 def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str) -> Machine:
-    """Return the machine with all constants but the kept ones fitted to what was timed.
+    """Return the machine with all constants except the kept ones fitted to the timed samples.
 
-    Least squares over log(modelled / measured) with a soft edge for outliers; constants are fitted as logarithms, so
-    they stay positive, and pulled a little towards where they start.
+    Least squares over log(modelled / measured) with less weight for outliers. Constants are fitted as logarithms, so
+    they stay positive, and are pulled a little towards their start values.
     """
     names = [name for name in start.constants if name not in kept]
     places = [start.places[name] for name in names]
@@ -148,13 +148,13 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
 def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
     """Return a machine whose constants `names` are fitted to published points; their source names the points.
 
-    keys: of ``pidcomm.model.published.PUBLISHED``, as many as names or more.
+    keys: of ``pidcomm.evaluation.published.PUBLISHED``, at least as many as names.
     """
     targets = np.log([PUBLISHED[key].value for key in keys])
 
     first = np.array([start[name] for name in names])
 
-    def changed(logs: NDArray[np.float64]) -> Machine:  # they start at 1, so that a step relative to them is one
+    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1, so a relative step of them is an absolute one
         values = {name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)}
         return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
 

@@ -1,4 +1,4 @@
-"""Random cases against the oracle: every element of the result, and every byte around it."""
+"""Random cases, compared with the oracle: every element of the result, and every byte around it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from pidcomm.trace import Trace
 MAX_PES = 256
 GUARD_WORDS = 24
 EXTRA_PES = 16
-# PEs that the machine of the check does not have: (rank, chip, bank).
+# PEs that the check disables: (rank, chip, bank).
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
-# Where the windows start: the heap's start, across a run, across 1 MiB, and as near the end of MRAM as can be.
+# Where the windows start: the heap's start, across a run, across 1 MiB, and (None) as near the end of MRAM as possible.
 ORIGINS = (0, RUN_BYTES - 40, (1 << 20) - 72, None)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One random collective with everything that it depends on."""
+    """One random collective with all its parameters."""
 
     number: int
     seed: int
@@ -44,8 +44,8 @@ class Case:
     fill: str
     options: Options
     scratch: int
-    is_exact_set: bool  # a set of just these PEs, whose last entangled group may be partial
-    origin: int  # first byte of the MRAM that is looked at
+    is_exact_set: bool  # a set of exactly these PEs; its last entangled group may be partial
+    origin: int  # first byte of the MRAM that is checked
     span_bytes: int
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Case:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths: of the fast kind (powers of two except the last, PEs in whole entangled groups), or any."""
+    """Return axis lengths: of a fast shape (powers of two except the last, whole entangled groups), or any."""
     while True:
         axes = rng.randint(1, 4)
         if rng.random() < 0.6:
@@ -99,7 +99,7 @@ def make_case(seed: int, number: int) -> Case:
         threads=rng.choice((1, 2, 3, 4)),
         coherence=rng.choice(list(COHERENCES)),
     )
-    if not _is_possible(problem, options):  # the paper's techniques are not for all shapes and sizes
+    if not _is_possible(problem, options):  # the paper's techniques do not support all shapes and sizes
         options["technique"] = "tile"
     if row.takes_op and TYPES[dtype].is_float:
         # The order of additions is fixed for `tile` on shapes with a lane split only.
@@ -150,10 +150,10 @@ def _is_possible(problem: Problem, options: Options) -> bool:
 
 
 def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path that the plan of a problem takes: tile, general, paper, member_steps or sdk."""
+    """Return the path of a problem's plan: tile, general, paper, member_steps or sdk."""
     from pidcomm.plans import plan
 
-    anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # where windows are does not matter
+    anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # the path does not depend on the windows
     path = plan(
         problem.collective,
         problem.shape,
@@ -167,7 +167,7 @@ def _core_path(problem: Problem, options: Options) -> str:
 
 
 class Checker:
-    """The machine that cases run on: an emulated one lacks some PEs. Most cases share one PE set."""
+    """The PE set that most cases share. On an emulated machine some PEs are disabled."""
 
     def __init__(self) -> None:
         self._before = platform.emulated()
@@ -187,7 +187,7 @@ class Checker:
             platform.configure(**vars(self._before))
 
     def failure(self, case: Case) -> str | None:
-        """Run a case; return what is wrong, or None."""
+        """Run a case; return its faults in words, or None."""
         if not case.is_exact_set:
             return self._failure_on(self._pool, self._pool_pes, case)
         with allocate(pes=case.problem.pes) as own:
@@ -204,7 +204,7 @@ class Checker:
 
 
 def _usable_pes(pe_set: PeSet) -> int:
-    """Return how many PEs of a set the largest hypercube has."""
+    """Return the number of PEs of the largest hypercube of a set."""
     for pes in (pe_set.pes, *range(pe_set.pes // CHIPS_PER_RANK * CHIPS_PER_RANK, 0, -CHIPS_PER_RANK)):
         try:
             pe_set.hypercube(pes)
@@ -215,7 +215,7 @@ def _usable_pes(pe_set: PeSet) -> int:
 
 
 def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
-    """Run a case on a cube, look at all the PEs of the cube around it, and yield what is wrong."""
+    """Run a case on a cube, check all PEs of the cube around it, and yield the faults."""
     problem = case.problem
     before = problem.payload(case.seed + case.number, case.fill)
     expected = problem.expected(before)
@@ -251,7 +251,7 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
             yield f"{wrong} wrong elements; {first}"
     if host_out is None:
         image[: cube.pes, dst : dst + problem.after.row_bytes] = result
-    if TECHNIQUES[trace.technique].runs_pe_program:  # scratch may hold anything, but nothing beside it
+    if TECHNIQUES[trace.technique].runs_pe_program:  # only scratch may change
         scratch = slice(case.scratch - case.origin, case.scratch - case.origin + problem.before.row_bytes)
         image[: cube.pes, scratch] = after[: cube.pes, scratch]
     if not np.array_equal(image, after):
@@ -265,7 +265,7 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
 
 
 def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
-    """Return host rows for the result inside poisoned memory, and that memory before and after them."""
+    """Return host rows for the result, and the poisoned memory before and after them."""
     if problem.after.at_pes:
         return None, np.full(1, POISON, np.uint8)
     guard, size = 64, problem.after.count * problem.after.row_bytes
@@ -275,15 +275,15 @@ def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
 
 
 def audit(cube: Hypercube) -> dict[str, int]:
-    """Return what the audit ISA counted in the last call on a hypercube: lines of 64 bytes loaded, stored, flushed.
+    """Return the counts of the audit ISA for the last call on a hypercube: lines of 64 bytes loaded, stored, flushed.
 
-    All counts are 0 unless that call used the ISA.
+    All counts are 0 unless the call used this ISA.
     """
     return cube._core.audit()
 
 
 def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield the promises about lines that the counts of the audit ISA break."""
+    """Yield the promises about lines that the counts of the audit ISA contradict."""
     problem = case.problem
     path = _core_path(problem, case.options)
     if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "member_steps"):
@@ -293,7 +293,7 @@ def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Ite
         egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
     )
     promises = {"lines_outside": 0}
-    if path == "member_steps":  # lines are loaded and stored again and again
+    if path == "member_steps":  # lines are loaded and stored several times
         promises["lines_loaded"] = trace.mram_bytes_read // LINE_BYTES
         promises["lines_stored"] = trace.mram_bytes_written // LINE_BYTES
     else:

@@ -1,7 +1,7 @@
-"""The experiments of the PID-Comm paper as data: their problems, their techniques, and what is stated of them.
+"""The experiments of the PID-Comm paper as data: problems, techniques and published statistics.
 
-A statistic is a function of what calls cost, wherever that comes from: measured here or predicted for a machine.
-Source of the set-ups: PID-Comm (ISCA 2024), section VIII.
+A statistic is a function of the costs of calls, measured here or predicted for a machine. Source of the set-ups:
+PID-Comm (ISCA 2024), section VIII.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from pidcomm.tables import COLLECTIVES, TECHNIQUES
 PAPER_MACHINE = "isca24"
 PAPER_PES = 1024
 PAPER_BYTES = 8 << 20
-LEAST_BYTES = 128 << 10  # of the sizes of figure 18
-LEAST_PES = 64  # of the numbers of PEs of figure 19
-LEAST_X = 8  # of the x lengths of figure 20
+LEAST_BYTES = 128 << 10  # smallest size of figure 18
+LEAST_PES = 64  # smallest number of PEs of figure 19
+LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
-FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # most figures are of these
+FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # of most figures
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a call costs. pe_us: PEs that reorder, modelled everywhere. start_us: launches and loads; None if left out.
+    """Cost of a call. pe_us: PEs that reorder, always modelled. start_us: launches and loads; None if left out.
 
-    host_us: the rest, measured or modelled as source says. phases_us: the whole call by `pidcomm.model.PHASES`, if it
-    is modelled.
+    host_us: the remainder, measured or modelled; source says which. phases_us: the whole call by
+    `pidcomm.model.PHASES`, if it is modelled.
     """
 
     host_us: float
@@ -52,12 +52,12 @@ class Cost:
 
     @property
     def reorder_us(self) -> float:
-        """Return what the PEs' reordering adds to the call."""
+        """Return the time that PE reordering adds to the call."""
         return self.pe_us + (self.start_us or 0)
 
     @property
     def total_us(self) -> float:
-        """Return the whole call."""
+        """Return the time of the whole call."""
         return self.host_us + self.reorder_us
 
 
@@ -67,7 +67,7 @@ Costs = Mapping[Pair, Cost]
 
 
 def throughput_gb_s(problem: Problem, cost: Cost) -> float:
-    """Return the larger side over the time of the whole call, as the paper defines throughput. 1 GB = 1e9 bytes."""
+    """Return the bytes of the larger side per time of the whole call, the paper's throughput. 1 GB = 1e9 bytes."""
     return problem.larger_side_bytes / cost.total_us / 1e3
 
 
@@ -86,8 +86,8 @@ Problems = Callable[[int, int], list[Problem]]
 class Statistic:
     """A number that sums up an experiment.
 
-    techniques: those whose costs it needs; choose: the problems among those there are; reduce: the number, of the
-    problems with their costs by technique.
+    techniques: those whose costs it needs. choose: selects the problems. reduce: computes the number from the problems
+    and their costs by technique.
     """
 
     key: str
@@ -99,13 +99,13 @@ class Statistic:
 
     @property
     def published(self) -> Published | None:
-        """Return what the paper states, if it does."""
+        """Return the paper's number, if it states one."""
         return PUBLISHED.get(self.key)
 
     def cells(self, costs: Costs, problems: Sequence[Problem] | None = None) -> list[Cell]:
-        """Return the problems and costs that it is made of; none if one is missing.
+        """Return the problems and costs that it needs; an empty list if one is missing.
 
-        problems: those that there should be (default: those that have a cost).
+        problems: the problems that must have costs (default: those that have a cost).
         """
         found: list[Cell] = []
         for problem in self.choose(problems or list(dict.fromkeys(problem for problem, _ in costs))):
@@ -116,12 +116,12 @@ class Statistic:
         return found
 
     def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
-        """Return the number; None if there are no such problems, or if one of their costs is missing."""
+        """Return the number; None if it selects no problem, or if a cost is missing."""
         cells = self.cells(costs, problems)
         return self.reduce(cells) if cells else None
 
     def source(self, costs: Costs, problems: Sequence[Problem] | None = None) -> str | None:
-        """Return what the number rests on: measured, modelled, or mixed."""
+        """Return the source of the number: measured, modelled, or mixed."""
         sources = {cost.source for _, row in self.cells(costs, problems) for cost in row}
         return None if not sources else sources.pop() if len(sources) == 1 else "mixed"
 
@@ -130,8 +130,9 @@ class Statistic:
 class Experiment:
     """An experiment of the paper.
 
-    varies: what the paper varies, and under which conditions. problems: those for so many PEs and bytes per PE, or up
-    to as many where they vary. has_sizes: whether bytes vary. has_phases: whether it takes calls apart.
+    varies: the parameters that the paper varies, and its conditions. problems: a function of the number of PEs and the
+    bytes per PE; where these vary, they are the largest. has_sizes: whether bytes vary. has_phases: whether it splits
+    calls into phases.
     """
 
     name: str
@@ -149,7 +150,7 @@ class Experiment:
 
     @property
     def missing(self) -> list[str]:
-        """Return the techniques that this library does not have."""
+        """Return the techniques that this library lacks."""
         return [name for name in self.techniques if name not in TECHNIQUES]
 
 
@@ -171,12 +172,12 @@ def _of(*collectives: str) -> Choose:
 
 
 def _ratio(cells: Sequence[Cell]) -> float:
-    """Return how much longer the second technique takes than the first, the geometric mean."""
+    """Return the time of the second technique over that of the first, the geometric mean."""
     return geomean([slow.total_us / quick.total_us for _, (quick, slow) in cells])
 
 
 def _reorder_pct(cells: Sequence[Cell]) -> float:
-    """Return the share of reordering by PEs, without launches and loads, in percent: the mean of the calls."""
+    """Return the share of PE reordering in percent, without launches and loads: the mean over calls."""
     return fsum(100 * cost.pe_us / cost.total_us for _, (cost,) in cells) / len(cells)
 
 
@@ -191,13 +192,13 @@ def _growth(cells: Sequence[Cell]) -> float:
 
 
 def _statistic(key: str, what: str, techniques: tuple[str, ...], choose: Choose, reduce: Reduce = _ratio) -> Statistic:
-    """Return a statistic that is a factor; one that the paper states has its words, and its unit."""
+    """Return a statistic; if the paper states it, with the paper's words and unit, else as a factor."""
     stated = PUBLISHED.get(key)
     return Statistic(key, stated.what if stated else what, stated.unit if stated else "x", techniques, choose, reduce)
 
 
 def _speed_ups(key: str, what: str, choose: Choose) -> Iterator[Statistic]:
-    """Yield the speed-ups over conventional: of the paper's way, and of ours."""
+    """Yield the speed-ups over conventional, of pr+im+cm and of tile."""
     yield _statistic(key, f"{what}: speed-up over conventional", (PAPER, BASE), choose)
     yield _statistic(f"{key}.tile", f"{what}: speed-up of tile over conventional", (OURS, BASE), choose)
 
@@ -245,7 +246,7 @@ _ALL = (
     ),
     Experiment(
         "fig16",
-        "Ablation: what each step brings",
+        "Ablation: the gain of each step",
         "techniques, 32x32 PEs, mask 10; the paper does not state the size",
         _square(FOUR),
         STEPS,
@@ -334,16 +335,16 @@ _ALL = (
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
-"""The experiments by the paper's figures. Elements are int32 and reductions sums: the paper does not say."""
+"""The experiments by the paper's figures. Elements are int32 and reductions are sums, as the paper names neither."""
 
 
 def modelled_costs(
     experiment: Experiment, machine: str | Machine = PAPER_MACHINE, pes: int = PAPER_PES, size_bytes: int = PAPER_BYTES
 ) -> dict[Pair, Cost]:
-    """Return what the calls of an experiment would take on a machine, in the paper's set-up unless told otherwise.
+    """Return the predicted costs of the calls of an experiment on a machine, by default in the paper's set-up.
 
-    Whole calls: launches and loads are in, as the paper measures calls of its library, which loads and starts the PEs'
-    program in each. Empty if the library lacks a technique.
+    Costs include launches and loads, because the paper measures calls of its library, each of which loads and starts
+    the PE program. Empty if this library lacks a technique.
     """
     if experiment.missing:
         return {}
@@ -352,7 +353,7 @@ def modelled_costs(
 
 
 def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
-    """Return what a call would take on a machine: input at offset 0, output behind it, then scratch."""
+    """Return the predicted cost of a call on a machine: input at offset 0, output behind it, then scratch."""
     found = predict(
         problem.collective,
         problem.shape,

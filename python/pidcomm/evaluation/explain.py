@@ -11,7 +11,7 @@ _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-do
 
 
 def _step(egs: int, size_bytes: int) -> str:
-    parts = [f"{egs} EGs"] if egs else []
+    parts = [f"{egs} entangled group{'s' if abs(egs) > 1 else ''}"] if egs else []
     if size_bytes:
         parts.append(format_size(size_bytes))
     return " and ".join(parts) or "nothing"
@@ -29,7 +29,7 @@ def _side(name: str, side: dict[str, Any]) -> str:
     where = _SPACES[side["space"]]
     nest = (f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"])
     streams = " x ".join(nest) or "1"
-    eg = f" of EG {side['eg']}" if "eg" in side else ""
+    eg = f" of entangled group {side['eg']}" if "eg" in side else ""
     return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}{eg}"
 
 
@@ -51,8 +51,8 @@ def _sweep(sweep: dict[str, Any]) -> list[str]:
         lines.append("in place: the item at the start of the window is stored last")
     for number, step in enumerate(sweep.get("steps", ())):
         lines.append(
-            f"  step {number}: EG {step['in_eg']} byte {step['in_offset']} "
-            f"-> EG {step['out_eg']} byte {step['out_offset']}"
+            f"  step {number}: entangled group {step['in_eg']} byte {step['in_offset']} "
+            f"-> entangled group {step['out_eg']} byte {step['out_offset']}"
         )
     return lines
 
@@ -70,18 +70,18 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
 def _ring(steps: dict[str, Any]) -> list[str]:
     lanes = 1 << int(steps["lane_mask"]).bit_count()
     lines = [
-        f"ring of {loop['count']} EGs, {loop['egs']} apart: {2 * (loop['count'] - 1)} rounds, in each of which every "
-        f"EG sends one of {loop['count']} chunks to the next, to be combined, and later to be kept"
+        f"ring of {loop['count']} entangled groups, {loop['egs']} apart: {2 * (loop['count'] - 1)} rounds; in each, "
+        f"every entangled group sends one of {loop['count']} chunks to the next, which combines it in the first half "
+        "of the rounds and keeps it in the second"
         for loop in steps["members"]
     ]
     if lanes == 1:
         return lines
     slot = format_size(steps["slot_bytes"])
     return [
-        f"ring of {lanes} lanes: {lanes - 1} rounds, in each of which a slot of {slot} goes to the next lane's slot, "
-        "to be combined",
+        f"ring of {lanes} lanes: {lanes - 1} rounds; in each, a slot of {slot} is combined into the next lane's slot",
         *lines,
-        f"ring of {lanes} lanes: {lanes} rounds that bring the slots of the result to all lanes",
+        f"ring of {lanes} lanes: {lanes} rounds that copy the slots of the result to all lanes",
     ]
 
 
@@ -90,7 +90,9 @@ def _tree(steps: dict[str, Any]) -> list[str]:
     lines = [f"tree over lane bit {bit}: a round up and one down" for bit in lane_bits]
     for loop in steps["members"]:
         rounds = (loop["count"] - 1).bit_length()
-        lines.append(f"tree of {loop['count']} EGs, {loop['egs']} apart: {rounds} rounds up and as many down")
+        lines.append(
+            f"tree of {loop['count']} entangled groups, {loop['egs']} apart: {rounds} rounds up, {rounds} down"
+        )
     return lines
 
 
@@ -102,7 +104,7 @@ def _member_steps(plan: dict[str, Any]) -> list[str]:
 
 
 def summary(plan: dict[str, Any]) -> list[str]:
-    """Return the lines that tell what a plan (of `pidcomm.plan`) is for, and how much it moves."""
+    """Return the lines about a plan's collective (of `pidcomm.plan`), and about the bytes that it moves."""
     op = f" {plan['op']}" if "op" in plan else ""
     lines = [
         f"{plan['collective']}{op} of {plan['dtype']}, technique {plan['technique']}, "
@@ -120,7 +122,7 @@ def summary(plan: dict[str, Any]) -> list[str]:
 
 
 def stages(plan: dict[str, Any]) -> list[list[str]]:
-    """Return what a plan does, one list of lines for each of the stages that follow one another."""
+    """Return the stages of a plan in order, a list of lines for each."""
     found = [[_reorder("before", plan["before"])]] if "before" in plan else []
     found += [_member_steps(plan)] if "member_steps" in plan else []
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
@@ -129,18 +131,18 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
         general = plan["general"]
         found.append(
             [
-                f"general path: the 8 lanes do not divide this shape; clusters of up to {general['cluster_egs']} EGs, "
-                f"{general['chunk_words']} words at a time, through a slab of "
+                f"general path: the 8 lanes do not divide this shape; clusters of up to {general['cluster_egs']} "
+                f"entangled groups, {general['chunk_words']} words at a time, through a buffer of "
                 f"{format_size(general['slab_bytes_per_thread'])} per thread"
             ]
         )
     elif "sdk" in plan:
-        staged = f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and the host's work on them"
+        staged = f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and host work on these rows"
         rows = staged if plan["sdk"]["has_host_work"] else "the host rows"
         found.append([f"the SDK's transfers between the PEs and {rows}"])
     return found
 
 
 def explain(plan: dict[str, Any]) -> list[str]:
-    """Return the lines that tell what a plan does."""
+    """Return a plan in words, as lines."""
     return [*summary(plan), *(line for stage in stages(plan) for line in stage)]

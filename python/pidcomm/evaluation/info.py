@@ -1,4 +1,4 @@
-"""What is installed, and on what machine."""
+"""Facts about the installed package and the machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pidcomm.evaluation import platform
 from pidcomm.evaluation.platform import Flush
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
-REFERENCE_ROWS = "bench/reference"
+RESULTS = ("bench/reference", "bench/apps")
 
 
 def cpu_name() -> str:
-    """Return the name of the CPU, as the operating system tells it."""
+    """Return the name of the CPU, as the operating system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -31,16 +31,16 @@ def cpu_name() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree that the package or the working directory is in, if any.
+    """Return the commit of the project's work tree that contains the package or the working directory, if any.
 
-    It ends in -dirty if files differ from it, other than reference rows of benchmarks: those are results.
+    It ends in -dirty if files differ from the commit, except the reference rows in `RESULTS`.
     """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
             project = folder / "pyproject.toml"
             if project.is_file() and 'name = "pidcomm"' in project.read_text():
                 found = _git(folder, "rev-parse", "--short", "HEAD")
-                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", f":(exclude){REFERENCE_ROWS}")
+                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", *(f":(exclude){it}" for it in RESULTS))
                 return f"{found}-dirty" if found and changed else found
     return None
 
@@ -60,7 +60,7 @@ def cpus() -> int:
 
 
 def geometry() -> str:
-    """Return the emulated machine in words; on DIMMs the SDK."""
+    """Return the geometry of the emulated machine in words; on DIMMs, the SDK."""
     it = platform.emulated()
     if it is None:
         return platform.SDK
@@ -79,7 +79,7 @@ def _word(setting: Flush) -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return what `pidcomm info` tells: the package, the machine, and the names there are."""
+    """Return the facts of `pidcomm info`: the package, the machine, and all names of the tables."""
     it = platform.emulated()
     return {
         "version": pidcomm.__version__,

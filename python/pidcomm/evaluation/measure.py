@@ -1,4 +1,4 @@
-"""What demo and bench share: problems placed on a hypercube, timed, and checked against the oracle."""
+"""Place problems on a hypercube, time them, and check them against the oracle; for bench."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COPY_ORDERS, TECHNIQUES, WORD_BYTES
 from pidcomm.trace import Trace
 
-SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with what is checked
+SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with the checked techniques
 POISON = 0xA5
 SEED = 1
-SDK_SHARE = 0.40  # of the streaming limit, which the emulated SDK must reach both ways for a speed-up to be fair
+SDK_SHARE = 0.40  # share of the streaming limit that the emulated SDK must reach both ways for a fair speed-up
 SDK_FLUSHES: dict[str, Flush] = {"off": False, "once": "once", "stock": True}
-CONTIGUOUS_SHARE = 0.90  # of an ordinary contiguous copy, below which the streaming limit needs an explanation
+CONTIGUOUS_SHARE = 0.90  # share of an ordinary contiguous copy below which the report explains the streaming limit
 
 
 class Scratch:
-    """Hold the host memory of payloads and results, used again by every problem: fresh memory is slow."""
+    """Hold the host memory of payloads and results. All problems reuse it, because fresh memory is slow."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """Allocate, and touch, for the largest of the problems."""
+        """Allocate and touch the memory for the largest problem."""
         size = max(rows.count * rows.row_bytes for problem in problems for rows in (problem.before, problem.after))
         self._payload, self._result = (np.full(size, POISON, np.uint8) for _ in range(2))
         self._holds: tuple[object, ...] | None = None
 
     def payload(self, problem: Problem) -> ByteRows:
-        """Return the payload of a problem, in place of the one before."""
+        """Return the payload of a problem; it overwrites the payload before."""
         rows = _view(self._payload, problem.before)
         if (key := problem.payload_key(SEED)) != self._holds:
             self._holds = key
@@ -63,12 +63,12 @@ def _view(memory: ByteRows, rows: Rows) -> ByteRows:
 
 
 def _share(rows: Rows, pes: int) -> int:
-    """Return the bytes of some rows for each PE, in whole words."""
+    """Return the bytes of rows per PE, in whole words."""
     return rows.count * rows.row_bytes // pes // WORD_BYTES * WORD_BYTES
 
 
 class Trial:
-    """A problem on a cube: its input window at offset 0, its output window and scratch behind it, or room for them."""
+    """A problem on a cube: its input window at offset 0, its output window and scratch behind it."""
 
     def __init__(self, cube: Hypercube, problem: Problem, scratch: Scratch) -> None:
         self.cube = cube
@@ -79,7 +79,7 @@ class Trial:
         self.scratch = 2 * problem.bytes
 
     def load(self) -> None:
-        """Put the input where the collective finds it; if that is the host, touch the memory of the limit's input."""
+        """Write the input to MRAM. If the input is host rows, only touch the MRAM that the limit reads."""
         if self.problem.before.at_pes:
             self.cube.write(self._payload, **SDK)
         else:
@@ -116,9 +116,9 @@ class Trial:
         return self.problem.check(self._payload, got)
 
     def limit(self, options: Options) -> list[float]:
-        """Time the streaming pass that reads and writes `limit_bytes`, once in every order of COPY_ORDERS: seconds.
+        """Return the seconds of the streaming pass that moves `limit_bytes`, once for every order of COPY_ORDERS.
 
-        It flushes what a collective has to flush: its input, unless that is in host rows.
+        It flushes its input, as a collective does, unless the collective's input is host rows.
         """
         if not self.problem.before.at_pes:
             options = {**options, "coherence": "none"}
@@ -127,7 +127,7 @@ class Trial:
 
     @property
     def limit_bytes(self) -> int:
-        """Bytes that the limit reads and writes: as many as both sides have, host rows counted as MRAM."""
+        """Bytes that the limit reads and writes: the sum of both sides, host rows counted as MRAM."""
         return sum(_share(rows, self.cube.pes) * self.cube.pes for rows in (self.problem.before, self.problem.after))
 
 
@@ -140,31 +140,30 @@ def _stream_seconds(cube: Hypercube, bytes_read: int, bytes_written: int, dst: i
 
 
 class Limit(NamedTuple):
-    """The best order in which to stream so many bytes, and its rate."""
+    """The best copy order, and its rate."""
 
     copy_order: str
     gb_s: float
 
 
 def best_limit(gb_s: Mapping[str, float]) -> Limit:
-    """Return the order of the highest rate: which one it is depends on the machine and the footprint."""
+    """Return the order with the highest rate. It depends on the machine and the footprint."""
     copy_order = max(gb_s, key=lambda name: gb_s[name])
     return Limit(copy_order, gb_s[copy_order])
 
 
 def limit_rates(rounds: NDArray[np.float64], size_bytes: int) -> dict[str, float]:
-    """Return the GB/s of every order of COPY_ORDERS at the median of rounds, seconds of shape (rounds, orders)."""
+    """Return the median GB/s of every order of COPY_ORDERS. rounds: seconds, shape (rounds, orders)."""
     medians = np.median(rounds, axis=0)
     return {copy_order: float(size_bytes / took / 1e9) for copy_order, took in zip(COPY_ORDERS, medians, strict=True)}
 
 
 @dataclass(frozen=True)
 class SdkCondition:
-    """Whether the emulated SDK is quick enough for a speed-up over `conventional` to mean something.
+    """Whether the emulated SDK is fast enough for a fair speed-up over `conventional`.
 
-    All rates count bytes read and written. limits_gb_s: of the streaming copy, for every order of COPY_ORDERS.
-    has_flushes: whether the streaming copy flushes its source, as policy `hardware` wants; the contiguous copy
-    never does.
+    All rates count bytes read and written. limits_gb_s: rates of the streaming copy by copy order. has_flushes: whether
+    the streaming copy flushes its source, as policy `hardware` requires; the contiguous copy never flushes.
     """
 
     to_pes_gb_s: float
@@ -196,24 +195,24 @@ class SdkCondition:
         if of_contiguous < CONTIGUOUS_SHARE:
             lines.append(
                 f"the limit is below {100 * CONTIGUOUS_SHARE:.0f}% of the contiguous copy, which "
-                + ("flushes nothing, " if self.has_flushes else "")
-                + "may leave in the caches what it stores, and has its memory in one piece; "
-                "lines of MRAM are stored past the caches and lie in pieces of 128 KiB"
+                + ("does not flush, " if self.has_flushes else "")
+                + "may keep its stores in the caches, and uses contiguous memory; "
+                "stores to MRAM bypass the caches, and MRAM lies in pieces of 128 KiB"
             )
         shares = [100 * value / limit.gb_s for value in (self.to_pes_gb_s, self.from_pes_gb_s)]
         verdict = "so" if self.holds else "so NOT"
         lines.append(
             f"emulated SDK: dpu_push_xfer {self.to_pes_gb_s:.2f} GB/s to, {self.from_pes_gb_s:.2f} GB/s from the PEs, "
             f"read + written ({shares[0]:.0f}% and {shares[1]:.0f}% of the limit; "
-            f"at least {100 * SDK_SHARE:.0f}% wanted), {verdict} fair to compare with conventional"
+            f"a fair comparison needs at least {100 * SDK_SHARE:.0f}%), {verdict} fair to compare with conventional"
         )
         return lines
 
 
 def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scratch, rounds: int = 5) -> SdkCondition:
-    """Time the emulated SDK's transfers, the streaming copy and an ordinary copy of `size_bytes` per PE, interleaved.
+    """Time transfers of the emulated SDK, the streaming copy and an ordinary copy of `size_bytes` per PE, in turn.
 
-    Overwrites the first 2 * size_bytes of MRAM, and the scratch.
+    Overwrites the first 2 * size_bytes of MRAM, and the scratch memory of the host.
     """
     threads = options.get("threads") or platform.threads()
     rows, copy = scratch.buffers(cube.pes, size_bytes)
@@ -234,7 +233,7 @@ def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scr
 
 
 def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
-    """Return the median time of making a hypercube."""
+    """Return the median time in us to make a hypercube."""
     seconds = []
     for _ in range(times):
         begin = perf_counter()
@@ -245,22 +244,22 @@ def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
 
 
 def make_transfers_alike(options: Options, sdk_flush: str = "once") -> None:
-    """Let the emulated SDK transfer with the same threads as the collectives are told to, and flush if they do.
+    """Make the emulated SDK transfer with the threads of the collectives, and flush if the collectives flush.
 
-    sdk_flush: how often then, a name of SDK_FLUSHES: once as the collectives, or as the stock SDK.
+    sdk_flush: a name of SDK_FLUSHES: how often to flush, once as the collectives, or as the stock SDK.
     """
     flush = SDK_FLUSHES[sdk_flush if options.get("coherence") == "hardware" else "off"]
     platform.set_transfers(options.get("threads") or None, flush)
 
 
 def sdk_flush() -> str:
-    """Return how the SDK's transfers flush now, a name of SDK_FLUSHES: on DIMMs as the stock SDK."""
+    """Return how transfers of the SDK flush now, a name of SDK_FLUSHES. On DIMMs it is "stock"."""
     now = platform.sdk_flush()
     return "stock" if now is None else next(name for name, flush in SDK_FLUSHES.items() if flush == now)
 
 
 def available_bytes() -> int | None:
-    """Return the memory that this machine can still give, if it tells."""
+    """Return the memory that is available on this machine; None if unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -271,9 +270,9 @@ def available_bytes() -> int | None:
 
 
 def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
-    """Raise ArgumentError if this machine has no room for a problem of so many bytes per PE."""
-    # MRAM: input and output, and scratch for the paper's techniques; huge pages back as much again between its pieces.
-    # Host: payload and result, and as much again for the bytes staged by `conventional`.
+    """Raise ArgumentError if this machine lacks the memory for a problem of `size_bytes` per PE."""
+    # MRAM: input and output, and scratch for the paper's techniques. Huge pages double it: they also back the gaps.
+    # Host: payload and result, and the same again for the host buffers of `conventional`.
     windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2
     side = pes * size_bytes
     needed, available = platform.host_bytes(windows * side) + (2 + 2) * side, available_bytes()

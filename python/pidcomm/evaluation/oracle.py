@@ -1,4 +1,4 @@
-"""The oracle: what the collectives mean, from their definitions, and payloads that make every misroute visible."""
+"""The oracle: results of collectives from their definitions, and payloads that show every misroute."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Problem:
-    """One collective on one hypercube; `bytes` per PE. `op` counts for reductions only."""
+    """One collective on one hypercube; `bytes` per PE. Only reductions use `op`."""
 
     collective: CollectiveName
     shape: tuple[int, ...]
@@ -67,12 +67,12 @@ class Problem:
 
     @cached_property
     def before(self) -> Rows:
-        """Rows that go in."""
+        """Input rows."""
         return Rows(*self._native.rows_before())
 
     @cached_property
     def after(self) -> Rows:
-        """Rows that come out."""
+        """Output rows."""
         return Rows(*self._native.rows_after())
 
     @property
@@ -93,7 +93,7 @@ class Problem:
         return seed, fill, self.before.shape, (self.dtype, self.op) if depends_on_type else None
 
     def payload(self, seed: int, kind: str | None = None, out: ByteRows | None = None) -> ByteRows:
-        """Return (or fill `out` with) the rows that go in; the kind of fill defaults to the one that shows most."""
+        """Return the input rows, or fill `out` with them; by default, with the kind that shows the most errors."""
         rows = np.empty(self.before.shape, np.uint8) if out is None else out
         if rows.size:
             type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
@@ -101,13 +101,13 @@ class Problem:
         return rows
 
     def expected(self, before: ByteRows) -> ByteRows:
-        """Return the rows that must come out."""
+        """Return the expected output rows."""
         after = np.empty(self.after.shape, np.uint8)
         self._native.expected(as_bytes(before), as_bytes(after))
         return after
 
     def check(self, before: ByteRows, got: ByteRows) -> Verdict:
-        """Compare the rows that came out, every element, with those that must."""
+        """Compare every element of the output rows with the expected one."""
         return Verdict(*self._native.check(as_bytes(before), as_bytes(got)))
 
 

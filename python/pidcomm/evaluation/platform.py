@@ -1,4 +1,4 @@
-"""The machine under test: emulated DIMMs, whose settings a measurement may read and change, or real ones."""
+"""The machine under test: real DIMMs, or emulated DIMMs, whose settings a measurement may read and change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SDK: str = _core.SDK
 """The SDK that the library was built for, and its version."""
 IS_EMULATED: bool = _core.IS_EMULATED
 COHERENCE = "none" if IS_EMULATED else "hardware"
-"""The coherence policy that the library takes by default."""
+"""The default coherence policy of the library."""
 
 
 @contextmanager
@@ -57,37 +57,37 @@ def configure(**settings: Any) -> None:
 
 
 def threads() -> int:
-    """Return the host threads of the SDK's transfers: those of the emulated SDK, on DIMMs one per CPU."""
+    """Return the host threads of the SDK's transfers: the setting of the emulated SDK; on DIMMs, one per CPU."""
     machine = emulated()
     return len(os.sched_getaffinity(0)) if machine is None else machine.threads
 
 
 def max_pes() -> int | None:
-    """Return how many PEs the machine has at most; None on DIMMs, where `pidcomm.allocate` finds out."""
+    """Return the number of PEs of the emulated machine; None on DIMMs, where only `pidcomm.allocate` can count them."""
     machine = emulated()
     return None if machine is None else machine.ranks * _core.PES_PER_RANK
 
 
 def ranks_per_channel() -> int:
-    """Return how many ranks are on a memory channel: on DIMMs 4, as servers have them."""
+    """Return the number of ranks per memory channel; on DIMMs 4, as servers usually have."""
     machine = emulated()
     return 4 if machine is None else machine.ranks_per_channel
 
 
 def host_bytes(mram_bytes: int) -> int:
-    """Return the host memory that backs MRAM: none on DIMMs. Huge pages back as much again between its pieces."""
+    """Return the host memory that backs MRAM; 0 on DIMMs. Huge pages double it, as they also back the gaps."""
     machine = emulated()
     return 0 if machine is None else mram_bytes * (2 if machine.hugepages else 1)
 
 
 def sdk_flush() -> Flush | None:
-    """Return whether the emulated SDK's transfers flush lines; None on DIMMs, where the SDK does as it must."""
+    """Return whether transfers of the emulated SDK flush lines; None on DIMMs, where the SDK decides."""
     machine = emulated()
     return None if machine is None else machine.flush
 
 
 def set_transfers(threads: int | None, flush: Flush) -> None:
-    """Set threads (None: as they are) and flushes of the emulated SDK's transfers. Does nothing on DIMMs."""
+    """Set threads (None: no change) and flushes of the emulated SDK's transfers. Does nothing on DIMMs."""
     if not IS_EMULATED:
         return
     import dpuemu
@@ -97,7 +97,7 @@ def set_transfers(threads: int | None, flush: Flush) -> None:
 
 
 def launch_seconds(pes: PeSet) -> float:
-    """Launch the program of a set; return the seconds of the PEs: modelled on emulated DIMMs, measured on DIMMs."""
+    """Launch the program of a set; return the PEs' seconds, modelled on emulated DIMMs and measured on DIMMs."""
     begin = perf_counter()
     pes.launch()
     measured = perf_counter() - begin
@@ -110,7 +110,7 @@ def launch_seconds(pes: PeSet) -> float:
 
 
 def run_program(words: Sequence[str]) -> int:
-    """Run a host program; return its exit code, 128 + n for signal n. On emulated DIMMs it finds the stand-in SDK."""
+    """Run a host program; return its exit code, 128 + n for signal n. On emulated DIMMs it uses the emulated SDK."""
     if not IS_EMULATED:
         code = subprocess.run(list(words), check=False).returncode
         return code if code >= 0 else 128 - code

@@ -1,6 +1,6 @@
-"""What the PID-Comm paper states of its experiments, number by number. Published, not measured by us.
+"""Numbers that the PID-Comm paper states about its experiments. Published, not measured by us.
 
-The number of broadcast is inferred: the text gives none.
+The number of broadcast is inferred, because the text has none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PAPER = "PID-Comm (ISCA 2024)"
 
 
 class Published(NamedTuple):
-    """A number of the paper. key: as in `pidcomm.model.experiments`; source: where the paper states it."""
+    """A number of the paper. key: as in `pidcomm.evaluation.experiments`; source: where the paper states it."""
 
     key: str
     figure: str

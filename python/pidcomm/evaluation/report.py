@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import typer
 
 import pidcomm
 from pidcomm.arguments import Options
@@ -15,6 +14,7 @@ from pidcomm.errors import Error
 from pidcomm.evaluation import info, platform
 from pidcomm.evaluation.ablation import MIN_ROUNDS, Assumed, Step
 from pidcomm.evaluation.bench import BASE, Row
+from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.measure import SdkCondition, sdk_flush
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.sweep import Section
@@ -22,39 +22,44 @@ from pidcomm.sizes import format_duration
 
 
 class Report:
-    """Write comments and rows, the rows as JSON lines, too."""
+    """Write comments and rows, and the rows also as JSON lines."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Results, *, is_wide: bool = False) -> None:
         self._results = results
-        self._title: str | None = None
+        self._is_wide = is_wide
+        self._titles = self._about = ""
         self._facts = run_facts()
 
     def comment(self, lines: Iterable[str]) -> None:
-        """Write lines that are no rows."""
+        """Write comment lines."""
         self._results.text(*(f"# {line}" for line in lines))
 
     def skipped(self, errors: Iterable[Error]) -> None:
-        """Say what is left out; never nowhere."""
+        """Name each skipped case: with the text, or on stderr if stdout is for JSON."""
         for error in errors:
-            typer.echo(f"# skipped: {error}", err=not self._results.has_text)
+            self._results.note(f"# skipped: {error}")
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
-        """Write rows, and the names of their columns before the first of a kind."""
+        """Write rows, with titles before the first row of a kind, and mask and type before the first of a problem."""
         for row in rows:
-            if (title := title_line(COLUMNS[type(row)])) != self._title:
-                self._results.text(title)
-                self._title = title
-            self._results.json_lines([json_row(row, self._facts)])  # first: what is shown is in the file
-            self._results.text(row_line(row))
+            about = f"mask {row.mask}, {row.dtype}" + (f" {row.op}" if row.op else "")
+            if about != self._about:
+                self.comment([about])
+                self._about = about
+            if (titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()) != self._titles:
+                self._results.text(titles)
+                self._titles = titles
+            self._results.json_lines([json_row(row, self._facts)])  # first, so the file has every row shown
+            self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON has it: its fields, and the facts of the run."""
+    """Return a row for JSON: its fields, and the facts of the run."""
     return {**asdict(row), **facts}
 
 
 def run_facts() -> dict[str, Any]:
-    """Return what all rows of a run have in common, as each JSON line tells it."""
+    """Return the facts of a run, which every JSON line repeats."""
     return {
         "version": pidcomm.__version__,
         "commit": info.commit(),
@@ -73,7 +78,7 @@ def _flush_words() -> str:
 
 
 def header(options: Options) -> Iterator[str]:
-    """Yield the lines that go before the rows."""
+    """Yield the lines above the rows."""
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
     yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
     yield f"threads {options.get('threads') or platform.threads()}, coherence policy {options.get('coherence')}"
@@ -85,79 +90,75 @@ def header(options: Options) -> Iterator[str]:
 
 
 def section_header(section: Section, condition: SdkCondition, hypercube_us: float) -> Iterator[str]:
-    """Yield the lines that go before the rows of a section."""
+    """Yield the lines above the rows of a section."""
     yield f"{section}; hypercube made in {format_duration(hypercube_us * 1e-6)}"
     yield from condition.lines()
     if not condition.holds:
-        yield "no speed-up over conventional is claimed"
+        yield "so the rows have no speed-up over conventional"
 
 
 _PROBLEM = (
-    ("collective", "{0.collective:<14}"),
-    ("technique", "{technique:<12}"),
-    ("dtype", "{0.dtype:<7}"),
-    ("op", "{op:<4}"),
-    ("shape", "{0.shape:<9}"),
-    ("mask", "{0.mask:<5}"),
-    ("bytes/PE", "{0.bytes_per_pe:>9}"),
+    Column("collective", "{0.collective:<14}"),
+    Column("technique", "{technique:<12}"),
+    Column("dtype", "{0.dtype:<7}", is_wide=True),
+    Column("op", "{op:<4}", is_wide=True),
+    Column("shape", "{0.shape:<9}", is_wide=True),
+    Column("mask", "{0.mask:<5}", is_wide=True),
+    Column("bytes/PE", "{0.bytes_per_pe:>9}", is_wide=True),
 )
 _ROW = (
     *_PROBLEM,
-    ("t_min_us", "{0.t_min_us:>9.0f}"),
-    ("t_p50_us", "{0.t_p50_us:>9.0f}"),
-    ("t_p99_us", "{0.t_p99_us:>9.0f}"),
-    ("outside_us", "{0.outside_us:>10.1f}"),
-    ("plan_us", "{0.plan_us:>8.1f}"),
-    ("pe_us", "{0.pe_us:>8.0f}"),
-    ("algbw", "{0.algbw_gb_s:>6.2f}"),
-    ("bus", "{0.bus_gb_s:>6.2f}"),
-    ("limit%", "{limit:>6}"),
-    ("limit by", "{copy_order:<10}"),
-    ("speed-up", "{speed_up:>8}"),
-    ("wrong", "{0.wrong:>5}"),
-    ("source", "{0.source:<8}"),
+    Column("t_min_us", "{0.t_min_us:>9.0f}", is_wide=True),
+    Column("t_p50_us", "{0.t_p50_us:>9.0f}"),
+    Column("t_p99_us", "{0.t_p99_us:>9.0f}", is_wide=True),
+    Column("outside_us", "{0.outside_us:>10.1f}", is_wide=True),
+    Column("plan_us", "{0.plan_us:>8.1f}", is_wide=True),
+    Column("pe_us", "{0.pe_us:>6.0f}"),
+    Column("algbw", "{0.algbw_gb_s:>6.2f}"),
+    Column("bus", "{0.bus_gb_s:>6.2f}"),
+    Column("limit%", "{limit:>6}"),
+    Column("limit by", "{copy_order:<10}", is_wide=True),
+    Column("speed-up", "{speed_up:>8}"),
+    Column("wrong", "{0.wrong:>5}"),
+    Column("source", "{0.source:<8}", is_wide=True),
 )
 _STEP = (
     *_PROBLEM,
-    ("host_us", "{0.host_us:>8.0f}"),
-    ("step", "{step_gain:<20}"),
-    ("from", "{0.from_us:>7.0f}"),
-    ("work", "{0.work_us:>7.0f}"),
-    ("to", "{0.to_us:>7.0f}"),
-    ("outside", "{0.outside_us:>7.0f}"),
-    ("bus", "{0.bus_us:>7.0f}"),
-    ("host mem", "{0.host_memory_us:>8.0f}"),
-    ("DT", "{dt:>6}"),
-    ("modul.", "{0.modulation_us:>6.0f}"),
-    ("PE_us", "{0.pe_us:>6.0f}"),
-    ("launches", "{0.launches:>8}"),
-    ("loads", "{0.loads:>5}"),
-    ("total_us", "{0.total_us:>8.0f}"),
-    ("PE%", "{pe_pct:>5}"),
-    ("launch%", "{launch_pct:>7}"),
-    ("load%", "{load_pct:>5}"),
-    ("MRAM MB", "{mram_mb:>8}"),
-    ("host MB", "{host_mb:>8}"),
-    ("PE MB", "{pe_mb:>8}"),
-    ("wrong", "{0.wrong:>5}"),
-    ("source", "{0.source:<8}"),
+    Column("host_us", "{0.host_us:>8.0f}"),
+    Column("step", "{step_gain:>7}"),
+    Column("quartiles", "{quartiles:<11}", is_wide=True),
+    Column("from", "{0.from_us:>7.0f}", is_wide=True),
+    Column("work", "{0.work_us:>7.0f}", is_wide=True),
+    Column("to", "{0.to_us:>7.0f}", is_wide=True),
+    Column("outside", "{0.outside_us:>7.0f}", is_wide=True),
+    Column("bus", "{0.bus_us:>6.0f}"),
+    Column("host mem", "{0.host_memory_us:>8.0f}", is_wide=True),
+    Column("DT", "{dt:>6}"),
+    Column("modul.", "{0.modulation_us:>6.0f}", is_wide=True),
+    Column("PE_us", "{0.pe_us:>6.0f}"),
+    Column("launches", "{0.launches:>8}", is_wide=True),
+    Column("loads", "{0.loads:>5}", is_wide=True),
+    Column("total_us", "{0.total_us:>8.0f}"),
+    Column("PE%", "{pe_pct:>5}", is_wide=True),
+    Column("launch%", "{launch_pct:>7}", is_wide=True),
+    Column("load%", "{load_pct:>5}", is_wide=True),
+    Column("MRAM MB", "{mram_mb:>8}", is_wide=True),
+    Column("host MB", "{host_mb:>8}", is_wide=True),
+    Column("PE MB", "{pe_mb:>8}", is_wide=True),
+    Column("wrong", "{0.wrong:>5}"),
+    Column("source", "{0.source:<8}", is_wide=True),
 )
-COLUMNS: dict[type, Sequence[tuple[str, str]]] = {Row: _ROW, Step: _STEP}
+COLUMNS = {Row: _ROW, Step: _STEP}
 
 
-def title_line(columns: Sequence[tuple[str, str]]) -> str:
-    """Return the names of the columns, aligned as the rows."""
-    return " ".join(f"{name:{_width(form)}}" for name, form in columns)
-
-
-def row_line(row: Row | Step) -> str:
+def row_line(row: Row | Step, *, is_wide: bool = True) -> str:
     """Return a row as a line."""
     fields = _row_fields(row) if isinstance(row, Row) else _step_fields(row)
-    return " ".join(form.format(row, op=row.op or "-", **fields) for _, form in COLUMNS[type(row)])
+    return Lines(COLUMNS[type(row)], is_wide=is_wide).line(row, op=row.op or "-", **fields)
 
 
 def technique_label(asked: str, carried_out: str) -> str:
-    """Return a technique, and the one that auto has chosen."""
+    """Return the name of a technique; for auto, also the one that it chose."""
     return asked if asked == carried_out else f"{asked}={carried_out}"
 
 
@@ -171,9 +172,12 @@ def _gain(value: float | None) -> str:
 
 def _step_gain(step: Step) -> str:
     gain, low, high = step.step_gain, step.step_low, step.step_high
-    if low is None or high is None:
-        return "-" if gain is None else f"{_gain(gain)}?"
-    return f"{_gain(gain)}{'?' if low <= 1 <= high else ''} ({low:.2f}-{high:.2f})"
+    is_unsure = gain is not None and (low is None or high is None or low <= 1 <= high)
+    return _gain(gain) + "?" * is_unsure
+
+
+def _quartiles(step: Step) -> str:
+    return "-" if step.step_low is None or step.step_high is None else f"{step.step_low:.2f}-{step.step_high:.2f}"
 
 
 def _row_fields(row: Row) -> dict[str, str]:
@@ -189,6 +193,7 @@ def _step_fields(step: Step) -> dict[str, str]:
     return {
         "technique": step.technique,
         "step_gain": _step_gain(step),
+        "quartiles": _quartiles(step),
         "dt": _number(step.dt_us, ".0f"),
         "pe_pct": f"{step.share_pct(step.pe_us):.1f}",
         "launch_pct": f"{step.share_pct(step.launch_us):.1f}",
@@ -200,18 +205,18 @@ def _step_fields(step: Step) -> dict[str, str]:
 
 
 def ablation_header(assumed: Assumed) -> Iterator[str]:
-    """Yield the lines that go before an ablation."""
+    """Yield the lines above an ablation."""
     yield (
-        "ablation: host_us is measured (median); step = how much quicker than the line before, the median of the "
-        f"rounds and their quartiles (?: 1 is between these, or there are fewer than {MIN_ROUNDS} rounds); "
-        "techniques that do the same as another have no line"
+        "ablation: host_us is measured (median); step = gain over the line before, the median of the rounds "
+        f"(?: 1 lies between their quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique that works as "
+        "another has no line"
     )
     yield (
-        "measured phases of what goes through host memory: from the PEs, work on the host, to the PEs. What host_us is "
-        "made of: outside = all but the pass over memory, measured; bus = the streaming limit for the same bytes of "
-        "MRAM; host mem = an ordinary copy of the bytes staged; DT = domain transfers, pr+im less pr+im+cm (below "
-        "0: noise; -: nothing tells); modul. = the rest, with such domain transfers as there are where DT is -. They "
-        "overlap: a rest below 0 is a pass that is quicker than the sum of the others"
+        "measured phases of techniques that go through host memory: from the PEs, work on the host, to the PEs. Parts "
+        "of host_us: outside = all except the pass over memory, measured; bus = the streaming limit for the same bytes "
+        "of MRAM; host mem = an ordinary copy of the bytes of host rows and host buffers; DT = domain transfers, pr+im "
+        "less pr+im+cm (below 0: noise; -: unknown); modul. = the remainder, with the domain transfers where DT is -. "
+        "Parts overlap: if the pass is faster than the sum of the other parts, the remainder is below 0"
     )
     launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
     yield (
@@ -221,8 +226,8 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for every collective and technique, and for every technique the mean over its collectives."""
-    yield "summary: least / median / most of the rows"
+    """Yield a line for every collective and technique, then for every technique the mean over its collectives."""
+    yield "summary: minimum / median / maximum of the rows"
     medians: dict[str, list[float]] = {}
     for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):
         of_kind = [row for row in rows if (row.collective, row.technique) == (collective, technique)]
@@ -241,7 +246,3 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
 
 def _spread(values: Sequence[float], form: str) -> str:
     return " / ".join(f"{it:{form}}" for it in (min(values), np.median(values), max(values))) if values else "-"
-
-
-def _width(form: str) -> str:
-    return form[1:-1].split(":")[1].split(".")[0]

@@ -21,7 +21,7 @@ HERE = "emulated DIMMs of this host"
 
 
 def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> dict[Problem, list[str]]:
-    """Return the problems of experiments for so many PEs and bytes, each with all techniques that any of them needs."""
+    """Return the problems of experiments for `pes` PEs and `size_bytes`, each with all techniques that it needs."""
     found: dict[Problem, list[str]] = {}
     for problem, technique in dict.fromkeys(
         it for experiment in experiments for it in experiment.pairs(pes, size_bytes)
@@ -31,7 +31,7 @@ def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> di
 
 
 def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
-    """Raise what the library says of the first problem that it refuses. Moves nothing."""
+    """Raise the library's error for the first invalid problem. Moves nothing."""
     for problem, techniques in pairs.items():
         for technique in techniques:
             sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype}
@@ -50,7 +50,7 @@ def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
 
 @dataclass
 class Measurements:
-    """Rows that were measured. unfair: problems for which the emulated SDK was too slow for a fair comparison."""
+    """Measured rows. unfair: problems for which the emulated SDK was too slow for a fair comparison."""
 
     rows: dict[Pair, Row] = field(default_factory=dict)
     unfair: set[Problem] = field(default_factory=set)
@@ -64,7 +64,7 @@ class Measurements:
         scratch: Scratch,
         on_step: Callable[[], None] = lambda: None,
     ) -> SdkCondition:
-        """Measure those problems of a section that were not yet. Every result is compared with the oracle."""
+        """Measure the problems of a section. Every result is compared with the oracle."""
         with pidcomm.allocate(pes=section.pes) as pes:
             condition = measure_sdk(pes.hypercube(*section.shape), section.size_bytes, options, scratch)
             for problem in section.problems:
@@ -76,15 +76,15 @@ class Measurements:
         return condition
 
     def costs(self, pairs: Iterable[Pair]) -> dict[Pair, Cost]:
-        """Return what calls cost here, but those of wrong results and those that were not measured.
+        """Return the costs of calls here, without wrong results and calls that were not measured.
 
-        Launches and loads are left out: what they take on emulated DIMMs says nothing of others.
+        Launches and loads are left out, because their time on emulated DIMMs does not predict their time on DIMMs.
         """
         rows = ((pair, self.rows[pair]) for pair in pairs if pair in self.rows)
         return {pair: Cost(row.t_p50_us, row.pe_us, None, row.source) for pair, row in rows if not row.wrong}
 
     def fair(self, costs: Costs) -> dict[Pair, Cost]:
-        """Return the costs that may be compared: without `conventional` where the emulated SDK was too slow."""
+        """Return the costs that are fair to compare: without `conventional` where the emulated SDK was too slow."""
         return {(it, name): cost for (it, name), cost in costs.items() if name != BASE or it not in self.unfair}
 
     def wrong(self) -> list[tuple[Problem, Row]]:
@@ -98,9 +98,9 @@ def format_value(value: float, unit: str) -> str:
 
 
 class Value(NamedTuple):
-    """A number and what it rests on: published, measured, modelled or mixed.
+    """A number and its source: published, measured, modelled or mixed.
 
-    host_alone: of what is mixed, the number without the PEs' part, which is modelled: measured.
+    host_alone: for mixed numbers, the number without the modelled part of the PEs; it is measured.
     """
 
     value: float
@@ -110,7 +110,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """A statistic: as published, as measured here, as modelled on the paper's machine; None where there is none."""
+    """A statistic: as published, as measured here, and as modelled on the paper's machine; None if missing."""
 
     statistic: Statistic
     published: Value | None
@@ -119,19 +119,19 @@ class Line:
 
     @property
     def ratio(self) -> float | None:
-        """Return what is measured here over what is published."""
+        """Return the measured value over the published one."""
         return self.here.value / self.published.value if self.here and self.published else None
 
     @property
     def error_pct(self) -> float | None:
-        """Return by how much the model differs from what is published."""
+        """Return the error of the model in percent of the published value."""
         return 100 * (self.modelled.value / self.published.value - 1) if self.modelled and self.published else None
 
 
 def lines_of(
     experiment: Experiment, here: Costs, modelled: Costs, problems: Sequence[Problem] | None = None
 ) -> list[Line]:
-    """Return the statistics of an experiment. problems: that should have been measured (default: that have a cost)."""
+    """Return the statistics of an experiment. problems: those that must be measured (default: those with a cost)."""
     alone = {pair: replace(cost, pe_us=0.0, start_us=None) for pair, cost in here.items()}
 
     def value(it: Statistic, costs: Costs, of: Sequence[Problem] | None = None) -> Value | None:
@@ -152,7 +152,7 @@ def lines_of(
 
 
 def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of an experiment as JSON has them. on: where; facts: what all have in common."""
+    """Return the calls of an experiment as rows for JSON. on: the machine; facts: common to all rows."""
     return [
         {
             "figure": experiment.name,
@@ -180,9 +180,9 @@ def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, An
 def statistic_rows(
     experiment: Experiment, lines: Sequence[Line], machine: str, measured: tuple[int, int], modelled: tuple[int, int]
 ) -> list[dict[str, Any]]:
-    """Return the statistics of an experiment as JSON has them: a row for every number, so that each has its source.
+    """Return the statistics of an experiment as rows for JSON, one row per number, so that each has its source.
 
-    measured, modelled: the most PEs and bytes per PE of the calls.
+    measured, modelled: the largest number of PEs and bytes per PE of the calls.
     """
     most = {HERE: measured, machine: modelled}
     rows = []

@@ -1,11 +1,13 @@
-"""Where the results of a command go: text to stdout, and JSON beside it to a file or in its place to stdout."""
+"""Output of commands: text to stdout, JSON to a file, or JSON to stdout instead of text."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -13,6 +15,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from pidcomm.errors import Error
+from pidcomm.evaluation.columns import TitledTable
 
 STDOUT = "-"
 WIDE = 300  # more columns than any table needs
@@ -21,12 +24,12 @@ WIDE = 300  # more columns than any table needs
 class Results:
     """Write results: text to stdout; with a target also JSON to that file; with STDOUT as target JSON and no text.
 
-    A file keeps what it holds until the first JSON is written. Every write is a whole line or a whole object, and goes
-    out at once: who interrupts a command finds no half of one. Use as a context manager.
+    A file keeps its contents until the first JSON is written. Every write is a whole line or object and is flushed at
+    once, so an interrupt never leaves a part of one. Use as a context manager.
     """
 
     def __init__(self, target: str | None) -> None:
-        """Open the file. Raises Error if it cannot be written: a command makes its results before it measures."""
+        """Open the file before the command measures. Raises Error if the file cannot be written."""
         self.has_text = target != STDOUT
         self._path = Path(target) if target is not None and self.has_text else None
         self._file: TextIO | None = None if self.has_text else sys.stdout
@@ -37,18 +40,28 @@ class Results:
 
     @property
     def has_json(self) -> bool:
-        """Whether JSON is asked for."""
+        """Whether JSON is written."""
         return self._file is not None
 
     def text(self, *parts: object, style: str | None = None) -> None:
-        """Write lines, or what Rich renders, unless stdout is for JSON."""
+        """Write lines or Rich objects, unless stdout is for JSON."""
         if self.has_text:
             stdout = console()
             for part in parts:
-                stdout.print(part, style=style, markup=False, soft_wrap=isinstance(part, str))
+                if isinstance(part, TitledTable):
+                    self.text(part.heading, style="bold")
+                shown = wrapped(part, stdout.width) if isinstance(part, str) and stdout.is_terminal else part
+                stdout.print(shown, style=style, markup=False, soft_wrap=isinstance(part, str))
+
+    def note(self, line: str) -> None:
+        """Write a line that users must see: as text, or on stderr if stdout is for JSON."""
+        if self.has_text:
+            self.text(line)
+        else:
+            console(stderr=True).print(line, markup=False, soft_wrap=True)
 
     def json(self, value: object) -> None:
-        """Write an object as JSON to be read by people, too."""
+        """Write an object as indented JSON."""
         self._write(json.dumps(value, indent=2))
 
     def json_lines(self, values: Iterable[object]) -> None:
@@ -69,7 +82,7 @@ class Results:
         self._try(lambda _: _write_whole(file, text))
 
     def _try(self, act: Callable[[Path], Any]) -> Any:
-        """Do what may fail as the file cannot be written."""
+        """Call act(path); raise Error if the file cannot be written."""
         assert self._path is not None
         try:
             return act(self._path)
@@ -93,20 +106,49 @@ class Results:
 
 
 def _write_whole(file: TextIO, text: str) -> None:
-    """Write lines so that Ctrl-C comes before or after all of them: print writes the line break by itself."""
+    """Write lines in one call, so that Ctrl-C cannot split them; print writes the line break separately."""
     file.write(f"{text}\n")
     file.flush()
 
 
+def wrapped(line: str, width: int) -> str:
+    """Return a line broken at words; later lines are indented for a comment, a list item or "name:   value"."""
+    if len(line) <= width:
+        return line
+    indent = re.match(r"#? *(?:[\w -]+: {2,})?", line)
+    depth = indent.end() if indent else 0
+    rest = "# " + " " * depth if line.startswith("#") else " " * max(depth, 2)
+    return textwrap.fill(line, width, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to the command line what happens when a reader goes."""
+        """Let the command line handle a closed pipe."""
         raise  # the BrokenPipeError that is being handled
 
 
+_live: Console | None = None  # the console of progress, if stdout and stderr are terminals
+
+
 def console(*, stderr: bool = False) -> Console:
-    """Return a console: coloured on terminals, or as NO_COLOR and FORCE_COLOR say; elsewhere wide enough for tables."""
+    """Return a console: coloured on terminals or by NO_COLOR and FORCE_COLOR; wide enough for tables elsewhere."""
+    if _live is not None:
+        return _live  # it clears its progress line before it prints
     made = _Console(stderr=stderr, highlight=False, emoji=False)
     if not (sys.stderr if stderr else sys.stdout).isatty():
         made.width = WIDE
     return made
+
+
+@contextmanager
+def live_console() -> Iterator[Console]:
+    """Yield a console for progress, quiet unless stderr is a terminal; if stdout is one, too, it also shows results."""
+    global _live
+    is_shared = sys.stderr.isatty() and sys.stdout.isatty()
+    made = console(stderr=not is_shared)
+    made.quiet = not sys.stderr.isatty()
+    _live, before = made if is_shared else None, _live
+    try:
+        yield made
+    finally:
+        _live = before

@@ -1,4 +1,4 @@
-"""Random collectives, timed on this machine: what calibration fits to, and validation compares with."""
+"""Random collectives, timed on this machine, for calibration and validation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DST = _core.MRAM_BYTES // 4
 SCRATCH = 2 * DST
 MAX_WINDOW = DST
 MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger side at the PEs, all PEs
-MAX_REORDERED = 1 << 26  # the same, where PEs reorder: running their program takes the emulator long
+MAX_REORDERED = 1 << 26  # the same, if PEs reorder: emulating their program is slow
 SECONDS_EACH = 0.25
 MIN_ROUNDS = 3
 _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHASES]
@@ -36,7 +36,7 @@ _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHA
 
 @dataclass(frozen=True)
 class Sample:
-    """A collective with everything that its time depends on; source and destination are apart."""
+    """A collective with all parameters that its time depends on, not in place."""
 
     problem: Problem
     options: Options
@@ -52,12 +52,12 @@ class Sample:
         )
 
     def with_technique(self, name: str) -> Sample:
-        """Return the same collective with another technique, which can carry it out."""
+        """Return the same collective with another technique, which must support it."""
         options = options_of(**{**self.options, "technique": name})
         return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
     def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
-        """Return what the library's prediction takes before the machine."""
+        """Return the arguments of the library's prediction, except the machine."""
         it = self.problem
         request = make_request(it.row, it.mask, it.bytes, 0, DST, it.dtype, it.op)
         return as_shape(it.shape), request, option_codes({**self.options, "scratch": SCRATCH})
@@ -65,25 +65,25 @@ class Sample:
 
 @dataclass(frozen=True)
 class Timed:
-    """A sample and the median of its times: of the host, as ``Trace.host_seconds``."""
+    """A sample and the median of its ``Trace.host_seconds``."""
 
     sample: Sample
     seconds: float
 
 
 def host_seconds(arguments: tuple[list[int], _core.Request, _core.OptionCodes], numbers: Sequence[float]) -> float:
-    """Return what the host would take, on the machine of these numbers; modelled."""
+    """Return the modelled seconds of the host on the machine with these numbers."""
     phases = _core.predict(*arguments, numbers)[5]
     return sum(phases[index] for index in _HOST_PHASES)
 
 
 def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total: int = MAX_TOTAL) -> list[Sample]:
-    """Return random samples; they depend on the arguments only, and on the instruction sets that this machine has.
+    """Return random samples; they depend only on the arguments and on the instruction sets of this machine.
 
-    Raises ArgumentError if max_total leaves no room above MIN_TOTAL.
+    Raises ArgumentError unless max_total is more than MIN_TOTAL.
     """
     if max_total <= MIN_TOTAL:
-        raise ArgumentError(f"the most bytes of a collective ({max_total}) must be more than {MIN_TOTAL}")
+        raise ArgumentError(f"the largest size of a collective ({max_total} bytes) must be more than {MIN_TOTAL}")
     rng = random.Random(seed)
     samples: list[Sample] = []
     while len(samples) < count:
@@ -94,7 +94,7 @@ def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths: three in four times such that the lanes divide them without remainder."""
+    """Return axis lengths; in three of four cases the lanes divide them without remainder."""
     axes = rng.randint(1, 3)
     if rng.random() < 0.75:
         return *rng.choices((2, 4, 8, 16, 32), k=axes - 1), rng.choice((3, 5, *(1 << power for power in range(1, 11))))
@@ -102,7 +102,7 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
 
 
 def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sample | None:
-    """Return a sample, or None if chance put together what cannot be."""
+    """Return a sample, or None if the random choice is not valid."""
     collective = rng.choice(list(COLLECTIVES))
     row = COLLECTIVES[collective]
     shape = _random_shape(rng)
@@ -148,24 +148,24 @@ class Timer:
     """PEs and host memory for timing samples. Use as a context manager."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
-        """Find out what is needed."""
+        """Compute the PEs and the host memory that the samples need."""
         self._pes = max(sample.problem.pes for sample in samples)
         self._host_bytes = max(
             rows.count * rows.row_bytes for sample in samples for rows in (sample.problem.before, sample.problem.after)
         )
 
     def __enter__(self) -> Timer:
-        """Allocate, and touch the host memory."""
+        """Allocate PEs and host memory, and touch the host memory."""
         self._payload, self._result = (np.full(self._host_bytes, 1, np.uint8) for _ in range(2))
         self._set: PeSet = allocate(pes=self._pes)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Free."""
+        """Free the PEs."""
         self._set.free()
 
     def time(self, sample: Sample) -> Timed:
-        """Run a sample for a while, after one run that does not count."""
+        """Run a sample for SECONDS_EACH, after one run that does not count."""
         problem = sample.problem
         cube = self._set.hypercube(*problem.shape)
         make_transfers_alike(sample.options)

@@ -1,8 +1,8 @@
 """How the cost of collectives grows with PEs, channels, bytes, group size and hosts; where it stops scaling, and why.
 
-A study is data: what varies, over which values, and what stays as it is. Its points are modelled, for a machine, or
-measured here, on emulated DIMMs, and say which. Where a study stops is computed from its points, and why from the
-phases of the two points around it.
+A study is data: the parameter that varies, its values, and the fixed parameters. Its points are modelled for a machine,
+or measured here on emulated DIMMs; each says which. The points show where a study stops scaling; the phases of the two
+points around it show why.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ from pidcomm.tables import DEFAULT_ISA
 DTYPE = "int32"
 OP: OpName = "sum"
 EMULATED = "emulated here" if platform.IS_EMULATED else "measured here"
-GAIN = 0.10  # what doubling must gain to be called scaling, or a step of at most that may cost
+GAIN = 0.10  # least gain per doubling that counts as scaling, or the largest loss where the rate should stay
 GROUP_PES = 32
 RANK_PES = pidcomm.PES_PER_RANK
 MANY_PES = 1024  # of studies that do not vary them
 MOST_HOSTS = 64
 LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
 MEASURED_PHASES = {
-    "outside": "all but the pass over memory",
+    "outside": "all except the pass over memory",
     "from_pes": "conventional: transfers from PEs",
     "host": "conventional: work in host memory",
     "to_pes": "conventional: transfers to PEs",
     "pass": "the pass over memory",
 }
-"""Parts of a measured point by name, and what they mean."""
+"""Phases of a measured point by name, and their meanings."""
 MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
 
 
 def _many(pes: int) -> int:
-    """Return how many of so many PEs the studies use that do not vary them."""
+    """Return the number of PEs that a study uses if it does not vary them. pes: of the machine."""
     return powers_of_two(1, min(pes, MANY_PES))[-1]
 
 
 @dataclass(frozen=True)
 class Study:
-    """What varies and what stays, on a machine of so many `pes`.
+    """The parameter that varies and the fixed parameters, on a machine with `pes` PEs.
 
-    varies: a field of `Point`, over values(pes). shape(pes, value), mask, size(pes): of a point; size, in bytes per PE,
-    counts unless bytes vary. on(machine, value): the machine of a point. grows: whether
-    throughput should grow with what varies, or stay; of measured points it is limit% that should, unless PEs vary: the
-    memory of this machine does not grow. is_measured: whether emulated DIMMs can tell.
+    varies: a field of `Point`, over values(pes). shape(pes, value), mask, size(pes): of a point; size is in bytes per
+    PE and is used unless bytes vary. on(machine, value): the machine of a point. grows: whether throughput should grow
+    with the parameter, or stay. For measured points this holds for limit%, unless PEs vary: the memory of this machine
+    does not grow. is_measured: whether emulated DIMMs can measure it.
     """
 
     name: str
@@ -79,21 +79,21 @@ class Study:
         return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
 
     def can_be_on(self, machine: Machine) -> bool:
-        """Return whether the machine has what varies: emulated DIMMs have no channels of their own."""
+        """Return whether the machine has the parameter that varies: emulated DIMMs have no separate channels."""
         return self.varies != "channels" or not machine["host.emulated"]
 
     def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
-        """Return the bytes per PE of a point. size_bytes: those that are asked for, None for the study's own."""
+        """Return the bytes per PE of a point. size_bytes: the caller's choice; None for the study's default."""
         return value if self.varies == "bytes_per_pe" else size_bytes or self.size(pes)
 
 
 def _spread(ranks: int, channels: int) -> int:
-    """Return how many channels have ranks if all but the last have as many."""
+    """Return the number of channels with ranks if all channels except the last have the same number of ranks."""
     return -(-ranks // -(-ranks // channels))
 
 
 def _on_channels(machine: Machine, channels: int) -> Machine:
-    """Return a machine with its ranks spread over so many channels."""
+    """Return a machine with its ranks spread over `channels` channels."""
     ranks = machine.pes // RANK_PES
     return machine.with_values(
         {"ranks.channels": channels, "ranks.per_channel": -(-ranks // channels)}, "assumed: the study varies it"
@@ -101,7 +101,7 @@ def _on_channels(machine: Machine, channels: int) -> Machine:
 
 
 def _size_for_hosts(pes: int) -> int:
-    """Return the least size that makes blocks for all PEs of every number of hosts."""
+    """Return the smallest size that makes blocks for all PEs with every number of hosts."""
     unit = pes * MOST_HOSTS * 8
     return -(-LEAST_OF_HOSTS // unit) * unit
 
@@ -111,7 +111,7 @@ STUDIES = {
     for study in (
         Study(
             "pes",
-            f"more PEs in groups of {GROUP_PES}, each with as many bytes",
+            f"more PEs in groups of {GROUP_PES}, each with the same bytes",
             "pes",
             lambda pes: [value for value in [*powers_of_two(64, 2048), 2560] if value <= pes],
             lambda _, value: (GROUP_PES, value // GROUP_PES),
@@ -141,7 +141,7 @@ STUDIES = {
         ),
         Study(
             "groups",
-            f"larger groups of at most {MANY_PES} PEs, each with as many bytes",
+            f"larger groups of at most {MANY_PES} PEs, each with the same bytes",
             "group_pes",
             lambda pes: powers_of_two(2, _many(pes)),
             lambda pes, value: (value, _many(pes) // value),
@@ -168,10 +168,10 @@ STUDIES = {
 class Point(Shown):
     """One collective with one technique at one value of a study. 1 GB = 1e9 bytes.
 
-    where: the machine that it is modelled for, or `EMULATED`. hosts, channels: used, None where that says nothing. pes:
+    where: the machine that it is modelled for, or `EMULATED`. hosts, channels: in use; None if it has no meaning. pes:
     of all hosts; shape, mask: of one. seconds: of a call. algbw_gb_s: larger side summed over PEs, per second.
-    limit_pct: as in `bench.Row`; measured points only. speed_up: over `conventional`, at the same value. phases: what
-    seconds are made of, by name of MEANINGS. wrong: elements; None of modelled points. source: modelled or measured.
+    limit_pct: as in `bench.Row`; measured points only. speed_up: over `conventional`, at the same value. phases: parts
+    of seconds, by name of MEANINGS. wrong: elements; None for modelled points. source: modelled or measured.
     """
 
     study: str
@@ -207,12 +207,12 @@ class Point(Shown):
 
     @property
     def value(self) -> int:
-        """Return the value of what varies."""
+        """Return the value of the parameter that varies."""
         return int(getattr(self, STUDIES[self.study].varies))
 
     @property
     def rate(self) -> float:
-        """Return what should grow or stay: throughput if modelled, limit% if measured."""
+        """Return the rate that should grow or stay: throughput if modelled, limit% if measured."""
         return self.algbw_gb_s if self.limit_pct is None else self.limit_pct
 
     @property
@@ -227,7 +227,7 @@ class Point(Shown):
 
 @contextmanager
 def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
-    """Note what the library refuses for its size, by sentence: it is left out."""
+    """Skip a case that the library refuses for its size, and note the error by its sentence."""
     try:
         yield
     except Error as error:
@@ -239,13 +239,13 @@ def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
 def model_points(
     study: Study, collectives: Sequence[CollectiveName], machine: Machine, values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Point], list[Error]]:
-    """Return the points of a study for a machine, and what the library says of those that it refuses for their size.
+    """Return the points of a study for a machine, and the errors of those that the library refuses for their size.
 
-    Raises ArgumentError for a machine that does not have what varies.
+    Raises ArgumentError for a machine without the parameter that varies.
     """
     if not study.can_be_on(machine):
         raise ArgumentError(
-            f"study {study.name} cannot be on {machine.name}: emulated DIMMs have no {study.name} of their own"
+            f"study {study.name} cannot be on {machine.name}: emulated DIMMs have no separate {study.name}"
         )
     points: list[Point] = []
     refusals: dict[str, Error] = {}
@@ -310,9 +310,9 @@ def _predicted(study: Study, collective: CollectiveName, machine: Machine, value
 def measured_sections(
     study: Study, collectives: Sequence[CollectiveName], values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Section], list[Error]]:
-    """Return the points of a study that this machine can measure, and why it cannot measure the others.
+    """Return the points of a study that this machine can measure, and the errors of the others.
 
-    Raises ArgumentError for a study that emulated DIMMs say nothing about.
+    Raises ArgumentError for a study that emulated DIMMs cannot measure.
     """
     if not study.is_measured:
         raise ArgumentError(
@@ -335,7 +335,7 @@ def measured_sections(
 
 
 def available_pes() -> int:
-    """Return how many PEs the machine has: on DIMMs as many as can be allocated now."""
+    """Return the number of PEs of the machine; on DIMMs, of PEs that can be allocated now."""
     most = platform.max_pes()
     if most is not None:
         return most
@@ -351,7 +351,7 @@ def measure_points(
     scratch: Scratch,
     on_step: Callable[[], None] = lambda: None,
 ) -> Iterator[Point]:
-    """Time and check the collectives of one value of a study, here, as `measure_rows` does."""
+    """Time and check the collectives at one value of a study on this machine, as `measure_rows` does."""
     with pidcomm.allocate(pes=section.pes) as pe_set:
         condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
         for problem in section.problems:
@@ -394,11 +394,12 @@ class Stop:
     """Where a collective stops scaling in a study, and why.
 
     stops_at: the first value from which the step to the next gains less than GAIN per doubling (or, where throughput
-    should stay, costs more than GAIN); None if there is none. next_at: the value after it, or the last one. gain_pct:
-    what the step to next_at gains. phase: the one that, in that step, takes most time in excess of what scaling allows,
-    phase_pct of the time at next_at; or the longest there if nothing stops. resumes_at: from where it scales again.
-    regained_at: if the rate falls, the first value at which it is again what it was at stops_at. ends_at: where it
-    stops for good if it has scaled again. None if there is none. source: of the points.
+    should stay, loses more than GAIN); None if it scales to the end. next_at: the value after it, or the last one.
+    gain_pct: the gain of the step to next_at. phase: the phase that exceeds the time that scaling allows by most in
+    this step, or the longest phase at next_at if it scales to the end; phase_pct: its share of the time at next_at.
+    resumes_at: the value from which it scales again. regained_at: if the rate falls, the first value at which it
+    reaches the rate at stops_at again. ends_at: the value at which it stops for good after it has scaled again. These
+    three are None if there is no such value. source: of the points.
     """
 
     study: str
@@ -417,7 +418,7 @@ class Stop:
     source: str
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Return a sentence about it."""
         head = f"{self.collective}, {self.technique} ({self.source}):"
         show = format_size if self.varies == "bytes_per_pe" else str
         what = self.varies.replace("_", " ")
@@ -431,7 +432,7 @@ class Stop:
             f"; {words} {show(value)}"
             for words, value in (
                 ("scales again from", self.resumes_at),
-                ("as much again at", self.regained_at),
+                ("back at the same rate at", self.regained_at),
                 ("stops for good at", self.ends_at),
             )
             if value is not None
@@ -440,7 +441,7 @@ class Stop:
 
 
 def stops_of(points: Sequence[Point]) -> list[Stop]:
-    """Return where each series of points stops: those of a study, collective, technique and source, in any order."""
+    """Return where each series of points stops. A series has one study, collective, technique, source and machine."""
     series: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
         series.setdefault((point.study, point.collective, point.technique, point.source, point.where), []).append(point)
@@ -449,7 +450,7 @@ def stops_of(points: Sequence[Point]) -> list[Stop]:
 
 def _stop(points: Sequence[Point]) -> Stop:
     study = STUDIES[points[0].study]
-    # Emulated PEs share one memory: more of them make nothing quicker, but each should get as near to the limit.
+    # Emulated PEs share one memory: more PEs are not faster, but the rate should stay as near to the limit.
     grows = study.grows and not (study.varies == "pes" and points[0].source != MODELLED)
     steps = [(*pair, _is_enough(*pair, grows)) for pair in pairwise(points)]
     before, after, scales = next((step for step in steps if not step[2]), steps[-1])
@@ -484,9 +485,9 @@ def _stop(points: Sequence[Point]) -> Stop:
 
 
 def _is_enough(before: Point, after: Point, grows: bool) -> bool:
-    """Return whether a step gains enough, in proportion to the doublings in it, or costs little where the rate stays.
+    """Return whether a step gains enough per doubling or, where the rate should stay, loses little.
 
-    A loss over less than a doubling is taken as it is: as a share of one it would be what nobody has seen.
+    A loss over less than a doubling is not extrapolated to a doubling.
     """
     doublings = log2(after.value / before.value)
     least = (1 + GAIN) ** doublings if grows else (1 - GAIN) ** max(1.0, doublings)
@@ -494,7 +495,7 @@ def _is_enough(before: Point, after: Point, grows: bool) -> bool:
 
 
 def _culprit(before: Point, after: Point, wanted: float) -> str:
-    """Return the phase with most time beyond what it might take if the rate had become `wanted` times as high."""
+    """Return the phase that exceeds its allowed time by most, if the rate should have grown by factor `wanted`."""
     # rate * seconds is work, in bytes or in bytes of the limit.
     allowed = after.seconds * after.rate / (before.seconds * before.rate) / wanted
     return max(after.phases, key=lambda name: after.phases[name] - allowed * before.phases[name])

@@ -1,4 +1,4 @@
-"""What a benchmark covers: every combination of the shapes, sizes, masks, types and so on that were asked for."""
+"""The cases of a benchmark: every combination of the given shapes, sizes, masks, types and so on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pidcomm.sizes import format_shape, format_size, parse_count, parse_positive
 ALL_MASKS = "all"
 SWEEPS: dict[str, Callable[[str], int]] = {"bytes": parse_positive_size, "pes": parse_count}
 SWEEP_RULE = "write it as bytes=8KiB..8MiB or pes=64..1024, powers of two from first to last, or as bytes=8KiB,96KiB"
-TOO_LARGE_OR_SMALL = ("ERR_SIZE", "ERR_WINDOW")  # what one size of many may be, and is then left out
+TOO_LARGE_OR_SMALL = ("ERR_SIZE", "ERR_WINDOW")  # statuses for which a sweep skips a size
 
 
 def parse_sweeps(texts: Iterable[str]) -> dict[str, list[int]]:
@@ -29,7 +29,7 @@ def parse_sweeps(texts: Iterable[str]) -> dict[str, list[int]]:
         if name not in SWEEPS or not equals:
             raise ArgumentError(f"sweep {text!r} is not a sweep; {SWEEP_RULE}")
         if name in sweeps:
-            raise ArgumentError(f"sweep {text!r} is the second over {name}; give one, a list if need be")
+            raise ArgumentError(f"sweep {text!r} is the second over {name}; give one sweep, which may be a list")
         first, dots, last = values.partition("..")
         numbers = [SWEEPS[name](value) for value in ([first, last] if dots else values.split(","))]
         sweeps[name] = _powers_of_two(text, *numbers) if dots else numbers
@@ -43,7 +43,7 @@ def _powers_of_two(text: str, first: int, last: int) -> list[int]:
 
 
 def powers_of_two(first: int, last: int) -> list[int]:
-    """Return the powers of two from one to another."""
+    """Return the powers of two from first to last."""
     return [1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length())]
 
 
@@ -57,7 +57,7 @@ def even_shape(pes: int, axes: int) -> tuple[int, ...]:
     64 in two axes is 8x8, 128 is 16x8. Raises ArgumentError unless `pes` is a power of two.
     """
     if not _is_power_of_two(pes):
-        raise ArgumentError(f"{pes} PEs are no power of two, so a sweep cannot make a shape of them", "ERR_SHAPE")
+        raise ArgumentError(f"{pes} PEs are not a power of two, so a sweep cannot make a shape of them", "ERR_SHAPE")
     exponent, larger = divmod(pes.bit_length() - 1, axes)
     return tuple(1 << (exponent + (axis < larger)) for axis in range(axes))
 
@@ -71,9 +71,9 @@ def parse_shapes(text: str, pes: Sequence[int] | None) -> list[tuple[int, ...]]:
 
 
 def masks_of(shape: tuple[int, ...], text: str) -> list[str]:
-    """Return the masks of a comma-separated list that have a character for every axis; for "all", every one but 0...0.
+    """Return the masks of a comma-separated list with one character per axis; for "all", all masks except 0...0.
 
-    A single mask is returned as it is: the library says what is wrong with it.
+    A single mask is returned unchecked, so that the library reports its errors.
     """
     axes = len(shape)
     if text == ALL_MASKS:
@@ -93,12 +93,12 @@ def _require_partners(shapes: Sequence[tuple[int, ...]], text: str) -> None:
             )
     for mask in text.split(","):
         if text != ALL_MASKS and mask not in used:
-            raise ArgumentError(f"mask {mask!r} is for {len(mask)} axes, and no shape has so many", "ERR_MASK")
+            raise ArgumentError(f"mask {mask!r} is for {len(mask)} axes, but no shape has {len(mask)}", "ERR_MASK")
 
 
 @dataclass(frozen=True)
 class Section:
-    """Problems that share their PEs, size and instruction set, and so their streaming limit."""
+    """Problems with the same PEs, size and instruction set, and therefore the same streaming limit."""
 
     shape: tuple[int, ...]
     size_bytes: int
@@ -111,13 +111,13 @@ class Section:
         return self.problems[0].pes
 
     def __str__(self) -> str:
-        """Report what the problems share."""
+        """Report the shared PEs, size and instruction set."""
         return f"{self.pes} PEs as {format_shape(self.shape)}, {format_size(self.size_bytes)} per PE, ISA {self.isa}"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for; masks as in `masks_of`."""
+    """The parameters of a benchmark; masks as in `masks_of`."""
 
     collectives: Sequence[CollectiveName]
     shapes: Sequence[tuple[int, ...]]
@@ -129,9 +129,9 @@ class Wanted:
     techniques: Mapping[str, Sequence[str]]  # by collective
 
     def sections(self, options: Options) -> tuple[list[Section], list[Error]]:
-        """Return every combination in sections, and what the library says of those that it refuses for their size.
+        """Return every combination in sections, and the errors of those that the library refuses for their size.
 
-        Raises what it says of the others. Moves nothing.
+        Raises other errors of the library. Moves nothing.
         """
         _require_partners(self.shapes, self.masks)
         sections = []
@@ -156,7 +156,7 @@ class Wanted:
 
 
 def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[list[Section], list[Error]]:
-    """Return the sections that this machine has memory for, and a sentence for each of the others."""
+    """Return the sections that fit in the memory of this machine, and an error for each of the others."""
     found = []
     refusals: dict[str, Error] = {}
     for section in sections:
@@ -167,3 +167,15 @@ def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[
         else:
             found.append(section)
     return found, list(refusals.values())
+
+
+def halved_to_fit(pes: int, size_bytes: int, techniques: Iterable[str]) -> int:
+    """Return a size per PE, halved until this machine has memory for it, down to 8 KiB."""
+    while size_bytes > 1 << 13:
+        try:
+            require_memory(pes, size_bytes, techniques)
+        except ArgumentError:
+            size_bytes //= 2
+        else:
+            break
+    return size_bytes

@@ -1,4 +1,4 @@
-"""How well predictions agree with what was measured here, and with what was published."""
+"""Compare predictions with measurements on this machine, and with published numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PERCENTILES = (5, 25, 50, 75, 95)
 
 @dataclass(frozen=True)
 class Compared:
-    """A collective that was timed here and predicted for the same machine: the host's time, without PEs."""
+    """A collective, timed here and predicted for the same machine: the time of the host, without PEs."""
 
     sample: Sample
     measured_us: float
@@ -33,7 +33,7 @@ class Compared:
 
     @property
     def error_pct(self) -> float:
-        """Return how much longer the prediction is, in percent of what was measured."""
+        """Return the prediction less the measurement, in percent of the measurement."""
         return 100 * (self.modelled_us / self.measured_us - 1)
 
 
@@ -48,11 +48,11 @@ def compare(
     """Time random collectives on this machine, and predict them for `machine`, which should describe it.
 
     on_step is called after every sample. Raises ArgumentError if the machine lacks an instruction set of this one, or
-    was fitted to samples of that seed.
+    was fitted to samples of this seed.
     """
     on = load_machine(machine)
     if f"(seed {seed})" in " ".join(it.source for it in on.constants.values() if it.kind == "fitted"):
-        raise ArgumentError(f"machine {on.name} is fitted to the samples of seed {seed}: validate with others")
+        raise ArgumentError(f"machine {on.name} is fitted to the samples of seed {seed}: use another seed")
     drawn = draw(seed, samples, platform.threads(), max_total=max_total)
     if missing := {str(sample.options["isa"]) for sample in drawn} - set(on.isas):
         raise ArgumentError(f"machine {on.name} has no costs for {min(missing)}, which this machine runs")
@@ -67,7 +67,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Errors:
-    """The distribution of errors of some predictions, in percent; median_abs is that of their sizes."""
+    """The distribution of errors of predictions, in percent. median_abs: the median of the absolute errors."""
 
     name: str
     count: int
@@ -96,14 +96,14 @@ def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
 
 @dataclass(frozen=True)
 class Choice:
-    """A collective that was timed with every technique that auto chooses from here. measured_us: by technique."""
+    """A collective, timed with every technique that auto chooses from here. measured_us: by technique."""
 
     sample: Sample
     chosen: str
     measured_us: dict[str, float]
 
     def loss(self, technique: str) -> float:
-        """Return how many times as long as the fastest a technique takes."""
+        """Return the time of a technique over that of the fastest."""
         return self.measured_us[technique] / min(self.measured_us.values())
 
 
@@ -115,7 +115,7 @@ def choose(
     max_total: int = MAX_TOTAL,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Choice]:
-    """Time random collectives with `tile`, `conventional` and what `auto` would choose for this machine.
+    """Time random collectives with `tile`, `conventional` and the choice of `auto` for this machine.
 
     on_step is called after every sample.
     """
@@ -148,12 +148,12 @@ DEPENDENCIES = {
     "fig19.1024": "two of its four calls are fitted, in fig14",
     "fig20.allreduce": "host.overlap was chosen with it",
 }
-"""Published numbers that are not fitted, and why agreeing with them says less than agreeing with others."""
+"""Published numbers that are not fitted, and why agreement with them is weaker evidence than with others."""
 
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A published number beside the predicted one. use: one of USES; why: of what is not independent."""
+    """A published number beside the predicted one. use: one of USES; why: the reason if it is not independent."""
 
     published: Published
     modelled: float
@@ -162,16 +162,16 @@ class PublishedCheck:
 
     @property
     def error_pct(self) -> float:
-        """Return how much larger the prediction is, in percent of what is published."""
+        """Return the prediction less the published value, in percent of the published value."""
         return 100 * (self.modelled / self.published.value - 1)
 
 
 def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
     """Return every published number beside its prediction.
 
-    Fitted are those that a source of the machine's constants names after ``fitted:``; of the others some are not
-    independent of these (DEPENDENCIES), and the rest is held out. Raises ArgumentError for a machine with another
-    number of PEs than the paper's.
+    A number is fitted if the source of a constant of the machine names it after ``fitted:``. Some others depend on
+    fitted ones (DEPENDENCIES); the remainder is held out. Raises ArgumentError unless the machine has as many PEs as
+    the paper's.
     """
     on = load_machine(machine)
     if on.pes != PAPER_PES:

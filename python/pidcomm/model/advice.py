@@ -1,4 +1,4 @@
-"""What predictions are good for: techniques compared, hypercubes ranked, constants by their influence."""
+"""Compare techniques, rank hypercubes and rank the constants of a machine, by predictions."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from pidcomm.arguments import Options
 
 MAX_AXES = 3
-MANY_WAYS = 1 << 24  # ways times PEs from which those that make the same groups are not looked at; seconds of pricing
-STEP = 0.01  # of a constant, up and down, to see what it does to a prediction
+MANY_WAYS = 1 << 24  # ways times PEs; above it, ways that make the same groups are priced once, to save seconds
+STEP = 0.01  # relative change of a constant, up and down, to find its influence
 NEGLIGIBLE = 1e-6
-_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of what there is no percent more of
+_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units that cannot grow by a percent
 _AT_LEAST_1 = "1 or more"  # a unit
-_ALWAYS = "tile"  # carries out every request that can be carried out
+_ALWAYS = "tile"  # supports every valid request
 
 
 @dataclass(frozen=True)
 class Estimate(Shown):
-    """A hypercube, a mask and a technique, what is predicted of them, and what the technique needs.
+    """A hypercube, a mask and a technique, with their prediction and the needs of the technique.
 
-    scratch_bytes: MRAM of every PE besides the windows. replaces_program: whether PEs run a program of the library's,
-    so that the loaded one starts anew.
+    scratch_bytes: MRAM per PE besides the windows. replaces_program: whether PEs run a program of the library, which
+    replaces the loaded program.
     """
 
     shape: tuple[int, ...]
@@ -68,9 +68,9 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Advice(Estimate):
-    """An estimate among others. alike: other ways of which plan and prediction tell nothing different.
+    """A ranked estimate.
 
-    reason: a sentence from the plan and the prediction.
+    alike: other ways with the same plan and prediction. reason: a sentence from the plan and the prediction.
     """
 
     alike: list[Way]
@@ -88,10 +88,10 @@ def compare(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> list[Estimate]:
-    """Return what every technique that can carry out a collective would take on a machine, the fastest first.
+    """Return an estimate for every technique that supports a collective on a machine, the fastest first.
 
-    Arguments are those of `predict`; the input is at the start of MRAM, the output behind it, and so is scratch unless
-    options say where. Raises ArgumentError as the collective would.
+    Arguments are those of `predict`. The input is at the start of MRAM, the output behind it, and scratch behind the
+    output unless options give its offset. Raises ArgumentError as the collective would.
     """
     on = load_machine(machine)
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
@@ -113,20 +113,20 @@ def advise(
 ) -> list[Advice]:
     """Return the hypercubes, masks and techniques that are predicted to be the fastest, best first, `top` at most.
 
-    pes: how many PEs there are; shapes are all of one to three axes with that product. bytes: per PE. group: how many
-    PEs a group has (default: all of them). Other arguments are those of `predict`; a technique among the options is the
-    only one that is looked at. Ways that cost the same and are carried out alike are one piece of advice: the one with
-    the fewest axes. Of very many PEs (`MANY_WAYS`) shapes are left out in which the mask treats two neighbouring axes
-    alike: one axis in their place makes the same groups.
+    pes: number of PEs; shapes are all shapes of one to three axes with that product. bytes: per PE. group: number of
+    PEs per group (default: all). Other arguments are those of `predict`; if the options have a technique, only that one
+    is predicted. Ways with the same cost and the same plan are one piece of advice, the one with the fewest axes. With
+    very many PEs (`MANY_WAYS`), a shape is skipped if its mask treats two neighbouring axes the same: one axis instead
+    of the two makes the same groups.
 
     Raises ArgumentError as the collective would, and for a group that does not divide pes.
     """
     pes, top = as_integer("pes", pes, low=1, high=MAX_COUNT), as_integer("top", top, low=1)
     group = pes if group is None else as_integer("group", group, low=1)
     if pes % group:
-        raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is no multiple of {group}")
+        raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is not a multiple of {group}")
     on = load_machine(machine)
-    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # more PEs than there can be are an error at once
+    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # an impossible number of PEs is an error at once
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
@@ -154,11 +154,11 @@ def influences(
     machine: str | Machine = DEFAULT_MACHINE,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Return by how many percent a prediction changes for a percent more of each constant, largest influence first.
+    """Return by how many percent a prediction changes if a constant grows by one percent, largest influence first.
 
-    Arguments are those of `predict`: bytes per PE, and so on. It is the mean of a step up and a step down, or the step
-    up alone where a step down leaves what the constant can be. Constants without influence, and counts as that of
-    channels, are left out. Raises ArgumentError as `predict` does.
+    Arguments are those of `predict`: bytes per PE, and so on. An influence is the mean of a step up and a step down, or
+    of the step up alone if a step down leaves the constant's range. Constants without influence and counts, such as the
+    number of channels, are left out. Raises ArgumentError as `predict` does.
     """
     on = load_machine(machine)
 
@@ -183,7 +183,7 @@ def influences(
 
 
 def _arrangements(pes: int, group: int) -> list[tuple[tuple[int, ...], str]]:
-    """Return shapes, fewest axes first, with the masks whose groups are that large; of very many, see `advise`."""
+    """Return shapes, fewest axes first, with the masks that make groups of `group` PEs; fewer if there are many PEs."""
     ways = list(_every_arrangement(pes, group))
     if len(ways) * pes <= MANY_WAYS:
         return ways
@@ -199,7 +199,7 @@ def _every_arrangement(pes: int, group: int) -> Iterator[tuple[tuple[int, ...], 
 
 
 def _shapes(pes: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """Yield every shape of so many axes longer than 1; a single axis may have any length."""
+    """Yield every shape of `axes` axes longer than 1; a single axis may have any length."""
     if axes == 1:
         yield (pes,)
         return
@@ -218,7 +218,7 @@ def _estimates(
     arguments: dict[str, Any],
     options: Options,
 ) -> Iterator[tuple[Estimate, dict[str, Any]]]:
-    """Yield what can be carried out, and its plan; technique by technique if options do not say which."""
+    """Yield each valid estimate and its plan, for the technique of the options or else for every technique."""
     wanted, size_bytes = options.get("technique"), arguments["bytes"]
     scratch = options.get("scratch") or 2 * size_bytes  # 0: not given
     refusals: list[Error] = []
@@ -251,7 +251,7 @@ def _estimates(
 
 
 def _rounded(prediction: Prediction) -> float:
-    """Return seconds without what sums in another order differ by."""
+    """Return seconds without the last digits, which depend on the order of the sums."""
     return float(f"{prediction.seconds:.9g}")
 
 
@@ -259,7 +259,7 @@ _NOTHING = "nothing moves, as there are 0 bytes"
 
 
 def _how(made: dict[str, Any]) -> str:
-    """Return what a plan says about itself, in a few words."""
+    """Return how a plan works, in a few words."""
     path = made["path"]
     if path == "general":
         return "the general path, as the 8 lanes do not divide the shape"
@@ -275,14 +275,14 @@ def _how(made: dict[str, Any]) -> str:
     if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
         return f"members differ in {bits} of the 3 lane bits"
     if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):
-        return "members share no line: its lanes are from rows of different groups"
+        return "members share no line: the lanes of a line are from rows of different groups"
     if any(sweep["out"]["space"] == "host" for sweep in made["sweeps"]):
-        return "members share no line: its lanes go to rows of different groups"
+        return "members share no line: the lanes of a line go to rows of different groups"
     return "members share no line, so lanes stay where they are"
 
 
 def _why(prediction: Prediction, best: Prediction) -> str:
-    """Return where a prediction differs from the best, or where the best one's time goes."""
+    """Return the phase that makes a prediction slower than the best, or the longest phase of the best."""
     if prediction.seconds <= best.seconds * (1 + 1e-9):
         share, phase = max((seconds, name) for name, seconds in prediction.phases.items())
         return f"{100 * share / prediction.seconds:.0f}% of the time in {phase}" if share else "it takes no time"

@@ -1,9 +1,9 @@
 """Predictions of collectives over several hosts: local collectives, and messages between the hosts. Modelled only.
 
-Every host has PEs of its own, arranged alike. The hosts are one more axis behind those of the shape, and the collective
-runs along it and along the axes of the mask: a group has a group of PEs of every host. As in section IX-A of the
-PID-Comm paper, each host carries out local collectives, and the hosts exchange what is left, in rings: in a round of an
-exchange a host sends (H-1)/H of its data in H-1 messages while it receives as much.
+Every host has its own PEs, in the same shape. The hosts are one more axis, the last, and the collective runs along it
+and along the axes of the mask: a group consists of one local group of every host. As in section IX-A of the PID-Comm
+paper, each host runs local collectives, and the hosts exchange the remainder in rings. In a round of an exchange a host
+sends (H-1)/H of its data in H-1 messages and receives the same amount.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
-NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, whatever they carry"}
-"""Parts of a prediction for several hosts, besides those of ``PHASES``, and what they mean."""
+NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, of any size"}
+"""Phases of a prediction for several hosts, besides those of ``PHASES``, and their meanings."""
 
 
 class Sizes(NamedTuple):
@@ -71,7 +71,7 @@ Size = Callable[[Sizes], int]
 
 
 class Local(NamedTuple):
-    """A collective that every host carries out on its own PEs, `calls` times with so many bytes per PE."""
+    """A collective that every host runs on its own PEs, `calls` times with `bytes` bytes per PE."""
 
     collective: CollectiveName
     bytes: Size
@@ -79,9 +79,9 @@ class Local(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """What hosts do, in order: local collectives, rounds of an exchange of so many bytes, local collectives.
+    """The steps of the hosts, in order: local collectives, rounds of an exchange, local collectives.
 
-    exchanged: what a round is about, of which a host sends (H-1)/H.
+    exchanged: bytes of a round, of which a host sends (H-1)/H.
     """
 
     before: Sequence[Local]
@@ -96,7 +96,7 @@ def _whole(sizes: Sizes) -> int:
 
 _REDUCE, _BROADCAST = Local("reduce", _whole), Local("broadcast", _whole)
 ALGORITHMS = {
-    # Blocks for every host by themselves: afterwards a PE holds what its counterparts on other hosts want, in order.
+    # One local alltoall per host: afterwards a PE holds the blocks for its counterparts on the other hosts, in order.
     "alltoall": Algorithm(
         [Local("alltoall", lambda s: s.part, lambda s: s.hosts), Local("gather", lambda s: s.rest)],
         1,
@@ -106,20 +106,20 @@ ALGORITHMS = {
     "reduce_scatter": Algorithm([_REDUCE], 1, lambda s: s.rows, [Local("scatter", lambda s: s.block)]),
     "allreduce": Algorithm([_REDUCE], 2, lambda s: s.rows, [_BROADCAST]),
     "allgather": Algorithm([Local("gather", lambda s: s.block)], 1, lambda s: s.rows, [_BROADCAST]),
-    # One host has the rows of all groups; that host's link has to carry what the others send or get.
+    # One host has the rows of all groups; its link carries all bytes that the other hosts send or receive.
     "scatter": Algorithm([], 1, lambda s: s.hosts * s.all_rows, [Local("scatter", _whole)]),
     "gather": Algorithm([Local("gather", _whole)], 1, lambda s: s.hosts * s.all_rows, []),
     "reduce": Algorithm([_REDUCE], 2, lambda s: s.rows, []),
     "broadcast": Algorithm([], 2, lambda s: s.rows, [_BROADCAST]),
 }
-"""What hosts do for each collective; a single host carries out the collective itself."""
+"""The algorithm of each collective; a single host runs the collective itself."""
 
 
 class Part(NamedTuple):
-    """One thing that every host does: a local collective, `calls` times with so many bytes per PE, or the exchange.
+    """One step of every host: a local collective, `calls` times with `bytes` bytes per PE, or the exchange.
 
-    bytes: of the exchange, what goes through the link of the busiest host one way; calls: its messages. technique: the
-    one that is carried out, None of the exchange. All modelled.
+    For the exchange, bytes are those that cross the link of the busiest host one way, calls are its messages, and
+    technique is None. All modelled.
     """
 
     name: str
@@ -134,7 +134,7 @@ EXCHANGE = "exchange"  # the name of the part between hosts
 
 @dataclass(frozen=True)
 class HostsPrediction(Shown):
-    """What a collective would take over several hosts. All times are modelled.
+    """The time of a collective over several hosts. All times are modelled.
 
     parts: in order; their seconds add up to seconds. phases: seconds by name of ``PHASES`` and ``NETWORK_PHASES``; they
     add up to seconds, too.
@@ -153,7 +153,7 @@ class HostsPrediction(Shown):
 
     @property
     def exchange(self) -> Part:
-        """Return the part between hosts: of no bytes if there is only one."""
+        """Return the part between hosts; with one host it has 0 bytes."""
         return next((part for part in self.parts if part.name == EXCHANGE), Part(EXCHANGE, 0, 0, 0.0))
 
     @property
@@ -182,27 +182,27 @@ def predict_hosts(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> HostsPrediction:
-    """Return what a collective would take over hosts, each a machine with PEs arranged as shape.
+    """Return the predicted time of a collective over hosts, each a machine with PEs arranged as shape.
 
-    collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has its members on
-    all hosts. hosts = 1 is the prediction of the collective itself. Local collectives, the exchange and local
-    collectives follow one another; nothing overlaps. The network lets every host send and receive at its full rate, and
-    is the bottleneck of the exchange: work in host memory during it is taken to be hidden. 0 bytes are not exchanged.
+    collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has members on all
+    hosts. With hosts = 1 the prediction is that of the collective itself. Local collectives, the exchange and local
+    collectives follow one another without overlap. The model assumes that all hosts send and receive at the full rate
+    of the network at the same time, and that the network hides the work in host memory. An exchange of 0 bytes is free.
 
-    Raises ArgumentError as `predict` does, and if bytes are no multiple of 8 per block where there is one per member,
-    or a technique is not for a local collective.
+    Raises ArgumentError as `predict` does, if bytes are not a multiple of 8 per block where each member has a block,
+    and if the technique does not support a local collective.
     """
     on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
     if collective not in ALGORITHMS:
-        raise ArgumentError(f"no algorithm between hosts is known for {collective}; use {', '.join(ALGORITHMS)}")
+        raise ArgumentError(f"{collective} has no algorithm over several hosts; use {', '.join(ALGORITHMS)}")
     hosts = as_integer("hosts", hosts, 1)
     size = as_integer("bytes", bytes)
 
     def local(name: CollectiveName, local_bytes: int) -> Prediction:
         return predict(name, shape, mask, bytes=local_bytes, dtype=dtype, op=op, machine=on, **options)
 
-    alone = local(collective, size)  # whatever is wrong on one host is an error here
+    alone = local(collective, size)  # raises for arguments that are invalid on one host
     lengths = as_shape(shape)
     selected = [
         length for length, bit in zip(lengths, as_mask(mask), strict=False) if bit == "1"

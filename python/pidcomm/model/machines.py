@@ -33,11 +33,11 @@ class ConstantRow(NamedTuple):
 
 
 CONSTANTS = [ConstantRow(f"{section}.{key}", unit, meaning) for section, key, unit, meaning in _TABLES["constants"]]
-"""What every machine has, in the library's order."""
+"""Constants of every machine, in the library's order."""
 LINE_COSTS = [ConstantRow(key, "ns per line", meaning) for key, meaning in _TABLES["line_costs"]]
-"""What every instruction set of a machine has, as ``isa.NAME.key``, in the library's order."""
+"""Constants of every instruction set of a machine, ``isa.NAME.key``, in the library's order."""
 PHASES = {name: meaning for name, meaning in _TABLES["phases"]}
-"""Parts of a prediction by name, in the library's order, and what they mean."""
+"""Phases of a prediction by name, in the library's order, and their meanings."""
 _ISAS_BY_CODE = sorted(ISAS.values(), key=lambda isa: isa.code)
 
 
@@ -50,21 +50,21 @@ class Constant(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return where the number comes from, in a word."""
+        """Return the first word of the source."""
         return self.source.partition(":")[0]
 
 
 KINDS = ("published", "measured", "fitted", "assumed")
 """First words of sources."""
 OWN_KINDS = ("measured", "fitted")
-"""Those that say something about one machine only."""
+"""Kinds that are valid for one machine only."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine that can be predicted. constants: by ``section.key`` and ``isa.NAME.key``.
+    """A machine to predict for. constants: by ``section.key`` and ``isa.NAME.key``.
 
-    inherits: name of the built-in machine that gives what the description leaves out.
+    inherits: name of the built-in machine that supplies the constants that the description leaves out.
     """
 
     name: str
@@ -87,17 +87,17 @@ class Machine:
 
     @property
     def pes(self) -> int:
-        """Return how many PEs it has."""
+        """Return the number of PEs."""
         return int(self["ranks.channels"] * self["ranks.per_channel"]) * _core.PES_PER_RANK
 
     @cached_property
     def numbers(self) -> list[float]:
-        """Return the constants as the library takes them."""
+        """Return the constants in the library's order."""
         return [self.constants[name].value if name in self.constants else 0.0 for name in _names()]
 
     @property
     def places(self) -> dict[str, int]:
-        """Return where each constant is in `numbers`."""
+        """Return the index of each constant in `numbers`."""
         return {name: place for place, name in enumerate(_names()) if name in self.constants}
 
     def with_values(self, values: Mapping[str, float], source: str = "assumed: changed by the caller") -> Machine:
@@ -108,14 +108,14 @@ class Machine:
         return replace(self, constants={**self.constants, **changed})
 
     def inheritance(self) -> dict[str, Constant]:
-        """Return the constants for a machine that inherits this one: there, measured and fitted ones are assumed."""
+        """Return the constants for a machine that inherits this one; measured and fitted ones become assumed."""
         return {
             name: it._replace(source=f"assumed: as {it.kind} for {self.name}") if it.kind in OWN_KINDS else it
             for name, it in self.constants.items()
         }
 
     def to_toml(self) -> str:
-        """Return the description as text, as `load_machine` reads it, without what the machine inherits."""
+        """Return the description as text for `load_machine`, without inherited constants."""
         lines = [f"title = {_quoted(self.title)}"]
         inherited: dict[str, Constant] = {}
         if self.inherits is not None:
@@ -131,18 +131,18 @@ class Machine:
                     f"source = {_quoted(constant.source)} }}"
                 )
         for section, given in sections.items():
-            if given or section.startswith("isa."):  # these say which instruction sets the machine has
+            if given or section.startswith("isa."):  # isa sections list the machine's instruction sets
                 lines += ["", f"[{section}]", *given]
         return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a basic string of TOML: JSON's are."""
+    """Return a text as a basic string of TOML, which a JSON string is."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _names() -> Iterator[str]:
-    """Yield the names of constants in the order of the library's doubles; "" where there is none."""
+    """Yield the names of constants in the order of the library's doubles; "" for unused places."""
     yield from (row.name for row in CONSTANTS)
     yield from ("" for _ in LINE_COSTS)  # codes start at 1
     for isa in _ISAS_BY_CODE:
@@ -155,12 +155,12 @@ def machine_names() -> list[str]:
 
 
 def load_machine(name: str | Machine) -> Machine:
-    """Return a built-in machine by name, or one from a file that ends in .toml, whose name is the path as given.
+    """Return a built-in machine by name, or the machine of a .toml file, whose name is then the path as given.
 
     A Machine is returned as it is.
 
-    Raises ArgumentError for an unknown name, or for a file that inherits an unknown machine or itself, lacks a
-    constant, has an unknown one, or one without unit or source.
+    Raises ArgumentError for an unknown name, or for a file that inherits an unknown machine or itself, or that has a
+    missing constant, an unknown constant, or a constant without unit or source.
     """
     if isinstance(name, Machine):
         return name
@@ -180,12 +180,12 @@ def _read(path: Path, heirs: tuple[str, ...] = ()) -> Machine:
 
 
 def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
-    """Return the machine that a file inherits. heirs: built-in machines that inherit it, the file's own name last."""
+    """Return the machine that a file inherits. heirs: the chain of machines that inherit it, the file's name last."""
     if inherits not in machine_names():
         raise ArgumentError(f"{path}: inherits = {inherits!r} is no built-in machine; use {', '.join(machine_names())}")
     if inherits in heirs:
         circle = " inherits ".join(heirs[heirs.index(inherits) :])
-        raise ArgumentError(f"{path}: inherits = {inherits!r} closes a circle ({circle}); one must give all constants")
+        raise ArgumentError(f"{path}: inherits = {inherits!r} closes a circle ({circle}); one must have all constants")
     return _read(FOLDER / f"{inherits}{SUFFIX}", heirs)
 
 
@@ -196,7 +196,7 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
         raise ArgumentError(f"{path} is no TOML: {error}") from None
     title = tree.pop("title", None)
     if not isinstance(title, str):
-        raise ArgumentError(f"{path}: title is missing; it says in a line which machine this is")
+        raise ArgumentError(f"{path}: title is missing; it names the machine in one line")
     inherits = tree.pop("inherits", None)
     parent = None if inherits is None else _parent(path, inherits, (*heirs, name))
     units = {row.name: row.unit for row in CONSTANTS}
@@ -211,7 +211,7 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
     if missing := units.keys() - constants.keys():
         raise ArgumentError(f"{path}: constant {min(missing)} is missing")
     if not isas:
-        raise ArgumentError(f"{path}: no instruction set; there must be a section [isa.NAME]")
+        raise ArgumentError(f"{path}: no instruction set; add a section [isa.NAME]")
     machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits)
     try:
         _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)  # checks numbers

@@ -1,4 +1,4 @@
-"""Predictions: what a collective would take on a machine. Modelled, never measured."""
+"""Predictions of the time of a collective on a machine. Modelled, never measured."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SOURCE = "modelled"
 
 @dataclass(frozen=True)
 class Prediction(Shown):
-    """What a collective would take on a machine, and how it would be carried out. All times are modelled.
+    """The predicted time of a collective on a machine, and how it would run. All times are modelled.
 
-    phases: seconds by name of ``pidcomm.model.PHASES``; they add up to seconds. pe_seconds of them are not the host's.
+    phases: seconds by name of ``pidcomm.model.PHASES``; they add up to seconds.
     """
 
     machine: str
@@ -46,12 +46,12 @@ class Prediction(Shown):
 
     @property
     def pe_seconds(self) -> float:
-        """Return what PEs take: reordering, starting them, loading programs."""
+        """Return the seconds of the PEs: reordering, starting them, loading programs."""
         return sum(self.phases[name] for name in PE_PHASES)
 
     @property
     def host_seconds(self) -> float:
-        """Return what the host takes, as ``Trace.host_seconds`` counts it."""
+        """Return the seconds of the host, as ``Trace.host_seconds`` counts them."""
         return self.seconds - self.pe_seconds
 
     def __repr__(self) -> str:
@@ -80,12 +80,12 @@ def predict(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> Prediction:
-    """Return what a collective would take on a machine.
+    """Return the predicted time of a collective on PEs of a machine, arranged as shape.
 
     collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options are as in the
-    methods of `Hypercube`; dst defaults to right behind the source. machine: a name of `machine_names`, the path of a
-    TOML file, or a Machine; options default to what it has. It may have fewer PEs than the shape: its channels then
-    hold more ranks.
+    methods of `Hypercube`; dst defaults to the end of the source. machine: a name of `machine_names`, the path of a
+    TOML file, or a Machine; it sets the defaults of options. If it has fewer PEs than the shape, the model puts more
+    ranks on its channels.
 
     Raises ArgumentError as the collective would, and for unknown machines.
     """
@@ -100,7 +100,7 @@ def predict(
 
 
 def use_machine(machine: str | Machine | None) -> None:
-    """Let ``technique="auto"`` choose as this machine would have it, in this process; None: as at the start.
+    """Make ``technique="auto"`` choose by predictions for this machine, in this process; None restores the default.
 
     machine: as for `predict`. Raises ArgumentError for unknown machines.
     """

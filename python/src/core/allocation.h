@@ -1,4 +1,4 @@
-// An allocated PE set, shared by what is made of it.
+// An allocated PE set, shared by its hypercubes and requests.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,16 +17,15 @@ namespace core {
 
 namespace nb = nanobind;
 
-/// An allocation and the hypercubes on it. Users of a hypercube hold the lock shared; freeing lets new ones wait, waits for the others, and
-/// ends the hypercubes first. A thread releases the interpreter's lock before it waits
-/// for this one: the holder of this one may need the interpreter.
+/// An allocation and the hypercubes on it. Users of a hypercube hold the lock shared. `free` blocks new users, waits for current ones, and
+/// destroys the hypercubes first. A thread releases the GIL before it waits for this lock, because the holder may need the GIL.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
   ~Allocation() {
     try {
       free();
-    } catch (const StatusError &) {  // nobody is left to tell
+    } catch (const StatusError &) {  // a destructor cannot report it
     }
   }
   Allocation(const Allocation &) = delete;
@@ -34,10 +33,10 @@ class Allocation {
 
   void free() {
     require_no_pending();
-    const std::scoped_lock entry(entry_);  // newcomers wait for what becomes of the set
+    const std::scoped_lock entry(entry_);  // blocks new users until the set is freed
     const std::unique_lock lock(mutex_);
     if (is_freed_) return;
-    require_no_pending();  // a call may have been under way to the lock
+    require_no_pending();  // a call may have started before this thread got the lock
     is_freed_ = true;
     for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
     cubes_.clear();
@@ -66,10 +65,10 @@ class Allocation {
   /// Counts the non-blocking calls that have not been waited for.
   std::atomic<uint32_t> &pending() { return pending_; }
 
-  /// Held from preparing the buffers of a transfer until it has ended: a set has one list of them.
+  /// Held from preparing the buffers of a transfer until its end, because a set has only one list of buffers.
   std::mutex &transfers() const { return transfers_; }
 
-  /// Calls body(set) without the interpreter's lock while nobody can free the set.
+  /// Calls body(set) without the GIL; the set cannot be freed meanwhile.
   template <class Body>
   auto use(const Body &body) const {
     const nb::gil_scoped_release released;
@@ -92,7 +91,7 @@ class Allocation {
     if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
   }
   struct dpu_set_t set_;
-  mutable std::mutex entry_;  // held while somebody waits for the other, so that nobody overtakes who frees
+  mutable std::mutex entry_;  // held while a thread waits for mutex_, so that no user overtakes `free`
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<pidcomm_hypercube *> cubes_;

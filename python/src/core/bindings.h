@@ -1,4 +1,4 @@
-// The parts of pidcomm._core; one file each.
+// The parts of pidcomm._core.
 #pragma once
 
 #include <nanobind/nanobind.h>

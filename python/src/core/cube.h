@@ -25,10 +25,10 @@ namespace core {
 
 inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A non-blocking call with the memory that it uses. Destroyed, it is waited for. Whoever makes it keeps its hypercube alive.
+/// A non-blocking call with its memory. The destructor waits for the call. The creator keeps the hypercube alive.
 class Pending {
  public:
-  /// Nothing is under way before `start`.
+  /// Starts nothing; see `start`.
   Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
       : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
   ~Pending() {
@@ -50,7 +50,7 @@ class Pending {
     });
   }
 
-  /// What was done; the second time as well.
+  /// The trace of the call. May be called again.
   nb::dict wait() {
     {
       const nb::gil_scoped_release released;
@@ -132,7 +132,7 @@ class Cube {
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_validate(cube_, &value, &options)); });
   }
 
-  /// What the audit instruction set counted in the last call.
+  /// The counts of the audit instruction set in the last call.
   nb::dict audit() {
     pidcomm_audit counts{};
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_audit_of(cube_, &counts)); });

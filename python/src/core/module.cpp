@@ -1,7 +1,6 @@
-// pidcomm._core: the C ABI of pidcomm and dpu.h, as they are, for Python. No policy: names, defaults, shapes and dtypes are the business of
-// the package around it.
+// pidcomm._core: the C ABI of pidcomm and dpu.h for Python, unchanged. The Python package adds names, defaults, shapes and dtypes.
 //
-// Memory comes as one-dimensional contiguous arrays of bytes. Nothing that waits or moves bytes holds the interpreter's lock.
+// Memory is passed as one-dimensional contiguous arrays of bytes. Functions that wait or move bytes release the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 

@@ -36,18 +36,18 @@ namespace core {
 
 namespace {
 
-/// " pr pr+im", and so on.
+/// The names: "pr, pr+im, ...".
 std::string techniques_with_pe_program() {
   std::string names;
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
-  if ((steps & PIDCOMM_STEP_PR) != 0) names += " " name;
+  if ((steps & PIDCOMM_STEP_PR) != 0) names += names.empty() ? name : ", " name;
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   return names;
 }
 
-/// The PEs of a set as sets of one, in the order of its rows: as the largest hypercube that the set allows numbers them, then those that no
-/// hypercube can use, of entangled groups that lack lanes, in the order of DPU_FOREACH.
+/// The PEs of a set as sets of one PE, in the order of rows: first as the largest possible hypercube numbers them, then the PEs of
+/// incomplete entangled groups that no hypercube can use, in the order of DPU_FOREACH.
 std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   uint32_t pes = 0;
   check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
@@ -65,7 +65,7 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   };
   std::vector<struct dpu_set_t> rows;
   if (numbered(pes, rows)) return rows;
-  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs make a hypercube (or are none), `high` do not
+  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs (maybe 0) make a hypercube, `high` do not
     const uint32_t middle = low + (high - low) / 2;
     (numbered(middle, rows) ? low : high) = middle;
   }
@@ -79,14 +79,14 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   return rows;
 }
 
-/// The bytes of a struct dpu_set_t: how other extensions get at a set.
+/// The bytes of a struct dpu_set_t, with which other extensions access a set.
 nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof set); }
 
-/// What only emulated DIMMs can do, as functions of bytes_of a set. On DIMMs there are none.
+/// Functions of bytes_of a set that exist on emulated DIMMs only.
 using Stop = std::optional<nb::callable>;          // ends the launch of a set
-using ExplainFault = std::optional<nb::callable>;  // a sentence about the PE of a set, which is in fault
+using ExplainFault = std::optional<nb::callable>;  // returns a sentence about the faulting PE of a set
 
-/// Waits for `run`, and for Ctrl-C meanwhile: then the PEs are stopped, where they can be, and KeyboardInterrupt follows their end.
+/// Waits for `run`. On Ctrl-C it stops the PEs if it can (emulated DIMMs), and throws KeyboardInterrupt after they have ended.
 /// Requires a released GIL.
 template <class Run>
 dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
@@ -107,7 +107,7 @@ using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
 
 class Set {
  public:
-  /// Exactly one of pes and ranks is not 0, or both are: everything that is free.
+  /// Requires pes or ranks to be 0; both 0 allocates all free PEs.
   Set(uint32_t pes, uint32_t ranks, const std::optional<std::string> &profile) {
     const nb::gil_scoped_release released;
     const char *text = profile ? profile->c_str() : nullptr;
@@ -195,7 +195,7 @@ class Set {
     });
   }
 
-  /// What the PE has printed since it was last asked, and whether it printed more than its log holds.
+  /// The output of the PE since the last call, and whether it was larger than the log.
   std::pair<nb::bytes, bool> log(uint32_t pe) {
     std::string text;
     bool is_cut = false;
@@ -224,7 +224,7 @@ class Set {
     return rows_;
   }
 
-  /// Turns a fault into a sentence about the first PE, in the order of rows, that is in fault.
+  /// Throws for a fault, with a sentence about the first faulting PE in the order of rows.
   void check_run(dpu_error_t error, struct dpu_set_t set, const ExplainFault &explain) {
     if (error != DPU_ERR_DPU_FAULT) return check_device(error, "running the PE program");
     std::string first;
@@ -263,7 +263,7 @@ class Set {
       for (std::size_t pe = 0; pe < all.size(); ++pe)
         check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
       const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second}, offset, row_bytes, DPU_XFER_DEFAULT);
-      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // a refused transfer would keep the caller's memory
+      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // else the set keeps pointers to the caller's memory
       check_access(error);
     });
   }
@@ -273,7 +273,7 @@ class Set {
     return symbol.first >= pidcomm::kMramAddress && symbol.first < kIramAddress;
   }
 
-  /// Collectives that let PEs reorder blocks replace the program; nobody is to launch theirs, or to take its variables for the caller's.
+  /// Throws if a collective with PE reordering has replaced the caller's program: launches and symbols would use the wrong one.
   static void require_own_program(struct dpu_set_t set) {
     struct dpu_set_t dpu;
     bool is_replaced = false;
@@ -283,10 +283,9 @@ class Set {
       is_replaced |= program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
     }
     if (is_replaced)
-      throw StatusError(
-          PIDCOMM_ERR_DEVICE,
-          "a collective has replaced the program of these PEs by the one with which they reorder blocks (one of the techniques" +
-              techniques_with_pe_program() + "); load yours again");
+      throw StatusError(PIDCOMM_ERR_DEVICE,
+                        "a collective has replaced the program of these PEs by its program that reorders blocks (one of the techniques " +
+                            techniques_with_pe_program() + "); load yours again");
   }
 
   std::shared_ptr<Allocation> allocation_;
@@ -294,7 +293,7 @@ class Set {
   std::atomic<struct dpu_program_t *> program_ = nullptr;  // lives as long as the process
   std::atomic<uint64_t> loads_ = 0, launches_ = 0;
   std::mutex rows_mutex_;
-  std::vector<struct dpu_set_t> rows_;  // once made they stay
+  std::vector<struct dpu_set_t> rows_;  // made once
 };
 
 }  // namespace

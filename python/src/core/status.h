@@ -10,7 +10,7 @@
 
 namespace core {
 
-/// A status other than OK, on its way to pidcomm.errors.make_error.
+/// A status other than OK, which `translate` makes a Python exception.
 class StatusError : public std::runtime_error {
  public:
   StatusError(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
@@ -26,10 +26,10 @@ void translate(const std::exception_ptr &pointer, void *);
 /// Throws StatusError with the library's sentence unless status is OK.
 void check(int status);
 
-/// Throws StatusError unless error is DPU_OK. doing: the first part of the sentence. status: what the error is taken for.
+/// Throws StatusError unless error is DPU_OK. doing: the first part of the sentence. status: of the StatusError.
 void check_device(dpu_error_t error, const std::string &doing, int status = PIDCOMM_ERR_DEVICE);
 
-/// What an error about a program or a symbol is taken for: the caller's argument, or the machine.
+/// The status of an error about a program or a symbol: ERR_ARGUMENT if the caller caused it, else ERR_DEVICE.
 int status_of(dpu_error_t error);
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// What needs no device: the rows of tables.h and model.h, plans and predictions.
+// Functions that need no device: the rows of tables.h and model.h, plans and predictions.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

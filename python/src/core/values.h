@@ -1,4 +1,4 @@
-// Requests, options and traces of the C API as Python has them, and memory as one-dimensional contiguous arrays of bytes.
+// Requests, options and traces of the C API as Python types; memory as one-dimensional contiguous arrays of bytes.
 #pragma once
 
 #include <line_kernels/audit_counts.h>

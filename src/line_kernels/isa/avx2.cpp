@@ -109,7 +109,7 @@ struct Isa {
     return join(_mm256_shuffle_epi8(h.low, control), _mm256_shuffle_epi8(h.high, control));
   }
 
-  /// Both 32-bit halves of every word to take, and whether it comes from the high register, for each register of the result.
+  /// For each register of the result: the two 32-bit halves of every word, and whether the word comes from the high register.
   struct WordControl {
     __m256i halves[2], from_high[2];
   };

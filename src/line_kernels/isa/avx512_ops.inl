@@ -54,7 +54,7 @@ struct Avx512Ops {
   static Line shuffle_words(Line x, __m512i control) { return line(_mm512_permutexvar_epi64(control, reg(x))); }
 
  private:
-  /// Word i of the result of a butterfly: of a (0 .. 7) if i lacks the bit, else of b (8 .. 15); those that have `bit` set.
+  /// Sources of a butterfly's result: word i is from a (0 .. 7) if i lacks the bit, else from b (8 .. 15), at the index with `bit`.
   template <int Bit>
   static __m512i words_of_pair(int bit) {
     const auto from = [bit](int i) { return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3)); };

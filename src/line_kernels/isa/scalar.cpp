@@ -1,4 +1,4 @@
-// scalar: what every x86-64 runs, and the yardstick of the other instruction sets.
+// scalar: runs on every x86-64; the reference for the other instruction sets.
 #include <emmintrin.h>
 
 #include "base/bits.h"

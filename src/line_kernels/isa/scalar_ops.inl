@@ -1,4 +1,4 @@
-// Line primitives in plain 64-bit arithmetic, but for memory access: struct Isa derives from ScalarOps and adds it.
+// Line primitives in plain 64-bit arithmetic, except memory access, which struct Isa adds to ScalarOps.
 typedef LineOf<16> Line;  // baseline x86-64 has registers of 16 bytes
 
 struct ScalarOps {

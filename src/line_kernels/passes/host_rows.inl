@@ -1,11 +1,11 @@
 // The passes between lines and host rows: to_host (gather), from_host (scatter, broadcast). A part of passes.inl.
 
-/// Bytes by which loads of host rows run after prefetches. Past the end of a row this touches nothing that can fault.
+/// Prefetch distance of host rows in bytes. Prefetches past the end of a row do not fault.
 constexpr uint64_t kRowPrefetchBytes = 512;
 
 bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
 
-/// Words of a row that go to the host in one turn, or come from it: rows are far apart, and memory likes a few lines of each at once.
+/// Words of a row to store in one turn: rows are far apart, and a few lines of each at once use the memory bandwidth better.
 constexpr uint32_t kTurnWords = 2 * kStepWords;
 
 /// Lines -> rows, a few words.
@@ -17,7 +17,7 @@ void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
   }
 }
 
-/// Words by which loads of lines that go to host rows run after prefetches.
+/// Prefetch distance, in words, of lines that go to host rows.
 constexpr uint32_t kToHostPrefetchWords = 32;
 
 /// Lines -> rows, whole tiles of 8 words.
@@ -59,7 +59,7 @@ void each_turn(const SweepCall &call, const VisitWords &visit_words, const Visit
 }
 
 void pass_to_host(const SweepCall &call) {
-  // Non-temporal stores to rows are of whole lines: the steps are such that either all or none can be.
+  // Non-temporal stores to rows need whole aligned lines: either all steps have them, or none.
   bool is_non_temporal = call.non_temporal_rows;
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t lane = 0; lane < 8; ++lane)
@@ -75,7 +75,7 @@ void pass_to_host(const SweepCall &call) {
     each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
 }
 
-/// How the lanes of an item have their rows.
+/// The rows of an item's lanes.
 enum class RowLanes { some_missing, all, shared };
 RowLanes row_lanes(const std::byte *const *rows) {
   bool has_all = true, is_shared = rows[0] != nullptr;
@@ -101,7 +101,7 @@ void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
 }
 
-/// The same where all lanes have the same row.
+/// The same if all lanes have the same row.
 template <class Put>
 void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
   __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);
@@ -135,7 +135,7 @@ void from_host(const SweepItem &item, Step step, RowLanes lanes, const Put &put)
     tile_from_host<false>(item, step.word, put);
 }
 
-/// Puts the bytes of the lanes to keep, as they are in memory, into the lines that will be stored there.
+/// Copies the bytes of the lanes to keep from memory into the lines that will be stored there.
 void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line *lines) {
   uint64_t keep_beat = 0;
   for (uint32_t lane = 0; lane < 8; ++lane)

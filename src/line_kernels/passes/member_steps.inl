@@ -10,7 +10,7 @@ void pass_member_step(const SweepCall &call) {
   });
 }
 
-/// The lanes are moved in PIM order in any case: bytes of a beat.
+/// Lanes always move in PIM order: bytes of a beat.
 void pass_member_step_reduce(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);
   each_step(call, [&](Step step) {

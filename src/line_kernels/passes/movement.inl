@@ -23,10 +23,10 @@ void store_word(std::byte *to, uint64_t word) { __builtin_memcpy(to, &word, size
 
 std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 
-/// Words by which loads run after prefetches.
+/// Prefetch distance in words.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// visit(step) for every step of a call; the first one is as long as the call says, the others StepWords, but for the last.
+/// visit(step) for every step of a call: the first has the call's first_words, the others StepWords, except the last.
 template <uint32_t StepWords = kStepWords, class Visit>
 void each_step(const SweepCall &call, const Visit &visit) {
   Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
@@ -78,8 +78,8 @@ void exchange_stage(Line *tile) {
     if ((i & Index) == 0) Order::template butterfly<Bit>(tile[i], tile[i | Index]);
 }
 
-/// Transposes Lines = 2^k lines over the lane bits of Mask: what `lane` has of line i (a byte of every beat, or a word) moves to the lane
-/// whose selected bits are i, of the line whose number is the lane's selected bits.
+/// Transposes Lines = 2^k lines over the lane bits of Mask. The data of `lane` in line i (a byte of every beat, or a word) moves to the
+/// lane whose selected bits are i, in the line whose index is the selected bits of `lane`.
 template <int Mask, class Order = PimOrder>
 void transpose_tile(Line *tile) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);

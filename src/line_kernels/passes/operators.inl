@@ -1,6 +1,6 @@
 // Reductions: element types and operators; accumulating lines. A part of passes.inl.
 
-/// What an operator does to two vectors of elements.
+/// Applies an operator to two vectors of elements.
 template <int Op>
 struct Operator;
 template <>
@@ -48,7 +48,7 @@ V extreme(V a, V b) {
   V result = takes_a ? a : b;
   using Element = __typeof__(a[0] + 0);
   if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
-    // Where a == b only the sign of a zero can differ: or keeps a -0, and drops it.
+    // If a == b, only the sign of a zero can differ: `or` keeps a -0, `and` drops it.
     typedef Line::Part Bits;
     const Bits zeros = IsMin ? ((Bits)a | (Bits)b) : ((Bits)a & (Bits)b);
     result = a == b ? (V)zeros : result;
@@ -71,7 +71,7 @@ struct Operator<PIDCOMM_MAX> {
   }
 };
 
-/// Where the sign does not matter the unsigned type stands for both, so that wrapping is defined and code exists once.
+/// Operators that ignore the sign use the unsigned type, so that wrapping is defined and code exists once.
 template <class T>
 struct Unsigned {
   typedef T Type;
@@ -101,7 +101,7 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
-/// Lines, of all items, by which the loads of a reduction run after prefetches.
+/// Prefetch distance of a reduction, in lines of all items.
 constexpr uint32_t kAheadLines = 64;
 
 /// One visit of a reduction: the streams of Members members of a block, side by side.
@@ -110,7 +110,7 @@ struct Visit {
   Step step;
 };
 
-/// The visit that is `later` visits after number `index` of a step, cut to what may be fetched ahead.
+/// The visit that is `later` visits after number `index` of a step, cut to the words that may be prefetched.
 Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
   const uint32_t visits = call.in_count / members, target = index + later;
   const uint32_t word = step.word + target / visits * step.count, v = target % visits;
@@ -124,7 +124,7 @@ uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visi
   return pairs * visited / visits * call.out_pair_banks;
 }
 
-/// Where the lines of an item that wait for stream o begin.
+/// The first line of an item to store to stream o.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
   const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
   return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
@@ -158,7 +158,7 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
           *sum = line;
         }
       }
-      if (stores && w < store->step.count)  // a share of what waits, so that reads and writes alternate
+      if (stores && w < store->step.count)  // a share of the stores, so that reads and writes alternate
         for (uint32_t o = first_out; o < last_out; ++o)
           for (uint32_t i = 0; i < call.item_count; ++i)
             Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), waiting_lines(call, *store, i, o)[w]);

@@ -1,6 +1,6 @@
 // Reductions: the passes reduce_blocks (reduce_scatter), reduce_lanes (allreduce), reduce_to_host (reduce). A part of passes.inl.
 
-/// Exchanges the sums of a step so that line i of an item holds what lane i of the destination contributes.
+/// Exchanges the sums of a step so that line i of an item holds the contributions of lane i.
 template <int Mask, class Order>
 void exchange_sums_in(const SweepCall &call, Step step) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
@@ -10,7 +10,7 @@ void exchange_sums_in(const SweepCall &call, Step step) {
       Line tile[kLines];
       for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * step.count + w];
       const uint32_t ahead = step.word + step.count + w;
-      if (ahead < call.prefetch_end)  // the first member's lines of the next step, so that memory does not idle here
+      if (ahead < call.prefetch_end)  // the first member's lines of the next step, to keep memory busy
         for (int stream = 0; stream < kLines; ++stream) Isa::prefetch_far(line_at(call.items[item].in[stream], ahead));
       transpose_tile<Mask, Order>(tile);
       for (uint32_t i = 0; i < kLines; ++i) sums[i * step.count + w] = tile[i];
@@ -31,7 +31,7 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t bloc
   call.reducer->accumulate[call.load_transposes](call, step, bytes_of(sums), blocks, store);
 }
 
-/// The sums of a step combined pairwise, over `blocks` blocks of an item, into the first.
+/// Combines the sums of a step pairwise, over `blocks` blocks of an item, into the first.
 void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
   for (uint32_t pace = 1; pace < blocks; pace *= 2)
     for (uint32_t i = 0; i < blocks; i += 2 * pace)
@@ -60,7 +60,7 @@ void reduce_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order
   }
 }
 
-/// Stores all that waits.
+/// Stores all lines of `store`.
 void put_waiting(const SweepCall &call, const Store &store) {
   for (uint32_t o = 0; o < call.out_count; o += call.out_pair_banks)
     put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o, o + call.out_pair_banks);

@@ -1,6 +1,6 @@
 // The passes after PE-assisted reordering: lines rotated over the lanes of their groups. A part of passes.inl.
 
-/// Rotates lines over the lanes of their groups, in the order that the call works in.
+/// Rotates lines over the lanes of their groups, in the order of the call.
 class Rotation {
  public:
   explicit Rotation(const SweepCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
@@ -18,11 +18,11 @@ class Rotation {
 
   uint32_t slots() const { return slots_; }
 
-  /// What the lane of index c has goes to the lane of index c + slot.
+  /// Moves the data of the lane with index c to the lane with index c + slot.
   Line rotated(Line line, uint32_t slot) const {
     return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
   }
-  /// The same for lines in PIM order, whatever order the call works in.
+  /// The same for lines in PIM order, for calls in either order.
   Line rotated_lanes(Line line, uint32_t slot) const { return Isa::shuffle_lanes(line, lanes_[slot]); }
 
  private:
@@ -32,7 +32,7 @@ class Rotation {
   decltype(Isa::word_control(0)) words_[8];
 };
 
-/// A line on its way from or to where the other order is used.
+/// Transposes a line if its source or destination has the other order.
 Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
 
 void pass_rotate(const SweepCall &call) {
@@ -61,8 +61,7 @@ void pass_replicate_rotated(const SweepCall &call) {
   });
 }
 
-/// Accumulates the slots of every item and combines them, each rotated to the lanes that it is for: the first lines in the buffer of the
-/// item.
+/// Accumulates the slots of every item, rotates each to its lanes, and combines them into the first lines of the item's buffer.
 void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
   accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
@@ -70,7 +69,7 @@ void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, co
     for (uint32_t slot = 0; slot < rotation.slots(); ++slot) {
       for (uint32_t w = 0; w < step.count; ++w) {
         const uint32_t ahead = step.word + step.count + w;
-        if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(call.items[i].in[slot], ahead));  // of the next step, meanwhile
+        if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(call.items[i].in[slot], ahead));  // for the next step
         Line &sum = sums[slot * step.count + w];
         sum = rotation.rotated(sum, slot);
       }
@@ -91,7 +90,7 @@ void pass_reduce_rotated(const SweepCall &call) {
 /// As pass_reduce_lanes, the lines of a step are stored while those of the next one are loaded.
 void pass_reduce_rotated_replicate(const SweepCall &call) {
   const Rotation rotation(call);
-  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // those that wait are behind them
+  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // the lines to store follow them
   static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {

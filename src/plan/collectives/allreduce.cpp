@@ -2,7 +2,7 @@
 //
 // Accumulate over the entangled groups of a set, combine over the selected lanes so that every lane holds its group's result, store the
 // line to every entangled group of the set. All lines of a word are read before one is written, so in place is the same work.
-// Rotated, every vector is 2^k slots: each lane reduces one of them, which goes back to all lanes.
+// Rotated, every vector is 2^k slots: each lane reduces one slot, which goes back to all lanes.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -2,7 +2,7 @@
 //
 // Source entangled group a and destination b exchange the 2^k x 2^k blocks between their selected lanes: the 2^k lines that hold word w
 // of the blocks for b's members are, transposed, word w of the blocks from a's members. In place, (a, b) and (b, a) swap their tiles.
-// Rotated, the PEs have put the blocks for each b into slots such that slot s of every lane is for the lane s further on.
+// Rotated, the PEs have put the blocks for each b into slots such that slot s of every lane is for the lane s indices further.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,5 +1,5 @@
-// reduce: the group's host row receives the element-wise reduction of all members. As allreduce, but the result leaves through the host:
-// rotated, a piece of the row from every lane.
+// reduce: the group's host row receives the element-wise reduction of all members. As allreduce, but the result goes to the host row;
+// rotated, every lane contributes a piece of the row.
 #include "plan/plan.h"
 
 namespace pidcomm {

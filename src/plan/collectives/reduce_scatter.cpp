@@ -1,8 +1,8 @@
 // reduce_scatter: member q receives block q, reduced over all members.
 //
 // For destination entangled group b: accumulate, over the set's entangled groups, the 2^k lines that hold word w of the blocks of b's
-// members; transpose the accumulators so that line i holds what lane i contributes; combine them. In place the result replaces block 0,
-// which only b = 0 reads, so b = 0 goes first. Rotated, slot s of every lane is for the lane s further on: no transposition.
+// members; transpose the accumulators so that line i holds the contributions of lane i; combine them. In place the result replaces block 0,
+// which only b = 0 reads, so b = 0 goes first. Rotated, slot s of every lane is for the lane s indices further: no transposition.
 #include "plan/plan.h"
 
 namespace pidcomm {

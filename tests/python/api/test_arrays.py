@@ -113,12 +113,12 @@ def test_outputs_that_cannot_be_filled_are_errors(cube: pidcomm.Hypercube, out: 
         (np.zeros(64, np.int32), r"\(64,\).*needs \(64, n\)"),
         (np.zeros((64, 2, 2), np.int32), r"\(64, 2, 2\)"),
         (np.int32(3), r"\(\)"),
-        ([[1, 2], [3]], "x is no array"),
+        ([[1, 2], [3]], "x is not an array"),
         ("rows", "dtype"),
         (None, "dtype"),
     ],
 )
-def test_inputs_of_another_shape_are_errors(cube: pidcomm.Hypercube, x: Any, message: str) -> None:
+def test_inputs_of_a_wrong_shape_are_errors(cube: pidcomm.Hypercube, x: Any, message: str) -> None:
     for call in (lambda: cube.write(x), lambda: cube.arrays.allreduce(x, "10")):
         with pytest.raises(pidcomm.ArgumentError, match=message):
             call()
@@ -136,7 +136,7 @@ def test_host_arrays_have_one_row_per_group(cube: pidcomm.Hypercube) -> None:
 
 
 class Tensor:
-    """What a tensor library offers: DLPack and nothing else."""
+    """A tensor that supports only DLPack."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -171,7 +171,7 @@ def test_buffers_are_filled_in_place(cube: pidcomm.Hypercube) -> None:
     assert memory == ROWS.tobytes()
 
 
-def test_tensors_elsewhere_are_refused(cube: pidcomm.Hypercube) -> None:
+def test_tensors_on_other_devices_are_refused(cube: pidcomm.Hypercube) -> None:
     for call in (lambda x: cube.write(x), lambda x: cube.read(4, np.int32, out=x)):
         with pytest.raises(pidcomm.ArgumentError, match=r"(another device|device)"):
             call(TensorElsewhere(ROWS))
@@ -179,7 +179,7 @@ def test_tensors_elsewhere_are_refused(cube: pidcomm.Hypercube) -> None:
         cube.read(4, np.int32, out=ROWS.tolist())  # type: ignore[arg-type]
 
 
-def test_torch_tensors(cube: pidcomm.Hypercube) -> None:
+def test_torch_tensors_are_read_and_filled_in_place(cube: pidcomm.Hypercube) -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.arange(64 * 4, dtype=torch.int32).reshape(64, 4)
     filled = torch.zeros_like(tensor)
@@ -190,7 +190,9 @@ def test_torch_tensors(cube: pidcomm.Hypercube) -> None:
         cube.write(torch.zeros((64, 4), requires_grad=True))
 
 
-def test_the_core_gets_the_memory_of_the_caller(cube: pidcomm.Hypercube, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_core_reads_and_fills_the_memory_of_the_caller(
+    cube: pidcomm.Hypercube, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Any] = []
     core = cube._core
 

@@ -26,7 +26,7 @@ def test_array_collective_equals_its_definition(
     pes: pidcomm.PeSet, name: str, shape: tuple[int, ...], mask: str, technique: TechniqueName
 ) -> None:
     cube = pes.hypercube(*shape)
-    x = payload(name, shape, mask, "int32", block_bytes=64)  # of 8 words: the paper's techniques cut it into up to 8
+    x = payload(name, shape, mask, "int32", block_bytes=64)  # 8 words: the paper's techniques cut it into up to 8
     row = pidcomm.TECHNIQUES[technique]
     if not row.is_for(pidcomm.COLLECTIVES[name]):
         with pytest.raises(pidcomm.ArgumentError, match=f"{name}: technique {technique} is for "):
@@ -46,7 +46,7 @@ def test_array_collective_equals_its_definition(
     assert cube.last_trace.technique == technique
 
 
-# Selected lane bits from none to three; entangled groups as neighbours, in two axes apart, and three or five of them.
+# Zero to three selected lane bits; entangled groups that are adjacent, along two axes, and in threes and fives.
 MEMBER_STEPS = [
     *(((8, 8), "01"), ((2, 8, 5), "100"), ((4, 2, 8), "101"), ((8, 8), "11"), ((8, 2, 2, 3), "1011")),
     *(((8, 2, 2, 3), "0101"), ((2, 2, 2, 5), "1011"), ((4, 4), "00"), ((128,), "1"), ((2, 4, 5), "011")),
@@ -57,7 +57,7 @@ MEMBER_STEPS = [
     "technique", [name for name, row in pidcomm.TECHNIQUES.items() if row.path in ("ring", "tree")]
 )
 @pytest.mark.parametrize(("shape", "mask"), MEMBER_STEPS)
-def test_ring_and_tree_reduce_every_type_in_place_and_apart(
+def test_ring_and_tree_reduce_every_type_in_place_and_out_of_place(
     pes: pidcomm.PeSet, shape: tuple[int, ...], mask: str, technique: TechniqueName
 ) -> None:
     cube = pes.hypercube(*shape)
@@ -100,7 +100,7 @@ def test_an_expanded_plan_lists_the_sweeps_of_every_round(technique: TechniqueNa
 
 
 @pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
-def test_plans_do_what_the_rows_of_their_techniques_say(pes: pidcomm.PeSet, name: CollectiveName) -> None:
+def test_plans_have_the_steps_of_their_techniques(pes: pidcomm.PeSet, name: CollectiveName) -> None:
     cube, collective = pes.hypercube(8, 8), pidcomm.COLLECTIVES[name]
     x = payload(name, (8, 8), "10", "int32", block_bytes=64)
     for technique, row in pidcomm.TECHNIQUES.items():
@@ -122,7 +122,9 @@ def test_plans_do_what_the_rows_of_their_techniques_say(pes: pidcomm.PeSet, name
 @pytest.mark.parametrize("dtype", pidcomm.TYPES)
 @pytest.mark.parametrize("op", pidcomm.OPS)
 @pytest.mark.parametrize("name", sorted(REDUCTIONS))
-def test_reductions_of_every_type_and_operator(cube: pidcomm.Hypercube, name: str, op: str, dtype: str) -> None:
+def test_reductions_of_every_type_and_operator_are_right(
+    cube: pidcomm.Hypercube, name: str, op: str, dtype: str
+) -> None:
     x = payload(name, cube.shape, "10", dtype)
     if pidcomm.OPS[op].kind == "bits" and pidcomm.TYPES[dtype].is_float:
         with pytest.raises(pidcomm.ArgumentError, match=f"{op}.*integers.*{dtype}"):
@@ -152,7 +154,7 @@ def test_random_collectives_equal_their_definitions(pes: pidcomm.PeSet, data: st
 
 
 @pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
-def test_methods_move_between_windows(cube: pidcomm.Hypercube, name: str) -> None:
+def test_methods_move_data_between_windows(cube: pidcomm.Hypercube, name: str) -> None:
     row, mask, src, dst = pidcomm.COLLECTIVES[name], "10", 1 << 16, 1 << 17
     x = payload(name, cube.shape, mask, "int16")
     expected = result_of(name, x, cube.shape, mask, "max")
@@ -176,7 +178,7 @@ def test_methods_move_between_windows(cube: pidcomm.Hypercube, name: str) -> Non
         np.testing.assert_array_equal(cube.read(x.shape[1], x.dtype, src), x)
 
 
-def test_rows_are_in_pe_order_not_in_that_of_the_sdk(cube: pidcomm.Hypercube) -> None:
+def test_rows_are_in_pe_order_not_in_sdk_order(cube: pidcomm.Hypercube) -> None:
     x = np.arange(64 * 3, dtype=np.int64).reshape(64, 3)
     cube.write(x, 8)
     np.testing.assert_array_equal(cube.read(3, np.int64, 8), x)
@@ -188,7 +190,7 @@ def test_location_is_rank_chip_and_bank(cube: pidcomm.Hypercube) -> None:
     assert cube.location(43) == pidcomm.Location(rank=0, chip=3, bank=5)
 
 
-def test_coordinates_groups_and_members(pes: pidcomm.PeSet) -> None:
+def test_coordinates_groups_and_members_match_the_definition(pes: pidcomm.PeSet) -> None:
     cube = pes.hypercube(4, 3, 2)
     assert [cube.coords(pe) for pe in (0, 1, 4, 23)] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (3, 2, 1)]
     for mask in ("101", "010", "000", "111"):

@@ -1,4 +1,4 @@
-"""What goes wrong is an error that names the values and the rule, and then nothing has moved."""
+"""Every error names the values and the rule, and moves no byte."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_shapes_that_the_set_cannot_form_are_errors(pes: pidcomm.PeSet, lengths:
         ({"ranks": 1000}, Error, "allocating 1000 ranks"),
     ],
 )
-def test_allocations_that_cannot_be_are_errors(keywords: Any, kind: type[Error], message: str) -> None:
+def test_impossible_allocations_are_errors(keywords: Any, kind: type[Error], message: str) -> None:
     with pytest.raises(kind, match=message):
         pidcomm.allocate(**keywords)
 
@@ -168,7 +168,7 @@ def test_none_is_no_size_and_no_dtype(cube: pidcomm.Hypercube) -> None:
         cube.pe_set.hypercube()
 
 
-def test_ctrl_c_while_an_error_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_an_error_is_made_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

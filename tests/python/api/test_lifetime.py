@@ -1,4 +1,4 @@
-"""Who owns what, for how long, and what happens in several threads."""
+"""Ownership, lifetime and threads."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_a_hypercube_keeps_its_set() -> None:
     assert cube.read(1, np.int64)[7, 0] == 7
 
 
-def test_garbage_collection_gives_the_ranks_back() -> None:
+def test_garbage_collection_frees_the_ranks() -> None:
     ranks = dpuemu.machine().ranks
     for _ in range(3 * ranks):
         pidcomm.allocate(ranks=1).hypercube(64).write(np.zeros((64, 1)))
 
 
-def test_memory_is_given_back() -> None:
+def test_free_returns_the_memory() -> None:
     before = dpuemu.resident_bytes()
     with pidcomm.allocate(pes=64) as pes:
         pes.hypercube(64).write(np.ones((64, 4096)))
@@ -68,7 +68,7 @@ def test_memory_is_given_back() -> None:
     assert dpuemu.resident_bytes() <= before
 
 
-def test_sizes_of_a_set() -> None:
+def test_sets_and_hypercubes_report_their_sizes() -> None:
     with pidcomm.allocate(ranks=2) as pes:
         assert (pes.pes, pes.ranks) == (128, 2)
         cube = pes.hypercube(4, 8)
@@ -97,7 +97,7 @@ def run_together(*bodies: Callable[[], None]) -> None:
         raise errors[0]
 
 
-def test_two_sets_in_two_threads() -> None:
+def test_two_threads_may_use_two_sets() -> None:
     def work(seed: int) -> Callable[[], None]:
         def body() -> None:
             x = np.random.default_rng(seed).integers(0, 1000, (64, 64), dtype=np.int64)
@@ -114,7 +114,7 @@ def test_two_sets_in_two_threads() -> None:
     run_together(*(work(seed) for seed in range(4)))
 
 
-def test_one_hypercube_in_two_threads(cube: pidcomm.Hypercube) -> None:
+def test_two_threads_may_use_one_hypercube(cube: pidcomm.Hypercube) -> None:
     x = np.random.default_rng(0).integers(0, 1000, (64, 64), dtype=np.int64)
 
     def work(offset: int) -> Callable[[], None]:
@@ -130,7 +130,7 @@ def test_one_hypercube_in_two_threads(cube: pidcomm.Hypercube) -> None:
     run_together(work(0), work(4096))
 
 
-def test_freeing_beside_a_running_collective_is_safe() -> None:
+def test_freeing_during_a_collective_is_safe() -> None:
     for _ in range(5):
         pes = pidcomm.allocate(pes=64)
         cube = pes.hypercube(8, 8)
@@ -164,7 +164,7 @@ def test_collectives_release_the_interpreter(cube: pidcomm.Hypercube) -> None:
     most = 0
     for _ in range(20):
         begin = time.perf_counter()
-        # The audit ISA is slow: one call is long beside a tick.
+        # The audit ISA is slow: one call takes longer than a tick.
         cube.allreduce("11", bytes=1 << 15, dst=1 << 15, dtype="int32", isa="audit", threads=1)
         end = time.perf_counter()
         most = max(most, sum(begin < t < end for t in ticks))
@@ -188,7 +188,7 @@ import dpuemu; print(dpuemu.report(pes).pes)
 """
 
 
-def test_a_hypercube_may_be_dropped_beside_a_launch() -> None:
+def test_a_hypercube_may_be_dropped_during_a_launch() -> None:
     done = subprocess.run(
         [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=120, check=True
     )

@@ -39,7 +39,7 @@ int main(void) {
 }
 """
 
-# Every tasklet adds its part of the vector after the others are ready; the log has one line.
+# After all tasklets are ready, the last one adds their parts; the log has one line.
 TASKLETS = """
 #include <barrier.h>
 #include <defs.h>
@@ -58,7 +58,7 @@ int main(void) {
 }
 """
 
-# Phase 0 fills the heap, phase 1 checks what an allreduce over all PEs has left there.
+# Phase 0 fills the heap, phase 1 checks the result of an allreduce over all PEs there.
 PHASES = """
 #include <mram.h>
 #include <stdint.h>
@@ -127,7 +127,9 @@ def rank() -> Iterator[pidcomm.PeSet]:
         yield pe_set
 
 
-def test_variables_in_wram_and_mram_come_and_go_as_arrays(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_variables_in_wram_and_mram_are_read_and_written_as_arrays(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["variables"])
     factor, sums, values = (rank.symbol(name) for name in ("factor", "sums", "values"))
     assert (factor.name, factor.size_bytes, values.size_bytes) == ("factor", 4, 1024)
@@ -148,7 +150,7 @@ def test_variables_in_wram_and_mram_come_and_go_as_arrays(rank: pidcomm.PeSet, p
     assert values.read(np.int32, 0).shape == (64, 0)
 
 
-def test_what_is_not_one_row_per_pe_goes_to_all(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_values_without_a_row_per_pe_go_to_all_pes(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
     rank.load(programs["variables"])
     factor, values, pair = rank.symbol("factor"), rank.symbol("values"), rank.symbol("pair")
     factor.write(5)
@@ -187,7 +189,7 @@ def test_accesses_outside_a_symbol_move_nothing(rank: pidcomm.PeSet, programs: d
         (lambda: sums.read(np.int64, 5), "40 bytes at offset 0"),
         (lambda: sums.read(np.int64, 2**62), "pass the end"),
         (lambda: sums.read(np.int64, offset=33), "0 bytes at offset 33"),
-        (lambda: sums.read(np.int64, offset=4), "28 bytes .* no whole elements of 8 bytes"),
+        (lambda: sums.read(np.int64, offset=4), "28 bytes .* not a multiple of 8, the bytes of an element"),
         (lambda: sums.read("no type"), "not a NumPy dtype"),
         (lambda: sums.read(object), "no fixed size"),
         (lambda: sums.write(np.zeros((63, 1))), r"shape \(63, 1\); it needs \(64, n\)"),
@@ -211,7 +213,7 @@ def test_accesses_outside_a_symbol_move_nothing(rank: pidcomm.PeSet, programs: d
     assert (letters.read(np.uint8, 4) == 0).all()
 
 
-def test_tasklets_meet_and_print(rank: pidcomm.PeSet) -> None:
+def test_tasklets_wait_for_each_other_and_print(rank: pidcomm.PeSet) -> None:
     rank.load(TASKLETS, tasklets=11, stack_bytes=512, options=["-O1", "-Wall"])
     start = np.arange(0, 640, 10, dtype=np.uint32).reshape(64, 1)
     rank.symbol("start").write(start)
@@ -242,7 +244,7 @@ def test_a_program_that_prints_nothing_has_empty_logs(rank: pidcomm.PeSet, progr
 
 
 @pytest.mark.parametrize("count", [128, 100])
-def test_collectives_fit_between_launches(count: int) -> None:
+def test_collectives_work_between_launches(count: int) -> None:
     with pidcomm.allocate(pes=count) as pes:
         cube = pes.hypercube(count)
         pes.load(PHASES)
@@ -296,8 +298,8 @@ def test_a_collective_that_reorders_replaces_the_program(rank: pidcomm.PeSet, pr
     assert (rank.symbol("pair").read(np.uint32)[:, 0] == 3).all()
 
 
-def test_rows_are_those_of_the_largest_hypercube_if_pes_are_missing() -> None:
-    # In a process of its own: the machine belongs to the process.
+def test_rows_follow_the_largest_hypercube_if_pes_are_missing() -> None:
+    # In a new process, because the machine belongs to the process.
     result = subprocess.run([sys.executable, "-c", DISABLED], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines() == ["62 [True, True] True", "(0, 0, 3) (0, 2, 2)"]  # bank 2 is last, for 3 PEs
 
@@ -311,11 +313,11 @@ def is_busy(call: Callable[[], object]) -> bool:
     return False
 
 
-def test_a_launch_that_is_not_waited_for(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_accesses_during_an_asynchronous_launch_are_refused(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
     rank.load(programs["spin"])
     turns, done = rank.symbol("turns"), rank.symbol("done")
     turns.write(20_000_000)
-    for _ in range(10):  # until the PEs have not ended before all has been asked
+    for _ in range(10):  # until all accesses come before the PEs end
         rank.launch(wait=False)
         refused = [is_busy(call) for call in (lambda: done.read(np.uint32), rank.logs)]
         with suppress(dpuemu.Error):
@@ -364,14 +366,12 @@ def test_reports_count_dma_exactly(rank: pidcomm.PeSet, programs: dict[str, Path
     assert (report.dma_writes, report.dma_write_bytes) == (64, 64 * 24)
     assert (report.masked_addresses, report.masked_sizes, report.wrapped_addresses, report.direct_pages) == (0, 0, 0, 0)
     assert report.instructions > 0
-    assert 64 * report.cycles_max == pytest.approx(report.cycles_sum)  # all do the same
+    assert 64 * report.cycles_max == pytest.approx(report.cycles_sum)  # all PEs do the same
     assert report.modelled_seconds == report.cycles_max / 350e6
     assert report.host_seconds > 0
 
 
-def test_the_compiler_tells_what_is_wrong_and_the_old_program_stays(
-    rank: pidcomm.PeSet, programs: dict[str, Path]
-) -> None:
+def test_compiler_errors_are_reported_and_the_old_program_stays(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
     rank.load(programs["dma"])
     with pytest.raises(pidcomm.ArgumentError, match=r"program.c:2:.*error:.*missing_variable") as caught:
         rank.load("\nint main(void) { return missing_variable; }")
@@ -387,18 +387,20 @@ def test_the_compiler_tells_what_is_wrong_and_the_old_program_stays(
     assert dpuemu.report(rank).dma_reads == 64 * 3
 
 
-def test_what_is_no_program_is_refused(rank: pidcomm.PeSet, programs: dict[str, Path], tmp_path: Path) -> None:
+def test_files_and_values_that_are_no_program_are_refused(
+    rank: pidcomm.PeSet, programs: dict[str, Path], tmp_path: Path
+) -> None:
     (tmp_path / "text").write_text("no program")
     for program, keywords, words in (
         (tmp_path / "missing", {}, "there is no file .*missing"),
         ("missing.c", {}, "there is no file missing.c"),
-        (tmp_path, {}, "is no file"),
+        (tmp_path, {}, "is not a file"),
         ("", {}, "no path"),
         (7, {}, "must be a path"),
         (b"int main(void) {}", {}, "must be a path"),
         ([], {}, "must be a path"),
         ([7], {}, "no path"),
-        ([programs["dma"], programs["spin"]], {}, "no C file"),
+        ([programs["dma"], programs["spin"]], {}, "not a C file"),
         (sys.executable, {}, "not a program that this machine can run"),
         (tmp_path / "text", {}, "not a program that this machine can run"),
         (programs["dma"], {"tasklets": 2}, "compiled already"),
@@ -411,7 +413,7 @@ def test_what_is_no_program_is_refused(rank: pidcomm.PeSet, programs: dict[str, 
             rank.load(program, **keywords)  # type: ignore[arg-type]
 
 
-def test_without_a_program_nothing_runs_and_the_heap_is_all_of_mram(rank: pidcomm.PeSet) -> None:
+def test_without_a_program_launches_fail_and_the_heap_is_all_of_mram(rank: pidcomm.PeSet) -> None:
     for call in (rank.launch, lambda: rank.symbol("x"), lambda: rank.log(0)):
         with pytest.raises(pidcomm.Error, match="no program is loaded") as caught:
             call()
@@ -431,7 +433,7 @@ def test_symbols_end_with_their_program(rank: pidcomm.PeSet, programs: dict[str,
             call()
 
 
-def test_freed_sets_run_nothing(programs: dict[str, Path]) -> None:
+def test_freed_sets_refuse_every_call_about_programs(programs: dict[str, Path]) -> None:
     pes = pidcomm.allocate(pes=8)
     pes.load(programs["spin"])
     turns = pes.symbol("turns")
@@ -453,7 +455,7 @@ def test_freed_sets_run_nothing(programs: dict[str, Path]) -> None:
         assert caught.value.status == "ERR_SET"
 
 
-def test_programs_come_from_files_of_c(rank: pidcomm.PeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_loaded_from_c_files(rank: pidcomm.PeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "my programs"
     folder.mkdir()
     (folder / "part.h").write_text("int part(int x);\n#define SCALE 5\n")

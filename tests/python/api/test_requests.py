@@ -20,7 +20,7 @@ SLOW: pidcomm.Options = {"isa": "audit", "threads": 1}  # counts every line
 
 @pytest.fixture
 def pes() -> Iterator[pidcomm.PeSet]:
-    """A set of its own for every test, which may free it."""
+    """A new set for every test, which may free it."""
     with pidcomm.allocate(pes=64) as pes:
         yield pes
 
@@ -31,7 +31,7 @@ def written(cube: pidcomm.Hypercube, size_bytes: int = 512) -> np.ndarray[tuple[
     return x
 
 
-def test_moving_collectives_return_a_request_of_their_trace(cube: pidcomm.Hypercube) -> None:
+def test_collectives_between_pes_return_a_request_for_their_trace(cube: pidcomm.Hypercube) -> None:
     for name in ("alltoall", "reduce_scatter", "allreduce", "allgather"):
         arguments = {"op": "max"} if pidcomm.COLLECTIVES[name].takes_op else {}
         written(cube)
@@ -49,7 +49,7 @@ def test_moving_collectives_return_a_request_of_their_trace(cube: pidcomm.Hyperc
         np.testing.assert_array_equal(cube.read(128, np.int32, offset=4096), wanted)
 
 
-def test_host_collectives_return_a_request_of_their_array(cube: pidcomm.Hypercube) -> None:
+def test_host_collectives_return_a_request_for_their_array(cube: pidcomm.Hypercube) -> None:
     x = written(cube)
     gathered = cube.gather("10", bytes=512, dtype=np.int32, wait=False).wait()
     np.testing.assert_array_equal(gathered, x.reshape(8, 1024))
@@ -77,7 +77,7 @@ def test_a_request_keeps_its_arrays_alive(cube: pidcomm.Hypercube) -> None:
     np.testing.assert_array_equal(cube.read(LONG, np.uint8), np.repeat(wanted, 8, axis=0))
 
 
-def test_calls_behind_a_request_wait_for_it(cube: pidcomm.Hypercube) -> None:
+def test_later_calls_wait_for_a_request(cube: pidcomm.Hypercube) -> None:
     x = written(cube, LONG)
     request = cube.alltoall("10", bytes=LONG, dst=1 << 20, dtype=np.int32, wait=False, **SLOW)
     cube.alltoall("10", bytes=LONG, src=1 << 20, dst=2 << 20, dtype=np.int32)
@@ -153,7 +153,7 @@ def test_a_request_keeps_its_hypercube_alive() -> None:
 
 
 @needs_emulated_access
-def test_the_caller_goes_on_meanwhile(cube: pidcomm.Hypercube) -> None:
+def test_a_call_returns_before_its_collective_ends(cube: pidcomm.Hypercube) -> None:
     for _ in range(10):
         request = cube.alltoall("10", bytes=LONG, wait=False, **SLOW)
         was_under_way = not request.test()
@@ -163,7 +163,7 @@ def test_the_caller_goes_on_meanwhile(cube: pidcomm.Hypercube) -> None:
     pytest.fail("every call had ended when it returned")
 
 
-def test_errors_come_at_once(cube: pidcomm.Hypercube) -> None:
+def test_errors_are_raised_by_the_call(cube: pidcomm.Hypercube) -> None:
     with pytest.raises(pidcomm.ArgumentError, match="divisible by 8"):
         cube.alltoall("10", bytes=12, wait=False)
     with pytest.raises(pidcomm.ArgumentError, match="axis mask"):
@@ -193,7 +193,7 @@ def test_two_threads_wait_for_one_request(cube: pidcomm.Hypercube) -> None:
 
 
 def start_and_ask(cube: pidcomm.Hypercube, seen: set[tuple[bool, str]]) -> None:
-    """Note which errors come, and whether the set is freed then."""
+    """Record each error, and whether the set was freed then."""
     for _ in range(20):
         try:
             cube.alltoall("10", bytes=64, wait=False).wait()
@@ -203,7 +203,7 @@ def start_and_ask(cube: pidcomm.Hypercube, seen: set[tuple[bool, str]]) -> None:
 
 
 def free_at_last(pes: pidcomm.PeSet, refused: set[str]) -> None:
-    """Free a set as soon as it may be; note what the errors until then are."""
+    """Free a set as soon as possible; record the errors until then."""
     while not pes.is_freed:
         try:
             pes.free()
@@ -211,7 +211,7 @@ def free_at_last(pes: pidcomm.PeSet, refused: set[str]) -> None:
             refused.add(error.status)
 
 
-def test_a_set_that_nobody_has_freed_is_never_said_to_be() -> None:
+def test_a_set_is_reported_as_freed_only_after_free() -> None:
     refused: set[str] = set()
     seen: set[tuple[bool, str]] = set()
     for _ in range(30):
@@ -228,7 +228,7 @@ def test_a_set_that_nobody_has_freed_is_never_said_to_be() -> None:
 
 
 def leave_with(error: Exception | None) -> pidcomm.PeSet:
-    """Leave the block of a set with a request that nobody has waited for."""
+    """Leave the `with` block of a set with a pending request."""
     with pidcomm.allocate(pes=64) as pes:
         pes.hypercube(8, 8).alltoall("10", bytes=64, wait=False)
         kept = pes.hypercube(8, 8).alltoall("10", bytes=64, wait=False)
@@ -238,7 +238,7 @@ def leave_with(error: Exception | None) -> pidcomm.PeSet:
     return pes
 
 
-def test_an_error_of_a_forgotten_request_leaves_the_with_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_pending_request_is_raised_by_the_with_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert leave_with(None).is_freed
     with pytest.raises(ZeroDivisionError):
         leave_with(ZeroDivisionError())

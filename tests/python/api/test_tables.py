@@ -1,4 +1,4 @@
-"""Names and codes are those of the header."""
+"""Names and codes match the header."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ TABLES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("macro", TABLES)
-def test_names_and_codes_are_those_of_the_header(macro: str) -> None:
+def test_names_and_codes_match_the_header(macro: str) -> None:
     expected = {row[2].strip('"'): int(row[1]) for row in header_rows(macro)}
     assert {name: row.code for name, row in TABLES[macro].items()} == expected
     assert all(name == row.name for name, row in TABLES[macro].items())
 
 
-def test_types_are_those_of_numpy() -> None:
+def test_types_match_numpy() -> None:
     for name, row in pidcomm.TYPES.items():
         assert np.dtype(name).itemsize == row.size_bytes
         assert (np.dtype(name).kind == "f") == row.is_float
 
 
-def test_collectives_know_their_rows() -> None:
+def test_the_rows_of_collectives_match_their_definitions() -> None:
     for name, row in pidcomm.COLLECTIVES.items():
         definition = COLLECTIVES[name]
         assert row.at_pes_before == definition.at_pes_before
@@ -94,6 +94,6 @@ def test_public_names_are_documented() -> None:
                 assert value.__doc__, f"{name}.{member}"
 
 
-def test_version_is_that_of_the_project() -> None:
+def test_the_version_matches_the_project() -> None:
     project = (HEADER.parents[2] / "pyproject.toml").read_text()
     assert f'version = "{pidcomm.__version__}"' in project

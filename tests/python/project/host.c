@@ -1,4 +1,4 @@
-// Doubles a number on each of so many PEs: host -n PES.
+// Doubles a number on each of PES PEs: host -n PES.
 #include <dpu.h>
 #include <stdio.h>
 #include <stdlib.h>

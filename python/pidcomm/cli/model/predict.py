@@ -1,4 +1,4 @@
-"""The commands that predict: model, machines, advise. All their times are modelled."""
+"""The commands model predict, model machines and model advise. All their times are modelled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 import pidcomm
 from pidcomm.arguments import AUTO, options_of
@@ -17,12 +16,14 @@ from pidcomm.cli.app import (
     MaskOption,
     OpOption,
     ShapeOption,
+    WideOption,
     command,
     json_option,
     working,
 )
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm.errors import ArgumentError
+from pidcomm.cli.model.group import group
+from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.oracle import Problem
 from pidcomm.evaluation.report import technique_label
 from pidcomm.evaluation.results import Results
@@ -42,18 +43,18 @@ from pidcomm.model import (
 )
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
-from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, TECHNIQUES
+from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
 
 NOTED = 4  # constants that a note names
-MATTERS = 0.05  # influence from which a constant is said to be assumed
-MORE_PCT = 10  # notes tell what so much more of a constant does
+MATTERS = 0.05  # smallest influence with which an assumed constant is listed
+MORE_PCT = 10  # the change of a constant whose effect the notes report
 
 MachineOption = Annotated[
     str,
     typer.Option(
         "--machine",
         metavar="NAME|FILE",
-        help="Machine: " + ", ".join(machine_names()) + ", or a description: a name that ends in .toml.",
+        help="" + ", ".join(machine_names()) + ", or a .toml file.",
         autocompletion=complete_name(machine_names()),
     ),
 ]
@@ -61,19 +62,19 @@ ModelTechniques = Annotated[
     str,
     typer.Option(
         "--technique",
-        help="Techniques, separated by commas: " + ", ".join(TECHNIQUES) + f"; {AUTO}, the one that is the fastest "
-        "without --scratch; or all that can carry it out.",
+        help=f"A list, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest without --scratch).",
         autocompletion=complete_list([*TECHNIQUES, AUTO]),
     ),
 ]
 
 
 @command(
-    "pidcomm model allreduce --shape 32x32 --mask 10 --bytes 1MiB",
-    "pidcomm model alltoall --machine isca24 --technique tile,conventional --json -",
-    "pidcomm model allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB --threads 4",
+    "pidcomm model predict allreduce --shape 32x32 --mask 10 --bytes 1MiB",
+    "pidcomm model predict alltoall --machine isca24 --technique tile,conventional --json -",
+    "pidcomm model predict allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB --threads 4",
+    group=group,
 )
-def model(
+def predict(
     collective: CollectiveArgument,
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
@@ -87,7 +88,7 @@ def model(
         str | None,
         typer.Option(
             "--isa",
-            help="Instruction set (default: the best that the machine has; it need not be one of this CPU).",
+            help="Instruction set; this CPU need not have it (default: the machine's best).",
             autocompletion=complete_name(ISAS),
         ),
     ] = None,
@@ -100,23 +101,23 @@ def model(
         ),
     ] = None,
     scratch: Annotated[
-        str, typer.Option("--scratch", help="MRAM offset of scratch, 0 for one behind the windows (auto: none).")
+        str, typer.Option("--scratch", help="MRAM offset of scratch, 0: after the windows (auto: none).")
     ] = "0",
+    is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of every phase.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
 ) -> None:
-    """Predict what a collective would take on a machine, technique by technique, phase by phase.
+    """Predict the time of a collective on a machine, for each technique.
 
-    All times are modelled: made from the plan and the constants of the machine (`pidcomm machines`). Nothing runs.
-
-    GB/s: the larger side summed over PEs, per total. needs: scratch MRAM, or that the program of the PEs is replaced.
-    Under the table: by how much the total changes for 10% more of the constants that matter most.
+    All times are modelled from the plan and the constants of the machine (`pidcomm model machines`). Nothing runs.
+    GB/s: the larger side summed over PEs, per total. The lines under the table: how much the total changes if one of
+    the constants that matter most grows by 10%.
     """
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
     options = options_of(threads=threads, isa=isa, coherence=coherence)
     if offset := parse_size(scratch):
         options["scratch"] = offset
-    # None: whatever can be, and no error for what cannot.
+    # None: every possible technique, without errors for the others.
     wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO], "technique")
     with Results(json_target) as results:
         found = []
@@ -127,22 +128,25 @@ def model(
         found.sort(key=lambda pair: pair[1].prediction.seconds)
         problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
         phases = [name for name in PHASES if any(it.prediction.phases[name] for _, it in found)]
-        table = Table(title=f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}")
-        table.add_column("technique")
-        for column in ("total", *phases, "GB/s"):
-            table.add_column(column, justify="right")
-        table.add_column("needs")
-        table.add_column("source")
-        notes = {}  # by what is carried out: auto repeats one
+        shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
+        columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
+        made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
+        notes = {}  # by technique carried out: auto repeats one of the others
         assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
             changed = options_of(**{**options, "technique": prediction.technique})
             changed.setdefault("scratch", 2 * size_bytes)
             influence = influences(collective, lengths, mask, **arguments, **changed)
-            times = [format_duration(it) for it in (prediction.seconds, *(prediction.phases[name] for name in phases))]
-            label = technique_label(asked, prediction.technique)
-            table.add_row(label, *times, _rate(_algbw(problem, it)), _needs(it), prediction.source)
+            largest, percent = _largest_phase(prediction)
+            spent = [format_duration(prediction.phases[name]) for name in phases]
+            made.add_row(
+                technique_label(asked, prediction.technique),
+                format_duration(prediction.seconds),
+                *(spent if is_wide else [largest, f"{percent:.0f}%"]),
+                _rate(_algbw(problem, it)),
+                _needs(it),
+            )
             notes[prediction.technique] = _note(prediction, influence, on)
             assumed |= {
                 name: None
@@ -150,128 +154,113 @@ def model(
                 if abs(percent) >= MATTERS and on.constants[name].kind == "assumed"
             }
             results.json_lines([{**_json_row(problem, it, asked), "influences": influence}])
-        results.text(table, *_capacity(problem, on))
-        results.text(f"the largest phase, and what {MORE_PCT}% more of a constant changes the total by:")
+        results.text(made, *_capacity(problem, on))
+        results.text(f"change of the total if a constant grows by {MORE_PCT}%:")
         results.text(*(f"  {note}" for note in notes.values()))
         if assumed:
             results.text(f"assumed, of the constants that matter: {', '.join(assumed)}")
 
 
-@command("pidcomm machines", "pidcomm machines isca24", "pidcomm machines emulated-host --json -")
+@command(
+    "pidcomm model machines",
+    "pidcomm model machines isca24",
+    "pidcomm model machines emulated-host --json -",
+    group=group,
+)
 def machines(
     name: Annotated[
         str | None,
         typer.Argument(
             metavar="[NAME|FILE]",
-            help="A machine, to show its constants: " + ", ".join(machine_names()) + ", or a file that ends in .toml.",
+            help="Show its constants: " + ", ".join(machine_names()) + ", or a .toml file.",
             autocompletion=complete_name(machine_names()),
         ),
     ] = None,
+    is_wide: WideOption = False,
     json_target: Annotated[
         str | None, json_option("a JSON line per machine, or per constant of the one named,")
     ] = None,
 ) -> None:
-    """List the machines that can be predicted, or the constants of one and where they come from.
+    """List the machines, or the constants of one machine and their sources.
 
-    A constant is published (by whom, the source says), measured (by us), fitted (to measurements), or assumed.
+    A constant is published (the source names where), measured (by us), fitted (to measurements), or assumed.
     """
     with Results(json_target) as results:
         if name is not None:
-            _show_constants(load_machine(name), results)
+            _show_constants(load_machine(name), results, is_wide=is_wide)
             return
-        table = Table(title="machines, and how many of their constants are " + ", ".join(KINDS))
         rows = [_facts(load_machine(it)) for it in machine_names()]
-        for column in rows[0]:
-            table.add_column(column, justify="right" if column in ("pes", *KINDS) else "left")
+        columns = ["machine", ">pes", *(f">{kind}" for kind in KINDS), "~title", *["~isas"] * is_wide]
+        made = table("machines, and how many of their constants are " + ", ".join(KINDS), columns)
         for row in rows:
-            table.add_row(*(", ".join(it) if isinstance(it, list) else str(it) for it in row.values()))
+            cells = (row[name.lstrip(">~")] for name in columns)
+            made.add_row(*(", ".join(it) if isinstance(it, list) else str(it) for it in cells))
         results.json_lines(rows)
-        results.text(table)
+        results.text(made)
 
 
 @command(
-    "pidcomm advise allreduce --pes 1024 --bytes 4MiB",
-    "pidcomm advise --pes 1024 --collective allreduce --bytes 4MiB",
-    "pidcomm advise alltoall --pes 1024 --group 32 --bytes 1MiB --machine isca24",
-    "pidcomm advise reduce --pes 2560 --machine upmem-2560 --top 3 --json -",
+    "pidcomm model advise allreduce --pes 1024 --bytes 4MiB",
+    "pidcomm model advise alltoall --pes 1024 --group 32 --bytes 1MiB --machine isca24",
+    "pidcomm model advise reduce --pes 2560 --machine upmem-2560 --top 3 --json -",
     name="advise",
+    group=group,
 )
 def advise_shapes(
-    collective: Annotated[
-        str | None,
-        typer.Argument(
-            help="Collective: " + ", ".join(COLLECTIVES) + "; or --collective.",
-            autocompletion=complete_name(COLLECTIVES),
-        ),
-    ] = None,
-    collective_option: Annotated[
-        str | None,
-        typer.Option(
-            "--collective", help="Collective, if it is no argument.", autocompletion=complete_name(COLLECTIVES)
-        ),
-    ] = None,
-    pes: Annotated[int, typer.Option("--pes", min=1, help="How many PEs there are.")] = 1024,
-    group: Annotated[int | None, typer.Option("--group", min=1, help="PEs of a group (default: all).")] = None,
+    collective: CollectiveArgument,
+    pes: Annotated[int, typer.Option("--pes", min=1, help="Number of PEs.")] = 1024,
+    group_pes: Annotated[int | None, typer.Option("--group", min=1, help="PEs of a group (default: all).")] = None,
     size: BytesOption = "1MiB",
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
     machine: MachineOption = DEFAULT_MACHINE,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many lines.")] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of lines.")] = 10,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per line of advice")] = None,
 ) -> None:
-    """Rank shapes, masks and techniques for a collective by the time that is predicted for them.
+    """Rank shapes, masks and techniques for a collective by predicted time.
 
-    Shapes have one to three axes. What costs the same and is carried out alike is one line, the one of the fewest axes;
-    alike: how many others there are. All times are modelled; every reason is from the plan and the prediction. needs:
-    scratch MRAM, or that the program of the PEs is replaced. Of very many PEs shapes are left out in
-    which the mask treats neighbouring axes alike.
+    Shapes have one to three axes. Variants with equal cost and equal movement are one line: the one with the fewest
+    axes; alike counts the others. All times are modelled. For large PE counts, shapes with neighbouring axes of equal
+    mask bit are left out.
     """
-    given: list[Any] = [it for it in (collective, collective_option) if it is not None]
-    if len(given) != 1:
-        raise ArgumentError(
-            f"advise needs one collective, as an argument or as --collective, not {'two' if given else 'none'}; "
-            f"use {', '.join(COLLECTIVES)}"
-        )
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
         with working("pricing shapes"):
-            found = advise(given[0], pes=pes, bytes=size_bytes, group=group, dtype=dtype, op=op, machine=on, top=top)
-        problem = Problem(given[0], (pes,), "1", size_bytes, dtype, op)
-        table = Table(title=f"{_title(problem, on)}, {pes} PEs in groups of {group or pes}")
-        for column in ("shape", "mask", "technique"):
-            table.add_column(column)
-        for column in ("total", "GB/s", "alike"):
-            table.add_column(column, justify="right")
-        for column in ("needs", "source", "reason"):
-            table.add_column(column)
+            found = advise(
+                collective, pes=pes, bytes=size_bytes, group=group_pes, dtype=dtype, op=op, machine=on, top=top
+            )
+        problem = Problem(collective, (pes,), "1", size_bytes, dtype, op)
+        needs = ["~needs"] if is_wide else []
+        columns = ["shape", "mask", "technique", ">total", ">GB/s", ">alike", *needs, "~reason"]
+        made = table(f"{_title(problem, on)}, {pes} PEs in groups of {group_pes or pes}", columns)
         for it in found:
             problem = replace(problem, shape=it.shape, mask=it.mask)
             prediction = it.prediction
-            table.add_row(
+            made.add_row(
                 format_shape(it.shape),
                 it.mask,
                 prediction.technique,
                 format_duration(prediction.seconds),
                 _rate(_algbw(problem, it)),
                 f"+{len(it.alike)}" if it.alike else "-",
-                _needs(it),
-                prediction.source,
+                *([_needs(it)] if is_wide else []),
                 it.reason,
             )
             alike = [{**way._asdict(), "shape": format_shape(way.shape)} for way in it.alike]
             results.json_lines([{**_json_row(problem, it), "reason": it.reason, "alike": alike}])
-        results.text(table, *_capacity(problem, on))
+        results.text(made, *_capacity(problem, on))
 
 
 def _title(problem: Problem, machine: Machine) -> str:
-    """Return what is predicted, and that it is no more than that."""
+    """Return the title of a prediction, which says that it is modelled."""
     op = f" {problem.op}" if problem.row.takes_op else ""
     size = format_size(problem.bytes)
     return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
 
 
 def _capacity(problem: Problem, machine: Machine) -> list[str]:
-    """Say so if the machine has fewer PEs."""
+    """Return a line if the machine has fewer PEs than the problem."""
     if problem.pes <= machine.pes:
         return []
     return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} its channels are taken to hold more ranks"]
@@ -283,7 +272,7 @@ def _needs(estimate: Estimate) -> str:
 
 
 def _algbw(problem: Problem, estimate: Estimate) -> float | None:
-    """Return the GB/s of the larger side; None if no time passes."""
+    """Return GB/s of the larger side; None if the time is 0."""
     seconds = estimate.prediction.seconds
     return problem.larger_side_bytes / seconds / 1e9 if seconds else None
 
@@ -319,18 +308,22 @@ def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) ->
     }
 
 
+def _largest_phase(prediction: Prediction) -> tuple[str, float]:
+    """Return the longest phase, and its percentage of the total."""
+    name = max(prediction.phases, key=lambda name: prediction.phases[name])
+    return name, 100 * prediction.phases[name] / prediction.seconds if prediction.seconds else 0.0
+
+
 def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
-    """Return what decides a prediction: its largest phase, and the constants that matter most."""
-    phase = max(prediction.phases, key=lambda name: prediction.phases[name])
-    share = prediction.phases[phase] / prediction.seconds if prediction.seconds else 0
+    """Return the constants that matter most to a prediction."""
     changes = [
         f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
     ]
-    return f"{prediction.technique}: {100 * share:.0f}% is {phase}; {', '.join(changes[:NOTED])}"
+    return f"{prediction.technique}: {', '.join(changes[:NOTED])}"
 
 
 def _facts(machine: Machine) -> dict[str, Any]:
-    """Return what a line about a machine says."""
+    """Return the facts about a machine that its row shows."""
     kinds = [constant.kind for constant in machine.constants.values()]
     return {
         "machine": machine.name,
@@ -341,14 +334,14 @@ def _facts(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _show_constants(machine: Machine, results: Results) -> None:
+def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> None:
     meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
-    table = Table(title=f"{machine.name}: {machine.title}")
-    for column in ("constant", "value", "unit", "source", "meaning"):
-        table.add_column(column, justify="right" if column == "value" else "left")
+    columns = ["constant", ">value", *(["unit", "~source"] if is_wide else ["kind"]), "~meaning"]
+    made = table(f"{machine.name}: {machine.title}", columns)
     for name, constant in machine.constants.items():
         meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
-        table.add_row(name, f"{constant.value:g}", constant.unit, constant.source, meaning)
+        origin = [constant.unit, constant.source] if is_wide else [constant.kind]
+        made.add_row(name, f"{constant.value:g}", *origin, meaning)
         results.json_lines(
             [
                 {
@@ -360,4 +353,4 @@ def _show_constants(machine: Machine, results: Results) -> None:
                 }
             ]
         )
-    results.text(table)
+    results.text(made)

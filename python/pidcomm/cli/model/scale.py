@@ -1,4 +1,4 @@
-"""The command scale."""
+"""The command model scale."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import typer
 
 import pidcomm
 from pidcomm.arguments import Options, options_of
-from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, working
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm.cli.model import MachineOption
+from pidcomm.cli.model.group import group
+from pidcomm.cli.model.predict import MachineOption
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import platform, report
 from pidcomm.evaluation.ablation import COLLECTIVES as BETWEEN_PES
 from pidcomm.evaluation.bench import COMPARED, Schedule
+from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.measure import Scratch, make_transfers_alike
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.scaling import (
@@ -41,31 +43,33 @@ from pidcomm.tables import COLLECTIVES
 ALL = "all"
 COMMON_FACTS = ("version", "commit")
 COLUMNS = (
-    ("study", "{0.study:<8}"),
-    ("collective", "{0.collective:<14}"),
-    ("technique", "{0.technique:<12}"),
-    ("hosts", "{0.hosts:>5}"),
-    ("channels", "{channels:>8}"),
-    ("PEs", "{0.pes:>6}"),
-    ("group", "{0.group_pes:>6}"),
-    ("shape", "{0.shape:<9}"),
-    ("mask", "{0.mask:<4}"),
-    ("bytes/PE", "{0.bytes_per_pe:>9}"),
-    ("time_us", "{time_us:>10.0f}"),
-    ("algbw", "{0.algbw_gb_s:>7.2f}"),
-    ("limit%", "{limit:>6}"),
-    ("speed-up", "{speed_up:>8}"),
-    ("most in", "{0.longest:<9}"),
-    ("of it%", "{share:>6.0f}"),
-    ("wrong", "{wrong:>5}"),
-    ("source", "{0.source:<8}"),
+    Column("study", "{0.study:<8}", is_wide=True),
+    Column("collective", "{0.collective:<14}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("value", "{value:>8}"),
+    Column("hosts", "{0.hosts:>5}", is_wide=True),
+    Column("channels", "{channels:>8}", is_wide=True),
+    Column("PEs", "{0.pes:>6}", is_wide=True),
+    Column("group", "{0.group_pes:>6}", is_wide=True),
+    Column("shape", "{0.shape:<9}", is_wide=True),
+    Column("mask", "{0.mask:<4}", is_wide=True),
+    Column("bytes/PE", "{0.bytes_per_pe:>9}", is_wide=True),
+    Column("time_us", "{time_us:>10.0f}"),
+    Column("algbw", "{0.algbw_gb_s:>7.2f}"),
+    Column("limit%", "{limit:>6}", is_wide=True),
+    Column("speed-up", "{speed_up:>8}"),
+    Column("most in", "{0.longest:<9}", is_wide=True),
+    Column("of it%", "{share:>6.0f}", is_wide=True),
+    Column("wrong", "{wrong:>5}", is_wide=True),
+    Column("source", "{0.source:<8}"),
 )
 
 
 @command(
-    "pidcomm scale hosts",
-    "pidcomm scale pes alltoall allreduce --measure --up-to 256",
-    "pidcomm scale channels --machine isca24 --json channels.jsonl --plot channels.svg",
+    "pidcomm model scale hosts",
+    "pidcomm model scale pes alltoall allreduce --measure --up-to 256",
+    "pidcomm model scale channels --machine isca24 --json channels.jsonl --plot channels.svg",
+    group=group,
 )
 def scale(
     study: Annotated[
@@ -86,22 +90,23 @@ def scale(
         bool,
         typer.Option(
             "--measure/--no-measure",
-            help="Measure here, too, on emulated DIMMs: "
+            help="Also measure on emulated DIMMs here: "
             + ", ".join(it.name for it in STUDIES.values() if it.is_measured)
             + ".",
         ),
     ] = False,
     size: Annotated[
         str | None,
-        typer.Option("--bytes", help="Bytes per PE where they do not vary (default: those of the study)."),
+        typer.Option("--bytes", help="Bytes per PE, unless they vary (default: the study's)."),
     ] = None,
     up_to: Annotated[
-        str | None, typer.Option("--up-to", help="The largest value of what varies; sizes as 64KiB (default: all).")
+        str | None, typer.Option("--up-to", help="Largest value of the varied quantity; sizes as 64KiB (default: all).")
     ] = None,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of what is measured.")] = 5,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of measured rows.")] = 5,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 1,
+    is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row and per stop")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw it, too: a name that ends in .svg or .png.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw a picture: a .svg or .png file.")] = None,
 ) -> None:
     """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts, and where that stops.
 
@@ -123,7 +128,7 @@ def scale(
     studies = [it for it in studies if it not in left_out]
     whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
     if len(whole) == len(studies):
-        whole = []  # an error: it fits none
+        whole = []  # an error: every study starts above the limit
     options = options_of(coherence=platform.COHERENCE, threads=platform.threads())
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
@@ -148,20 +153,21 @@ def scale(
         facts = report.run_facts()
         comment = report.Report(results)
         comment.comment(_header(on, options, bool(problems)))
-        comment.comment(f"study {it.name} is left out: {on.name} has no {it.name} of its own" for it in left_out)
-        comment.comment(f"study {it.name} is whole: it starts above {most}" for it in whole)
+        comment.comment(f"study {it.name} is left out: {on.name} has no separate {it.name}" for it in left_out)
+        comment.comment(f"study {it.name} shows all values: it starts above {most}" for it in whole)
         comment.skipped({str(error): error for error in refusals}.values())
         scratch = Scratch(problems) if problems else None
         for it in studies:
             comment.comment([f"study {it.name}: {it.about}"])
-            results.text(report.title_line(COLUMNS))
+            table = Lines(COLUMNS, is_wide=is_wide)
+            results.text(table.titles())
             points = modelled[it.name]
-            _write(results, points, facts)
+            _write(results, it, points, facts, table)
             for section in sections.get(it.name, ()):
                 assert scratch is not None
                 work.describe(f"{it.name}: {section}")
                 found = list(measure_points(it, section, options, schedule, scratch, work.step))
-                _write(results, found, facts)
+                _write(results, it, found, facts, table)
                 points = points + found
             stops = stops_of(points)
             results.json_lines(_json(stop, facts) for stop in stops)
@@ -175,7 +181,7 @@ def scale(
 
 
 def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
-    """Return the values of a study that are wanted. Raises ArgumentError if there is none."""
+    """Return the values of a study up to `most`. Raises ArgumentError if all are larger."""
     values = study.values(pes)
     kept = [value for value in values if most is None or value <= most]
     if not kept:
@@ -187,9 +193,9 @@ def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[s
     yield from report.header(options) if is_measured else [f"pidcomm {pidcomm.__version__}"]
     yield f"modelled rows: for {machine.name} ({machine.title}), by constants of the kinds {_kinds(machine)}"
     if is_measured:
-        yield "measured rows: on the emulated DIMMs of this machine; they share its memory: compare limit%"
+        yield "measured rows: emulated DIMMs share the memory of this machine: compare limit%"
     percent = f"{100 * GAIN:.0f}%"
-    yield f"a stop: the first value from which doubling gains less than {percent} (groups: a step costs more)"
+    yield f"a stop: the first value from which doubling gains less than {percent} (groups: costs more)"
 
 
 def _kinds(machine: Machine) -> str:
@@ -197,10 +203,11 @@ def _kinds(machine: Machine) -> str:
     return ", ".join(f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
 
 
-def _write(results: Results, points: Iterable[Point], facts: dict[str, Any]) -> None:
+def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines) -> None:
     for point in points:
         results.json_lines([_json(point, facts)])  # first: what is shown is in the file
         fields = {
+            "value": getattr(point, study.varies),
             "channels": _text(point.channels, "d"),
             "time_us": 1e6 * point.seconds,
             "limit": _text(point.limit_pct, ".0f"),
@@ -208,11 +215,11 @@ def _write(results: Results, points: Iterable[Point], facts: dict[str, Any]) -> 
             "share": point.share_pct(point.longest),
             "wrong": _text(point.wrong, "d"),
         }
-        results.text(" ".join(form.format(point, **fields) for _, form in COLUMNS))
+        results.text(table.line(point, **fields), style="red" if point.wrong else None)
 
 
 def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a point or stop as JSON has it, with facts of the run: those about this machine only if it ran here."""
+    """Return the JSON of a point or stop, with facts of the run; facts of this machine only if it ran here."""
     return {**asdict(it), **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)}}
 
 

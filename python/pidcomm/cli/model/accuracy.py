@@ -1,9 +1,8 @@
-"""The commands calibrate and validate."""
+"""The commands model calibrate and model validate."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +12,11 @@ from rich.table import Table
 
 import pidcomm
 from pidcomm.cli.app import command, json_option, working
+from pidcomm.cli.model.group import group
 from pidcomm.errors import ArgumentError, Error, require
 from pidcomm.evaluation import info
 from pidcomm.evaluation.bench import COMPARED
+from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.experiments import PAPER_MACHINE
 from pidcomm.evaluation.published import SOURCE as PUBLISHED
 from pidcomm.evaluation.results import Results
@@ -25,24 +26,22 @@ from pidcomm.model.machines import SUFFIX, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 
-TotalOption = Annotated[
-    str, typer.Option("--max-total", help="The most bytes that a collective has at the PEs, all of them together.")
-]
+TotalOption = Annotated[str, typer.Option("--max-total", help="Largest collective: bytes summed over PEs.")]
 
 
-@command("pidcomm calibrate mine.toml --json -")
+@command("pidcomm model calibrate mine.toml --json -", group=group)
 def calibrate(
     file: Annotated[Path, typer.Argument(help=f"File to write, ending in {SUFFIX}.")],
-    title: Annotated[str, typer.Option("--title", help="A line that says which machine this is.")] = "this machine",
+    title: Annotated[str, typer.Option("--title", help="Name of this machine in a line.")] = "this machine",
     samples: Annotated[int, typer.Option("--samples", min=50, help="Random collectives to time.")] = 400,
-    seed: Annotated[int, typer.Option("--seed", help="Which ones.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives.")] = 1,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
 ) -> None:
     """Measure this machine and write its description, for --machine of the other commands.
 
     Rates of memory are measured by themselves; the other constants are fitted to random collectives. The machine must
-    be idle. How well it fits: pidcomm validate --machine FILE.
+    be idle. How well it fits: pidcomm model validate --machine FILE.
     """
     require("scipy", "calibrate")
     from pidcomm.evaluation import calibrate as calibration
@@ -67,10 +66,11 @@ def calibrate(
 
 
 @command(
-    "pidcomm validate --samples 20 --max-total 4MiB",
-    "pidcomm validate --machine mine.toml --json errors.jsonl",
-    "pidcomm validate --choices --samples 10 --max-total 4MiB",
-    "pidcomm validate --published",
+    "pidcomm model validate --samples 20 --max-total 4MiB",
+    "pidcomm model validate --machine mine.toml --json errors.jsonl",
+    "pidcomm model validate --choices --samples 10 --max-total 4MiB",
+    "pidcomm model validate --published",
+    group=group,
 )
 def validate(
     machine: Annotated[
@@ -81,17 +81,17 @@ def validate(
         ),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Random collectives to time.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Which ones; calibrate uses 1.")] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives; calibrate uses 1.")] = 2,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     published: Annotated[
-        bool, typer.Option("--published", help="Compare with the paper's numbers instead; measures nothing.")
+        bool, typer.Option("--published", help="Compare with the paper's numbers; measure nothing.")
     ] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Compare what technique auto would choose with what is fastest here.")
+        bool, typer.Option("--choices", help="Compare the choice of technique auto with the fastest technique here.")
     ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per comparison")] = None,
 ) -> None:
-    """Compare predictions with what is measured here, or with what was published.
+    """Compare predictions with measurements on this machine, or with the paper's numbers.
 
     Errors are those of the modelled times, in percent of the measured or published ones.
     """
@@ -114,7 +114,7 @@ def validate(
             results.text(*_published_tables(checks))
             return
         on = load_machine(machine or EMULATED_MACHINE)
-        results.text(f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: times say little unless it is idle")
+        results.text(f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: the machine must be idle")
         with working("timing collectives", samples) as work:
             how: Any = {"seed": seed, "max_total": parse_positive_size(max_total), "on_step": work.step}
             if choices:
@@ -164,49 +164,45 @@ def _described(sample: Any) -> dict[str, Any]:
 
 
 def _error_table(name: str, distributions: list[Any]) -> Table:
-    table = Table(title=f"error of modelled times ({name}) in % of times measured here", title_justify="left")
-    table.add_column("of")
-    table.add_column("plans", justify="right")
-    table.add_column("median |error|", justify="right")
-    for percentile in distributions[0].percentiles:
-        table.add_column(f"{percentile}th pct", justify="right")
+    percentiles = [f">{it}th pct" for it in distributions[0].percentiles]
+    made = table(
+        f"error of modelled times ({name}) in % of times measured here",
+        ["of", ">plans", ">median |error|", *percentiles],
+    )
     for it in distributions:
-        row = asdict(it)
-        table.add_row(
-            it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in row["percentiles"].values())
+        made.add_row(
+            it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in it.percentiles.values())
         )
-    return table
+    return made
 
 
 def _choice_table(name: str, chosen: list[Any]) -> Table:
-    table = Table(title=f"measured here: auto, choosing by {name} (modelled), and always one", title_justify="left")
-    for column in ("technique", "fastest", "slower than the fastest: mean", "95th pct", "most"):
-        table.add_column(column, justify="left" if column == "technique" else "right")
+    made = table(
+        f"measured here: auto, choosing by {name} (modelled), and always one; time over that of the fastest",
+        ["technique", ">is the fastest", ">mean", ">95th pct", ">most"],
+    )
     losses = {"auto": [it.loss(it.chosen) for it in chosen]}
     losses |= {technique: [it.loss(technique) for it in chosen] for technique in COMPARED}
     for technique, found in losses.items():
-        table.add_row(
+        made.add_row(
             technique,
             f"{sum(loss == 1 for loss in found)} of {len(found)}",
             f"{np.exp(np.mean(np.log(found))):.3f}x",
             f"{np.percentile(found, 95):.2f}x",
             f"{max(found):.2f}x",
         )
-    return table
+    return made
 
 
 def _published_tables(checks: list[Any]) -> list[Table]:
     tables = []
     for use in USES:
-        table = Table(title=f"{use}: published and modelled", title_justify="left")
-        for column in ("point", "what", "published", "modelled", "error"):
-            table.add_column(column, justify="left" if column in ("point", "what") else "right")
-        if use == DEPENDENT:
-            table.add_column("why")
+        why = ["~why"] if use == DEPENDENT else []
+        made = table(f"{use}: published and modelled", ["point", "~what", ">published", ">modelled", ">error", *why])
         for it in checks:
             if it.use == use:
                 point = it.published
                 numbers = f"{point.value:.2f} {point.unit}", f"{it.modelled:.2f} {point.unit}", f"{it.error_pct:+.0f}%"
-                table.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
-        tables.append(table)
+                made.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
+        tables.append(made)
     return tables

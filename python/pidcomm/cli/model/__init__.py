@@ -1,0 +1,8 @@
+"""The commands of `pidcomm model`."""
+
+from __future__ import annotations
+
+# Importing a module adds its commands; --help lists them in this order.
+from pidcomm.cli.model import predict as predict  # isort: skip
+from pidcomm.cli.model import scale as scale  # isort: skip
+from pidcomm.cli.model import accuracy as accuracy  # isort: skip

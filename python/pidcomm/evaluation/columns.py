@@ -1,0 +1,57 @@
+"""Tables as lines of text, written row by row as results arrive, and tables that are complete before they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich import box
+from rich.table import Table
+
+RIGHT, WRAPPED = ">", "~"
+
+
+class Column(NamedTuple):
+    """A column of a table of lines.
+
+    form: the format of a cell, such as "{0.pes:>5}"; the title gets the same width. is_wide: only --wide shows it.
+    """
+
+    title: str
+    form: str
+    is_wide: bool = False
+
+
+class Lines:
+    """A table of lines: its titles, and a line for each row."""
+
+    def __init__(self, columns: Iterable[Column], *, is_wide: bool) -> None:
+        self._columns = [column for column in columns if is_wide or not column.is_wide]
+
+    def titles(self) -> str:
+        """Return the titles, aligned as the cells."""
+        return " ".join(f"{it.title:{_width(it.form)}}" for it in self._columns).rstrip()
+
+    def line(self, *row: object, **fields: object) -> str:
+        """Return a row. row, fields: arguments of the formats."""
+        return " ".join(it.form.format(*row, **fields) for it in self._columns).rstrip()
+
+
+def _width(form: str) -> str:
+    return form[1:-1].split(":")[1].split(".")[0]
+
+
+class TitledTable(Table):
+    """A table under a line of text, which may be wider than the table."""
+
+    heading = ""
+
+
+def table(heading: str, columns: Sequence[str]) -> TitledTable:
+    """Return an empty table. columns: titles; a leading ">" aligns cells right, "~" wraps them at words."""
+    made = TitledTable(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    made.heading = heading
+    for text in columns:
+        name = text.lstrip(RIGHT + WRAPPED)
+        made.add_column(name, justify="right" if text.startswith(RIGHT) else "left", no_wrap=not text.startswith("~"))
+    return made
