@@ -1,4 +1,4 @@
-"""Pictures of the runs of an application: bars of time by phase and source, and speed-ups over PEs."""
+"""Runs of an application: bars of time by phase, and speed-ups over the number of PEs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pidcomm.apps.report import Row, phase_names
 from pidcomm.apps.stage import HOST, KERNEL
 from pidcomm.evaluation import info
 from pidcomm.evaluation.pictures import style
-from pidcomm.evaluation.pictures.sweeps import look_of
+from pidcomm.evaluation.pictures.sweeps import ticks_between
+from pidcomm.sizes import format_gain
 from pidcomm.tables import COLLECTIVES
 
 if TYPE_CHECKING:
@@ -19,21 +20,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = 8.0, 0.27, 0.75, 1.5, 2.2
-ROOM_FOR_TOTALS = 1.6  # over the longest bar
+ROOM_FOR_TOTALS = 1.3  # over the longest bar
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
 LOOKS = {
-    name: (style.PALETTE[at % len(style.PALETTE)], "" if at < len(style.PALETTE) else "...")
+    name: (style.PARTS[(at + at // 7) % len(style.PARTS)], "" if at < len(style.PARTS) else "...")
     for at, name in enumerate(COLLECTIVES)
-} | {HOST: ("#8c8c8c", "")}
+} | {HOST: ("#ffffff", "")}
 SOURCES = (
-    "collectives measured on this host, kernels and PE reordering modelled: totals and gains are mixed; launches and "
-    "reloads of programs only count in gains over the CPUs"
+    f"beside the bars: total and speed-up over {BASE}; mixed sources: collectives and host measured here, kernels and "
+    "PE reordering modelled; only gains over the CPUs count launches and reloads of programs"
 )
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Return stacked bars of the phases, a bar per technique and number of PEs; with several numbers, also gains."""
+    """Return stacked bars of time, one per technique and number of PEs; below, gains if the number of PEs varies."""
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
     first = rows[0]
@@ -49,46 +50,25 @@ def draw(rows: Sequence[Row]) -> Figure:
         )
         heights = [FRAME_INCHES + len(rows) * BAR_INCHES, *([LINES_INCHES] if has_lines else [])]
         panels = body.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        _bars(panels[0], rows, has_lines)
+        right = ROOM_FOR_TOTALS * max(row.total_us for row in rows) / 1e3 or 1
+        style.draw_stacks(panels[0], [_stack(row, has_lines) for row in rows], right)
         _legend(body, rows)
         if has_lines:
             _lines(panels[1], rows, counts)
     return figure
 
 
-def _parts(row: Row) -> list[tuple[str, float, tuple[str, str]]]:
-    """Return the parts of a bar: gid, ms and look; they add up to the total."""
+def _stack(row: Row, has_counts: bool) -> style.Stack:
+    """Return the bar of a row; its parts add up to the total."""
     parts = [("modelled", row.kernel_us, KERNEL_LOOK)]
     parts += [("measured", it.measured_us, LOOKS[it.name]) for it in row.phases if it.name in LOOKS]
     parts.append(("modelled", row.reorder_us, REORDER_LOOK))
-    return [(gid, us / 1e3, look) for gid, us, look in parts if us > 0]
-
-
-def _bars(panel: Axes, rows: Sequence[Row], has_counts: bool) -> None:
-    for at, row in enumerate(rows):
-        left = 0.0
-        for gid, width, (colour, hatch) in _parts(row):
-            panel.barh(
-                at, width, 0.72, left=left, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, gid=gid
-            )
-            left += width
-        gain = "" if row.speed_up is None or row.technique == BASE else f", {row.speed_up:.2f}x over {BASE}"
-        panel.annotate(
-            f"{row.total_us / 1e3:.4g} ms{gain}",
-            (left, at),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.SMALL_POINTS,
-        )
-    names = [f"{row.pes} PEs, {row.technique}" if has_counts else row.technique for row in rows]
-    panel.set_yticks(range(len(rows)), names)
-    panel.invert_yaxis()
-    panel.set_xlim(0, ROOM_FOR_TOTALS * max(row.total_us for row in rows) / 1e3 or 1)
-    panel.set_xlabel("time (ms)")
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")
-    style.clean(panel)
+    gain = "" if row.speed_up is None or row.technique == BASE else f", {format_gain(row.speed_up)}"
+    return style.Stack(
+        f"{row.pes} PEs, {row.technique}" if has_counts else row.technique,
+        [(gid, us / 1e3, look) for gid, us, look in parts],
+        f"{row.total_us / 1e3:.4g} ms{gain}",
+    )
 
 
 def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
@@ -97,29 +77,34 @@ def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
     looks = {"kernel (modelled)": KERNEL_LOOK}
     looks |= {name: LOOKS[name] for name in phase_names(rows) if name != KERNEL}
     looks |= {"PE reorder (modelled)": REORDER_LOOK} if any(row.reorder_us for row in rows) else {}
-    handles = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=name)
-        for name, (colour, hatch) in looks.items()
-    ]
+    handles = [Patch(**style.box(colour, hatch), label=name) for name, (colour, hatch) in looks.items()]
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)
 
 
 def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
     """Draw gains over the number of PEs: over the CPUs if they were timed, else over the conventional technique."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
     has_cpu = any(row.cpu_speed_up is not None for row in rows)
-    for number, technique in enumerate(dict.fromkeys(row.technique for row in rows)):
+    gains = [1.0]
+    for technique in dict.fromkeys(row.technique for row in rows):
         of_it = [row for row in rows if row.technique == technique]
-        gains = [(row.pes, row.cpu_speed_up if has_cpu else row.speed_up) for row in of_it]
-        known = [(pes, gain) for pes, gain in gains if gain is not None]
+        points = [(row.pes, row.cpu_speed_up if has_cpu else row.speed_up) for row in of_it]
+        known = [(pes, gain) for pes, gain in points if gain is not None]
+        gains += [gain for _, gain in known]
         if known:
-            panel.plot(*zip(*known, strict=True), **look_of(number), label=technique, gid=technique)
+            panel.plot(*zip(*known, strict=True), **style.line_of(technique), label=technique, gid=technique)
+    panel.axhline(1, color=style.INK, linewidth=0.8)
     panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_ylim(min(gains) / 1.4, max(gains) * 1.4)
     panel.set_xticks(counts, [str(count) for count in counts])
+    panel.yaxis.set_major_locator(FixedLocator(ticks_between(*panel.get_ylim())))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda gain, _: "equal" if gain == 1 else format_gain(gain)))
     panel.minorticks_off()
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel("PEs")
-    panel.set_ylabel("gain over the CPUs" if has_cpu else f"gain over {BASE}")
+    panel.set_xlabel("number of PEs")
+    panel.set_ylabel(f"gain over {'the CPUs' if has_cpu else BASE}")
     panel.grid()
-    if panel.lines:
+    if len(gains) > 1:
         panel.legend(frameon=False)
     style.clean(panel)

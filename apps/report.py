@@ -9,7 +9,8 @@ from pidcomm.apps.application import BASE, Run, with_defaults
 from pidcomm.apps.stage import ASSUMED
 from pidcomm.arguments import Options
 from pidcomm.evaluation.measure import SdkCondition
-from pidcomm.sizes import format_shape
+from pidcomm.notebook import Shown
+from pidcomm.sizes import format_duration, format_gain, format_shape
 
 SOURCE = "mixed"
 FAIR_ITERS = 3  # least number of timings of a collective for a fair comparison
@@ -32,7 +33,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Shown):
     """A problem solved with one technique. Times in us.
 
     phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: programs of the
@@ -82,6 +83,12 @@ class Row:
     threads: int
     facts: dict[str, int | str]
     phases: tuple[Phase, ...]
+
+    def __repr__(self) -> str:
+        """Report the application, the technique, the PEs, the time and its source."""
+        gain = "" if self.speed_up is None else f", {format_gain(self.speed_up)}"
+        time = format_duration(1e-6 * self.total_us)
+        return f"<Row {self.application}, {self.technique}, {self.pes} PEs: {time} {self.source}{gain}>"
 
     @property
     def kernel_pct(self) -> float:

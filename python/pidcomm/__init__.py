@@ -21,7 +21,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Groups, Hypercube, Location
 from pidcomm.pe_set import PeSet, allocate
-from pidcomm.plans import plan
+from pidcomm.plans import Plan, plan
 from pidcomm.programs import Symbol
 from pidcomm.requests import Request
 from pidcomm.tables import COHERENCES, COLLECTIVES, COPY_ORDERS, DEFAULT_ISA, ISAS, OPS, STATUSES, TECHNIQUES, TYPES
@@ -51,6 +51,7 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "PeSet",
+    "Plan",
     "Request",
     "Symbol",
     "Trace",

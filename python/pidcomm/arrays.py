@@ -71,7 +71,7 @@ class ArrayCollectives(ArrayCollectivesBase):
 
     def __repr__(self) -> str:
         """Report the hypercube."""
-        return f"<ArrayCollectives of {self._cube!r}>"
+        return f"<ArrayCollectives on {str(self._cube).strip('<>')}>"
 
     def _round_trip(
         self,

@@ -27,8 +27,9 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError
-from pidcomm.plans import make_request, plan
+from pidcomm.plans import Plan, make_request, plan
 from pidcomm.requests import Request
+from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS
 from pidcomm.trace import Trace
 
@@ -127,8 +128,9 @@ class Hypercube(HypercubeCollectives):
         return self._pe_set
 
     def __repr__(self) -> str:
-        """Report the shape."""
-        return f"<Hypercube {'x'.join(map(str, self._shape))}>"
+        """Report the shape, the number of PEs and whether they are freed."""
+        freed = ", freed" if self._pe_set.is_freed else ""
+        return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{freed}>"
 
     # ---- groups and members
 
@@ -192,7 +194,7 @@ class Hypercube(HypercubeCollectives):
         op: OpName | None = "sum",
         expand: bool = False,
         **options: Unpack[Options],
-    ) -> dict[str, Any]:
+    ) -> Plan:
         """Return the plan of a collective on this hypercube; ``expand`` adds every step. See `pidcomm.plan`."""
         return plan(
             collective, self._shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, expand=expand, **options

@@ -177,7 +177,8 @@ class PeSet:
 
     def __repr__(self) -> str:
         """Report the size and whether it is freed."""
-        return f"<PeSet of {self.pes} PEs in {self.ranks} ranks{', freed' if self.is_freed else ''}>"
+        ranks = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}"
+        return f"<PeSet of {self.pes} PEs in {ranks}{', freed' if self.is_freed else ''}>"
 
 
 def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str | None = None) -> PeSet:

@@ -11,6 +11,8 @@ from numpy.typing import DTypeLike
 
 from pidcomm import _core
 from pidcomm.arguments import as_integer, as_mask, as_shape, as_type, option_codes, row_of
+from pidcomm.notebook import html_table
+from pidcomm.sizes import format_about
 from pidcomm.tables import COLLECTIVES, OPS, Collective
 
 if TYPE_CHECKING:
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
 
     from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
+
+
+class Plan(dict[str, Any]):
+    """What `plan` returns: a dict that prints as one line. Print ``dict(plan)`` for all of it."""
+
+    def __repr__(self) -> str:
+        """Report what is planned and the bytes that move."""
+        read, written = (format_about(self[f"mram_bytes_{way}"]) for way in ("read", "written"))
+        return (
+            f"<Plan {self['collective']} of {self['dtype']}, {self['technique']}, {self['shape']} mask {self['mask']}, "
+            f"{format_about(self['bytes_per_pe'])} per PE: {read} read and {written} written in MRAM>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self)
 
 
 def make_request(
@@ -48,7 +65,7 @@ def plan(
     op: OpName | None = "sum",
     expand: bool = False,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> Plan:
     """Return the plan of a collective on PEs arranged as `shape`: its loop nests, strides and bytes.
 
     collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and options are as in the
@@ -58,5 +75,4 @@ def plan(
     """
     request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
     text = _core.plan_json(as_shape(shape), request, option_codes(options), bool(expand))
-    result: dict[str, Any] = json.loads(text)
-    return result
+    return Plan(json.loads(text))

@@ -108,6 +108,13 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} us"
 
 
+def format_gain(gain: float) -> str:
+    """Return a speed-up in words: "4.45x"; below 1, "33x slower"."""
+    if gain >= 0.995:
+        return f"{gain:.2f}x"
+    return f"{1 / gain:.{0 if gain <= 0.1 else 2}f}x slower"
+
+
 def format_shape(shape: tuple[int, ...]) -> str:
     """Return axis lengths as typed: "32x32"."""
     return "x".join(map(str, shape))

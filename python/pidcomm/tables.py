@@ -12,15 +12,19 @@ from pidcomm import _core
 WORD_BYTES = _core.WORD_BYTES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choice:
     """Hold the name and the library's code of a choice."""
 
     name: str
     code: int
 
+    def __repr__(self) -> str:
+        """Report the kind and the name."""
+        return f"<{type(self).__name__} {self.name}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Collective(Choice):
     """Describe a collective: whether it takes an operator, and the place and number of blocks before and after.
 
@@ -49,7 +53,7 @@ class Collective(Choice):
         return max(before, after)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Technique(Choice):
     """Describe a technique: how bytes travel, and the steps of the PID-Comm paper that it takes where they apply.
 
@@ -75,7 +79,7 @@ class Technique(Choice):
         return bool(self.collectives >> collective.code & 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Type(Choice):
     """Describe an element type; the name is NumPy's."""
 
@@ -83,14 +87,14 @@ class Type(Choice):
     is_float: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Op(Choice):
     """Describe an operator. Kind ``bits`` is for integers only."""
 
     kind: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Isa(Choice):
     """Describe an instruction set. The highest available level is the default; level 0 is never the default."""
 

@@ -8,6 +8,8 @@ from functools import cache
 from pidcomm._rows import TraceFields
 from pidcomm.model.machines import load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
+from pidcomm.notebook import Shown
+from pidcomm.sizes import format_about, format_duration
 
 
 @cache
@@ -16,7 +18,7 @@ def _pe_clock_hz() -> float:
 
 
 @dataclass(frozen=True)
-class Trace(TraceFields):
+class Trace(Shown, TraceFields):
     """Report how a collective ran, how long its phases took and how many bytes they moved.
 
     ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
@@ -38,3 +40,10 @@ class Trace(TraceFields):
     def bus_bytes(self) -> int:
         """Return the bytes that crossed the memory bus, read and written: MRAM, host rows, payload in host buffers."""
         return self.mram_bytes_read + self.mram_bytes_written + self.host_bytes_read + self.host_bytes_written
+
+    def __repr__(self) -> str:
+        """Report the technique, the time and the bytes."""
+        return (
+            f"<Trace {self.technique}, {self.isa}, {self.threads} threads: {format_duration(self.seconds_total)}, "
+            f"{format_about(self.bus_bytes)} over the memory bus>"
+        )

@@ -71,21 +71,24 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[Any, ...]
     shapes = [patch for patch in plots_of(figure)[0].patches if isinstance(patch, PathPatch) and patch.get_gid()]
     for shape in shapes:
         for square in shape.get_path().to_polygons():
-            cells[tuple(np.round(np.min(square, axis=0), 6))] = str(shape.get_gid())
+            x, y = np.min(square, axis=0).tolist()
+            cells[round(x, 6), round(y, 6)] = str(shape.get_gid())
     assert len(cells) == where.pes
     layout = drawing._lay_out(where)
     for pe, x, y in drawing._cells(where, layout):
         group = where.group[pe]
-        assert cells[round(x, 6), round(y, 6)] == (f"group{group}" if group < drawing.MAX_HIGHLIGHTED else "others")
+        assert cells[round(x, 6), round(y, 6)] == f"colour{group % len(drawing.COLOURS)}"
     colours = [to_rgb(shape.get_facecolor()) for shape in shapes]
-    assert len(set(colours)) == len(colours) == min(where.groups, drawing.MAX_HIGHLIGHTED + 1)
+    assert len(set(colours)) == len(colours) == min(where.groups, len(drawing.COLOURS))
     corners = {rank: drawing._rank_corner(where, layout, rank) for rank in where.pes_of_rank}
     for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
         it = where.location[pe]
         corner = corners[it.rank]
         assert (x - corner[0], y - corner[1]) == pytest.approx((it.chip * layout.cell, it.bank * layout.cell))
     text = all_text(figure)
-    assert ("the others are white" in text) == (where.groups > drawing.MAX_HIGHLIGHTED)
+    assert ("colours repeat" in text) == (where.groups > len(drawing.COLOURS))
+    assert {"lane (chip)", "bank", "0", "7"} <= set(text.splitlines())
+    assert "axis x: PEs 0" in text
     for stage in pidcomm.evaluation.explain.stages(plan):
         assert " ".join(stage[0].split()) in " ".join(text.split())
 

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from pidcomm._rows import CollectiveName, TechniqueName
 from pidcomm.cli import app
+from pidcomm.evaluation.ablation import STEPS
 from pidcomm.evaluation.pictures import drawing, figures, phases, places, style
 from pidcomm.evaluation.pictures.rows import JsonRow, kind_of, pes_of, read_rows
-from pidcomm.sizes import parse_shape
+from pidcomm.sizes import format_gain, parse_shape
 from pidcomm.tables import techniques_for
 from typer.testing import CliRunner
 
@@ -151,35 +152,57 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
 # ---- bars
 
 
-@pytest.mark.parametrize(("metric", "key"), [("bus", "bus_gb_s"), ("algbw", "algbw_gb_s")])
-def test_bars_and_limits_have_the_heights_of_their_rows(metric: str, key: str) -> None:
-    rows = reference("collectives")
+@pytest.mark.parametrize(
+    ("metric", "key", "unit"),
+    [
+        (None, "speed_up", "speed-up"),
+        ("time", "t_p50_ms", "(ms)"),
+        ("bus", "bus_gb_s", "GB/s"),
+        ("algbw", "algbw_gb_s", "GB/s"),
+    ],
+)
+def test_bars_and_limits_have_the_heights_of_their_rows(metric: str | None, key: str, unit: str) -> None:
+    rows = [
+        {**row, "t_p50_ms": row["t_p50_us"] / 1e3, "speed_up": row["speed_up"] + at / 1e9}  # no two bars are equal
+        for at, row in enumerate(reference("collectives"))
+    ]
     (axes,) = plots_of(figures.draw(rows, metric=metric))
-    assert "GB/s" in axes.get_ylabel()
+    assert unit in axes.get_ylabel()
     assert sorted(bar.get_height() for bar in bars_of(axes)) == sorted(row[key] for row in rows)
     ticks = {label.get_text(): x for x, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)}
     assert list(ticks) == list(pidcomm.COLLECTIVES)
-    for row in rows:  # each bar is at its collective, in its technique's colour
-        colour = to_rgb(style.technique_style(row["technique"])[0])
+    for row in rows:  # each bar stands at its collective, in its technique's colour
+        colour = to_rgb(style.look_of(row["technique"]).colour)
         (bar,) = [it for it in bars_of(axes) if it.get_height() == row[key]]
         assert abs(bar.get_x() + bar.get_width() / 2 - ticks[row["collective"]]) < 0.5
         assert bar.get_facecolor()[:3] == pytest.approx(colour)
         (limit,) = [it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())]
-        assert points_of(limit)[1][0] == pytest.approx(row[key] * 100 / row["limit_pct"])
+        factor = row["limit_pct"] / 100
+        assert points_of(limit)[1][0] == pytest.approx(row[key] * factor if metric == "time" else row[key] / factor)
+
+
+def test_bars_without_speed_ups_show_time() -> None:
+    rows = reference("isas")
+    assert {row["speed_up"] for row in rows} == {None}
+    assert plots_of(figures.draw(rows))[0].get_ylabel() == "time of a call (ms)"
+    with pytest.raises(pidcomm.Error, match="have no speed-ups"):
+        figures.draw(rows, metric="speed-up")
 
 
 def test_speed_ups_are_above_their_bars() -> None:
     rows = reference("collectives")
-    (axes,) = plots_of(figures.draw(rows))
-    wanted = [f"{row['speed_up']:.2f}x" for row in rows if row["technique"] != "conventional"]
-    assert [text.get_text() for text in axes.texts] == wanted
-    for text, row in zip(axes.texts, (row for row in rows if row["technique"] != "conventional"), strict=True):
+    (axes,) = plots_of(figures.draw(rows, metric="bus"))
+    gains = [row for row in rows if row["technique"] != "conventional"]
+    assert [text.get_text().replace("\n", " ") for text in axes.texts] == [
+        format_gain(row["speed_up"]) for row in gains
+    ]
+    for text, row in zip(axes.texts, gains, strict=True):
         assert text.xy[1] == max(row["bus_gb_s"], row["limit_gb_s"])  # type: ignore[attr-defined]
 
 
 def test_rows_of_different_conditions_have_different_panels() -> None:
     rows = reference("masks")
-    panels = plots_of(figures.draw(rows))
+    panels = plots_of(figures.draw(rows, metric="bus"))
     conditions = {f"{row['shape']}, mask {row['mask']}" for row in rows}
     assert {panel.get_title() for panel in panels} == conditions
     for panel in panels:
@@ -208,7 +231,8 @@ def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of:
     assert kind_of(rows) == "sweep"
     panels = plots_of(figures.draw(rows))
     assert [panel.get_title() for panel in panels] == list(pidcomm.COLLECTIVES)
-    assert any(re.search(r"\((bytes|PEs)\)", panel.get_xlabel()) for panel in panels)
+    assert {panel.get_xlabel() for panel in panels} <= {"", "bytes per PE", "number of PEs"}
+    assert any(panel.get_xlabel() for panel in panels)
     assert any("GB/s" in panel.get_ylabel() for panel in panels)
     for panel in panels:
         assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
@@ -228,6 +252,9 @@ def test_every_combination_in_a_sweep_has_its_own_line(fresh: dict[str, Path]) -
     looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in plots_of(figure)[0].lines]
     assert len(set(looks)) == 3  # two techniques, one limit
     assert legend_texts(figures.draw(read_rows([fresh["both"]])))[:2] == ["tile, 8x8", "tile, 16x8"]
+    for technique in style.TECHNIQUE_LOOKS:  # lines of one technique differ without colour
+        lines = [style.line_of(technique, series) for series in range(8)]
+        assert len({(it["linestyle"], it["marker"], it["markerfacecolor"]) for it in lines}) == len(lines)
 
 
 # ---- ablation
@@ -313,8 +340,8 @@ def test_the_overlap_check_can_fail() -> None:
 
 
 @pytest.mark.parametrize("name", REFERENCE_FILES)
-@pytest.mark.parametrize("metric", ["bus", "algbw"])
-def test_no_text_of_reference_figures_overlaps(name: str, metric: str) -> None:
+@pytest.mark.parametrize("metric", [None, "time", "bus"])
+def test_no_text_of_reference_figures_overlaps(name: str, metric: str | None) -> None:
     assert_legible(figures.draw(reference(name), metric=metric))
 
 
@@ -327,7 +354,7 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
     assert_legible(figures.draw(rows))
     names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
     rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
-    for metric in ("bus", "algbw"):
+    for metric in ("speed-up", "time", "bus"):
         assert_legible(figures.draw(rows, metric=metric))
 
 
@@ -353,18 +380,20 @@ def test_techniques_differ_in_lightness() -> None:
     def lightness(colour: str) -> float:
         return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
 
-    steps = [lightness(style.technique_style(technique)[0]) for technique in figures_techniques()]
+    steps = [lightness(style.look_of(technique).colour) for technique in STEPS]
     assert all(before - after > 0.05 for before, after in pairwise(steps))
-    hatches = drawing.HATCHES
-    assert len(set(hatches)) == len(hatches) == len(drawing.COLOURS) == drawing.MAX_HIGHLIGHTED
-    assert len(set(style.MARKERS)) == len(style.MARKERS)
+    looks = style.TECHNIQUE_LOOKS
+    assert set(looks) >= set(pidcomm.TECHNIQUES)
+    assert len({look.colour for look in looks.values()}) == len({look.marker for look in looks.values()}) == len(looks)
+    assert not {look.colour for look in looks.values()} & set(style.PARTS)
+    groups = [lightness(colour) for colour in drawing.COLOURS]
+    assert all(abs(before - after) > 0.05 for before, after in pairwise(groups))
 
 
-def figures_techniques() -> Sequence[str]:
-    """Return the techniques from light to dark."""
-    from pidcomm.evaluation.ablation import STEPS
-
-    return STEPS
+def test_a_line_has_its_techniques_colour() -> None:
+    for panel in plots_of(figures.draw(reference("sizes"))):
+        (line,) = [line for line in panel.lines if line.get_gid() == "tile"]
+        assert line.get_color() == style.look_of("tile").colour
 
 
 def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Path) -> None:
@@ -373,7 +402,7 @@ def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Pa
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     svg = (tmp_path / "a.svg").read_text()
     assert "</svg>" in svg
-    assert ">bus bandwidth (GB/s)</text>" in svg
+    assert ">speed-up over conventional</text>" in svg
     assert (tmp_path / "b.SVG").read_text() == svg
 
 
@@ -423,7 +452,7 @@ def test_invalid_rows_are_errors(text: str | None, message: str, tmp_path: Path)
         (["plot", "{rows}", "--out", "x"], "must end in .svg or .png"),
         (["plot", "{rows}", "--out", "nowhere/x.svg"], "cannot write nowhere/x.svg"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "pie"], "kind 'pie' is unknown"),
-        (["plot", "{rows}", "--out", "x.svg", "--metric", "speed"], "metric 'speed' is unknown"),
+        (["plot", "{rows}", "--out", "x.svg", "--metric", "mood"], "metric 'mood' is unknown"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "sweep"], "are no sweep"),
         (["plot", "{rows}", "--out", "x.svg", "--kind", "ablation"], "cannot be drawn as ablation"),
         (["plan", "alltoall", "--draw", "--out", "x.pdf"], "must end in .svg or .png"),

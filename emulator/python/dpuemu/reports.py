@@ -52,6 +52,11 @@ class LaunchReport:
         """Return the modelled time of the slowest PE, at 350 MHz, without the host's time to start the launch."""
         return self.cycles_max / _dpuemu.CYCLES_PER_SECOND
 
+    def __repr__(self) -> str:
+        """Report the PEs, the faults and the time."""
+        faults = f", {self.faulted_pes} in fault" if self.faulted_pes else ""
+        return f"<LaunchReport of {self.pes} PEs{faults}: {1e3 * self.modelled_seconds:.4g} ms modelled>"
+
 
 def report(pes: DpuSet) -> LaunchReport:
     """Return the report of a set's last launch, also if it ended in a fault.

@@ -27,13 +27,16 @@ def plot(
     rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files that pidcomm bench --json wrote.")],
     out: Annotated[Path, typer.Option("--out", help="Picture: a .svg or .png file.")],
     kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: by the rows).")] = None,
-    metric: Annotated[str, typer.Option("--metric", help="Quantity of bars and sweeps: bus or algbw.")] = "bus",
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="speed-up, time, bus or algbw (default: by kind)."),
+    ] = None,
 ) -> None:
     """Draw the rows of a benchmark beside their limits.
 
-    bars: every collective and technique, with the speed-up over conventional. sweep: over bytes per PE or over PEs, on
-    logarithmic axes. ablation: where each technique spends its time; what is modelled or assumed is hatched, and says
-    so. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
+    bars: speed-up over conventional of every collective and technique, or time if that is unknown. sweep: bus bandwidth
+    over bytes per PE or over PEs. ablation: where each technique spends its time, with hatched parts that are modelled
+    or assumed. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
     """
     with working("drawing"):
         from pidcomm.evaluation.pictures import figures, style

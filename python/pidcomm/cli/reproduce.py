@@ -77,7 +77,7 @@ def reproduce(
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="Measure on this host, or show modelled times only.")
     ] = True,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the statistics: a .svg or .png file.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw: a .svg or .png file per figure.")] = None,
     is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of host and PEs, too.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
 ) -> None:
@@ -130,8 +130,10 @@ def reproduce(
 
             work.phase("drawing")
             conditions = [] if study is None else [study.words()]
-            style.save(reproduction.draw(drawn, conditions), plot)
-            typer.echo(f"wrote {plot}", err=not results.has_text)
+            for experiment, lines in drawn:
+                path = plot if len(drawn) == 1 else plot.with_stem(f"{plot.stem}-{experiment.name}")
+                style.save(reproduction.draw(experiment, lines, conditions), path)
+                typer.echo(f"wrote {path}", err=not results.has_text)
         wrong = measurements.wrong()
         for problem, row in wrong:
             fail(f"{row.collective} with {row.technique} on {format_shape(problem.shape)}: {row.wrong} wrong elements")

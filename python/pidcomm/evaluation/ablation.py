@@ -90,6 +90,10 @@ class Step(Measured):
     threads: int
     isa: str
 
+    def __repr__(self) -> str:
+        """Report the problem, the technique, the time and its source."""
+        return self._line(self.total_us, self.source)
+
     def share_pct(self, part_us: float) -> float:
         """Return a part of total_us in percent."""
         return 100 * part_us / self.total_us

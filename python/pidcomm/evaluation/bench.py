@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from pidcomm.arguments import Options, options_of
 from pidcomm.evaluation.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.evaluation.oracle import Problem
+from pidcomm.notebook import Shown
 from pidcomm.pe_set import PeSet
-from pidcomm.sizes import format_shape
+from pidcomm.sizes import format_duration, format_shape, format_size
 from pidcomm.trace import Trace
 
 BASE = "conventional"  # the baseline of speed-ups
@@ -21,7 +22,7 @@ COMPARED = ("tile", BASE)  # the techniques that are compared by default
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Shown):
     """The parameters of a measurement."""
 
     collective: str
@@ -31,6 +32,13 @@ class Measured:
     shape: str
     mask: str
     bytes_per_pe: int
+
+    def _line(self, us: float, source: str) -> str:
+        """Return the problem, the technique and the time in a line."""
+        return (
+            f"<{type(self).__name__} {self.collective}, {self.technique}, {self.shape} mask {self.mask}, "
+            f"{format_size(self.bytes_per_pe)} per PE: {format_duration(1e-6 * us)} {source}>"
+        )
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,10 @@ class Row(Measured):
     threads: int
     isa: str
     carried_out: str
+
+    def __repr__(self) -> str:
+        """Report the problem, the technique, the time and its source."""
+        return self._line(self.t_p50_us + self.pe_us, self.source)
 
 
 @dataclass(frozen=True)

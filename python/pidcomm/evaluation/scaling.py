@@ -24,7 +24,8 @@ from pidcomm.evaluation.oracle import Problem
 from pidcomm.evaluation.sweep import TOO_LARGE_OR_SMALL, Section, affordable, powers_of_two
 from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_hosts
 from pidcomm.model.prediction import SOURCE as MODELLED
-from pidcomm.sizes import format_shape, format_size
+from pidcomm.notebook import Shown
+from pidcomm.sizes import format_duration, format_shape, format_size
 from pidcomm.tables import DEFAULT_ISA
 
 DTYPE = "int32"
@@ -164,7 +165,7 @@ STUDIES = {
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Shown):
     """One collective with one technique at one value of a study. 1 GB = 1e9 bytes.
 
     where: the machine that it is modelled for, or `EMULATED`. hosts, channels: in use; None if it has no meaning. pes:
@@ -196,6 +197,13 @@ class Point:
     coherence: str
     threads: int
     isa: str
+
+    def __repr__(self) -> str:
+        """Report the study, the collective, the technique, the value, the time and its source."""
+        return (
+            f"<Point {self.study}, {self.collective}, {self.technique}, {STUDIES[self.study].varies} {self.value}: "
+            f"{format_duration(self.seconds)} {self.source}>"
+        )
 
     @property
     def value(self) -> int:

@@ -15,8 +15,9 @@ from pidcomm.arguments import MAX_COUNT, as_integer, options_of, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, Prediction, predict
+from pidcomm.notebook import Shown
 from pidcomm.plans import plan
-from pidcomm.sizes import format_duration
+from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import TECHNIQUES
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _ALWAYS = "tile"  # supports every valid request
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Shown):
     """A hypercube, a mask and a technique, with their prediction and the needs of the technique.
 
     scratch_bytes: MRAM per PE besides the windows. replaces_program: whether PEs run a program of the library, which
@@ -48,6 +49,14 @@ class Estimate:
     scratch_bytes: int
     replaces_program: bool
 
+    def __repr__(self) -> str:
+        """Report the hypercube, the mask, the technique and the predicted time."""
+        it = self.prediction
+        return (
+            f"<{type(self).__name__} {format_shape(self.shape)} mask {self.mask}, {it.technique}: "
+            f"{format_duration(it.seconds)} {it.source} on {it.machine}>"
+        )
+
 
 class Way(NamedTuple):
     """A shape, a mask and the name of a technique."""
@@ -57,7 +66,7 @@ class Way(NamedTuple):
     technique: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice(Estimate):
     """A ranked estimate.
 

@@ -19,6 +19,8 @@ from pidcomm.arguments import as_integer, as_mask, as_shape, row_of
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, Prediction, predict
+from pidcomm.notebook import Shown
+from pidcomm.sizes import format_duration
 from pidcomm.tables import COLLECTIVES, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ EXCHANGE = "exchange"  # the name of the part between hosts
 
 
 @dataclass(frozen=True)
-class HostsPrediction:
+class HostsPrediction(Shown):
     """The time of a collective over several hosts. All times are modelled.
 
     parts: in order; their seconds add up to seconds. phases: seconds by name of ``PHASES`` and ``NETWORK_PHASES``; they
@@ -158,6 +160,14 @@ class HostsPrediction:
     def network_share(self) -> float:
         """Return the share of the time that the exchange takes, 0 to 1."""
         return self.exchange.seconds / self.seconds
+
+    def __repr__(self) -> str:
+        """Report the machine, the hosts, the technique, the time and the share of the network."""
+        share_pct = 100 * self.network_share if self.seconds else 0
+        return (
+            f"<HostsPrediction {self.machine}, {self.hosts} hosts, {self.technique}: {format_duration(self.seconds)} "
+            f"{self.source}, {share_pct:.0f}% network>"
+        )
 
 
 def predict_hosts(

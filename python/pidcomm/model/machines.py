@@ -72,6 +72,10 @@ class Machine:
     constants: Mapping[str, Constant]
     inherits: str | None = None
 
+    def __repr__(self) -> str:
+        """Report name, number of PEs and title."""
+        return f"<Machine {self.name}, {self.pes} PEs: {self.title}>"
+
     def __getitem__(self, name: str) -> float:
         """Return the value of a constant."""
         return self.constants[name].value

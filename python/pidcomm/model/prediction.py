@@ -12,7 +12,9 @@ from numpy.typing import DTypeLike
 from pidcomm import _core
 from pidcomm.arguments import as_shape, option_codes, row_of
 from pidcomm.model.machines import PHASES, Machine, load_machine
+from pidcomm.notebook import Shown
 from pidcomm.plans import make_request
+from pidcomm.sizes import format_duration
 from pidcomm.tables import COLLECTIVES
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ SOURCE = "modelled"
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Shown):
     """The predicted time of a collective on a machine, and how it would run. All times are modelled.
 
     phases: seconds by name of ``pidcomm.model.PHASES``; they add up to seconds.
@@ -51,6 +53,15 @@ class Prediction:
     def host_seconds(self) -> float:
         """Return the seconds of the host, as ``Trace.host_seconds`` counts them."""
         return self.seconds - self.pe_seconds
+
+    def __repr__(self) -> str:
+        """Report the machine, the technique, the time and the longest phase."""
+        longest = max(self.phases, key=lambda name: self.phases[name])
+        share_pct = 100 * self.phases[longest] / self.seconds if self.seconds else 0
+        return (
+            f"<Prediction {self.machine}, {self.technique}: {format_duration(self.seconds)} {self.source}, "
+            f"{share_pct:.0f}% {longest}>"
+        )
 
 
 PE_PHASES = ("pe", "launch", "load")

@@ -1,4 +1,4 @@
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice(Estimate):
     alike: list[Way]
     reason: str
@@ -20,7 +20,7 @@ class ConstantRow(NamedTuple):
     meaning: str
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Shown):
     shape: tuple[int, ...]
     mask: str
     prediction: Prediction
@@ -28,7 +28,7 @@ class Estimate:
     replaces_program: bool
 
 @dataclass(frozen=True)
-class HostsPrediction:
+class HostsPrediction(Shown):
     machine: str
     technique: str
     isa: str
@@ -89,7 +89,7 @@ NETWORK_PHASES: dict
 PHASES: dict
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Shown):
     machine: str
     technique: str
     isa: str

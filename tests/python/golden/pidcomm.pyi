@@ -67,7 +67,7 @@ class Hypercube(HypercubeCollectives):
     def read(self, count: int, dtype: DTypeLike, offset: int=0, *, out: ArrayOutput | None=None, **options: Unpack[Options]) -> Array:
         ...
 
-    def plan(self, collective: CollectiveName, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', expand: bool=False, **options: Unpack[Options]) -> dict[str, Any]:
+    def plan(self, collective: CollectiveName, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', expand: bool=False, **options: Unpack[Options]) -> Plan:
         ...
 
     def validate(self, collective: CollectiveName, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', **options: Unpack[Options]) -> None:
@@ -152,6 +152,9 @@ class PeSet:
     def free(self) -> None:
         ...
 
+class Plan(dict[str, Any]):
+    ...
+
 class Request(Generic[T]):
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:
@@ -193,7 +196,7 @@ TECHNIQUES: dict
 TYPES: dict
 
 @dataclass(frozen=True)
-class Trace(TraceFields):
+class Trace(Shown, TraceFields):
 
     @property
     def host_seconds(self) -> float:
@@ -212,6 +215,6 @@ __version__: str
 def allocate(pes: int | None=None, *, ranks: int | None=None, profile: str | None=None) -> PeSet:
     ...
 
-def plan(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', expand: bool=False, **options: Unpack[Options]) -> dict[str, Any]:
+def plan(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', expand: bool=False, **options: Unpack[Options]) -> Plan:
     ...
 

@@ -1,5 +1,4 @@
-"""Pictures: figures of benchmark rows, of where PEs are and what a plan does, and a page with everything.
+"""Pictures: figures of benchmark rows, of PEs and plans, and an HTML report.
 
-Matplotlib is imported when a figure is drawn, not before. Nothing here needs a display or changes the state of
-`matplotlib.pyplot`.
+Matplotlib is imported only when a figure is drawn. Nothing here needs a display or changes `matplotlib.pyplot`.
 """

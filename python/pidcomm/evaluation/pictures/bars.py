@@ -1,4 +1,4 @@
-"""Bars: what every collective and technique reaches, beside its limit."""
+"""Bars: one per collective and technique, each with its limit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pidcomm.evaluation.bench import BASE
 from pidcomm.evaluation.pictures import style
 from pidcomm.evaluation.pictures.metrics import METRICS, Metric
 from pidcomm.evaluation.pictures.rows import JsonRow, collectives_of, index_rows, split, techniques_of
+from pidcomm.sizes import format_gain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,14 +23,14 @@ MAX_PANELS = 16
 PANEL_COLUMNS = 2
 WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8, 1.2
 FRAME_INCHES = 0.5  # of a panel's height, for its title and ticks
-LABEL_INCHES = 0.55  # above the highest bar, for the longest speed-up on end
-BARE_HEADROOM = 1.06  # where nothing stands over the bars
+CHARACTER_INCHES = 0.6 * style.SMALL_POINTS / 72
+MOST_SHARED = 3.0  # ratio of the panels' highest values up to which panels share the scale
+FLAT_LABEL_INCHES, LINES_INCHES = 0.42, 0.3  # width and height of a speed-up with "slower" on a second line
 ROOMY_GROUP_INCHES = 0.9
-FLAT_LABEL_INCHES = 0.34  # what a speed-up needs side by side with others
 
 
-def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
-    """Return grouped bars, a panel for all that differs but collective and technique. Raises ArgumentError."""
+def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
+    """Return grouped bars, with one panel per shape, mask, type and so on. Raises ArgumentError."""
     metric = METRICS[metric_name]
     parts = split(rows)
     if len(parts.parts) > MAX_PANELS:
@@ -39,9 +40,8 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
         )
     techniques = techniques_of(rows)
     lines, columns = style.grid_of(len(parts.parts), PANEL_COLUMNS)
-    limits = [limit for row in rows if (limit := metric.limit_of(row)) is not None]
-    has_speed_ups = any(row["speed_up"] is not None for row in rows)
-    notes = ["over the bars: speed-up over conventional"] if has_speed_ups else []
+    labels = [label for row in rows if (label := _label(row))]
+    notes = ["over the bars: speed-up over conventional"] if labels else []
     notes.append("source: " + ", ".join(sorted({row["source"] for row in rows})))
     collectives = collectives_of(rows)
     with style.settings():
@@ -53,20 +53,36 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
             parts.title,
             notes + parts.small_print,
         )
-        grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        tops = [_top(part, metric) for part in parts.parts.values()]
+        is_shared = max(tops) <= MOST_SHARED * min(tops)
+        grid = body.subplots(lines, columns, sharex=True, sharey=is_shared, squeeze=False)
+        inches = panel_inches - FRAME_INCHES
+        width = GROUP_WIDTH / len(techniques)
+        is_flat = width * (WIDTH_INCHES / columns - 1) / len(collectives) >= FLAT_LABEL_INCHES
+        label_inches = LINES_INCHES if is_flat else CHARACTER_INCHES * max(map(len, labels), default=0)
+        headroom = inches / (inches - 0.06 - label_inches * bool(labels))
         for number, (words, of_part) in enumerate(parts.parts.items()):
             panel = grid.flat[number]
-            _panel(panel, of_part, words, collectives, techniques, metric, WIDTH_INCHES / columns)
+            _panel(panel, of_part, words, collectives, techniques, metric, WIDTH_INCHES / columns, width, is_flat)
             panel.tick_params(axis="x", length=0, labelbottom=number + columns >= len(parts.parts))
+            panel.set_ylim(0, headroom * (max(tops) if is_shared else tops[number]))
         for panel in grid.flat[len(parts.parts) :]:
             panel.remove()
         for panel in grid[:, 0]:
             panel.set_ylabel(metric.label)
-        inches = panel_inches - FRAME_INCHES
-        headroom = inches / (inches - LABEL_INCHES) if has_speed_ups else BARE_HEADROOM
-        grid[0, 0].set_ylim(0, headroom * max([*(metric.of(row) for row in rows), *limits]))
-        _legend(body, techniques, has_limit=bool(limits))
+        _legend(body, techniques, has_limit=any(row["limit_gb_s"] is not None for row in rows))
     return figure
+
+
+def _top(rows: Sequence[JsonRow], metric: Metric) -> float:
+    """Return the highest value, limits included."""
+    return max(value for row in rows for value in (metric.of(row), metric.limit_of(row)) if value is not None)
+
+
+def _label(row: JsonRow) -> str:
+    """Return the words over a bar."""
+    gain = row["speed_up"]
+    return "" if gain is None or row["technique"] == BASE else format_gain(gain)
 
 
 def _panel(
@@ -77,39 +93,36 @@ def _panel(
     techniques: Sequence[str],
     metric: Metric,
     width_inches: float,
+    width: float,
+    is_flat: bool,
 ) -> None:
     found = index_rows(rows, words or "the same shape, mask, type and so on")
-    width = GROUP_WIDTH / len(techniques)
-    bar_inches = width * (width_inches - 1) / len(collectives)
     for at, collective in enumerate(collectives):
-        for slot, technique in enumerate(techniques):
-            row = found.get((collective, technique))
-            if row is None:
-                continue
-            centre = at + (slot - (len(techniques) - 1) / 2) * width
-            colour, hatch = style.technique_style(technique)
+        group = [row for technique in techniques if (row := found.get((collective, technique)))]
+        for slot, row in enumerate(group):
+            centre = at + (slot - (len(group) - 1) / 2) * width
             value, limit = metric.of(row), metric.limit_of(row)
-            panel.bar(centre, value, width, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5)
+            panel.bar(centre, value, width, **style.bar_of(row["technique"]))
             if limit is not None:
-                sides = [centre - width / 2, centre + width / 2]
-                style.mark_limit(panel, sides, [limit, limit])
-            if row["speed_up"] is not None and technique != BASE:
+                style.mark_limit(panel, [centre - width / 2, centre + width / 2], [limit, limit])
+            if label := _label(row):
                 panel.annotate(
-                    f"{row['speed_up']:.2f}x",
+                    label.replace(" ", "\n") if is_flat else label,
                     (centre, max(value, limit or 0)),
                     xytext=(0, 2),
                     textcoords="offset points",
                     ha="center",
                     va="bottom",
                     fontsize=style.SMALL_POINTS,
+                    linespacing=1.0,
                     bbox={"facecolor": "white", "linewidth": 0, "pad": 0.6},
-                    rotation=0 if bar_inches >= FLAT_LABEL_INCHES else 90,
+                    rotation=0 if is_flat else 90,
                 )
     is_crowded = width_inches / len(collectives) < ROOMY_GROUP_INCHES
     panel.set_xticks(
         range(len(collectives)),
         [name.replace("_", "_\n") for name in collectives] if is_crowded else collectives,
-        fontsize=style.SMALL_POINTS - 0.7 if is_crowded else style.FONT_POINTS - 0.5,
+        fontsize=style.SMALL_POINTS if is_crowded else style.FONT_POINTS,
     )
     panel.set_xlim(-0.6, len(collectives) - 0.4)
     panel.set_title(words)
@@ -120,10 +133,7 @@ def _panel(
 def _legend(body: SubFigure, techniques: Sequence[str], has_limit: bool) -> None:
     from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = []
-    for technique in techniques:
-        colour, hatch = style.technique_style(technique)
-        handles.append(Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=technique))
+    handles: list[Patch | Line2D] = [Patch(**style.bar_of(it), label=it) for it in techniques]
     if has_limit:
-        handles.append(style.limit_handle("limit (streaming copy)"))
+        handles.append(style.limit_handle("limit: streaming copy"))
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=len(handles), handlelength=2.4)

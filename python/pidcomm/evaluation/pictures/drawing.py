@@ -1,4 +1,4 @@
-"""A collective as a picture: the machine with its PEs and their groups, and beside it the plan as a flow."""
+"""A collective as a picture: left, the PEs of the machine in their groups' colours; right, the plan as a flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pidcomm
 from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK
 from pidcomm.evaluation import explain
 from pidcomm.evaluation.pictures import style
-from pidcomm.evaluation.pictures.places import Places
+from pidcomm.evaluation.pictures.places import Places, runs
 from pidcomm.evaluation.pictures.words import count, used
 from pidcomm.sizes import format_size
 
@@ -19,26 +19,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_HIGHLIGHTED = 8
-COLOURS = ("#f7edb8", "#f5c597", "#a3d9c2", "#98c0e8", "#cbb0e2", "#dc97a4", "#9ab668", "#8aa0bd")
-HATCHES = ("", "///", "\\\\\\", "..", "xxx", "oo", "---", "+++")
-PLAIN = "#fafafa"
+# Of group 0, 1, ...: they repeat. Neighbours differ in lightness.
+COLOURS = ("#fff3b8", "#98c0e8", "#f9cfa8", "#8fbf9f", "#e6d3f2", "#dc8f9d", "#c9e39b", "#93a0bd")
 RANK_WORDS = ("rank {}: PEs {}-{}", "rank {}: {}-{}", "{1}-{2}")
 
 # Inches, except points.
 FLOW_INCHES, TITLE_INCHES, GAP_INCHES, EDGE_INCHES = 5.4, 0.75, 0.30, 0.15
-RANK_GAP, HEAD, CHANNEL_HEAD, CHANNEL_GAP, AXIS_ROOM = 0.16, 0.17, 0.24, 0.14, 0.34
-LARGEST_CELL, SMALLEST_CELL, MACHINE_INCHES = 0.50, 0.105, 9.5
-CELL_POINTS, LEAST_POINTS = 6.5, 4.5
+RANK_GAP, HEAD, CHANNEL_HEAD, CHANNEL_GAP, AXIS_ROOM = 0.18, 0.17, 0.24, 0.14, 0.42
+LARGEST_CELL, SMALLEST_CELL, MACHINE_INCHES = 0.50, 0.15, 9.5
+CELL_POINTS = style.SMALL_POINTS
 LEGEND_INCHES, LEGEND_COLUMNS = 1.0, 4
-FLOW_POINTS, LINE_FACTOR, BOX_PAD, ARROW_INCHES = 6.8, 1.42, 0.09, 0.26
-FLOW_CHARACTERS = 78
+FLOW_POINTS, LINE_FACTOR, BOX_PAD, ARROW_INCHES = 7.0, 1.42, 0.09, 0.26
+FLOW_CHARACTERS = 76
 INDENT = "  "  # of what is carried over to the next line
+LINE_INCHES = style.SMALL_POINTS * LINE_FACTOR / 72
 DIGIT_EMS = 0.64  # width of a digit of the font
 
 
 class _Box(NamedTuple):
-    """A part of the flow: its first lines are its heading."""
+    """A box of the flow: a heading in bold and lines below it."""
 
     heading: list[str]
     lines: list[str]
@@ -49,7 +48,7 @@ class _Box(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """How channels and ranks are laid out, in inches."""
+    """The layout of channels and ranks; cell in inches."""
 
     cell: float
     rank_columns: int
@@ -84,7 +83,7 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
     layout = _lay_out(places)
     boxes = list(_boxes(plan))
     flow_inches = sum(box.inches for box in boxes) + ARROW_INCHES * (len(boxes) - 1)
-    legend_inches = GAP_INCHES * (1 + ceil(_highlighted(places) / LEGEND_COLUMNS))
+    legend_inches = GAP_INCHES * (1 + ceil(_coloured(places) / LEGEND_COLUMNS)) + LINE_INCHES * len(places.shape)
     wide, high = layout.size
     width = wide + FLOW_INCHES + 3 * EDGE_INCHES
     with style.settings():
@@ -121,7 +120,7 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
 
 
 def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
-    """Write words of which the layout need not be asked: there are thousands, and all lie inside."""
+    """Write words that the layout engine skips: there are thousands, and all lie inside the axes."""
     axes.text(x, y, words, va="center", in_layout=False, **how)
 
 
@@ -129,7 +128,7 @@ def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
 
 
 def _lay_out(places: Places) -> _Layout:
-    """Return the layout with the largest cells that is no wider than MACHINE_INCHES, and about as high."""
+    """Return the layout with the largest cells among those at most MACHINE_INCHES wide and about as high."""
     in_channel = min(max(places.pes_of_rank) + 1, places.ranks_per_channel)
     bank_rows = BANKS_PER_CHIP if len(places.pes_of_rank) > 1 else max(it.bank for it in places.location) + 1
     found = []
@@ -145,12 +144,12 @@ def _lay_out(places: Places) -> _Layout:
             )
             spare = rank_columns * rows[0] - in_channel + channel_columns * rows[1] - places.channels
             layout = _Layout(max(cell, SMALLEST_CELL), rank_columns, rows[0], channel_columns, rows[1], bank_rows)
-            found.append((layout.cell, -spare, -layout.size[1], layout))
+            found.append((cell, -spare, -layout.size[1], layout))
     return max(found)[-1]
 
 
-def _highlighted(places: Places) -> int:
-    return min(places.groups, MAX_HIGHLIGHTED)
+def _coloured(places: Places) -> int:
+    return min(places.groups, len(COLOURS))
 
 
 def _channel_corner(layout: _Layout, channel: int) -> tuple[float, float]:
@@ -160,7 +159,7 @@ def _channel_corner(layout: _Layout, channel: int) -> tuple[float, float]:
 
 
 def _rank_corner(places: Places, layout: _Layout, rank: int) -> tuple[float, float]:
-    """Return where the cells of a rank begin."""
+    """Return the upper left corner of a rank's cells."""
     left, top = _channel_corner(layout, places.channel(rank))
     line, column = divmod(rank % places.ranks_per_channel, layout.rank_columns)
     wide, high = layout.rank
@@ -170,27 +169,40 @@ def _rank_corner(places: Places, layout: _Layout, rank: int) -> tuple[float, flo
 def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
     from matplotlib.patches import Rectangle
 
-    points = _cell_points(places, layout)
     for channel in range(places.channels):
         corner = _channel_corner(layout, channel)
         axes.add_patch(Rectangle(corner, *layout.channel, fill=False, edgecolor="#777777", linewidth=0.7))
         words = f"channel {channel}"
         _text(axes, corner[0] + RANK_GAP, corner[1] + 0.12, words, fontsize=style.SMALL_POINTS, weight="bold")
-    _draw_cells(axes, places, layout, has_hatches=not _has_groups(layout, points))
-    if points is not None:
-        _draw_numbers(axes, places, layout, points)
+    _draw_cells(axes, places, layout)
+    _draw_numbers(axes, places, layout)
     words = _rank_words(places, layout)
     wide, high = layout.rank
     for rank, pes in places.pes_of_rank.items():
         x, y = _rank_corner(places, layout, rank)
         axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
         _text(axes, x, y - 0.07, words.format(rank, pes[0], pes[-1]), fontsize=style.SMALL_POINTS)
-    x, y = _rank_corner(places, layout, 0)
-    _text(axes, x, 0.07, "a rank: across, lanes (chips); down, banks", fontsize=style.SMALL_POINTS)
-    if layout.cell * 72 >= 2 * LEAST_POINTS:
-        how: dict[str, Any] = {"fontsize": style.SMALL_POINTS - 1, "ha": "right", "color": "#444444"}
-        for bank in range(layout.bank_rows):
-            _text(axes, x - RANK_GAP - 0.04, y + (bank + 0.5) * layout.cell, f"{bank}", **how)
+    corners = [_rank_corner(places, layout, rank) for rank in places.pes_of_rank]
+    _draw_axes(axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout)  # below it there is room
+
+
+def _draw_axes(axes: Axes, x: float, y: float, layout: _Layout) -> None:
+    """Draw the axes of a rank: lanes across and banks down."""
+    cell, high = layout.cell, layout.bank_rows * layout.cell
+    how: dict[str, Any] = {"fontsize": style.SMALL_POINTS, "ha": "center", "color": "#444444"}
+    for name, end, at, turn in (
+        ("lane (chip)", (CHIPS_PER_RANK * cell, high + 0.26), (CHIPS_PER_RANK * cell / 2, high + 0.33), 0),
+        ("bank", (-0.26, high), (-0.33, high / 2), 90),
+    ):
+        start = (0.0, end[1]) if turn == 0 else (end[0], 0.0)
+        arrow = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", (x + end[0], y + end[1]), xytext=(x + start[0], y + start[1]), arrowprops=arrow)
+        _text(axes, x + at[0], y + at[1], name, rotation=turn, **how)
+    step = 1 if cell * 72 >= style.SMALL_POINTS + 3 else CHIPS_PER_RANK - 1
+    for lane in range(0, CHIPS_PER_RANK, step):
+        _text(axes, x + (lane + 0.5) * cell, y + high + 0.1, f"{lane}", **how)
+    for bank in range(0, layout.bank_rows, step):
+        _text(axes, x - 0.1, y + (bank + 0.5) * cell, f"{bank}", **how)
 
 
 def _cells(places: Places, layout: _Layout) -> Iterator[tuple[int, float, float]]:
@@ -202,63 +214,46 @@ def _cells(places: Places, layout: _Layout) -> Iterator[tuple[int, float, float]
             yield pe, x + it.chip * layout.cell, y + it.bank * layout.cell
 
 
-def _draw_cells(axes: Axes, places: Places, layout: _Layout, has_hatches: bool) -> None:
-    """Draw the cells of each highlighted group, and of all others, as one shape: a file has 9 of them, not 2560."""
+def _draw_cells(axes: Axes, places: Places, layout: _Layout) -> None:
+    """Draw the cells of each colour as one shape: a file then has 8 of them, not 2560."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     size = layout.cell
     corners: dict[int, list[tuple[float, float]]] = {}
     for pe, x, y in _cells(places, layout):
-        shown = min(places.group[pe], MAX_HIGHLIGHTED)
-        corners.setdefault(shown, []).extend([(x, y), (x + size, y), (x + size, y + size), (x, y + size), (x, y)])
-    square = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
-    for shown, points in corners.items():
-        is_group = shown < MAX_HIGHLIGHTED
-        axes.add_patch(
-            PathPatch(
-                Path(points, square * (len(points) // len(square))),
-                facecolor=COLOURS[shown] if is_group else PLAIN,
-                hatch=HATCHES[shown] if is_group and has_hatches else None,
-                edgecolor="#8a8a8a",
-                linewidth=0.35,
-                gid=f"group{shown}" if is_group else "others",
-                clip_on=False,
-            )
-        )
+        square = [(x, y), (x + size, y), (x + size, y + size), (x, y + size), (x, y)]
+        corners.setdefault(places.group[pe] % len(COLOURS), []).extend(square)
+    codes = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
+    for colour, points in corners.items():
+        path = Path(points, codes * (len(points) // len(codes)))
+        look = {"facecolor": COLOURS[colour], "edgecolor": "#8a8a8a", "linewidth": 0.35}
+        axes.add_patch(PathPatch(path, **look, gid=f"colour{colour}", clip_on=False))
 
 
-def _draw_numbers(axes: Axes, places: Places, layout: _Layout, points: float) -> None:
-    has_groups = _has_groups(layout, points)
+def _draw_numbers(axes: Axes, places: Places, layout: _Layout) -> None:
+    """Write PE and group into each cell, or the group alone if there is no room for both."""
+    has_pes = _has_pes(places, layout)
+    if not has_pes and not _fits(places.groups - 1, layout):
+        return
+    how: dict[str, Any] = {"fontsize": CELL_POINTS, "ha": "center", "linespacing": 1.15}
     for pe, x, y in _cells(places, layout):
         group = places.group[pe]
-        has_hatch = not has_groups and group < MAX_HIGHLIGHTED and HATCHES[group]
-        _text(
-            axes,
-            x + layout.cell / 2,
-            y + layout.cell / 2,
-            f"{pe}\ng{group}" if has_groups else f"{pe}",
-            fontsize=points,
-            ha="center",
-            linespacing=1.15,
-            bbox=_plate(group) if has_hatch else None,
-        )
+        words = f"{pe}\ng{group}" if has_pes else f"{group}"
+        _text(axes, x + layout.cell / 2, y + layout.cell / 2, words, **how)
 
 
-def _cell_points(places: Places, layout: _Layout) -> float | None:
-    """Return the size of PE numbers in cells; None if they do not fit."""
-    digits = max(len(str(places.pes - 1)), 2)
-    points = min(CELL_POINTS, 0.9 * layout.cell * 72 / (digits * DIGIT_EMS))
-    return points if points >= LEAST_POINTS else None
+def _fits(number: int, layout: _Layout) -> bool:
+    return 0.9 * layout.cell * 72 >= max(len(str(number)), 2) * DIGIT_EMS * CELL_POINTS
 
 
-def _has_groups(layout: _Layout, points: float | None) -> bool:
-    """Return whether cells have room for the number of the group, too; hatches are then not needed."""
-    return points is not None and layout.cell * 72 >= 2 * points * LINE_FACTOR + 3
+def _has_pes(places: Places, layout: _Layout) -> bool:
+    """Return whether cells have room for the numbers of PE and group."""
+    return _fits(places.pes - 1, layout) and layout.cell * 72 >= 2 * CELL_POINTS * LINE_FACTOR + 3
 
 
 def _rank_words(places: Places, layout: _Layout) -> str:
-    """Return the longest form of words for ranks that fits above the last, which has the largest numbers."""
+    """Return the longest words that fit above the last rank, which has the largest numbers."""
     last, pes = max(places.pes_of_rank.items())
     room_points = (layout.rank[0] + RANK_GAP) * 72
     fitting = [
@@ -269,43 +264,39 @@ def _rank_words(places: Places, layout: _Layout) -> str:
     return fitting[0] if fitting else RANK_WORDS[-1]
 
 
-def _plate(group: int) -> dict[str, Any]:
-    """Return what keeps a hatch from a number."""
-    return {"facecolor": COLOURS[group], "linewidth": 0, "pad": 0.3}
-
-
 def _draw_groups(axes: Axes, places: Places, layout: _Layout) -> None:
+    """Draw the legend: the axes of the hypercube, and the groups of each colour."""
     from matplotlib.patches import Rectangle
 
-    shown = _highlighted(places)
+    shown = _coloured(places)
     wide, top = layout.size
-    has_groups = _has_groups(layout, _cell_points(places, layout))
-    words = f"{count(places.groups, 'group')} of {count(places.group_pes, 'PE')}"
-    words += f"; the first {shown} are coloured, the others are white" if shown < places.groups else ""
     y = top + 0.16
-    _text(axes, AXIS_ROOM, y, words, fontsize=style.FONT_POINTS - 1)
+    for line in _axis_lines(places):
+        _text(axes, AXIS_ROOM, y, line, fontsize=style.SMALL_POINTS)
+        y += LINE_INCHES
+    words = f"{count(places.groups, 'group')} of {count(places.group_pes, 'PE')}"
+    words += f"; colours repeat after {shown} groups" if shown < places.groups else ""
+    words += "; in cells: PE and group" if _has_pes(places, layout) else ""
+    words += "; in cells: group" if not _has_pes(places, layout) and _fits(places.groups - 1, layout) else ""
+    y += 0.05
+    _text(axes, AXIS_ROOM, y, words, fontsize=style.SMALL_POINTS)
     columns = max(1, min(LEGEND_COLUMNS, int((wide - AXIS_ROOM) / LEGEND_INCHES)))
     for group in range(shown):
-        line, column = divmod(group, columns)
-        at = AXIS_ROOM + column * LEGEND_INCHES, y + 0.14 + line * 0.22
-        axes.add_patch(
-            Rectangle(
-                at,
-                0.24,
-                0.15,
-                facecolor=COLOURS[group],
-                hatch=None if has_groups else HATCHES[group],
-                edgecolor="#555555",
-                linewidth=0.4,
-            )
-        )
-        _text(
-            axes,
-            at[0] + 0.29,
-            at[1] + 0.08,
-            f"g{group}: group {group}" if has_groups else f"group {group}",
-            fontsize=style.SMALL_POINTS,
-        )
+        row, column = divmod(group, columns)
+        at = AXIS_ROOM + column * LEGEND_INCHES, y + 0.14 + row * 0.22
+        axes.add_patch(Rectangle(at, 0.24, 0.15, facecolor=COLOURS[group], edgecolor="#555555", linewidth=0.4))
+        words = f"{group}, {group + shown}, .." if group + shown < places.groups else f"group {group}"
+        _text(axes, at[0] + 0.29, at[1] + 0.08, words, fontsize=style.SMALL_POINTS)
+
+
+def _axis_lines(places: Places) -> Iterator[str]:
+    """Yield a line per axis of the hypercube: which PEs it runs over."""
+    distance = 1
+    for number, (length, bit) in enumerate(zip(places.shape, places.mask, strict=True)):
+        name = "xyz"[number] if len(places.shape) <= 3 else str(number)
+        along = ", ".join(runs(range(0, length * distance, distance)))
+        yield f"axis {name}: PEs {along}" + ("; members of a group" if bit == "1" else "")
+        distance *= length
 
 
 # ---- the plan
@@ -323,7 +314,7 @@ def _wrap(lines: Sequence[str]) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    """Return a line of a plan without its columns: "  outer     source x4" is "outer: source x4"."""
+    """Return a line of a plan without padding: "  outer     source x4" becomes "outer: source x4"."""
     return ": ".join(line.split(maxsplit=1)) if line.startswith("  ") else line
 
 

@@ -1,4 +1,4 @@
-"""Which figure rows become."""
+"""Draws rows as the kind of figure that suits them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 KINDS = ("bars", "sweep", "ablation")
 
 
-def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") -> Figure:
-    """Return the figure of rows; kind: one of KINDS, by default the one that they are for. metric: one of METRICS.
+def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = None) -> Figure:
+    """Return the figure of rows.
 
-    Raises ArgumentError for unknown names, for rows of wrong results, and for rows that the figure cannot be made of.
+    kind: one of KINDS (default: the kind that suits the rows). metric: one of METRICS (default: bus in sweeps; in bars
+    speed-up if every row has one, else time). Raises ArgumentError for unknown names, rows with wrong elements and rows
+    that do not suit the kind.
     """
     from pidcomm.evaluation.pictures import bars, phases, sweeps
 
     if kind is not None and kind not in KINDS:
         raise ArgumentError(unknown("kind", kind, KINDS))
-    if metric not in METRICS:
+    if metric not in (None, *METRICS):
         raise ArgumentError(unknown("metric", metric, METRICS))
     for row in rows:
         if row["wrong"]:
@@ -32,6 +34,8 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") 
                 f"the row of {row['collective']} with {row['technique']} has {row['wrong']} wrong elements, "
                 "so its times are no result"
             )
+    if metric == "speed-up" and not (rows := [row for row in rows if row.get("speed_up") is not None]):
+        raise ArgumentError("the rows have no speed-ups: run pidcomm bench with the technique conventional, too")
     natural = kind_of(rows)
     kind = kind or natural
     if (kind == "ablation") != (natural == "ablation"):
@@ -39,5 +43,5 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str = "bus") 
     if kind == "ablation":
         return phases.draw(rows)
     if kind == "sweep":
-        return sweeps.draw(rows, metric)
-    return bars.draw(rows, metric)
+        return sweeps.draw(rows, metric or "bus")
+    return bars.draw(rows, metric or ("time" if any(row["speed_up"] is None for row in rows) else "speed-up"))

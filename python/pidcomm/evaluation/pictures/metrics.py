@@ -1,4 +1,4 @@
-"""What bars and sweeps show of a row, and the limit of that."""
+"""The quantities that bars and sweeps can show, each with its limit."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from pidcomm.evaluation.pictures.rows import JsonRow
 
 @dataclass(frozen=True)
 class Metric:
-    """A bandwidth of rows; the names are those of `pidcomm.evaluation.bench.Row`. 1 GB = 1e9 bytes."""
+    """A quantity of rows. key: a field of `pidcomm.evaluation.bench.Row`, or `time`. 1 GB = 1e9 bytes."""
 
     key: str
     label: str
     title: str
 
     def of(self, row: JsonRow) -> float:
-        """Return it in GB/s."""
-        return float(row[self.key])
+        """Return the quantity in the unit of the label."""
+        return _call_us(row) / 1e3 if self.key == "time" else float(row[self.key])
 
     def limit_of(self, row: JsonRow) -> float | None:
-        """Return what it were if the host's pass ran at the streaming limit; None where no limit was measured."""
+        """Return the value of a call whose host part runs at the streaming limit; None if no limit was measured."""
         if row["limit_gb_s"] is None:
             return None
         if self.key == "bus_gb_s":
             return float(row["limit_gb_s"])
-        host_us, pe_us = row["t_p50_us"], row.get("pe_us", 0.0)
-        limit_us = host_us * row["limit_pct"] / 100 + pe_us
-        return float(self.of(row) * (host_us + pe_us) / limit_us)
+        limit_us: float = row["t_p50_us"] * row["limit_pct"] / 100 + row.get("pe_us", 0.0)
+        return limit_us / 1e3 if self.key == "time" else self.of(row) * _call_us(row) / limit_us
+
+
+def _call_us(row: JsonRow) -> float:
+    return float(row["t_p50_us"] + row.get("pe_us", 0.0))
 
 
 METRICS = {
-    "bus": Metric("bus_gb_s", "bus bandwidth (GB/s)", "Bus bandwidth of collectives, and the streaming limit"),
-    "algbw": Metric(
-        "algbw_gb_s", "algorithm bandwidth (GB/s)", "Algorithm bandwidth of collectives, and the streaming limit"
-    ),
+    "time": Metric("time", "time of a call (ms)", "Time of collectives"),
+    "speed-up": Metric("speed_up", "speed-up over conventional", "Speed-up of collectives over conventional"),
+    "bus": Metric("bus_gb_s", "bus bandwidth (GB/s)", "Bus bandwidth of collectives"),
+    "algbw": Metric("algbw_gb_s", "algorithm bandwidth (GB/s)", "Algorithm bandwidth of collectives"),
 }

@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: no network, no fonts, and no script but to sort its tables."""
+"""A report as one HTML file without network access or fonts; its only script sorts tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from pidcomm.evaluation.pictures import figures, style
 from pidcomm.evaluation.pictures.rows import JsonRow, is_ablation, kind_of
 
 SUFFIXES = (".html", ".htm")
-RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # what the rows of one run share
+RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # equal in all rows of a run
+# The first columns, which need no scrolling; the others follow, and what is equal in all rows stands above the table.
+FIRST = [
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_p50_us", "total_us", "speed_up"),
+    *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
+]
+ALWAYS = ("collective", "technique", "wrong", "source")  # columns, even if all rows are equal
 _DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")  # before "from_us, work_us, to_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
@@ -31,7 +37,7 @@ _REFERENCE = re.compile(r'(?:url\(|href=")#([^)"]+)')
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, where they are from, and the lines that the benchmark wrote before them where those are at hand."""
+    """Rows and their origin. comments: the lines that the benchmark wrote before the rows, if they are known."""
 
     name: str
     rows: Sequence[JsonRow]
@@ -70,7 +76,7 @@ def build(sources: Sequence[Source]) -> str:
 
 
 def check_name(path: Path) -> None:
-    """Raise ArgumentError unless a file name is that of a page, in a folder that there is."""
+    """Raise ArgumentError unless a file name ends as a page's does and its folder exists."""
     if path.suffix.lower() not in SUFFIXES:
         raise ArgumentError(f"cannot write {path} as a page: its name must end in {' or '.join(SUFFIXES)}")
     if not path.absolute().parent.is_dir():
@@ -79,7 +85,7 @@ def check_name(path: Path) -> None:
 
 
 def write(text: str, path: Path) -> None:
-    """Write a page. Raises ArgumentError if that cannot be done."""
+    """Write a page. Raises ArgumentError if the file cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -113,12 +119,13 @@ def _section(source: Source, number: int) -> Iterator[str]:
         kind = kind_of(source.rows)
         yield f"<figure>{inline_svg(buffer.getvalue(), f's{number}-', f'{kind} of {source.name}')}</figure>"
     for rows in _runs(source.rows):
-        yield _pairs(_facts(rows))
-        yield _table(rows)
+        names = _columns(rows)
+        yield _pairs([*_facts(rows), *((name, rows[0][name]) for name in _keys(rows) if name not in names)])
+        yield _table(rows, names)
 
 
 def inline_svg(document: str, prefix: str, label: str) -> str:
-    """Return an SVG document as an element of a page: no namespaces, no metadata, names of its own."""
+    """Return an SVG document as an element of a page: without namespaces and metadata, and with unique ids."""
     element = _NAMESPACE.sub("", _METADATA.sub("", _XML_HEAD.sub("", document)))
     used = set(_REFERENCE.findall(element))
     element = _ID.sub(lambda match: f' id="{prefix}{match[1]}"' if match[1] in used else "", element)
@@ -151,14 +158,23 @@ def _facts(rows: Sequence[JsonRow]) -> Iterator[tuple[str, object]]:
     yield "wrong elements", sum(int(it.get("wrong", 0)) for it in rows)
 
 
-def _table(rows: Sequence[JsonRow]) -> str:
-    names = [name for name in rows[0] if name not in RUN_KEYS]
+def _keys(rows: Sequence[JsonRow]) -> list[str]:
+    return [name for name in rows[0] if name not in RUN_KEYS]
+
+
+def _columns(rows: Sequence[JsonRow]) -> list[str]:
+    """Return the columns of a table, the deciding ones first; columns of several equal values are left out."""
+    names = [it for it in _keys(rows) if it in ALWAYS or len(rows) == 1 or any(row[it] != rows[0][it] for row in rows)]
+    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def _table(rows: Sequence[JsonRow], names: Sequence[str]) -> str:
     numeric = {name for name in names if all(isinstance(row[name], (int, float, type(None))) for row in rows)}
     head = "".join(f'<th scope="col" aria-sort="none"{_class(name in numeric)}>{escape(name)}</th>' for name in names)
     lines = ["".join(_cell(row[name], name in numeric) for name in names) for row in rows]
     return (
         f'<div class="wide"><table class="sortable"><caption>{len(rows)} rows; '
-        "times in us, bandwidths in GB/s (1 GB = 1e9 bytes); a header sorts by its column</caption>"
+        "times in us, bandwidths in GB/s (1 GB = 1e9 bytes); click a header to sort</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>\n"
         + "\n".join(f"<tr>{line}</tr>" for line in lines)
         + "\n</tbody></table></div>"

@@ -1,4 +1,4 @@
-"""An ablation as stacked bars: where each technique spends its time, and which parts are measured."""
+"""An ablation as stacked bars: the parts of each technique's time, and how each part is known."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 0.27, 0.75,
 ROOM_FOR_TOTALS = 1.42  # over the longest bar
 MAX_PANELS = 16
 SOURCES = (
-    "host phases measured, PE reorder modelled, launches and loads assumed; medians, of phases and of totals, "
-    "need not add up"
+    "host phases measured, PE reorder modelled, launches and loads assumed; the medians of the phases need not add up "
+    "to the median of the total"
 )
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of `total_us`; source as in rows, or `assumed`."""
+    """A part of `total_us`. source: measured, modelled or assumed."""
 
     name: str
     us_of: Callable[[JsonRow], float]
@@ -38,16 +38,16 @@ class Phase:
 
 
 def _rest_us(row: JsonRow) -> float:
-    """Return what is left of the host's time: the pass over memory. Phases are medians each, so it may be a bit off."""
+    """Return the host time outside the other phases: the pass over memory. Medians make it inexact."""
     return max(0.0, float(row["host_us"] - sum(row[name] for name in ("outside_us", "from_us", "work_us", "to_us"))))
 
 
 PHASES = (
-    Phase("from the PEs", lambda row: float(row["from_us"]), style.PALETTE[0], ""),
-    Phase("work in host memory", lambda row: float(row["work_us"]), style.PALETTE[2], "---"),
-    Phase("to the PEs", lambda row: float(row["to_us"]), style.PALETTE[3], ""),
-    Phase("rest: pass over memory", _rest_us, style.PALETTE[5], ""),
-    Phase("outside the pass", lambda row: float(row["outside_us"]), style.PALETTE[4], "\\\\\\"),
+    Phase("from the PEs", lambda row: float(row["from_us"]), style.PARTS[0], ""),
+    Phase("work in host memory", lambda row: float(row["work_us"]), style.PARTS[1], "---"),
+    Phase("to the PEs", lambda row: float(row["to_us"]), style.PARTS[2], ""),
+    Phase("pass over memory", _rest_us, style.PARTS[4], ""),
+    Phase("rest of the call", lambda row: float(row["outside_us"]), style.PARTS[3], "\\\\\\"),
     Phase("PE reorder", lambda row: float(row["pe_us"]), "#f4f4f4", style.MODELLED_HATCH, "modelled"),
     Phase(
         "launches and loads",
@@ -60,7 +60,7 @@ PHASES = (
 
 
 def draw(rows: Sequence[JsonRow]) -> Figure:
-    """Return stacked bars of time, a panel per collective and what else differs. Raises ArgumentError."""
+    """Return stacked bars of time, with one panel per collective, shape and so on. Raises ArgumentError."""
     parts = split(rows)
     panels = [(words, name) for words, part in parts.parts.items() for name in collectives_of(part)]
     if len(panels) > MAX_PANELS:
@@ -88,41 +88,14 @@ def draw(rows: Sequence[JsonRow]) -> Figure:
 
 
 def _panel(panel: Axes, rows: Sequence[JsonRow]) -> None:
-    techniques = techniques_of(rows)
     by_technique = {row["technique"]: row for row in rows}
-    for at, technique in enumerate(techniques):
+    bars = []
+    for technique in techniques_of(rows):
         row = by_technique[technique]
-        left = 0.0
-        for phase in PHASES:
-            if (width := phase.us_of(row) / 1e3) > 0:
-                panel.barh(
-                    at,
-                    width,
-                    0.72,
-                    left=left,
-                    color=phase.colour,
-                    hatch=phase.hatch,
-                    edgecolor=style.INK,
-                    linewidth=0.5,
-                    gid=phase.source,
-                )
-                left += width
-        style.mark_limit(panel, [row["bus_us"] / 1e3] * 2, [at - 0.45, at + 0.45])
-        panel.annotate(
-            f"{row['total_us'] / 1e3:.4g} ms ({row['source']})",
-            (max(left, row["bus_us"] / 1e3), at),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.SMALL_POINTS,
-        )
-    panel.set_yticks(range(len(techniques)), techniques)
-    panel.invert_yaxis()
-    panel.set_xlim(0, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)
-    panel.set_xlabel("time (ms)")
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x")
-    style.clean(panel)
+        parts = [(it.source, it.us_of(row) / 1e3, (it.colour, it.hatch)) for it in PHASES]
+        words = f"{row['total_us'] / 1e3:.4g} ms ({row['source']})"
+        bars.append(style.Stack(technique, parts, words, row["bus_us"] / 1e3))
+    style.draw_stacks(panel, bars, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)
 
 
 def _legend(body: SubFigure) -> None:
@@ -130,13 +103,10 @@ def _legend(body: SubFigure) -> None:
 
     handles: list[Patch | Line2D] = [
         Patch(
-            facecolor=phase.colour,
-            hatch=phase.hatch,
-            edgecolor=style.INK,
-            linewidth=0.5,
+            **style.box(phase.colour, phase.hatch),
             label=phase.name if phase.source == "measured" else f"{phase.name} ({phase.source})",
         )
         for phase in PHASES
     ]
-    handles.append(style.limit_handle("limit: streaming the same bytes"))
+    handles.append(style.limit_handle("limit: streaming copy"))
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)

@@ -1,4 +1,4 @@
-"""Where the PEs of a hypercube are, and which group each is in: facts of the library, put side by side."""
+"""The place and the group of each PE of a hypercube, as the library reports them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pidcomm.sizes import format_shape
 class Places:
     """PEs of a hypercube, and their groups under a mask.
 
-    location, group, member: of every PE. ranks_per_channel: of the machine.
+    location, group, member: one per PE. ranks_per_channel: of the machine.
     """
 
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Places:
 
     @cached_property
     def pes_of_rank(self) -> dict[int, list[int]]:
-        """The PEs of every rank that has some."""
+        """The PEs by rank; ranks without PEs are absent."""
         found: dict[int, list[int]] = {}
         for pe, location in enumerate(self.location):
             found.setdefault(location.rank, []).append(pe)
@@ -44,7 +44,7 @@ class Places:
 
     @property
     def channels(self) -> int:
-        """Number of channels up to the last that has such ranks."""
+        """Number of channels up to the last one with PEs."""
         return self.channel(max(self.pes_of_rank)) + 1
 
     def channel(self, rank: int) -> int:
@@ -60,7 +60,7 @@ class Places:
         return found
 
     def rows(self) -> list[dict[str, int]]:
-        """Return where every PE is and what it is in its group, by name."""
+        """Return the place, the group and the member index of every PE, by name."""
         return [
             {
                 "pe": pe,
@@ -75,7 +75,7 @@ class Places:
         ]
 
     def spread(self, group: int) -> tuple[int, int]:
-        """Return over how many entangled groups, and lanes of them, the PEs of a group are spread."""
+        """Return the number of entangled groups and of lanes that a group uses."""
         locations = [self.location[pe] for pe in self.members[group]]
         return len({(it.rank, it.bank) for it in locations}), len({it.chip for it in locations})
 
@@ -85,7 +85,7 @@ class Places:
 
 
 def locate(shape: Sequence[int], mask: str) -> Places:
-    """Return where the PEs of a shape are. Moves nothing: PEs are allocated, and their MRAM is not touched.
+    """Return the places of the PEs of a shape. Allocates the PEs; does not touch their MRAM.
 
     Raises ArgumentError if shape or mask breaks a rule, Error if the machine has fewer PEs.
     """
@@ -105,7 +105,7 @@ def locate(shape: Sequence[int], mask: str) -> Places:
 
 
 def runs(numbers: Sequence[int]) -> Iterator[str]:
-    """Yield ascending or other numbers in short: "0-3" for neighbours, "0, 8, .. 56" for equal distances."""
+    """Yield numbers in short form: "0-3" for consecutive numbers, "0, 8, .. 56" for equal distances."""
     begin = 0
     while begin < len(numbers):
         end = begin + 1

@@ -1,4 +1,4 @@
-"""The paper's experiments: what is measured here and what is modelled, beside what is published."""
+"""An experiment of the paper: measured and modelled numbers beside the published ones."""
 
 from __future__ import annotations
 
@@ -20,46 +20,52 @@ if TYPE_CHECKING:
 WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 1.2
 BAR = 0.36  # of the distance between statistics
 ROOM_FOR_VALUES = 1.15  # over the longest bar
-LABEL_WIDTH = 0.1  # of a panel's width, that a value takes; behind its bar, or inside if a mark is there
-# By source: the legend's words, colour and hatch; what is modelled is hatched, all of it or in part.
+LABEL_WIDTH = 0.1  # of a value, as a share of the panel's width
+# Words, colour and hatch by source. Bars of numbers from this host have the colour of their technique.
 LOOKS = {
-    "measured": ("measured here, on emulated DIMMs", style.PALETTE[4], ""),
-    "mixed": ("mixed: measured here, except PEs, which are modelled", style.PALETTE[2], "\\\\\\"),
-    "modelled": (f"modelled on {PAPER_MACHINE}", "#f4f4f4", style.MODELLED_HATCH),
+    "measured": ("measured here, on emulated DIMMs", "#b0b0b0", ""),
+    "mixed": ("mixed: host measured here, PEs modelled", "#b0b0b0", "\\\\\\"),
+    "modelled": (f"modelled on {PAPER_MACHINE}", "#ffffff", style.MODELLED_HATCH),
 }
 
 MODELLED = (
-    f"modelled: {PAPER_MACHINE}, {PAPER_PES} PEs and {format_size(PAPER_BYTES)} per PE where these do not vary; "
-    "predictions, never measured"
+    f"modelled: predictions, never measured, for {PAPER_MACHINE} with {PAPER_PES} PEs and {format_size(PAPER_BYTES)} "
+    "per PE where these do not vary"
 )
 
 
-def draw(experiments: Sequence[tuple[Experiment, Sequence[Line]]], conditions: Sequence[str] = ()) -> Figure:
-    """Return bars of statistics, a panel for each experiment and unit. conditions: of what was measured."""
-    panels = [panel for experiment, lines in experiments for panel in _panels(experiment, lines)]
-    counts = [len(lines) for _, lines in panels]
+def draw(experiment: Experiment, lines: Sequence[Line], conditions: Sequence[str] = ()) -> Figure:
+    """Return bars of an experiment's statistics, a panel per unit. conditions: of the measured numbers."""
+    panels = list(_panels(lines))
+    heights = [FRAME_INCHES + LINE_INCHES * len(found) for _, found in panels]
     with style.settings():
         figure, body = style.new_figure(
             WIDTH_INCHES,
-            HEAD_AND_FOOT_INCHES + LINE_INCHES * sum(counts) + FRAME_INCHES * len(counts),
-            f"Experiments of {PAPER}",
+            HEAD_AND_FOOT_INCHES + sum(heights),
+            f"{experiment.name} of {PAPER}: {experiment.title}",
             [],
             [*conditions, MODELLED],
         )
-        heights = [FRAME_INCHES + LINE_INCHES * count for count in counts]
         grid = body.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
-        for axes, (title, lines) in zip(grid.flat, panels, strict=True):
-            _panel(axes, lines)
-            axes.set_title(title)
-        _legend(body, [line for _, lines in panels for line in lines])
+        for axes, (unit, found) in zip(grid.flat, panels, strict=True):
+            _panel(axes, found)
+            axes.set_xlabel("factor" if unit == "x" else unit)
+        _legend(body, [line for _, found in panels for line in found])
     return figure
 
 
-def _panels(experiment: Experiment, lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
+def _panels(lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
     for unit in dict.fromkeys(line.statistic.unit for line in lines):
-        found = [line for line in lines if line.statistic.unit == unit and (line.here or line.modelled)]
+        found = [line for line in lines if line.statistic.unit == unit and _bars(line)]
         if found:
-            yield f"{experiment.name}: {experiment.title} ({'factor' if unit == 'x' else unit})", found
+            yield unit, found
+
+
+def _bar(line: Line, value: Value) -> dict[str, Any]:
+    """Return how a bar looks."""
+    _, colour, hatch = LOOKS[value.source]
+    own = style.look_of(line.statistic.techniques[0]).colour
+    return style.box(colour if value.source == "modelled" else own, hatch)
 
 
 def _bars(line: Line) -> list[Value]:
@@ -73,11 +79,8 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
         bars = _bars(line)
         mark = line.published.value if line.published else 0.0
         for slot, value in enumerate(bars):
-            _, colour, hatch = LOOKS[value.source]
             y = at + (slot - (len(bars) - 1) / 2) * BAR
-            axes.barh(
-                y, value.value, BAR, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, gid=value.source
-            )
+            axes.barh(y, value.value, BAR, **_bar(line, value), gid=value.source)
             is_mark_behind = -0.2 * LABEL_WIDTH * right < mark - value.value < LABEL_WIDTH * right
             is_inside = is_mark_behind and min(value.value, mark) > LABEL_WIDTH * right
             axes.annotate(
@@ -86,7 +89,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 **_label(is_mark_behind, is_inside),
                 textcoords="offset points",
                 va="center",
-                fontsize=style.SMALL_POINTS - 0.5,
+                fontsize=style.SMALL_POINTS,
                 gid=f"value {value.source}",
             )
         if line.published:
@@ -98,7 +101,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=style.SMALL_POINTS - 0.5,
+                fontsize=style.SMALL_POINTS,
                 color=style.LIMIT_INK,
                 gid=f"value {SOURCE}",
             )
@@ -111,7 +114,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
-    """Return where a value stands: behind its bar; inside if a mark is there; with a line to the bar if it is short."""
+    """Return the place of a value: right of its bar; with a mark there, inside or tied by a line."""
     if is_inside:
         return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
     if is_mark_behind:
@@ -126,12 +129,13 @@ def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    used = {value.source for line in lines for value in _bars(line)}
+    bars = [(line, value) for line in lines for value in _bars(line)]
+    used = {value.source for _, value in bars}
+    techniques = dict.fromkeys(line.statistic.techniques[0] for line, value in bars if value.source != "modelled")
     handles: list[Patch | Line2D] = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=words)
-        for source, (words, colour, hatch) in LOOKS.items()
-        if source in used
+        Patch(**style.box(*look), label=words) for source, (words, *look) in LOOKS.items() if source in used
     ]
     if any(line.published for line in lines):
         handles.append(Line2D([], [], **_MARK, label=f"published, {PAPER}"))
+    handles += [Patch(**style.box(style.look_of(name).colour), label=name) for name in techniques]
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=2, handlelength=2.4)

@@ -1,4 +1,4 @@
-"""Rows of `pidcomm bench --json`, as read from files, and what they have in common."""
+"""Reads rows of `pidcomm bench --json` from files, and splits them by the conditions in which they differ."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pes_of(row: JsonRow) -> int:
 
 
 def read_rows(paths: Iterable[Path]) -> list[JsonRow]:
-    """Return the rows of files. Raises ArgumentError that names the file and the line that is none."""
+    """Return the rows of files. Raises ArgumentError with the file and the line of an invalid row."""
     rows = [row for path in paths for row in _read_file(path)]
     if not rows:
         raise ArgumentError("there are no rows to draw")
@@ -88,12 +88,12 @@ def _is_sound(key: str, value: object) -> bool:
     return isinstance(value, (int, float)) and isfinite(value) and (value > 0 or key not in _POSITIVE)
 
 
-# ---- what rows have in common
+# ---- conditions: the properties of rows that titles name
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A property of rows, and the words for it in titles."""
+    """A property of rows and its words in titles."""
 
     name: str
     of: Callable[[JsonRow], object]
@@ -124,7 +124,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Split:
-    """Rows by the conditions that differ: their words, and the words for what all have in common."""
+    """Rows by the words of the conditions that differ; title and small_print: words of the equal conditions."""
 
     title: list[str]
     small_print: list[str]
@@ -132,11 +132,11 @@ class Split:
 
 
 def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
-    """Split rows by conditions, except those named in `without`."""
+    """Split rows by all conditions except those in `without`."""
     title: list[str] = []
     small_print: list[str] = []
     differing: list[Condition] = []
-    left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}  # the shape tells
+    left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}  # the shape implies it
     for condition in CONDITIONS:
         if condition.name in left_out:
             continue
@@ -152,7 +152,7 @@ def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
 
 
 def in_order(names: Iterable[str], table: Mapping[str, object]) -> list[str]:
-    """Return the distinct names in the order of a table; those it does not have at the end."""
+    """Return the distinct names in the order of a table; unknown names come last."""
     order = list(table)
     return sorted(set(names), key=lambda name: (order.index(name) if name in order else len(order), name))
 
@@ -170,7 +170,7 @@ def techniques_of(rows: Iterable[JsonRow]) -> list[str]:
 
 
 def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], JsonRow]:
-    """Return rows by (collective, technique). Raises ArgumentError if there are two of a kind."""
+    """Return rows by (collective, technique). Raises ArgumentError if two rows have the same key."""
     found: dict[tuple[str, str], JsonRow] = {}
     for row in rows:
         key = (row["collective"], row["technique"])
@@ -182,13 +182,14 @@ def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], Jso
     return found
 
 
-# ---- which kind of figure they are for
+# ---- the kind of figure
 
 
 def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
-    """Return the condition that rows are a sweep over, bytes_per_pe or pes: the one of more values; None if neither.
+    """Return the condition that the rows sweep over, bytes_per_pe or pes; None if they are no sweep.
 
-    A sweep has one row at most for every value, collective, technique and what else differs.
+    In a sweep, rows that agree in all other conditions have different values. If both sweep, the one with more values
+    counts.
     """
     found = []
     for name in SWEPT:
@@ -200,7 +201,7 @@ def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
     return max(found)[1] if found else None
 
 
-SWEPT = {"bytes_per_pe": ("bytes_per_pe",), "pes": ("pes", "shape")}  # what goes with a sweep
+SWEPT = {"bytes_per_pe": ("bytes_per_pe",), "pes": ("pes", "shape")}  # conditions that vary with the swept one
 
 
 def _series_key(row: JsonRow, swept: str) -> tuple[object, ...]:
@@ -209,7 +210,7 @@ def _series_key(row: JsonRow, swept: str) -> tuple[object, ...]:
 
 
 def kind_of(rows: Sequence[JsonRow]) -> str:
-    """Return which figure rows are for: ablation, sweep or bars. Raises ArgumentError if they are of both sources."""
+    """Return the kind of figure for rows: ablation, sweep or bars. Raises ArgumentError for mixed rows."""
     ablations = {is_ablation(row) for row in rows}
     if len(ablations) > 1:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""How figures look: what differs, differs in lightness or in a hatch, marker or dash, so that grey suffices."""
+"""How figures look. Colours also differ in lightness, hatch, marker or dash, so that grey prints stay readable."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pidcomm.arguments import AUTO
 from pidcomm.errors import ArgumentError, require
-from pidcomm.evaluation.ablation import STEPS
-from pidcomm.tables import TECHNIQUES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,19 +18,39 @@ if TYPE_CHECKING:
 FORMATS = (".svg", ".png")
 PNG_DPI = 200
 FONT_POINTS = 8.0
-SMALL_POINTS = 6.5
+SMALL_POINTS = 7.0  # the smallest text
 INK = "#1a1a1a"
 LIMIT_INK = "#b00020"
 LIMIT_GID = "limit"
-
-# From light to dark.
-PALETTE = ("#ece2c6", "#b9d3a5", "#7db8a8", "#5590b4", "#5a5f9e", "#22305c")
-HATCHES = ("", "///", "---", "xxx", "\\\\\\", "")
-OTHERS = (("#d9d9d9", "ooo"), ("#8c8c8c", "..."))  # techniques beside the ablation
-AUTO_STYLE = ("#ffffff", "+++")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES = ("-", "--", "-.", ":")
 MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
+
+
+class Look(NamedTuple):
+    """How bars (colour, hatch) and lines (colour, dash, marker) of a technique look."""
+
+    colour: str
+    hatch: str
+    dash: str
+    marker: str
+
+
+# Every technique in every picture. Those of the ablation go from light to dark.
+TECHNIQUE_LOOKS = {
+    "conventional": Look("#e8c56f", "", "--", "s"),
+    "pr": Look("#a3c77f", "///", "-.", "^"),
+    "pr+im": Look("#5aab9c", "---", ":", "D"),
+    "pr+im+cm": Look("#3f7cb4", "xxx", "-.", "v"),
+    "tile": Look("#22305c", "", "-", "o"),
+    "ring": Look("#cfcfcf", "ooo", "--", "P"),
+    "tree": Look("#858585", "...", ":", "X"),
+    "auto": Look("#c9709a", "+++", "-", "*"),
+}
+OTHER_LOOK = Look("#ffffff", "**", ":", "p")
+# Parts of a bar, light to dark: no technique has these colours.
+PARTS = ("#f9ddcf", "#eba98d", "#cf7783", "#93508c", "#4a2a5e")
+# Further lines of one technique.
+SERIES_MARKERS = "s^DvPX*<"
+SERIES_DASHES = ("--", ":", "-.", "-")
 
 _SETTINGS: Any = {
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -57,7 +74,7 @@ _SETTINGS: Any = {
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Apply the settings of figures inside a with block; afterwards they are what they were."""
+    """Apply the settings of figures inside a with block, and restore the old ones after it."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
@@ -67,9 +84,9 @@ def settings() -> Iterator[None]:
 def new_figure(
     width_inches: float, height_inches: float, title: str, conditions: Sequence[str], small_print: Sequence[str]
 ) -> tuple[Figure, SubFigure]:
-    """Return a white figure with a title, the conditions below it and small print at its foot; and what is between.
+    """Return a white figure and its body, the part between the title with the conditions and the small print.
 
-    It needs no display and no pyplot. height_inches: of all but the small print.
+    It needs no display and no pyplot. height_inches: without the small print.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -86,11 +103,11 @@ def new_figure(
 
 
 def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
-    return textwrap.wrap(text, int(width_inches * 72 / (0.6 * points)))
+    return textwrap.wrap(text, int(width_inches * 72 / (0.56 * points)))
 
 
 def mark_limit(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
-    """Draw a piece of the limit, with a white edge: it crosses dark bars."""
+    """Draw a piece of the limit, with a white edge that shows on dark bars."""
     from matplotlib.patheffects import withStroke
 
     axes.plot(
@@ -111,20 +128,75 @@ def limit_handle(label: str) -> Line2D:
     return Line2D([], [], color=LIMIT_INK, linewidth=1.4, label=label)
 
 
-def technique_style(technique: str) -> tuple[str, str]:
-    """Return the colour and the hatch of a technique: the later in the ablation, the darker; others are grey."""
-    if technique == AUTO:
-        return AUTO_STYLE
-    others = [name for name in TECHNIQUES if name not in STEPS]
-    if technique in others:
-        return OTHERS[others.index(technique) % len(OTHERS)]
-    index = STEPS.index(technique) if technique in STEPS else len(STEPS) - 1
-    at = -1 if index == len(STEPS) - 1 else index
-    return PALETTE[at], HATCHES[at]
+class Stack(NamedTuple):
+    """A bar of time. parts: gid, ms and (colour, hatch) of each; words: beside the bar; limit_ms: a mark, if any."""
+
+    name: str
+    parts: Sequence[tuple[str, float, tuple[str, str]]]
+    words: str
+    limit_ms: float | None = None
+
+
+def draw_stacks(panel: Axes, stacks: Sequence[Stack], right_ms: float) -> None:
+    """Draw horizontal bars, the first on top, on an axis up to right_ms."""
+    for at, stack in enumerate(stacks):
+        left = 0.0
+        for gid, width, look in stack.parts:
+            if width > 0:
+                panel.barh(at, width, 0.72, left=left, **box(*look), gid=gid)
+                left += width
+        if stack.limit_ms is not None:
+            mark_limit(panel, [stack.limit_ms] * 2, [at - 0.45, at + 0.45])
+        panel.annotate(
+            stack.words,
+            (max(left, stack.limit_ms or 0), at),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL_POINTS,
+        )
+    panel.set_yticks(range(len(stacks)), [stack.name for stack in stacks])
+    panel.invert_yaxis()
+    panel.set_xlim(0, right_ms)
+    panel.set_xlabel("time (ms)")
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
+    clean(panel)
+
+
+def look_of(technique: str) -> Look:
+    """Return the look of a technique."""
+    return TECHNIQUE_LOOKS.get(technique, OTHER_LOOK)
+
+
+def bar_of(technique: str) -> dict[str, Any]:
+    """Return the arguments of matplotlib for a technique's bars."""
+    look = look_of(technique)
+    return box(look.colour, look.hatch)
+
+
+def box(colour: str, hatch: str = "") -> dict[str, Any]:
+    """Return the arguments of matplotlib for bars and for their entries in legends."""
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": INK, "linewidth": 0.5}
+
+
+def line_of(technique: str, series: int = 0) -> dict[str, Any]:
+    """Return the arguments of matplotlib for a technique's line. series: 1 and up for its further lines."""
+    look = look_of(technique)
+    return {
+        "color": look.colour,
+        "linestyle": SERIES_DASHES[(series - 1) % len(SERIES_DASHES)] if series else look.dash,
+        "linewidth": 1.6,
+        "marker": SERIES_MARKERS[(series - 1) % len(SERIES_MARKERS)] if series else look.marker,
+        "markersize": 4.5,
+        "markerfacecolor": "white" if series else look.colour,
+        "markeredgecolor": INK,
+        "markeredgewidth": 0.5,
+    }
 
 
 def check_format(path: Path) -> str:
-    """Return the format that a file name asks for. Raises ArgumentError if it is none of FORMATS, or has no folder."""
+    """Return the format of a file name. Raises ArgumentError for other formats than FORMATS and for missing folders."""
     if path.suffix.lower() not in FORMATS:
         raise ArgumentError(f"cannot draw {path}: its name must end in {' or '.join(FORMATS)}")
     if not path.parent.is_dir():
@@ -134,7 +206,7 @@ def check_format(path: Path) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, by the file's extension. Raises ArgumentError if that cannot be done."""
+    """Write a figure as SVG or PNG, by the file's extension. Raises ArgumentError if the file cannot be written."""
     form = check_format(path)
     metadata = {"Date": None} if form == "svg" else {}
     try:
@@ -145,11 +217,11 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def grid_of(panels: int, columns: int) -> tuple[int, int]:
-    """Return rows and columns for a number of panels, with at most so many columns."""
+    """Return the rows and columns of a grid of panels. columns: the most columns."""
     columns = min(panels, columns)
     return -(-panels // columns), columns
 
 
 def clean(axes: Axes) -> None:
-    """Leave out the lines that say nothing."""
+    """Remove the top and right lines of the frame."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, log10, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.pictures import style
@@ -31,12 +31,12 @@ MAX_TICKS = 4
 LEAST_RANGE = 4.0  # of the logarithmic y axis: high over low
 MANTISSAS = ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))  # of its ticks, the fewest that are enough
 ENOUGH_TICKS = 3
-AXIS_LABELS = {"bytes_per_pe": "size per PE (bytes)", "pes": "size of the set (PEs)"}
+AXIS_LABELS = {"bytes_per_pe": "bytes per PE", "pes": "number of PEs"}
 TITLES = {"bytes_per_pe": "over bytes per PE", "pes": "over the number of PEs"}
 
 
 def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
-    """Return lines over bytes or PEs, both axes logarithmic. Raises ArgumentError if rows are no sweep."""
+    """Return lines over bytes or PEs on logarithmic axes. Raises ArgumentError if the rows are no sweep."""
     metric = METRICS[metric_name]
     axis = sweep_axis(rows)
     if axis is None:
@@ -47,6 +47,7 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
     series = [(words, technique) for words, part in parts.parts.items() for technique in techniques_of(part)]
     if len(series) > MAX_SERIES:
         raise ArgumentError(f"the rows make {len(series)} lines per collective, and {MAX_SERIES} can be told apart")
+    conditions = list(parts.parts)
     collectives = collectives_of(rows)
     lines, columns = style.grid_of(len(collectives), PANEL_COLUMNS)
     with style.settings():
@@ -60,15 +61,16 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
         )
         grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         for panel, collective in zip(grid.flat, collectives, strict=False):
-            for number, (words, technique) in enumerate(series):
+            for words, technique in series:
                 chosen = [r for r in parts.parts[words] if (r["collective"], r["technique"]) == (collective, technique)]
-                _lines(panel, chosen, axis, metric, number, technique)
+                _lines(panel, chosen, axis, metric, technique, conditions.index(words))
             panel.set_title(collective)
             panel.grid(which="major")
             style.clean(panel)
         for panel in grid.flat[len(collectives) :]:
             panel.remove()
-        _scales(grid[0, 0], rows, axis, metric)
+        heights = [it for row in rows for it in (metric.of(row), metric.limit_of(row)) if it is not None]
+        log_scales(grid[0, 0], _values(rows, axis), heights, format_size if axis == "bytes_per_pe" else str)
         for number in range(len(collectives)):
             line, column = divmod(number, columns)
             if column == 0:
@@ -85,7 +87,7 @@ def _values(rows: Sequence[JsonRow], axis: str) -> list[int]:
     return [int(str(value_of(row))) for row in rows]
 
 
-def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, number: int, technique: str) -> None:
+def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, technique: str, series: int) -> None:
     points = sorted(zip(_values(rows, axis), rows, strict=True), key=lambda point: point[0])
     if not points:
         return
@@ -97,39 +99,24 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, numb
     panel.plot(
         [x for x, _ in points],
         [metric.of(row) for _, row in points],
-        **look_of(number),
+        **style.line_of(technique, series),
         gid=technique,
     )
 
 
-def look_of(number: int) -> dict[str, Any]:
-    """Return how a line looks: the first is darkest."""
-    inks = style.PALETTE[:0:-1]
-    return {
-        "color": inks[number % len(inks)],
-        "linestyle": style.DASHES[number % len(style.DASHES)],
-        "linewidth": 1.3,
-        "marker": style.MARKERS[number],
-        "markersize": 3.5,
-        "markeredgecolor": style.INK,
-        "markeredgewidth": 0.4,
-    }
-
-
-def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> None:
+def log_scales(panel: Axes, values: Iterable[int], heights: Iterable[float], words: Callable[[int], str]) -> None:
+    """Make both axes of a panel logarithmic. words: of a value on the x axis."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-    values = sorted(set(_values(rows, axis)))
+    values, heights = sorted(set(values)), sorted(heights)
     panel.set_xscale("log", base=2)
     panel.set_yscale("log")
-    step = -(-len(values) // MAX_TICKS)
-    panel.xaxis.set_major_locator(FixedLocator(values[::step]))
+    panel.xaxis.set_major_locator(FixedLocator(values[:: -(-len(values) // MAX_TICKS)]))
     panel.xaxis.set_minor_locator(NullLocator())
-    words = format_size if axis == "bytes_per_pe" else str
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(round(value))))
     panel.set_xlim(values[0] / 1.25, values[-1] * 1.25)
-    heights = [metric.of(row) for row in rows] + [it for row in rows if (it := metric.limit_of(row)) is not None]
-    middle, reach = sqrt(min(heights) * max(heights)), max(sqrt(max(heights) / min(heights)) * 1.15, sqrt(LEAST_RANGE))
+    low, high = heights[0], heights[-1]
+    middle, reach = sqrt(low * high), max(sqrt(high / low) * 1.15, sqrt(LEAST_RANGE))
     panel.set_ylim(middle / reach, middle * reach)
     panel.yaxis.set_major_locator(FixedLocator(ticks_between(middle / reach, middle * reach)))
     panel.yaxis.set_minor_locator(NullLocator())
@@ -138,7 +125,7 @@ def _scales(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric) -> 
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """Return enough round numbers between two for a logarithmic axis."""
+    """Return round numbers between low and high for a logarithmic axis."""
     for mantissas in MANTISSAS:
         exponents = range(floor(log10(low)), ceil(log10(high)))
         ticks = [it for exponent in exponents for it in (m * 10.0**exponent for m in mantissas) if low <= it <= high]
@@ -150,17 +137,18 @@ def ticks_between(low: float, high: float) -> list[float]:
 def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool) -> None:
     from matplotlib.lines import Line2D
 
+    conditions = list(dict.fromkeys(words for words, _ in series))
     handles = [
         Line2D(
             [],
             [],
-            **look_of(number),
+            **style.line_of(technique, conditions.index(words)),
             label=f"{technique}, {words}" if words else technique,
         )
-        for number, (words, technique) in enumerate(series)
+        for words, technique in series
     ]
     if has_limit:
         handles.append(
-            Line2D([], [], color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), label="limit (streaming copy)")
+            Line2D([], [], color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), label="limit: streaming copy")
         )
     body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4))

@@ -1,4 +1,4 @@
-"""A collective in words: where its PEs are, their groups, and the plan."""
+"""A collective in words: its PEs, their groups and the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_RUNS = 12  # of a group's PEs
 
 
 def explain_places(places: Places, plan: dict[str, Any]) -> Iterator[str]:
-    """Yield lines: what the collective is, where PEs are, the groups, the steps."""
+    """Yield the lines of an explanation: the collective, the places of its PEs, the groups, the plan."""
     yield from explain.summary(plan)
     yield ""
     yield from _machine(places)
@@ -31,12 +31,12 @@ def explain_places(places: Places, plan: dict[str, Any]) -> Iterator[str]:
 
 
 def count(number: int, name: str) -> str:
-    """Return a number of things."""
+    """Return a number and its noun, as in "3 PEs"."""
     return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def used(places: Places) -> str:
-    """Return which part of the machine the PEs take up."""
+    """Return which part of the machine the PEs use."""
     it = platform.emulated()
     if it is None:
         return f"{count(places.pes, 'PE')} in {count(len(places.pes_of_rank), 'rank')}"
