@@ -195,7 +195,7 @@ def _choice_table(name: str, chosen: list[Any]) -> Table:
 
 
 def _published_tables(checks: list[Any]) -> list[Table]:
-    tables = []
+    tables: list[Table] = []
     for use in USES:
         why = ["~why"] if use == DEPENDENT else []
         made = table(f"{use}: published and modelled", ["point", "~what", ">published", ">modelled", ">error", *why])
