@@ -50,7 +50,7 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
     CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), status);
     if (std::string(pidcomm_last_error()).find(word) == std::string::npos) machine::fail(pidcomm_last_error());
   };
-  refuses(PIDCOMM_ERR_WINDOW, "scratch_offset", 0, 640);
+  refuses(PIDCOMM_ERR_WINDOW, "scratch offset", 0, 640);
   refuses(PIDCOMM_ERR_WINDOW, "source", 64 + 632, 640);
   refuses(PIDCOMM_ERR_WINDOW, "destination", 4096 - 632, 640);
   refuses(PIDCOMM_ERR_WINDOW, "multiple", 8196, 640);
@@ -98,7 +98,7 @@ TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
     refuses(cube, request, PIDCOMM_ERR_SIZE, {name, "divisible by 8 * 8"});
     request.bytes = 64;
     options.scratch_offset = 0;
-    refuses(cube, request, PIDCOMM_ERR_WINDOW, {name, "scratch_offset"});
+    refuses(cube, request, PIDCOMM_ERR_WINDOW, {name, "scratch offset"});
     options.scratch_offset = 4096 + 56;
     refuses(cube, request, PIDCOMM_ERR_WINDOW, {"scratch", "destination"});
   }

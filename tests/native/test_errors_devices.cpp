@@ -55,9 +55,9 @@ TEST(Hypercube_NamesTheRankAndLaneOfDisabledPes) {
   machine::power_up(2, {{1, 3, 2}});
   const DpuSet set = DpuSet::of_ranks(2);
   CHECK_EQ(create(set, {8, 15}), +PIDCOMM_OK);
-  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "lane 3"}, "one lane missing");
+  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "chip 3"}, "one lane missing");
   CHECK_EQ(create(set, {123}), +PIDCOMM_OK);  // ends in lanes 0 to 2 of that EG
-  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "lane 3"}, "the missing lane needed last");
+  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "chip 3"}, "the missing lane needed last");
 }
 
 TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
@@ -117,7 +117,7 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
         options.technique = technique;
         if (bytes != 0)
           check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
-                      {"rank 0", "lane 3", "bank 2", "(pe 19) is"}, "fault");
+                      {"rank 0", "chip 3", "bank 2", "(pe 19) is"}, "fault");
         else
           pidcomm_run(fixture.cube.get(), &request, &options, nullptr);  // no bytes: the call may skip the device, but must not hang
         DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                          // the next run clears the fault
@@ -131,7 +131,7 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
 TEST(FaultThatTheSdkReturnedBefore_IsReportedAgain) {
   Fixture fixture;
   const interposed::FaultsHaveBeenReturned returned_before;
-  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "lane 3", "bank 2", "(pe 19) is"};
+  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "chip 3", "bank 2", "(pe 19) is"};
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 3 * 8 + 2));
   for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR})
