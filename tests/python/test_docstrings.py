@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any
 
 import griffe
 import pidcomm
@@ -20,12 +21,12 @@ ARRAY = r"Array(Like|Input|Output)?\b|NDArray"
 SIZE = r"^(bytes|count|offset|src|dst|base_offset|bytes_\w+|\w+_bytes|pes|ranks|pe|tasklets)$"
 
 
-def members_of(cls: griffe.Object) -> list[griffe.Object]:
+def members_of(cls: griffe.Class) -> list[Any]:
     """Return the public members of a class, also those that it inherits from the rows of tables.h."""
     return [it for it in cls.all_members.values() if not it.name.startswith("_")]
 
 
-def functions() -> Iterator[tuple[griffe.Function, griffe.Object | None]]:
+def functions() -> Iterator[tuple[Any, Any]]:
     """Return every public function and method, with its class."""
     yield from ((it, None) for it in PUBLIC if it.is_function)
     yield from ((it, cls) for cls in CLASSES for it in members_of(cls) if it.is_function)
@@ -66,7 +67,7 @@ def test_every_constant_has_a_sentence(constant: griffe.Object) -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=[it.name for it in CLASSES])
-def test_every_class_and_its_properties_and_fields_are_documented(cls: griffe.Object) -> None:
+def test_every_class_and_its_properties_and_fields_are_documented(cls: griffe.Class) -> None:
     assert doc(cls)
     text = "\n".join(doc(it) for it in (cls, *cls.mro()))
     for member in members_of(cls):
