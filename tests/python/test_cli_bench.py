@@ -416,7 +416,7 @@ def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
     for contiguous, has_flushes, explained in (
         (0.5, False, None),
         (0.6, False, "128 KiB"),
-        (0.6, True, "flushes nothing"),
+        (0.6, True, "does not flush"),
     ):
         lines = SdkCondition(1.0, 1.0, rates, contiguous, has_flushes).lines()
         found = [line for line in lines if explanation in line]

@@ -112,7 +112,7 @@ def test_invalid_sizes_are_errors_that_state_the_rule(text: str) -> None:
 
 def test_a_size_fits_64_bits() -> None:
     for text in (str(MAX_SIZE + 1), "1e99", "99999999999GiB"):
-        with pytest.raises(pidcomm.ArgumentError, match="the most is 18446744073709551615 bytes"):
+        with pytest.raises(pidcomm.ArgumentError, match="the largest is 18446744073709551615 bytes"):
             parse_size(text)
 
 
