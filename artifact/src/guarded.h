@@ -55,7 +55,7 @@ int guarded(const Body &body) noexcept {
       return PIDCOMM_ERR_INTERNAL;
     }
   } catch (...) {
-    return PIDCOMM_ERR_MEMORY;  // the host had no memory for the sentence
+    return PIDCOMM_ERR_MEMORY;  // there is no memory for the sentence
   }
 }
 
