@@ -36,7 +36,7 @@ inline void require(const void *pointer, const char *name) {
 /// The sentence of the last error on this thread.
 std::string &last_error();
 
-/// Runs body and returns its status; exceptions end here.
+/// Runs body and returns its status. Does not throw.
 template <class Body>
 int guarded(const Body &body) noexcept {
   try {

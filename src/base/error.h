@@ -1,4 +1,4 @@
-// The one error type inside the library: a status of tables.h and a sentence with the offending values and the rule.
+// The only error type inside the library. It has a status of tables.h, and a sentence with the offending values and the rule.
 #pragma once
 
 #include <sstream>
