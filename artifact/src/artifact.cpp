@@ -153,8 +153,8 @@ std::ostream &operator<<(std::ostream &out, const Window &window) {
   return out << '[' << window.offset << ", " << window.offset + window.bytes << ')';
 }
 
-/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. name, side: collective and window, for the
-/// sentence. heap_base: MRAM byte of offset 0.
+/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. The error sentence contains name (of the
+/// collective) and side (of the window). heap_base: MRAM byte of offset 0.
 void check_window(const char *name, const char *side, const Window &window, uint64_t heap_base) {
   const auto [offset, bytes] = window;
   if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWord);
