@@ -13,7 +13,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Source rows and result rows of a call.
+/// The source rows and result rows of a call.
 struct Rows {
   std::byte *in = nullptr, *out = nullptr;
 };

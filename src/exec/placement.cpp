@@ -36,7 +36,7 @@ uint32_t lanes_present(const std::array<struct dpu_t *, kLanes> &bank) {
   return lanes;
 }
 
-/// "; rank 0 bank 3 lacks chip 2, chip 5", for every entangled group that is not whole.
+/// Returns text such as "; rank 0 bank 3 lacks chip 2, chip 5" for every incomplete entangled group.
 std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   std::ostringstream text;
   for (const RankDpus &rank : ranks) {
