@@ -12,8 +12,8 @@
 /* The name of the job below, which identifies the program. */
 #define PIDCOMM_REORDER_JOB "pidcomm_reorder_job"
 
-/* The host variable `pidcomm_reorder_job`. Sizes are in bytes; all numbers of bytes are multiples of 8. Addresses are those of PE programs,
- * where MRAM starts at 0x08000000, and do not depend on where the heap of this program or another one starts. */
+/* The host variable `pidcomm_reorder_job`. Sizes are in bytes; all numbers of bytes are multiples of 8. Addresses are addresses in PE
+ * programs, where MRAM starts at 0x08000000; they do not depend on the start of the heap in this or another program. */
 /* [job] */
 struct pidcomm_reorder_job {
   uint32_t from, to;    /* equal: in place; then step is ways - 1, so that the job is self-inverse */

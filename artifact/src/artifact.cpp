@@ -105,10 +105,12 @@ class Cube {
   void run(pidcomm_request request, const std::string &place = "") const { check(pidcomm_run(get(), &request, nullptr, nullptr), place); }
 
   void require_whole_egs() const {
-    if (pes() % kLanes != 0) fail(PIDCOMM_ERR_SHAPE, "the host buffers hold 8 PEs each; the hypercube has ", pes(), ", no multiple of 8");
+    if (pes() % kLanes != 0)
+      fail(PIDCOMM_ERR_SHAPE, "each host buffer is for 8 PEs; the number of PEs (", pes(), ") must be a multiple of 8");
   }
   void require_egs_along_x() const {
-    if (x_ % kLanes != 0) fail(PIDCOMM_ERR_SHAPE, "the host buffers need a first axis that is a multiple of 8 long, not ", x_);
+    if (x_ % kLanes != 0)
+      fail(PIDCOMM_ERR_SHAPE, "each host buffer is for 8 PEs; the length of the first axis (", x_, ") must be a multiple of 8");
   }
 
  private:
@@ -157,7 +159,7 @@ std::ostream &operator<<(std::ostream &out, const Window &window) {
 /// collective) and side (of the window). heap_base: MRAM byte of offset 0.
 void check_window(const char *name, const char *side, const Window &window, uint64_t heap_base) {
   const auto [offset, bytes] = window;
-  if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWord);
+  if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is not a multiple of ", kWord);
   if (offset > kMramBytes || bytes > kMramBytes || heap_base + offset + bytes > kMramBytes)
     fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", bytes, " bytes at offset ", offset, " from heap base ", heap_base,
          " ends past the ", kMramBytes, " bytes of MRAM");
@@ -188,7 +190,7 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
   const Window middle{static_cast<uint32_t>(in.offset + *buffer), out.bytes};
   if (middle.overlaps(in) || middle.overlaps(out))
     fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, start + ", *buffer, " = ", middle,
-         ", must overlap neither");
+         ", must not overlap them");
   const char *name = pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, request.collective);
   const uint64_t heap_base = cube.heap_base();
   check_window(name, "buffer", middle, heap_base);

@@ -232,7 +232,7 @@ TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   check_refused(pidcomm_artifact_reduce_scatter(m, "111", 4096, end - 4096, end - 8, 8 * kMiB, 4), PIDCOMM_ERR_WINDOW, {});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, end - 128, end - 120, 72), PIDCOMM_ERR_WINDOW, {std::to_string(end - 56)});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, 0), PIDCOMM_ERR_WINDOW,
-                {"start + 0 = [4096, 4160)", "must overlap neither"});
+                {"start + 0 = [4096, 4160)", "must not overlap them"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, 56), PIDCOMM_ERR_WINDOW, {"start + 56 = [4152, 4216)"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, 64), PIDCOMM_ERR_WINDOW, {"start + 64 = [4160, 4224)"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, end), PIDCOMM_ERR_WINDOW,
@@ -241,7 +241,7 @@ TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, UINT32_MAX / 2 - 7), PIDCOMM_ERR_WINDOW,
                 {"buffer window", "offset 2147487736", "ends past"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, UINT32_MAX - 7), PIDCOMM_ERR_WINDOW,
-                {"start + 4294967288 = [4088, 4152)", "must overlap neither"});
+                {"start + 4294967288 = [4088, 4152)", "must not overlap them"});
   // A buffer before both windows does not bound the end of the output.
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, end - 64, end - 56, UINT32_MAX - 4095), PIDCOMM_ERR_WINDOW,
                 {"destination window of 64 bytes at offset 67108808", "ends past"});
@@ -257,8 +257,8 @@ TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   check_refused(pidcomm_artifact_reduce(m, "100", 72, s, b, 4, p), PIDCOMM_ERR_SIZE, {"72", "8 PEs"});
   check_refused(pidcomm_artifact_reduce(m, "100", 64, s, b, 4, nullptr), PIDCOMM_ERR_ARGUMENT, {"host is null"});
   check_refused(pidcomm_artifact_reduce(m, "100", 64, s, b, 4, holes.data()), PIDCOMM_ERR_HOST_BUFFER, {"5 of 8"});
-  check_refused(pidcomm_artifact_reduce(flat.get(), "10", 64, s, b, 4, p), PIDCOMM_ERR_SHAPE, {"multiple of 8 long, not 4"});
-  check_refused(pidcomm_artifact_scatter(flat.get(), "10", 64, s, b, p), PIDCOMM_ERR_SHAPE, {"multiple of 8 long, not 4"});
+  check_refused(pidcomm_artifact_reduce(flat.get(), "10", 64, s, b, 4, p), PIDCOMM_ERR_SHAPE, {"first axis (4)", "multiple of 8"});
+  check_refused(pidcomm_artifact_scatter(flat.get(), "10", 64, s, b, p), PIDCOMM_ERR_SHAPE, {"first axis (4)", "multiple of 8"});
   check_refused(pidcomm_artifact_scatter(m, "100", 64, s, b, holes.data()), PIDCOMM_ERR_HOST_BUFFER, {"5 of 8"});
   check_refused(pidcomm_artifact_scatter(m, "100", 64, end - 56, b, p), PIDCOMM_ERR_WINDOW, {"ends past"});
   check_refused(pidcomm_artifact_gather(odd.get(), "10", 64, s, b, p), PIDCOMM_ERR_SHAPE, {"15", "multiple of 8"});

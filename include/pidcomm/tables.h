@@ -129,21 +129,21 @@
   X(uint64_t, bytes_staged, NUMBER, "bytes of the call's buffers in host memory, all threads")
 
 /* X(ENUM, code, meaning). The sentence with the offending values is pidcomm_last_error(). */
-#define PIDCOMM_STATUSES(X)                                                                   \
-  X(OK, 0, "success")                                                                         \
-  X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")      \
-  X(ERR_MASK, 2, "the axis mask is not one '0' or '1' per axis")                              \
-  X(ERR_SIZE, 3, "a size breaks the collective's divisibility rule")                          \
-  X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another") \
-  X(ERR_HOST_BUFFER, 5, "a host buffer is missing or not of the size the collective needs")   \
-  X(ERR_TYPE, 6, "the element type code is unknown")                                          \
-  X(ERR_OP, 7, "the operator is unknown or not defined for the element type")                 \
-  X(ERR_OPTION, 8, "an option has an unknown value or one that this machine cannot run")      \
-  X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                        \
-  X(ERR_SET, 10, "the DPU set is not allocated (freed?)")                                     \
-  X(ERR_DEVICE, 11, "the device reported an error")                                           \
-  X(ERR_MEMORY, 12, "the host is out of memory")                                              \
-  X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")            \
+#define PIDCOMM_STATUSES(X)                                                                             \
+  X(OK, 0, "success")                                                                                   \
+  X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")                \
+  X(ERR_MASK, 2, "the axis mask does not have one '0' or '1' per axis")                                 \
+  X(ERR_SIZE, 3, "a size is not divisible as the collective requires")                                  \
+  X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another")           \
+  X(ERR_HOST_BUFFER, 5, "a host buffer is missing or does not have the size that the collective needs") \
+  X(ERR_TYPE, 6, "the element type code is unknown")                                                    \
+  X(ERR_OP, 7, "the operator is unknown or not defined for the element type")                           \
+  X(ERR_OPTION, 8, "an option has an unknown value or a value that this machine cannot run")            \
+  X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                                  \
+  X(ERR_SET, 10, "the DPU set is not allocated (was it freed?)")                                        \
+  X(ERR_DEVICE, 11, "the device reported an error")                                                     \
+  X(ERR_MEMORY, 12, "the host is out of memory")                                                        \
+  X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")                      \
   X(ERR_BUSY, 14, "a non-blocking call has not been waited for")
 
 #endif /* PIDCOMM_TABLES_H */
