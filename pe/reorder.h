@@ -1,4 +1,4 @@
-/* reorder.h: the interface between the host and the PE program reorder.c. C11, with the same layout on both sides. */
+/* reorder.h: the interface between the host and the PE program reorder.c. It is C11; the layout is the same on the host and the PE. */
 #ifndef PIDCOMM_PE_REORDER_H
 #define PIDCOMM_PE_REORDER_H
 
@@ -6,7 +6,7 @@
 
 #define PIDCOMM_REORDER_TASKLETS 12
 
-/* The largest DMA transfer, in bytes. A tasklet has a buffer to read and a buffer to write. */
+/* The largest DMA transfer, in bytes. Each tasklet has two buffers of this size: one to read and one to write. */
 #define PIDCOMM_REORDER_DMA_BYTES 2048u
 
 /* The name of the job below, which identifies the program. */

@@ -75,7 +75,7 @@ T special_float(const Place &place, int op) {
     case 4:  // denormals; for products, one denormal and factors +-1
       if (op == kPROD && place.row != (place.column() >> 8) % place.rows) return sign;
       return sign * static_cast<T>(1 + pick % 1000) * Limits::denorm_min();
-    default:  // infinities times zeros, or minima and maxima of extremes
+    default:  // products of infinities and zeros, or minima and maxima of extreme values
       return pick % 2 ? sign * Limits::infinity() : (op == kSUM ? T(-0.0) : sign * T(0));
   }
 }

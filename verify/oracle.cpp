@@ -64,7 +64,7 @@ T apply(T a, T b) {
     static_assert(kOp == kSUM || kOp == kPROD);
     return kOp == kSUM ? a + b : a * b;
   } else {
-    // Unsigned and at least 32 bits wide, where wrapping is defined.
+    // Compute with unsigned integers of at least 32 bits, for which wrapping is defined.
     using Word = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
     const Word x = static_cast<Word>(a), y = static_cast<Word>(b);
     if constexpr (kOp == kSUM) return static_cast<T>(x + y);
@@ -125,7 +125,8 @@ struct Side {
 };
 constexpr bool kPes = true, kGroups = false;
 
-/// A collective: whether it combines, its rows, and the origin of the output bytes from position `at` of output row `row` on.
+/// The definition of a collective: whether it reduces, its rows, and a function for the origin of the output bytes from position `at` of
+/// output row `row` on.
 struct Definition {
   bool reduces;
   Side before, after;

@@ -1,9 +1,9 @@
-/// The oracle: the eight collectives, written from their definitions with plain loops.
+/// The oracle computes the eight collectives from their definitions, with plain loops.
 ///
 /// It shares only the names and codes in <pidcomm/tables.h> with the library, so it misses an error only if both make the same error.
 /// pidcomm.h explains the words PE, lane, entangled group (EG), group, member, block and window.
 ///
-/// Payloads are rows: row i starts at byte i * row_bytes. PE rows are in PE order (p = 8 * EG + lane), host rows in group order.
+/// Payloads are rows: row i starts at byte i * row_bytes. PE rows are in PE order (p = 8 * EG + lane); host rows are in group order.
 /// `rows_before` and `rows_after` return the number and size of a collective's input rows and output rows.
 ///
 /// Floating point: the oracle computes in the documented order of the `tile` technique (see `expected`), so results must be equal bit by
@@ -93,8 +93,8 @@ struct Verdict {
 /// Does the work of expected() and compare(), but does not need memory for all expected rows. Use it for large payloads.
 Verdict check(const Problem &problem, std::span<const std::uint8_t> before, std::span<const std::uint8_t> got);
 
-/// Compares rows element by element. Bits must be equal, with one exception: if nan_equal (for reductions), all NaNs of a floating-point
-/// type are equal. `row_name` is "PE", "host row" or another name of a row.
+/// Compares rows element by element. Bits must be equal, with one exception: if `nan_equal` is true (for reductions), any two NaNs are
+/// equal. `row_name` is "PE", "host row" or another name of a row.
 Verdict compare(int type, std::size_t row_bytes, std::span<const std::uint8_t> got, std::span<const std::uint8_t> want,
                 bool nan_equal = false, const char *row_name = "PE");
 

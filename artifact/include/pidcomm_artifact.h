@@ -1,5 +1,5 @@
 /* pidcomm_artifact.h: the calls of the published PID-Comm artifact (ISCA 2024), under names that do not collide with pidcomm's. The library
- * libpidcomm_artifact implements them on libpidcomm.
+ * libpidcomm_artifact implements these calls with libpidcomm.
  *
  * Programs written for the artifact include <pidcomm.h>, which maps the artifact's names to these names. Programs that need a status
  * include only this header. PEs are numbered as in <pidcomm/pidcomm.h>: the 8 PEs of one entangled group (equal bank number, same rank)
@@ -32,8 +32,8 @@
  *            holds group g's result with block 8 * j + c (of total / N bytes) as lane c of the j-th stretch of 8 blocks.
  * For scatter and reduce, the length of the first axis must be a multiple of 8; for gather, the number of PEs must be a multiple of 8.
  *
- * Errors. Every call returns a pidcomm_status (0: success) and leaves a sentence in pidcomm_artifact_last_error. All checks come before
- * the first byte moves. */
+ * Errors. Every call returns a pidcomm_status (0: success) and leaves a sentence in pidcomm_artifact_last_error. A call makes all checks
+ * before the first byte moves. */
 #ifndef PIDCOMM_ARTIFACT_H
 #define PIDCOMM_ARTIFACT_H
 
@@ -86,10 +86,10 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
 int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char *comm, size_t total, size_t start, size_t buffer,
                              void **host);
 
-/* Allocates PEs in complete ranks: all 64 PEs of a rank are enabled. If nr_dpus is not a multiple of 64, the set contains only some
- * entangled groups of one rank. nr_dpus: a multiple of 8, or DPU_ALLOCATE_ALL for all complete ranks. type: must be 1; ignored if nr_dpus
- * is a multiple of 64. Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; after an error, the call has not
- * allocated anything. */
+/* Allocates PEs in complete ranks, whose 64 PEs are all enabled. If nr_dpus is not a multiple of 64, the set contains only some entangled
+ * groups of one rank. nr_dpus: a multiple of 8, or DPU_ALLOCATE_ALL for all complete ranks. type: must be 1; ignored if nr_dpus is a
+ * multiple of 64. Release the set with dpu_free. Errors: DPU_ERR_ALLOCATION, those of dpu_alloc; after an error, the call has not allocated
+ * anything. */
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type);
 
 /* Loops over the enabled DPUs of the set; sets `dpu` (struct dpu_set_t) and its number `i`. The first `cube_size` DPUs are the PEs of a
@@ -104,7 +104,7 @@ dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct
 typedef struct pidcomm_artifact_iterator {
   struct dpu_set_t set, next;
   uint32_t cube_size;
-  uint32_t count; /* DPUs before `next` */
+  uint32_t count; /* number of DPUs before `next` */
   uint32_t eg;    /* number of entangled groups visited; the loop passes over the set several times */
   uint32_t lanes; /* lanes after `next` in the last visited entangled group, as bits */
   bool has_next;

@@ -45,7 +45,7 @@ bool has_whole_egs(struct dpu_set_t set) {
   return true;
 }
 
-/// Sets of one rank each, freed at the end.
+/// Owns DPU sets of one rank each; the destructor frees them.
 class Ranks {
  public:
   ~Ranks() { free(); }
@@ -76,7 +76,7 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
     const dpu_error_t error = alloc_whole(nr_dpus, profile, set);
     if (error != DPU_ERR_ALLOCATION) return error;
   }
-  // dpu_alloc may return incomplete ranks first: hold them until it has found the complete ones.
+  // dpu_alloc may return incomplete ranks first: keep these until it has returned enough complete ranks.
   Ranks complete, incomplete;
   while (wants_all || complete.count() * kRankDpus < nr_dpus) {
     complete.reserve_next();

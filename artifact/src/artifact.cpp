@@ -35,7 +35,7 @@ void check(int status, const std::string &place = "") {
   if (status != PIDCOMM_OK) throw Error(static_cast<pidcomm_status>(status), place + pidcomm_last_error());
 }
 
-/// Unless error is DPU_OK, throws ERR_SET or ERR_DEVICE with `doing` and the SDK's sentence.
+/// Throws ERR_SET or ERR_DEVICE unless error is DPU_OK. The sentence contains `doing` and the SDK's sentence.
 template <class... Parts>
 void check_sdk(dpu_error_t error, const Parts &...doing) {
   if (error != DPU_OK)

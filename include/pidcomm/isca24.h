@@ -47,7 +47,7 @@ static inline int pidcomm_isca24_type(int type, int op) {
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-/* The collectives of the paper. Collectives that later versions add accept types only. */
+/* The collectives of the paper. Collectives that are not in the paper accept only types, not sizes. */
 #define pidcomm_alltoall pidcomm_isca24_alltoall
 #define pidcomm_reduce_scatter pidcomm_isca24_reduce_scatter
 #define pidcomm_allreduce pidcomm_isca24_allreduce

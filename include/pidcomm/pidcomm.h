@@ -27,7 +27,7 @@
  * start of the window, and reduce_scatter replaces block 0 by the result. Any other overlap of source and destination is an error.
  *
  * Errors. Every function returns a status; all checks come before the first byte moves. pidcomm_last_error() names the offending values
- * and the rule. The library prints nothing. Calls on one hypercube are serialised; calls on hypercubes of different sets run in parallel.
+ * and the rule. The library does not print. Calls on one hypercube are serialised; calls on hypercubes of different sets run in parallel.
  *
  * Source: the hypercube model and the calls are from PID-Comm (ISCA 2024), sections IV and VI; the `tile` technique is new in this
  * library. */
@@ -98,7 +98,7 @@ typedef enum pidcomm_table {
  * use of a freed set is undefined behaviour.) */
 typedef struct pidcomm_hypercube pidcomm_hypercube;
 
-/* A non-blocking call. It exists from pidcomm_irun until pidcomm_wait, or until pidcomm_test reports its end. */
+/* A non-blocking call. The object exists from pidcomm_irun until pidcomm_wait, or until pidcomm_test reports its end. */
 typedef struct pidcomm_pending pidcomm_pending;
 
 /* Structs begin with their size in bytes: set it with PIDCOMM_*_INITIALIZER, in C++ with {}. Later versions may append fields of 8 bytes to
@@ -124,20 +124,20 @@ typedef struct pidcomm_pending pidcomm_pending;
  * apply to a collective (table II of the paper); if no step applies, the call runs as `conventional`. These techniques need shapes that
  * entangled groups of 8 PEs divide without remainder. If the mask selects PEs of one entangled group, PEs reorder blocks in alltoall,
  * reduce_scatter, allreduce, allgather and reduce. The call then REPLACES THE LOADED PROGRAM: load your program again before you launch it.
- * Until you do, a launch ends with DPU_ERR_DPU_FAULT; the contents of MRAM, the heap base and transfers to MRAM do not change. If PEs
- * reorder blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs that a group has in an entangled group.
- * `ring` and `tree` run allreduce on the same shapes; they exist for comparison (section VIII-H of the paper). They send data from member
- * to member in many passes over the lines. `ring` has the same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
- * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never `ring` or `tree`. It considers techniques that
- * REPLACE THE LOADED PROGRAM only if scratch_offset is valid and not 0. If it chooses `conventional` for a non-blocking call, the
- * collective is complete when the call returns.
- * If the host runs out of memory between steps, the error says that the destination window is undefined. */
+ * Until you do, a launch ends with DPU_ERR_DPU_FAULT. The replacement does not change the contents of MRAM or the heap base, and transfers
+ * to MRAM still work. If PEs reorder blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs that a group has
+ * in an entangled group. `ring` and `tree` run allreduce on the same shapes; they exist for comparison (section VIII-H of the paper). They
+ * send data from member to member in many passes over the lines. `ring` has the same requirements as pr+im+cm; `tree` does not need a PE
+ * program or PE scratch. PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never `ring` or `tree`. It
+ * considers techniques that REPLACE THE LOADED PROGRAM only if scratch_offset is valid and not 0. If it chooses `conventional` for a
+ * non-blocking call, the collective is complete when the call returns.
+ * If the host runs out of memory between steps, the error sentence says that the content of the destination window is undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
-  int technique;         /* pidcomm_technique; default: tile */
-  int isa;               /* pidcomm_isa; default: the best that this machine can run */
-  int threads;           /* 1 to 1024 host threads; default 0: OMP_NUM_THREADS if set, else one per CPU that the caller may use */
-  int coherence;         /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs, where `none` is an error */
+  int technique; /* pidcomm_technique; default: tile */
+  int isa;       /* pidcomm_isa; default: the best that this machine can run */
+  int threads;   /* host threads, 1 to 1024; default: OMP_NUM_THREADS if set, else one thread for each CPU that the caller may use */
+  int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs, where `none` is an error */
   size_t scratch_offset; /* offset of the PE scratch from the MRAM heap base. If PEs reorder blocks before the host pass, each PE writes
                             as many bytes to its scratch as its input has; offset 0 is then ERR_WINDOW, unless `bytes` is 0.
                             Other calls ignore this field */
@@ -151,7 +151,7 @@ typedef struct pidcomm_request {
   int collective;   /* pidcomm_collective */
   const char *mask; /* axis mask */
   size_t bytes;     /* number of bytes per PE; see "Sizes" above */
-  size_t src, dst;  /* MRAM offsets from the heap base */
+  size_t src, dst;  /* MRAM offsets of source and destination from the heap base */
   void *host;
   size_t host_bytes; /* size of the host buffer: exactly the number of groups times the bytes of a row */
   int type;          /* pidcomm_type */
@@ -254,10 +254,10 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
 /* The collectives with default options. There is a function for each row of PIDCOMM_COLLECTIVES (tables.h); the columns of the table decide
  * which parameters it has:
  *
- *   int pidcomm_alltoall(cube, mask, bytes, src, dst, type)                 both sides at the PEs
+ *   int pidcomm_alltoall(cube, mask, bytes, src, dst, type)                 input and output are in MRAM
  *   int pidcomm_allreduce(cube, mask, bytes, src, dst, type, op)            the same, with an operator
- *   int pidcomm_scatter(cube, mask, bytes, host, host_bytes, dst, type)     input in host rows
- *   int pidcomm_gather(cube, mask, bytes, src, host, host_bytes, type)      output in host rows
+ *   int pidcomm_scatter(cube, mask, bytes, host, host_bytes, dst, type)     input is in host rows
+ *   int pidcomm_gather(cube, mask, bytes, src, host, host_bytes, type)      output is in host rows
  *   int pidcomm_reduce(cube, mask, bytes, src, host, host_bytes, type, op)  the same, with an operator
  *
  * `type` is a pidcomm_type; a size such as sizeof(int) is ERR_TYPE. <pidcomm/isca24.h> has the calls as the paper prints them, with word

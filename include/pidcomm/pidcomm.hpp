@@ -15,7 +15,7 @@
 
 namespace pidcomm {
 
-/// A failed call: what() names the offending values and the rule.
+/// The exception for a failed call; what() names the offending values and the rule.
 class Error : public std::runtime_error {
  public:
   Error(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
@@ -36,7 +36,7 @@ template <class T, class U>
 inline constexpr bool is_like =
     sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> && std::is_signed_v<T> == std::is_signed_v<U>;
 
-/// The pidcomm_type of an arithmetic type of C++.
+/// Returns the pidcomm_type of an arithmetic type of C++.
 template <class T>
 constexpr int type_of() {
 #define PIDCOMM_ROW(ENUM, code, name, ctype) : is_like<T, ctype> ? code
@@ -82,7 +82,7 @@ class [[nodiscard]] Pending {
     check(pidcomm_wait(&call_, &trace));
     return trace;
   }
-  /// Whether the call has ended; if so, it counts as waited for.
+  /// Returns whether the call has ended. If it has, you do not have to wait for it.
   bool test() {
     int is_done = 0;
     check(pidcomm_test(&call_, &is_done, nullptr));

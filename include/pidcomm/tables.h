@@ -50,8 +50,9 @@
   X(FLOAT32, 24, float32, float)  \
   X(FLOAT64, 25, float64, double)
 
-/* X(ENUM, code, name, kind): `arith` wraps for integers and works for floats, `order` differs between signed and unsigned types, `bits` is
- * for integers only. `or` and `and` are words of C++, so code that expands this table pastes the ENUM. */
+/* X(ENUM, code, name, kind): `arith` operators wrap for integers and work for floats; `order` operators differ between signed and unsigned
+ * types; `bits` operators work only for integers. `or` and `and` are keywords of C++, so code that expands this table makes names from the
+ * ENUM. */
 #define PIDCOMM_OPS(X)      \
   X(SUM, 0, "sum", arith)   \
   X(PROD, 1, "prod", arith) \
@@ -64,7 +65,7 @@
 /* A set of collectives as bits: bit 1 << c stands for the collective with code c. This set contains all collectives. */
 #define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
 
-/* X(ENUM, code, name, path, steps of the paper, collectives, needs shapes that the 8 lanes divide, may be chosen by `auto`). The path
+/* X(ENUM, code, name, path, steps of the paper, collectives, needs shapes that the 8 lanes divide, `auto` may choose it). The path
  * (make_PATH in src/plan) defines how the bytes travel. A technique omits the steps that do not apply to a collective; if none of its steps
  * applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program, which replaces the
  * loaded program; most collectives then need PE scratch. Code 0 of an option always means "the library chooses". */
@@ -128,7 +129,7 @@
   X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")                    \
   X(uint64_t, bytes_staged, NUMBER, "bytes of the call's buffers in host memory, all threads")
 
-/* X(ENUM, code, meaning). The sentence with the offending values is pidcomm_last_error(). */
+/* X(ENUM, code, meaning). pidcomm_last_error() returns the sentence with the offending values. */
 #define PIDCOMM_STATUSES(X)                                                                             \
   X(OK, 0, "success")                                                                                   \
   X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")                \

@@ -1,5 +1,5 @@
-// Extracting and depositing bits under a mask. Each file that includes this header gets local functions, because the linker must not share
-// code between instruction sets.
+// Functions that extract and deposit bits under a mask. Each file that includes this header gets local functions, because the linker must
+// not share code between instruction sets.
 #pragma once
 
 #include <cstdint>

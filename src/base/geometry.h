@@ -27,13 +27,13 @@ inline constexpr uint64_t kLineStride = 2 * kLineBytes;
 inline constexpr uint64_t kRunBytes = 8192;
 inline constexpr uint64_t kRunWords = kRunBytes / kWordBytes;
 
-/// Distance in entangled groups between the banks d and d + 4 of a bank pair, whose lines are neighbours.
+/// The distance in entangled groups between banks d and d + 4. These banks form a bank pair: their lines are neighbours.
 inline constexpr uint32_t kPairEgs = 4;
 
-/// Offset of bank d (0..7) in the region of its rank.
+/// Returns the offset of bank `bank` (0..7) in the region of its rank.
 constexpr uint64_t bank_offset(uint32_t bank) { return uint64_t{bank % 4} << 18 | uint64_t{bank / 4} << 6; }
 
-/// Offset of the line of word `word` (MRAM byte 8 * word) from its bank_offset.
+/// Returns the offset of the line of word `word` (MRAM byte 8 * word), relative to bank_offset.
 constexpr uint64_t word_offset(uint64_t word) {
   const uint64_t run = word / kRunWords;
   const uint64_t chunk = (run & ~uint64_t{0x1FE}) | (run >> 1 & 0xFE) | (run & 2) << 7;

@@ -8,7 +8,7 @@
 
 namespace pidcomm {
 
-/// The sentence of the last error on this thread.
+/// Returns the sentence of the last error on this thread.
 std::string &last_error();
 
 /// Runs body and returns its status. Does not throw.

@@ -94,7 +94,7 @@ struct Executor::CachedPlan {
   pidcomm_request request;
   std::string mask;
   Options options;
-  uint64_t version;  // of the planner
+  uint64_t version;  // the planner's version when it made the plan
   Plan plan;
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
@@ -159,7 +159,7 @@ class FormPass {
     trace_.bytes_staged += step_bytes;
   }
 
-  void operator()(const SdkForm &) const {}  // run_conventional needs no ranks
+  void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
 
  private:
   const HostPass &pass_;
@@ -189,7 +189,7 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
   return plans_.front()->plan;
 }
 
-/// A call whose checks have passed.
+/// A call that has passed all checks.
 struct Executor::Call {
   FifoLock::Guard guard;
   Stopwatch total{};
@@ -242,7 +242,7 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
 void Executor::finish(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = *call.plan;
   if (plan.bytes == 0) {
-    // nothing to move
+    // there is nothing to move
   } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     const Stopwatch pass;
     run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);

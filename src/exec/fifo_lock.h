@@ -1,4 +1,4 @@
-// A lock that is granted in the order of the calls (first in, first out). Unlike the guard of a mutex, its guard may be destroyed by
+// A lock that callers get in the order of their calls (first in, first out). Unlike the guard of a mutex, its guard may be destroyed by
 // another thread than the one that created it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Coherence policy `hardware`: flushes every line of a window from the caches before the first one is loaded.
+// Coherence policy `hardware`: flushes every line of a window from the caches before it loads the first line.
 //
 // The caches do not see the writes of PEs, so a cached line may be stale when the host becomes the owner of the MRAM. A fence waits for all
 // pending stores. One sweep over the complete window with one fence per thread is therefore much faster than a fence every few lines. A

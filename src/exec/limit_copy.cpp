@@ -28,7 +28,7 @@ struct PiecedWindow {
   }
 };
 
-/// Moves pieces of memory side by side.
+/// Moves several pieces of memory at the same time, a few words of each in turn.
 class CopyWorker {
  public:
   CopyWorker(const Kernels &kernels, const CopyOrder &order) : kernels_(kernels), order_(order) {}

@@ -156,7 +156,7 @@ class Pool {
     return job;
   }
 
-  /// Returns when a thread is wanted, or spuriously.
+  /// Waits until a job may want a thread. It may return too early, so callers must check.
   void rest(std::unique_lock<std::mutex> &lock) {
     const Clock::time_point deadline = last_work_ + kSpin;  // the same for all threads, so that they do not spin one after the other
     if (!is_crowded() && Clock::now() < deadline) {
@@ -175,7 +175,7 @@ class Pool {
   Job *open_ = nullptr;
   int idle_ = 0;  // threads without a job: just started, spinning or asleep
   Clock::time_point last_work_{};
-  // Spinning threads read these.
+  // Spinning threads read these counters.
   std::atomic<int> wanted_{0};  // sum over the open jobs, at most idle_
   std::atomic<int> callers_{0}, threads_{0}, asleep_{0};
   std::atomic<int> cpus_{1};  // CPUs that the last caller may use

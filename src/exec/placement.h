@@ -9,7 +9,7 @@
 
 namespace pidcomm {
 
-/// How a hypercube uses an entangled group.
+/// The ways in which a hypercube uses an entangled group.
 enum class EgUse : uint32_t {
   whole,  // all 8 PEs, in the order of the set's ranks, then banks
   last,   // the first such group becomes the partial last group if there are not enough complete groups
@@ -17,7 +17,8 @@ enum class EgUse : uint32_t {
   count,
 };
 
-/// lanes: bit l is set if the set has lane l of the group. A partial last group needs lanes 0 .. pes % 8 - 1.
+/// Returns the use of an entangled group. lanes: bit l is set if the set has lane l of the group. A partial last group needs lanes 0 .. pes
+/// % 8 - 1.
 EgUse use_of_eg(uint32_t lanes, uint32_t pes);
 
 /// An entangled group of the set: a bank of one of its ranks.

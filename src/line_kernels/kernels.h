@@ -52,15 +52,15 @@ struct Reducer {
   /// The sums of item i begin at sums + i * kItemBufferBytes; word w of block j is line j * step.count + w. Between the loads, the function
   /// stores the lines of `store`, if it is not null, to all streams of every item. accumulate[1] also transposes lines after loading.
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
-  /// In each of `words` lines, replaces every lane by the combination of all lanes of its group, pairwise from the lowest bit of lane_mask
-  /// on. Lines are in PIM order for byte-wise operators and in host order (word i is lane i) for others.
+  /// Combines lanes in each of `words` lines: every lane becomes the combination of all lanes of its group. It combines pairwise, from the
+  /// lowest bit of lane_mask on. Lines are in PIM order for byte-wise operators and in host order (word i is lane i) for others.
   void (*reduce_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators they may be in
   /// any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
 };
 
-/// The streams of one item, at word 0 of the chunk.
+/// The streams of one item; pointers are at word 0 of the chunk.
 struct SweepItem {
   const std::byte *const *in;  // pointers to lines, or to host rows for from_host
   std::byte *const *out;
@@ -70,7 +70,7 @@ struct SweepItem {
 struct SweepCall {
   const SweepItem *items;
   uint32_t item_count;
-  uint32_t in_count, out_count;  // streams of an item
+  uint32_t in_count, out_count;  // numbers of streams of an item
   uint32_t out_pair_banks = 1;   // 2 if output streams 2n and 2n + 1 are a bank pair, else 1
   uint32_t words;
   uint32_t first_words = kStepWords;  // length of the first step; later steps start at a line boundary of host rows

@@ -27,7 +27,7 @@
 #include "line_kernels/passes/flush_and_copy.inl"
 // clang-format on
 
-/// The table of this instruction set.
+/// Defines the table of an instruction set.
 #define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                                \
   extern const Kernels kKernels##ENUM;                                                                                                 \
   const Kernels kKernels##ENUM = {                                                                                                     \

@@ -1,4 +1,4 @@
-// The predicted time of a plan on a machine.
+// Predicts the time of a plan on a machine.
 #pragma once
 
 #include <functional>

@@ -87,7 +87,7 @@ Part part_of_general(const Plan &plan, const GeneralForm &form, LineWork combine
   return part;
 }
 
-/// The share of entangled groups that are unpaired: the other bank of their bank pair is not among them.
+/// Returns the share of entangled groups that are unpaired: the hypercube does not use the other bank of their bank pair.
 double unpaired_share(uint32_t pes) {
   const uint32_t egs = (pes + kLanes - 1) / kLanes, last = egs % (2 * kPairEgs);  // in the last rank
   const uint32_t unpaired = last <= kPairEgs ? last : 2 * kPairEgs - last;

@@ -18,7 +18,7 @@ enum class LineWork { PIDCOMM_LINE_COSTS(PIDCOMM_ROW) };
 inline constexpr int kLineWorks = 0 PIDCOMM_LINE_COSTS(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// A part of a call: its threads begin together and end together.
+/// A part of a call, in which all threads begin together and end together.
 struct Part {
   /// pass: lines are loaded, processed and stored. from_pes, to_pes: transfers of the SDK. host: the work of `conventional` between these
   /// transfers.

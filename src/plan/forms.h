@@ -33,16 +33,16 @@ struct PeSteps {
   bool reorders() const { return before || after; }
 };
 
-/// `tile` on a shape with a lane split.
+/// The form of `tile` on a shape with a lane split.
 struct TileForm {
   static constexpr const char *kPath = "tile";
   Sweep sweep;
 };
 
-/// `tile` on every other shape. Entangled groups that share groups form a cluster. For each chunk of words, a thread loads every line of
-/// the cluster once and turns the lines into rows in host order, which form a slab. If the collective reduces, the thread combines rows.
-/// Then it composes and stores complete destination lines. A slab has one row per PE, or one row per group if the collective reduces. If
-/// the source has a block for each member, so does a row; else a row is one block.
+/// The form of `tile` on a shape without a lane split. Entangled groups that share groups form a cluster. For each chunk of words, a thread
+/// loads every line of the cluster once and turns the lines into rows in host order, which form a slab. If the collective reduces, the
+/// thread combines rows. Then it composes and stores complete destination lines. A slab has one row per PE, or one row per group if the
+/// collective reduces. If the source has a block for each member, so does a row; else a row is one block.
 struct GeneralForm {
   static constexpr const char *kPath = "general";
   uint32_t cluster_egs = 0;  // entangled groups of the largest cluster
@@ -50,7 +50,7 @@ struct GeneralForm {
   uint64_t slab_bytes = 0;   // per thread
 };
 
-/// The paper's techniques. Without in-register modulation, the input is first copied to host memory.
+/// The form of the paper's techniques. Without in-register modulation, the host first copies the input to host memory.
 struct PaperForm {
   static constexpr const char *kPath = "paper";
   PeSteps pes;
@@ -87,8 +87,9 @@ struct TreeForm : MemberSteps {
   static constexpr const char *kTopology = "tree";
 };
 
-/// Transfers of the SDK. The SDK reads a source row from every PE, the host works on the rows, and the SDK writes a result row to every PE.
-/// If the input or output is in host rows and the collective does not reduce, one transfer between the PEs and the caller's rows suffices.
+/// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from every PE, the host works on the rows, and
+/// the SDK writes a result row to every PE. If the input or output is in host rows and the collective does not reduce, one transfer between
+/// the PEs and the caller's rows suffices.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
   bool has_host_work = false;      // if false, the fields below are 0

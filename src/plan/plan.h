@@ -36,7 +36,7 @@ struct Plan {
   Form form;
 };
 
-/// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
+/// The rule of a collective: its row of PIDCOMM_COLLECTIVES, and the function that sets its affine form.
 struct CollectiveRule {
   int code;
   bool reduces;

@@ -15,7 +15,7 @@ struct ElementType {
   enum class Kind { signed_integer, unsigned_integer, floating };
   Kind kind;
   uint32_t size_bytes;
-  int code;  // of PIDCOMM_TYPES
+  int code;  // a code of PIDCOMM_TYPES
 
   /// Returns the type of a code. Errors: ERR_TYPE.
   static ElementType of(int code);

@@ -10,7 +10,7 @@
 
 namespace pidcomm {
 
-/// Whether the host's caches see the PEs' stores: true for emulated DIMMs, false for real ones.
+/// Whether the host's caches see the stores of PEs: true for emulated DIMMs, false for real DIMMs.
 bool ranks_are_coherent();
 
 /// Whether a job in the queues of ranks blocks all later work of all threads on these ranks. The queues of the SDK block only asynchronous
@@ -25,8 +25,8 @@ dpu_error_t rank_access_open(struct dpu_rank_t *rank, std::string *why);
 /// Closes a rank after an open that succeeded. The rank may have been freed since.
 void rank_access_close(struct dpu_rank_t *rank);
 
-/// Waits for running PEs of the rank and earlier asynchronous work, makes the host the owner of the rank's MRAM, and stores the start of
-/// the rank's region, which is valid until the release. Requires an open rank.
+/// Waits for running PEs of the rank and earlier asynchronous work, and makes the host the owner of the rank's MRAM. *base receives the
+/// start of the rank's region, which is valid until the release. Requires an open rank.
 dpu_error_t rank_access_acquire(struct dpu_rank_t *rank, std::byte **base);
 
 /// Releases the rank.

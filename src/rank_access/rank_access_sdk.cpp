@@ -42,7 +42,7 @@ using ProbeWords = std::array<Words, kProbes.size()>;
 /// The bytes from the first line of a region to the end of the last line.
 constexpr uint64_t kRegionBytes = bank_offset(kBanks - 1) + word_offset(kMramBytes / kWordBytes - 1) + kLineBytes;
 
-/// A rank and its PEs; null for disabled ones.
+/// A rank and its PEs. The pointer of a disabled PE is null.
 struct RankPes {
   explicit RankPes(struct dpu_rank_t *of) : rank(of) {
     for (uint32_t pe = 0; pe < dpus.size(); ++pe) {
@@ -104,7 +104,7 @@ bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &t
   return true;
 }
 
-/// Random words, unique with near certainty.
+/// Returns random words, which are almost certainly unique.
 ProbeWords unique_tags() {
   static std::mutex mutex;
   static std::mt19937_64 generator{std::random_device()()};

@@ -62,8 +62,9 @@ struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
-/// A grouping, split into lanes and entangled groups. It exists if every axis lies within the lanes, lies beyond the lanes, or is divided
-/// by the lanes without remainder. Then all groups that share an entangled group share the same set of entangled groups, and
+/// A grouping, split into lanes and entangled groups. The split exists if each axis has all its PEs within the lanes, steps only between
+/// entangled groups, or is divided by the lanes without remainder. Then all groups that share an entangled group share the same set of
+/// entangled groups, and
 ///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
 ///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
 /// where compress gathers the bits of lane under the mask, lowest first.

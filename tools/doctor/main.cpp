@@ -1,4 +1,4 @@
-// pidcomm-doctor: a check list for a machine with UPMEM DIMMs, or an emulated one. It uses only the UPMEM SDK and the C API of the library.
+// pidcomm-doctor: a check list for a machine with real or emulated UPMEM DIMMs. It uses only the UPMEM SDK and the C API of the library.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

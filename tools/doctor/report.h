@@ -12,7 +12,7 @@
 
 namespace doctor {
 
-/// Ends an item.
+/// An exception that ends an item.
 struct Failed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

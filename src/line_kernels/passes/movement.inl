@@ -72,7 +72,7 @@ struct HostOrder {
   }
 };
 
-/// Does one stage of a tile transposition: lines i and i | Index exchange data over lane bit Bit.
+/// Does one stage of a tile transposition: a butterfly over lane bit Bit on each pair of lines i and i | Index.
 template <int Lines, int Index, int Bit, class Order>
 void exchange_stage(Line *tile) {
   for (int i = 0; i < Lines; ++i)
@@ -117,7 +117,7 @@ void transpose_items(const SweepCall &call) {
     transpose_words<Mask, 2>(call);
 }
 
-/// Calls the instance of a template for the lane mask: one jump per call.
+/// Calls the instance of a template for the lane mask, with one jump per call.
 #define PIDCOMM_BY_LANE_MASK(function, ...)                                                      \
   do {                                                                                           \
     using Function = decltype(&function<0>);                                                     \
