@@ -4,7 +4,7 @@
  *   pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM);
  *
  * As the type, these calls accept a pidcomm_type or the size of an integer word: 1, 2, 4 or 8. A size works for data movement, sum, prod,
- * and, or, xor. min and max differ between signed and unsigned types, so for them a size is the error ERR_TYPE. A size always means
+ * and, or, xor. min and max differ between signed and unsigned types, so these calls return ERR_TYPE for a size. A size always means
  * integers: with sizeof(float) as the type, the call adds integers. */
 #ifndef PIDCOMM_ISCA24_H
 #define PIDCOMM_ISCA24_H

@@ -72,18 +72,18 @@ extern "C" {
 
 /* X(name, meaning): the phases of a prediction, which add up to its total. If memory and instructions overlap, the time counts for memory
  * only. */
-#define PIDCOMM_MODEL_PHASES(X)                                               \
-  X(call, "the call itself: checks, acquiring ranks, starting threads")       \
-  X(mux, "switching MRAM to the host")                                        \
-  X(flush, "flushing lines")                                                  \
-  X(bus, "lines of MRAM on the memory bus")                                   \
-  X(memory, "host memory: host rows and staged bytes")                        \
-  X(transpose, "domain transfers that memory does not hide")                  \
-  X(shuffle, "moving lanes, and data in the host, that memory does not hide") \
-  X(combine, "operators that memory does not hide")                           \
-  X(lines, "loads, stores and addresses that memory does not hide")           \
-  X(pe, "PEs that reorder blocks")                                            \
-  X(launch, "starting the PEs")                                               \
+#define PIDCOMM_MODEL_PHASES(X)                                              \
+  X(call, "the call itself: checks, acquiring ranks, starting threads")      \
+  X(mux, "switching MRAM to the host")                                       \
+  X(flush, "flushing lines")                                                 \
+  X(bus, "lines of MRAM on the memory bus")                                  \
+  X(memory, "host memory: host rows and staged bytes")                       \
+  X(transpose, "domain transfers that memory does not hide")                 \
+  X(shuffle, "movement of lanes and of host data that memory does not hide") \
+  X(combine, "operators that memory does not hide")                          \
+  X(lines, "loads, stores and addresses that memory does not hide")          \
+  X(pe, "PEs that reorder blocks")                                           \
+  X(launch, "starting the PEs")                                              \
   X(load, "loading the reorder program, then the caller's program")
 
 #define PIDCOMM_ROW(key, ...) double key##_ns;

@@ -104,30 +104,30 @@
 
 /* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows at the end; their C types have 8 bytes.
  */
-#define PIDCOMM_TRACE_FIELDS(X)                                                                                                           \
-  X(int, technique, TECHNIQUE, "technique that ran")                                                                                      \
-  X(int, isa, ISA, "instruction set that ran")                                                                                            \
-  X(int, threads, NUMBER, "host threads used")                                                                                            \
-  X(int, coherence, COHERENCE, "coherence policy used")                                                                                   \
-  X(double, seconds_total, NUMBER, "the whole call")                                                                                      \
-  X(double, seconds_plan, NUMBER, "checks and planning")                                                                                  \
-  X(double, seconds_acquire, NUMBER, "waiting for the ranks and taking ownership")                                                        \
-  X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                         \
-  X(double, seconds_from_pes, NUMBER, "conventional: transfers from the PEs; pr: the sweep into host memory")                             \
-  X(double, seconds_host, NUMBER, "conventional: work in host memory")                                                                    \
-  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep from host memory, including the host's work")      \
-  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                                                          \
-  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")                                                     \
-  X(double, seconds_launch, NUMBER, "part of seconds_reorder: running the PEs (emulated DIMMs: emulating them) and reading their cycles") \
-  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                                                           \
-  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")                                                     \
-  X(uint64_t, pe_cycles, NUMBER, "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")                            \
-  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")                                                        \
-  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")                                                        \
-  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")                                                     \
-  X(uint64_t, host_bytes_read, NUMBER, "bytes read from host rows and from the library's buffer (conventional, pr)")                      \
-  X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")                    \
-  X(uint64_t, bytes_staged, NUMBER, "bytes of the call's buffers in host memory, all threads")
+#define PIDCOMM_TRACE_FIELDS(X)                                                                                                      \
+  X(int, technique, TECHNIQUE, "the technique that ran")                                                                             \
+  X(int, isa, ISA, "the instruction set that ran")                                                                                   \
+  X(int, threads, NUMBER, "number of host threads that the call used")                                                               \
+  X(int, coherence, COHERENCE, "the coherence policy that the call used")                                                            \
+  X(double, seconds_total, NUMBER, "the complete call")                                                                              \
+  X(double, seconds_plan, NUMBER, "checks and planning")                                                                             \
+  X(double, seconds_acquire, NUMBER, "waiting for the ranks and acquiring them")                                                     \
+  X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                    \
+  X(double, seconds_from_pes, NUMBER, "conventional: transfers from the PEs; pr: the sweep into host memory")                        \
+  X(double, seconds_host, NUMBER, "conventional: work in host memory")                                                               \
+  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep from host memory, including the host's work") \
+  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                                                     \
+  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")                                                \
+  X(double, seconds_launch, NUMBER, "part of seconds_reorder: running (or emulating) the PEs and reading their cycles")              \
+  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                                                      \
+  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")                                                \
+  X(uint64_t, pe_cycles, NUMBER, "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")                       \
+  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")                                                   \
+  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")                                                   \
+  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")                                                \
+  X(uint64_t, host_bytes_read, NUMBER, "bytes read from host rows and from the library's buffer (conventional, pr)")                 \
+  X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")               \
+  X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")
 
 /* X(ENUM, code, meaning). pidcomm_last_error() returns the sentence with the offending values. */
 #define PIDCOMM_STATUSES(X)                                                                             \

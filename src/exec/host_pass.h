@@ -26,7 +26,7 @@ struct HostPass {
   const Kernels &kernels;
   const std::vector<std::byte *> &eg_base;
   std::byte *host;       // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
-  HostLines host_lines;  // if the plan copies its input to host memory first
+  HostLines host_lines;  // used if the plan first copies its input to host memory
   int threads;
 };
 

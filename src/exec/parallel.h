@@ -1,4 +1,4 @@
-// Runs a function on n threads and waits.
+// Functions that run a task on several threads and wait for the end.
 //
 // The library does not use OpenMP, because the OpenMP runtime ends the process when it cannot start a thread, and hangs in a child after
 // fork.

@@ -1,4 +1,4 @@
-// The audit instruction set's record of every line that it touches.
+// The record in which the audit instruction set counts its accesses to every line.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct Reorder {
   uint64_t bytes() const { return parts * block_bytes << k; }
 };
 
-/// The steps of the PID-Comm paper that a technique takes, and the PEs' work before and after the host pass.
+/// The steps of the PID-Comm paper that a technique uses, and the work of the PEs before and after the host pass.
 struct PeSteps {
   int taken = 0;  // PIDCOMM_STEP bits
   std::optional<Reorder> before, after;
@@ -47,7 +47,7 @@ struct GeneralForm {
   static constexpr const char *kPath = "general";
   uint32_t cluster_egs = 0;  // entangled groups of the largest cluster
   uint64_t chunk_words = 0;  // words of each block that a slab holds
-  uint64_t slab_bytes = 0;   // per thread
+  uint64_t slab_bytes = 0;   // bytes of a slab; each thread has one slab
 };
 
 /// The form of the paper's techniques. Without in-register modulation, the host first copies the input to host memory.

@@ -11,7 +11,7 @@ struct FormInputs {
   const Plan &plan;  // everything except its form
   const CollectiveRule &rule;
   const std::optional<LaneSplit> &split;  // has a value if the technique needs one
-  int steps;                              // PIDCOMM_STEP bits that the technique takes
+  int steps;                              // PIDCOMM_STEP bits of the steps that the technique uses
 };
 
 /// Declares a function for every path of PIDCOMM_TECHNIQUES. bytes may be 0. Errors: ERR_SIZE or ERR_WINDOW if the path cannot use the

@@ -100,7 +100,8 @@ struct ExpandedLoop {
   bool goes_down;
 };
 
-/// Writes the steps in the order in which a thread does them. In an exchange, a step also stands for its twin.
+/// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one step stands for the exchange in both
+/// directions.
 void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth, Step step, JsonWriter &json) {
   if (depth == loops.size()) {
     if (exchange && step.in_eg > step.out_eg) return;

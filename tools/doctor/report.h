@@ -43,7 +43,7 @@ class Report {
   /// Prints facts about the machine, in this order, before the items.
   void header(const std::vector<std::pair<std::string, std::string>> &facts) const;
 
-  /// Runs an item and prints its result; body returns a detail. Returns false if the item failed.
+  /// Runs an item and prints its result. body returns a detail to print. Returns false if the item failed.
   bool item(const std::string &name, const std::function<std::string()> &body);
 
   /// Prints the totals. Returns the exit code: 0 if nothing failed.

@@ -1,4 +1,4 @@
-// avx2: a line is two registers.
+// avx2: a line is in two registers.
 #include <immintrin.h>
 
 #include "base/bits.h"
