@@ -61,7 +61,7 @@ class Ranks {
   std::vector<struct dpu_set_t> sets_;
 };
 
-/// Calls dpu_alloc. Returns an error unless the DPUs fill as few ranks as possible with complete entangled groups.
+/// Calls dpu_alloc. Returns an error if the DPUs are spread over more ranks than necessary or if an entangled group is incomplete.
 dpu_error_t alloc_whole(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) {
   const dpu_error_t error = dpu_alloc(nr_dpus, profile, set);
   if (error != DPU_OK) return error;

@@ -126,11 +126,12 @@ typedef struct pidcomm_pending pidcomm_pending;
  * reduce_scatter, allreduce, allgather and reduce. The call then REPLACES THE LOADED PROGRAM: load your program again before you launch it.
  * Until you do, a launch ends with DPU_ERR_DPU_FAULT. The replacement does not change the contents of MRAM or the heap base, and transfers
  * to MRAM still work. If PEs reorder blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs that a group has
- * in an entangled group. `ring` and `tree` run allreduce on the same shapes; they exist for comparison (section VIII-H of the paper). They
- * send data from member to member in many passes over the lines. `ring` has the same requirements as pr+im+cm; `tree` does not need a PE
- * program or PE scratch. PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never `ring` or `tree`. It
- * considers techniques that REPLACE THE LOADED PROGRAM only if scratch_offset is valid and not 0. If it chooses `conventional` for a
- * non-blocking call, the collective is complete when the call returns.
+ * in an entangled group.
+ * `ring` and `tree` run allreduce on the same shapes; they exist for comparison (section VIII-H of the paper). They send data from member
+ * to member in many passes over the lines. `ring` has the same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
+ * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never `ring` or `tree`. It considers techniques that
+ * REPLACE THE LOADED PROGRAM only if scratch_offset is valid and not 0. If it chooses `conventional` for a non-blocking call, the
+ * collective is complete when the call returns.
  * If the host runs out of memory between steps, the error sentence says that the content of the destination window is undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);

@@ -135,7 +135,7 @@ void from_host(const SweepItem &item, Step step, RowLanes lanes, const Put &put)
     tile_from_host<false>(item, step.word, put);
 }
 
-/// Some lanes must keep their bytes in memory: copies these bytes from memory into the lines that will be stored there.
+/// Copies the bytes of lanes that must not change from memory into the lines that the pass will store.
 void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line *lines) {
   uint64_t keep_beat = 0;
   for (uint32_t lane = 0; lane < 8; ++lane)
