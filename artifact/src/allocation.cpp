@@ -1,4 +1,4 @@
-// The published artifact's allocation of whole ranks, and its loop over PEs in the order of a hypercube.
+// The published artifact's allocation of complete ranks, and its loop over PEs in the order of a hypercube.
 #include <pidcomm_artifact.h>
 
 #include <bit>

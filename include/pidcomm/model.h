@@ -43,10 +43,10 @@ extern "C" {
   X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")                         \
   X(work, copy_gb_s, "GB/s", "conventional: limit of one thread that rearranges data in host memory")            \
   X(work, combine_gb_s, "GB/s", "conventional: limit of one thread that combines input in host memory")          \
-  X(work, slow_combine_gb_s, "GB/s", "the same limit for operators that the vector unit lacks")                  \
+  X(work, slow_combine_gb_s, "GB/s", "conventional: the limit if the vector unit lacks the operator")            \
   X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                    \
   X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM while other transfers are in flight")          \
-  X(pe, dma_cycles_per_byte, "cycles per byte", "cost of each byte of such a transfer")                          \
+  X(pe, dma_cycles_per_byte, "cycles per byte", "transferring one byte between MRAM and WRAM")                   \
   X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                          \
   X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                                      \
   X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                                  \

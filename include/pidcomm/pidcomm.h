@@ -120,9 +120,9 @@ typedef struct pidcomm_pending pidcomm_pending;
  * `conventional` uses dpu_push_xfer; for the transfers, the SDK's own threads and flushes replace the options `threads` and `coherence`.
  * The SDK keeps one prepared buffer per DPU, so `conventional` and the pr techniques discard the buffers that the caller has prepared for
  * DPUs of the set.
- * `pr`, `pr+im` and `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section V). They omit a step that does not
- * apply to a collective (table II of the paper); if no step applies, the call runs as `conventional`. These techniques need shapes that
- * entangled groups of 8 PEs divide without remainder. If the mask selects PEs of one entangled group, PEs reorder blocks in alltoall,
+ * `pr`, `pr+im` and `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section V). If a step does not apply to a
+ * collective (table II of the paper), they omit the step; if no step applies, the call runs as `conventional`. These techniques need shapes
+ * that entangled groups of 8 PEs divide without remainder. If the mask selects PEs of one entangled group, PEs reorder blocks in alltoall,
  * reduce_scatter, allreduce, allgather and reduce. The call then REPLACES THE LOADED PROGRAM: load your program again before you launch it.
  * Until you do, a launch ends with DPU_ERR_DPU_FAULT. The replacement does not change the contents of MRAM or the heap base, and transfers
  * to MRAM still work. If PEs reorder blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs that a group has
@@ -287,11 +287,11 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * time, let the host or other sets work during the call. A non-blocking call also has to wake a thread of every rank: use it for
  * collectives that take longer than that.
  *
- * In some cases the collective is complete when pidcomm_irun returns: with `conventional`, and with techniques whose PEs reorder blocks,
- * because they need the SDK or the PEs during the call; on real DIMMs always, because the queues of the SDK do not block operations of
- * other threads. On dpuemu, dpu_free returns DPU_ERR_MRAM_BUSY if a call on the set is still running. A launch that another thread starts
- * at the same moment as a call (blocking or not) may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for calls,
- * and do not use hypercubes that other threads use. After fork, the child process cannot wait for calls of its parent.
+ * In two cases the collective is already complete when pidcomm_irun returns. The first case is `conventional` and techniques whose PEs
+ * reorder blocks, because they need the SDK or the PEs during the call. The second case is real DIMMs, because the queues of the SDK do not
+ * block operations of other threads. On dpuemu, dpu_free returns DPU_ERR_MRAM_BUSY if a call on the set is still running. A launch that
+ * another thread starts at the same moment as a call (blocking or not) may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do
+ * not wait for calls, and do not use hypercubes that other threads use. After fork, the child process cannot wait for calls of its parent.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a call, but only one thread at a time. */
 PIDCOMM_API int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options,

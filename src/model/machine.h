@@ -1,4 +1,4 @@
-// The built-in machines, and the machine for which PIDCOMM_TECHNIQUE_AUTO compares prices.
+// The built-in machines, and the machine for which PIDCOMM_TECHNIQUE_AUTO compares predicted times.
 #pragma once
 
 #include <cstddef>

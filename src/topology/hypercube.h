@@ -62,9 +62,9 @@ struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
-/// A grouping, split into lanes and entangled groups. The split exists if each axis has all its PEs within the lanes, steps only between
-/// entangled groups, or is divided by the lanes without remainder. Then all groups that share an entangled group share the same set of
-/// entangled groups, and
+/// A grouping, split into lanes and entangled groups. The split exists if every axis meets one of three conditions: it runs only over lanes
+/// of one entangled group, it runs only over entangled groups, or the lanes divide it without remainder. Then all groups that share an
+/// entangled group share the same set of entangled groups, and
 ///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
 ///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
 /// where compress gathers the bits of lane under the mask, lowest first.

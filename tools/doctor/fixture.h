@@ -86,7 +86,8 @@ class Cube {
   Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const { return dpus_->read(heap_base() + offset, row_bytes); }
   void write_by_library(std::size_t offset, const Bytes &rows) const;
   Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
-  /// Throws Failed if a row at `offset` differs; the sentence names the first such PE. It begins with `what`, a prefix such as "round 3, ".
+  /// Throws Failed if a row at `offset` differs; the sentence names the first such PE. The sentence begins with `what`, such as "round 3,
+  /// ".
   void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) const;
   /// Returns the rows of the set's other DPUs at the same offset.
   Bytes read_others(std::size_t offset, std::size_t row_bytes) const { return others_->read(heap_base() + offset, row_bytes); }
