@@ -1,10 +1,11 @@
-/* PE-assisted reordering (PID-Comm, ISCA 2024, section V-A): permutes the blocks inside every part of a window, by a job per PE.
+/* PE-assisted reordering (PID-Comm, ISCA 2024, section V-A): permutes the blocks inside every part of a window. Each PE has its own job.
  *
- * All PEs run this program; the host writes the job to pidcomm_reorder_job. The program defines no MRAM variable and does not print, so
- * MRAM changes only in the output. A launch without a job, by a caller that has not loaded its program again, ends with a fault.
+ * All PEs run this program; the host writes the job to pidcomm_reorder_job. The program does not define MRAM variables and does not print,
+ * so MRAM changes only in the output window. If a caller launches the PEs without a job, because it has not loaded its own program again,
+ * the launch ends with a fault.
  *
- * A piece of work is read whole before it is written, and no two share a byte. In place, large blocks need a self-inverse job: a piece of
- * work is then two pieces that swap. */
+ * A tasklet reads a complete piece of work before it writes the piece, and pieces of work do not share bytes. In place, large blocks need a
+ * self-inverse job: each piece of work is then two pieces of blocks that swap. */
 #include "reorder.h"
 
 #include <alloc.h>
@@ -21,7 +22,7 @@ __host struct pidcomm_reorder_job pidcomm_reorder_job;
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 
-/* Tasklets use a copy of the job, in registers. */
+/* Each tasklet uses a copy of the job in registers. */
 typedef struct pidcomm_reorder_job job_t;
 
 static inline uint32_t source_of(const job_t *job, uint32_t j) { return (job->first + j * job->step) & (job->ways - 1); }
@@ -31,7 +32,7 @@ static inline void write_mram(const uint8_t *from, uint32_t to, uint32_t bytes) 
   mram_write(from, (__mram_ptr void *)(uintptr_t)to, bytes);
 }
 
-/* Permutes whole parts in WRAM, as many at once as one transfer holds. */
+/* Permutes complete parts in WRAM, as many at once as one transfer holds. */
 static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   const uint32_t part_bytes = job->block_bytes * job->ways;
   const uint32_t parts_at_once = DMA_BYTES / part_bytes;
@@ -52,7 +53,8 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   }
 }
 
-/* Writes one piece of a block at a time to its new place. In place, the job is self-inverse: two pieces swap, or one stays. */
+/* Writes one piece of a block at a time to its new place. In place, the job is self-inverse: two pieces swap, or a piece stays where it
+ * is. */
 static void reorder_large_blocks(const job_t *job, uint8_t *buffer) {
   const uint32_t pieces = (job->block_bytes + DMA_BYTES - 1) / DMA_BYTES;
   const uint32_t part_bytes = job->block_bytes * job->ways;

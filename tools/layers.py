@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Folders by layer, the lowest first. A file uses only its own folder and lower layers.
+# Folders by layer, the lowest layer first. A file may use only its own folder and lower layers.
 LAYERS = [
     ["pe", "emulator/include", "emulator/pe"],
     ["include", "emulator/src", "emulator/python"],
@@ -31,7 +31,7 @@ LAYERS = [
     ["python/pidcomm/cli"],
 ]
 LAYER = {folder: layer for layer, folders in enumerate(LAYERS) for folder in folders}
-# All other files use the emulator through dpu.h only.
+# All other files may use the emulator only through dpu.h.
 MAY_INCLUDE_DPUEMU = {"src/rank_access/rank_access_dpuemu.cpp"}
 PACKAGES = {"pidcomm.apps": "apps", "pidcomm": "python/pidcomm", "dpuemu": "emulator/python/dpuemu"}
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inl", ".py"}
@@ -95,14 +95,14 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def uses() -> dict[str, set[str]]:
-    """Return the files that every file uses."""
+    """Return, for every file, the files that it uses."""
     return {
         str(file.relative_to(ROOT)): set(imported(file) if file.suffix == ".py" else included(file)) for file in files()
     }
 
 
 def upward(graph: dict[str, set[str]]) -> list[str]:
-    """Return the uses that do not go down, as sentences."""
+    """Return a sentence for each use that the layers do not allow."""
     wrong = []
     for user, used_files in graph.items():
         for used in used_files:
@@ -121,7 +121,7 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
 
 
 def cycles(graph: dict[str, set[str]]) -> list[str]:
-    """Return cycles of files that use each other, as sentences."""
+    """Return a text for each cycle of files that use each other."""
     found, done = [], set()
     path: list[str] = []
 
@@ -141,7 +141,7 @@ def cycles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def main() -> int:
-    """Print the uses of folders; return 1 if one goes up or in a circle."""
+    """Print the uses between folders. Return 1 if a use goes to a higher layer or is part of a cycle."""
     graph = uses()
     pairs = Counter(
         (folder_of(user) or "", folder_of(used) or "") for user, used_files in graph.items() for used in used_files

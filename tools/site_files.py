@@ -1,4 +1,4 @@
-"""A hook of MkDocs: adds the documents, the files that they link to, the drawings and the reference to the site."""
+"""A hook of MkDocs that adds files to the site: documents, files to which they link, drawings and the reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def run_generators() -> None:
-    """Make the drawings and run Doxygen, at the same time."""
+    """Make the drawings and run Doxygen in parallel."""
     (BUILD / "doxygen").mkdir(parents=True, exist_ok=True)
     commands = [(f"docs/{script}.py", BUILD / "drawings") for script in ("drawings", "moving_drawings")]
     running = [
@@ -51,12 +51,12 @@ def run_generators() -> None:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Show the drawings that are not committed."""
+    """Replace comments that mark drawings by the drawings, which are not committed."""
     return re.sub(r"<!-- drawing: (\S+) (.*?) -->", r"![\2](\1)", markdown)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the search index as a script, too, for pages that a browser opens as files."""
+    """Also write the search index as a script, for pages that a browser opens as files."""
     index = Path(config.site_dir, "search/search_index.json")
     index.with_suffix(".js").write_text(f"var search_index = {index.read_text()};\n")
 
@@ -74,7 +74,7 @@ def c_lines(xml: Path) -> Iterator[str]:
         for function in part.iterfind(".//memberdef[@kind='function']"):
             title = function.findtext("qualifiedname") or function.findtext("name")
             head = f"{function.findtext('definition')}{function.findtext('argsstring')};"
-            text = comment(function) or text  # one comment can describe several declarations
+            text = comment(function) or text  # several declarations can share a comment
             yield f"### {title}\n\n```c\n{head}\n```\n\n{text}\n"
 
 

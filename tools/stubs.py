@@ -1,6 +1,6 @@
-"""Writes the public Python API as one .pyi file per package: a change of the API is a change of these files.
+"""Writes the public Python API as one .pyi file per package, so that a change of the API changes these files.
 
-python tools/stubs.py          # writes tests/python/golden/*.pyi anew
+python tools/stubs.py          # updates tests/python/golden/*.pyi
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _WithoutBodies(ast.NodeTransformer):
     """Keeps signatures and fields; removes bodies, docstrings and private names."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
-        """Drop the body of a function, or all of a private one."""
+        """Drop the body of a function, or a complete private function."""
         if node.name.startswith("_") and node.name != "__init__":
             return None
         node.body = [ELLIPSIS]

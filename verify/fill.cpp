@@ -14,15 +14,15 @@
 namespace verify {
 namespace {
 
-/// Hash of one element (or word) of one row. Distinct for distinct (row, index) below 2^32 under one seed.
+/// The hash of one element (or word) of one row. With the same seed, hashes are distinct for distinct pairs (row, index) below 2^32.
 std::uint64_t hash(std::uint64_t seed, std::size_t row, std::size_t index) {
   return mix(mix(seed) ^ (static_cast<std::uint64_t>(row) << 32 | index));
 }
 
-/// Hash of a column: the same for the element `index` of every row.
+/// The hash of a column: it is the same for the element `index` of every row.
 std::uint64_t column_hash(std::uint64_t seed, std::size_t index) { return mix(~mix(seed) + index); }
 
-/// Where an element is.
+/// The position of an element.
 struct Place {
   std::uint64_t seed;
   std::size_t row, rows, index;
@@ -30,7 +30,7 @@ struct Place {
   std::uint64_t column() const { return column_hash(seed, index); }
 };
 
-/// Bits that are 1 with probability about 1 / rows, so that an `or` of all rows is neither empty nor full.
+/// Returns bits that are 1 with a probability of about 1 / rows, so that an `or` of all rows has bits of both values.
 std::uint64_t sparse_bits(const Place &place) {
   std::uint64_t bits = place.random();
   for (std::size_t rows = place.rows, salt = 1; rows > 2; rows /= 2, ++salt) bits &= mix(place.random() + salt);
@@ -39,31 +39,32 @@ std::uint64_t sparse_bits(const Place &place) {
 
 template <class T>
 T integer(const Place &place, int op) {
-  if (op == kPROD) return static_cast<T>(place.random() | 1);  // odd factors never become 0
+  if (op == kPROD) return static_cast<T>(place.random() | 1);  // a product of odd factors is never 0
   if (op == kOR) return static_cast<T>(sparse_bits(place));
   if (op == kAND) return static_cast<T>(~sparse_bits(place));
   return static_cast<T>(place.random());
 }
 
-/// Sums of up to 8192 such values stay within the 24 bits of a float's significand; products within 96 factors of 2.
+/// Sums of up to 8192 such values fit into the 24 bits of a float's significand; products have at most 96 factors of 2 or 0.5.
 template <class T>
 T exact_float(const Place &place, int op) {
   const std::uint64_t random = place.random();
   if (op != kPROD) return static_cast<T>(static_cast<int>(random % 4095) - 2047);
   const T sign = random & 1 ? T(-1) : T(1);
-  const std::size_t stride = (place.rows + 95) / 96;  // one row in `stride`, other ones in each column, may have a factor that is not +-1
+  // In each column, one of every `stride` rows may have a factor that is not +-1; these rows differ between columns.
+  const std::size_t stride = (place.rows + 95) / 96;
   if ((place.row + place.column()) % stride != 0) return sign;
   return sign * (random & 2 ? T(2) : T(0.5));
 }
 
-/// A column has one kind of special values, whose result is the same in every order.
+/// Each column has special values of one kind, whose result is the same in every order.
 template <class T>
 T special_float(const Place &place, int op) {
   using Limits = std::numeric_limits<T>;
   const T sign = place.random() & 1 ? T(-1) : T(1);
   const std::uint64_t pick = place.random() >> 8;
   switch (place.column() % 6) {
-    case 0:  // -0 in every row: the identity of a sum is -0, not +0
+    case 0:  // -0 in every row: the identity element of a sum is -0, not +0
       return T(-0.0);
     case 1:  // zeros of both signs
       return sign * T(0);
@@ -71,10 +72,10 @@ T special_float(const Place &place, int op) {
       return place.row == (place.column() >> 8) % place.rows ? Limits::quiet_NaN() : exact_float<T>(place, op);
     case 3:  // infinities of one sign, or of both, among finite values
       return pick % 4 == 0 ? (place.column() & 64 ? T(1) : sign) * Limits::infinity() : exact_float<T>(place, op);
-    case 4:  // denormals; one and +-1 for products
+    case 4:  // denormals; for products, one denormal and factors +-1
       if (op == kPROD && place.row != (place.column() >> 8) % place.rows) return sign;
       return sign * static_cast<T>(1 + pick % 1000) * Limits::denorm_min();
-    default:  // infinities times zeros, or minima and maxima of extremes
+    default:  // products of infinities and zeros, or minima and maxima of extreme values
       return pick % 2 ? sign * Limits::infinity() : (op == kSUM ? T(-0.0) : sign * T(0));
   }
 }

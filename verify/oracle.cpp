@@ -46,7 +46,7 @@ Kind kind_of(int op) {
 
 // ---- operators on two elements ----------------------------------------------------------------------------------------------------
 
-/// IEEE 754-2019 minimum (`max` false) or maximum: a NaN wins, -0 is below +0.
+/// Returns the minimum of IEEE 754-2019 (or the maximum if `max`): if one element is NaN the result is NaN, and -0 is below +0.
 template <class T>
 T extreme(T a, T b, bool max) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -64,7 +64,7 @@ T apply(T a, T b) {
     static_assert(kOp == kSUM || kOp == kPROD);
     return kOp == kSUM ? a + b : a * b;
   } else {
-    // Unsigned and at least 32 bits wide, where wrapping is defined.
+    // Compute with unsigned integers of at least 32 bits, for which wrapping is defined.
     using Word = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
     const Word x = static_cast<Word>(a), y = static_cast<Word>(b);
     if constexpr (kOp == kSUM) return static_cast<T>(x + y);
@@ -77,7 +77,7 @@ T apply(T a, T b) {
   }
 }
 
-/// left[i] = left[i] op right[i]
+/// Computes left[i] = left[i] op right[i].
 using Combine = void (*)(std::uint8_t *left, const std::uint8_t *right, std::size_t bytes);
 
 template <class T, int kOp>
@@ -108,24 +108,25 @@ Combine combine_of(int op, int type) {
 
 // ---- where output bytes come from -------------------------------------------------------------------------------------------------
 
-/// `size` output bytes are the combination (of one row: the copy) of the bytes at `offset` of these input rows.
+/// The origin of `size` output bytes: they are the combination of the bytes at `offset` of these input rows, or a copy if there is one row.
 struct Origin {
   std::span<const std::uint32_t> rows;
   std::size_t offset;
   std::size_t size;
 };
 
-/// Bytes of a row by `bytes` and N: one piece, N blocks, one block of N, N pieces.
+/// The size of a row, in terms of `bytes` and N: one piece, N blocks, one block of N, or N pieces.
 enum class Share { kOne, kBlocks, kBlock, kParts };
 
-/// Rows before or after: of PEs (else of groups), and their bytes.
+/// The input rows or output rows: whether they belong to PEs (else to groups), and their size.
 struct Side {
   bool at_pes;
   Share share;
 };
 constexpr bool kPes = true, kGroups = false;
 
-/// A collective: whether it combines, its rows, and the origin of the output bytes from position `at` of output row `row` on.
+/// The definition of a collective: whether it reduces, its rows, and a function for the origin of the output bytes from position `at` of
+/// output row `row` on.
 struct Definition {
   bool reduces;
   Side before, after;
@@ -200,7 +201,7 @@ Definition definition_of(int collective) {
   reject("unknown collective " + std::to_string(collective));
 }
 
-/// Reduces the same `size` bytes of many PE rows into `out`, in the documented order.
+/// Reduces the same `size` bytes of several PE rows into `out`, in the documented order.
 void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before, std::size_t row_bytes, Combine op,
                  std::uint8_t *out) {
   std::vector<std::vector<std::uint8_t>> lanes;  // one partial result per lane that the group has
@@ -215,7 +216,7 @@ void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::ui
     for (std::size_t i = 1; i < pes.size(); ++i) op(sum.data(), part(pes[i]), size);
     lanes.push_back(std::move(sum));
   }
-  while (lanes.size() > 1) {  // pairwise; an odd lane out (irregular shapes only) waits for the next round
+  while (lanes.size() > 1) {  // pairwise; a lane without a partner (only in irregular shapes) waits for the next round
     std::vector<std::vector<std::uint8_t>> pairs;
     for (std::size_t i = 0; i < lanes.size(); i += 2) {
       if (i + 1 < lanes.size()) op(lanes[i].data(), lanes[i + 1].data(), size);
@@ -226,8 +227,8 @@ void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::ui
   std::memcpy(out, lanes[0].data(), size);
 }
 
-/// Calls use(rows, at, part) for parts that together are all output rows: the bytes `part` belong at position `at` of each of `rows`.
-/// Parts are made in parallel. Rows with the same content (all members of an allreduce) are made once.
+/// Calls use(rows, at, part) for parts of the output rows, until every row is complete: the bytes `part` belong at position `at` of each of
+/// `rows`. Makes parts in parallel, and makes rows with the same content (all members of an allreduce) only once.
 template <class Use>
 void for_each_part(const Problem &problem, std::span<const std::uint8_t> before, Use use) {
   constexpr std::size_t kPartBytes = 4096;
@@ -264,7 +265,7 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
 
 // ---- comparison -------------------------------------------------------------------------------------------------------------------
 
-/// Wrong elements so far; the first in (row, byte) order.
+/// Counts wrong elements, and keeps the first one in (row, byte) order.
 struct Tally {
   std::uint64_t wrong = 0;
   std::size_t row = 0, byte = 0;
@@ -299,7 +300,7 @@ void count_wrong(std::size_t row, std::size_t at, const std::uint8_t *got, const
   }
 }
 
-/// Adds the wrong elements of `got` at (row, at) to the tally. Compares memory first, which is usually equal.
+/// Adds the wrong elements of `got` at (row, at) to the tally. First compares the complete memory, which is usually equal.
 void count_wrong(int type, std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want, std::size_t bytes,
                  bool nan_equal, Tally &tally) {
   if (std::memcmp(got, want, bytes) == 0) return;
@@ -372,7 +373,7 @@ Groups groups_of(const std::vector<std::uint32_t> &axis_len, const std::string &
 
 namespace {
 
-/// Rows of one side of a collective: how many bytes a PE or a host row has there.
+/// Returns the input rows or output rows of a collective.
 Rows rows_of(const Problem &problem, bool is_before) {
   const Groups groups = groups_of(problem.axis_len, problem.mask);
   const Definition definition = definition_of(problem.collective);

@@ -1,4 +1,4 @@
-/// Loops over independent items on all CPUs, with plain threads: sanitizers understand them without help.
+/// Loops over independent items on all CPUs. They use plain threads, because sanitizers support these without extra annotations.
 #pragma once
 
 #include <algorithm>

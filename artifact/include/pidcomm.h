@@ -1,9 +1,10 @@
-/* pidcomm.h: lets programs written for the published PID-Comm artifact (ISCA 2024) build and run unmodified on this library.
+/* pidcomm.h: lets programs that were written for the published PID-Comm artifact (ISCA 2024) use this library without changes.
  *
- * It has the artifact's names and argument lists; pidcomm_artifact.h describes the calls. An artifact program cannot see a status, so a
- * call that fails prints the place and the library's sentence to stderr and ends the program, as the SDK's DPU_ASSERT does.
+ * The calls have the artifact's names and argument lists; pidcomm_artifact.h describes them. The artifact's calls do not return a status.
+ * If a call fails, it therefore prints its place in the source and the library's error sentence to stderr, and ends the program, as the
+ * SDK's DPU_ASSERT does.
  *
- * It is not part of pidcomm's interface <pidcomm/pidcomm.h>, where the same names have other arguments; a file cannot include both. */
+ * In pidcomm's own interface, <pidcomm/pidcomm.h>, the same names have other arguments, so a file cannot include both headers. */
 #ifndef PIDCOMM_ARTIFACT_PIDCOMM_H
 #define PIDCOMM_ARTIFACT_PIDCOMM_H
 
@@ -53,7 +54,7 @@ static inline hypercube_manager *pidcomm_artifact_checked(hypercube_manager *man
 #define pidcomm_gather(...) PIDCOMM_ARTIFACT_CHECK(pidcomm_artifact_gather(__VA_ARGS__))
 #define pidcomm_scatter(...) PIDCOMM_ARTIFACT_CHECK(pidcomm_artifact_scatter(__VA_ARGS__))
 
-/* The artifact's code takes 8 arguments, its description 7 (no buffer). */
+/* In the artifact's code this call has 8 arguments; in its description it has 7 (without the buffer). Both work. */
 #define pidcomm_all_reduce(...)                                                                                                   \
   PIDCOMM_ARTIFACT_CHECK(PIDCOMM_ARTIFACT_NINTH(__VA_ARGS__, pidcomm_artifact_all_reduce, pidcomm_artifact_all_reduce_unbuffered, \
                                                 pidcomm_all_reduce_takes_7_or_8_arguments,                                        \

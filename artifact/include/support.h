@@ -1,5 +1,5 @@
-/* support.h: the contents of the published artifact's <pidcomm.h> besides its calls: headers of the C library, an element type chosen on
- * the compiler's command line, the arguments of the artifact's PE programs, and timers. */
+/* support.h: everything in the published artifact's <pidcomm.h> except its calls: headers of the C library, an element type chosen on the
+ * compiler's command line, the arguments of the artifact's PE programs, and timers. */
 #ifndef PIDCOMM_ARTIFACT_SUPPORT_H
 #define PIDCOMM_ARTIFACT_SUPPORT_H
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* -DINT32 and the like: the element type T, its size byte_dt and DIV, the base-2 logarithm of byte_dt. */
+/* Options such as -DINT32 choose the element type T. byte_dt is its size, and DIV is the base-2 logarithm of byte_dt. */
 #if defined(UINT32)
 #define T uint32_t
 #define byte_dt 4
@@ -40,7 +40,7 @@
 #define DIV 3
 #endif
 
-/* The variable DPU_INPUT_ARGUMENTS_RS1 of programs with a relocation kernel, in the layout of the PE. */
+/* The layout, on the PE, of the variable DPU_INPUT_ARGUMENTS_RS1 in programs with a relocation kernel. */
 typedef struct {
   uint32_t start_offset, target_offset, total_data_size;
   uint32_t num_comm_dpu, each_dpu;
@@ -48,7 +48,7 @@ typedef struct {
   uint32_t num_row, comm_type, a_length, num_comm_rg;
 } dpu_arguments_comm_t;
 
-/* 12 stop watches; time[] in microseconds. */
+/* 12 stopwatches; time[] is in microseconds. */
 enum { PIDCOMM_ARTIFACT_TIMERS = 12 };
 typedef struct Timer {
   struct timeval startTime[PIDCOMM_ARTIFACT_TIMERS], stopTime[PIDCOMM_ARTIFACT_TIMERS];
@@ -57,7 +57,7 @@ typedef struct Timer {
 
 static inline void resetTimer(Timer *timer) { memset(timer->time, 0, sizeof timer->time); }
 
-/* Sets watch i to 0 and starts it. */
+/* Sets stopwatch i to 0 and starts it. */
 static inline void startTimer(Timer *timer, int i) {
   timer->time[i] = 0;
   gettimeofday(&timer->startTime[i], NULL);

@@ -1,4 +1,4 @@
-// The published artifact's allocation of whole ranks, and its loop over PEs in the order of a hypercube.
+// The published artifact's allocation of complete ranks, and its loop over PEs in the order of a hypercube.
 #include <pidcomm_artifact.h>
 
 #include <bit>
@@ -24,7 +24,7 @@ struct dpu_t *dpu_at(struct dpu_rank_t *rank, uint32_t bank, uint32_t lane) {
   return dpu_get(rank, static_cast<dpu_slice_id_t>(lane), static_cast<dpu_member_id_t>(bank));
 }
 
-/// Bit l: lane l of the entangled group is enabled.
+/// Returns a mask: bit l is set if lane l of the entangled group is enabled.
 uint32_t enabled_lanes(struct dpu_rank_t *rank, uint32_t bank) {
   uint32_t lanes = 0;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -34,7 +34,7 @@ uint32_t enabled_lanes(struct dpu_rank_t *rank, uint32_t bank) {
   return lanes;
 }
 
-/// Whether every entangled group of the set is wholly enabled or wholly disabled.
+/// Whether each entangled group of the set has all its PEs enabled or all disabled.
 bool has_whole_egs(struct dpu_set_t set) {
   for (uint32_t rank = 0; rank < set.list.nr_ranks; ++rank) {
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
@@ -45,7 +45,7 @@ bool has_whole_egs(struct dpu_set_t set) {
   return true;
 }
 
-/// Sets of one rank each, freed at the end.
+/// Owns DPU sets of one rank each; the destructor frees them.
 class Ranks {
  public:
   ~Ranks() { free(); }
@@ -61,7 +61,7 @@ class Ranks {
   std::vector<struct dpu_set_t> sets_;
 };
 
-/// dpu_alloc; an error unless the DPUs fill as few ranks as possible with whole entangled groups.
+/// Calls dpu_alloc. Returns an error if the DPUs are spread over more ranks than necessary or if an entangled group is incomplete.
 dpu_error_t alloc_whole(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) {
   const dpu_error_t error = dpu_alloc(nr_dpus, profile, set);
   if (error != DPU_OK) return error;
@@ -76,7 +76,7 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
     const dpu_error_t error = alloc_whole(nr_dpus, profile, set);
     if (error != DPU_ERR_ALLOCATION) return error;
   }
-  // dpu_alloc may return incomplete ranks first: hold them until it has found the complete ones.
+  // dpu_alloc may return incomplete ranks first: keep these until it has returned enough complete ranks.
   Ranks complete, incomplete;
   while (wants_all || complete.count() * kRankDpus < nr_dpus) {
     complete.reserve_next();
@@ -96,16 +96,16 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
 /// How a hypercube uses an entangled group, in the order of use (see pidcomm_hypercube_create).
 enum class EgUse : uint32_t { whole, last, unused, count };
 
-/// lanes: bit l is set if lane l of the group is enabled. A group that is not whole can be the partial last one if the hypercube needs one
-/// and the group has lanes 0 to cube_size % 8 - 1.
+/// lanes: bit l is set if lane l of the group is enabled. An incomplete group can be the last group of a hypercube if it has lanes 0 to
+/// cube_size % 8 - 1.
 EgUse use_of_eg(uint32_t lanes, uint32_t cube_size) {
   if (lanes == kAllLanes) return EgUse::whole;
   const uint32_t last_lanes = (1u << cube_size % kLanes) - 1;
   return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
 }
 
-/// Moves the iterator to the lowest lane left in its entangled group, or in the next one with lanes. It passes over the set's entangled
-/// groups once for each use in a hypercube of cube_size PEs, so the hypercube's PEs come first.
+/// Moves the iterator to the lowest remaining lane of its entangled group, or else to the next entangled group with lanes. The iterator
+/// passes over the set's entangled groups once for each use in a hypercube of cube_size PEs, so the hypercube's PEs come first.
 void find(pidcomm_artifact_iterator &it) {
   it.has_next = false;
   uint32_t ranks = 0;
@@ -127,7 +127,7 @@ void find(pidcomm_artifact_iterator &it) {
 extern "C" {
 
 dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type) {
-  constexpr int kWithoutEgs = 1;  // leaves out entangled groups
+  constexpr int kWithoutEgs = 1;  // omits entangled groups
   const bool is_whole = nr_dpus == DPU_ALLOCATE_ALL || nr_dpus % kRankDpus == 0;
   if (dpu_set == nullptr || nr_dpus == 0 || (!is_whole && (nr_dpus % kLanes != 0 || type != kWithoutEgs))) return DPU_ERR_ALLOCATION;
   try {

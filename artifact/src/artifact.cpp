@@ -30,19 +30,19 @@ constexpr std::size_t kWord = kWordBytes;
 constexpr int kWordType = PIDCOMM_INT64;
 constexpr std::size_t kStagingBytes = std::size_t{32} << 20;
 
-/// Throws the error that a function of the C API returned; `place` precedes its sentence.
+/// Throws an error with the status that a function of the C API returned; `place` precedes the error sentence.
 void check(int status, const std::string &place = "") {
   if (status != PIDCOMM_OK) throw Error(static_cast<pidcomm_status>(status), place + pidcomm_last_error());
 }
 
-/// Unless error is DPU_OK, throws ERR_SET or ERR_DEVICE with `doing` and the SDK's sentence.
+/// Throws ERR_SET or ERR_DEVICE unless error is DPU_OK. The sentence contains `doing` and the SDK's sentence.
 template <class... Parts>
 void check_sdk(dpu_error_t error, const Parts &...doing) {
   if (error != DPU_OK)
     fail(error == DPU_ERR_INVALID_DPU_SET ? PIDCOMM_ERR_SET : PIDCOMM_ERR_DEVICE, doing..., ": ", pidcomm::sdk_error_text(error));
 }
 
-/// The MRAM byte of offset 0 at a PE with this program: the end of its variables.
+/// Returns the MRAM byte of offset 0 at a PE with this program: the end of the program's variables.
 uint64_t heap_base_of(struct dpu_program_t *program) {
   if (program == nullptr) return 0;
   struct dpu_symbol_t heap;
@@ -50,7 +50,7 @@ uint64_t heap_base_of(struct dpu_program_t *program) {
   return heap.address - kMramAddress;
 }
 
-/// The MRAM byte of offset 0, the same at every PE of the set. Errors: ERR_DEVICE if they disagree.
+/// Returns the MRAM byte of offset 0. Errors: ERR_DEVICE if PEs of the set have different values.
 uint64_t heap_base_in(struct dpu_set_t set) {
   struct dpu_program_t *program = nullptr;
   uint64_t base = 0;
@@ -105,10 +105,12 @@ class Cube {
   void run(pidcomm_request request, const std::string &place = "") const { check(pidcomm_run(get(), &request, nullptr, nullptr), place); }
 
   void require_whole_egs() const {
-    if (pes() % kLanes != 0) fail(PIDCOMM_ERR_SHAPE, "the host buffers hold 8 PEs each; the hypercube has ", pes(), ", no multiple of 8");
+    if (pes() % kLanes != 0)
+      fail(PIDCOMM_ERR_SHAPE, "each host buffer is for 8 PEs; the number of PEs (", pes(), ") must be a multiple of 8");
   }
   void require_egs_along_x() const {
-    if (x_ % kLanes != 0) fail(PIDCOMM_ERR_SHAPE, "the host buffers need a first axis that is a multiple of 8 long, not ", x_);
+    if (x_ % kLanes != 0)
+      fail(PIDCOMM_ERR_SHAPE, "each host buffer is for 8 PEs; the length of the first axis (", x_, ") must be a multiple of 8");
   }
 
  private:
@@ -153,24 +155,24 @@ std::ostream &operator<<(std::ostream &out, const Window &window) {
   return out << '[' << window.offset << ", " << window.offset + window.bytes << ')';
 }
 
-/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. name, side: collective and window, for the
-/// sentence. heap_base: MRAM byte of offset 0.
+/// Errors: ERR_WINDOW unless offset is a multiple of 8 and the window ends within MRAM. The error sentence contains name (of the
+/// collective) and side (of the window). heap_base: MRAM byte of offset 0.
 void check_window(const char *name, const char *side, const Window &window, uint64_t heap_base) {
   const auto [offset, bytes] = window;
-  if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWord);
+  if (offset % kWord != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is not a multiple of ", kWord);
   if (offset > kMramBytes || bytes > kMramBytes || heap_base + offset + bytes > kMramBytes)
     fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", bytes, " bytes at offset ", offset, " from heap base ", heap_base,
          " ends past the ", kMramBytes, " bytes of MRAM");
 }
 
-/// Checks a window that the library sees only in pieces.
+/// Checks a window whose pieces are passed to the library one by one.
 void require_window(int collective, const char *side, const Window &window, uint64_t heap_base) {
   const char *name = pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective);
   if (window.bytes % kWord != 0) fail(PIDCOMM_ERR_SIZE, name, ": bytes (", window.bytes, ") must be a multiple of ", kWord);
   check_window(name, side, window, heap_base);
 }
 
-/// A collective from MRAM to MRAM. `buffer`: see pidcomm_artifact.h.
+/// Runs a collective from MRAM to MRAM. `buffer`: see pidcomm_artifact.h.
 void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_request request, std::optional<std::size_t> buffer) {
   const Cube cube(manager, comm);
   request.mask = cube.mask();
@@ -182,13 +184,13 @@ void move(const pidcomm_artifact_manager *manager, const char *comm, pidcomm_req
     return;
   }
   if (!buffer) fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, and there is no buffer");
-  // In 32 bits, as the artifact's offsets: a buffer is below start if start + buffer exceeds 2^32, or if it is negative.
+  // The artifact computes offsets in 32 bits: if start + buffer exceeds 2^32, or if buffer is negative, the buffer is below start.
   if (const auto high = *buffer >> 32; high != 0 && high != UINT32_MAX)
     fail(PIDCOMM_ERR_WINDOW, "buffer (", *buffer, ") must be a number of 32 bits");
   const Window middle{static_cast<uint32_t>(in.offset + *buffer), out.bytes};
   if (middle.overlaps(in) || middle.overlaps(out))
     fail(PIDCOMM_ERR_WINDOW, "input ", in, " and output ", out, " overlap, so the buffer, start + ", *buffer, " = ", middle,
-         ", must overlap neither");
+         ", must not overlap them");
   const char *name = pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, request.collective);
   const uint64_t heap_base = cube.heap_base();
   check_window(name, "buffer", middle, heap_base);
@@ -207,8 +209,8 @@ void require_buffers(void *const *host, std::size_t count) {
     if (host[i] == nullptr) fail(PIDCOMM_ERR_HOST_BUFFER, "host buffer ", i, " of ", count, " is null");
 }
 
-/// Calls body(first byte, bytes, staging) for pieces of a vector of `bytes` bytes per row; staging has room for the piece of every row. The
-/// last piece comes first: it reaches to the end of the window, so the library has checked all of it before anything moves.
+/// Calls body(first byte, bytes, staging) for each piece of rows of `bytes` bytes; staging has room for this piece of every row. The last
+/// piece comes first: it ends at the end of the window, so the library has checked the window's end before any byte moves.
 template <class Body>
 void in_pieces(std::size_t bytes, std::size_t rows, const Body &body) {
   const std::size_t piece = std::max(kWord, kStagingBytes / rows / kWord * kWord);
@@ -221,8 +223,8 @@ void in_pieces(std::size_t bytes, std::size_t rows, const Body &body) {
   } while (end != 0);
 }
 
-/// Moves the words of rows between rows of `row_bytes` and host buffers with 8 lanes interleaved: lane `row % 8` of buffer(row / 8), from
-/// byte `first` of each row.
+/// Copies words between rows of `row_bytes` bytes in staging and host buffers in which 8 lanes are interleaved. Row r is lane r % 8 of
+/// buffer(r / 8), from byte `first` on.
 template <class Buffer, class Copy>
 void interleave(std::size_t rows, std::size_t first, std::size_t row_bytes, uint8_t *staging, const Buffer &buffer, const Copy &copy) {
   for (std::size_t row = 0; row < rows; ++row) {
@@ -244,7 +246,7 @@ pidcomm_artifact_manager *pidcomm_artifact_init(struct dpu_set_t dpu_set, uint32
   pidcomm_artifact_manager *made = nullptr;
   guarded([&] {
     pidcomm_hypercube *cube = nullptr;
-    check(pidcomm_hypercube_create(dpu_set, dimension, axis_len, &cube));  // for its checks
+    check(pidcomm_hypercube_create(dpu_set, dimension, axis_len, &cube));  // only to check the arguments
     pidcomm_hypercube_destroy(cube);
     made = static_cast<pidcomm_artifact_manager *>(std::malloc(sizeof *made + dimension * sizeof *axis_len));
     if (made == nullptr) throw std::bad_alloc();
@@ -315,7 +317,7 @@ int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char
     cube.require_egs_along_x();
     require_window(PIDCOMM_SCATTER, "destination", {start, total}, cube.heap_base());
     require_buffers(host, cube.pes() / kLanes);
-    // host index of each entangled group, whose PEs share all coordinates except x
+    // the index in `host` of each entangled group; its PEs share all coordinates except x
     std::vector<std::size_t> index(cube.pes() / kLanes);
     for (uint32_t eg = 0; eg < index.size(); ++eg) {
       const std::size_t group = cube.group_of(eg * kLanes), member = cube.member_of(eg * kLanes);

@@ -11,7 +11,7 @@
 
 namespace pidcomm_artifact {
 
-/// A status and a sentence with the offending values and the rule.
+/// An error: a status, and a sentence with the offending values and the rule.
 class Error : public std::runtime_error {
  public:
   Error(pidcomm_status status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
   pidcomm_status status_;
 };
 
-/// Throws Error with the parts joined: fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8").
+/// Joins the parts to a sentence and throws an Error: fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8").
 template <class... Parts>
 [[noreturn]] void fail(pidcomm_status status, const Parts &...parts) {
   std::ostringstream sentence;
@@ -33,10 +33,10 @@ inline void require(const void *pointer, const char *name) {
   if (pointer == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
 }
 
-/// The sentence of the last error on this thread.
+/// Returns the sentence of the last error on this thread.
 std::string &last_error();
 
-/// Runs body and returns its status; exceptions end here.
+/// Runs body and returns its status. Does not throw.
 template <class Body>
 int guarded(const Body &body) noexcept {
   try {
@@ -55,7 +55,7 @@ int guarded(const Body &body) noexcept {
       return PIDCOMM_ERR_INTERNAL;
     }
   } catch (...) {
-    return PIDCOMM_ERR_MEMORY;  // the host had no memory for the sentence
+    return PIDCOMM_ERR_MEMORY;  // there is no memory for the sentence
   }
 }
 

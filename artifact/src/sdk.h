@@ -1,4 +1,4 @@
-// The public headers of the UPMEM SDK that the artifact's calls use, with C linkage.
+// Includes the public headers of the UPMEM SDK that the artifact's calls use, with C linkage.
 #pragma once
 
 #include <pidcomm/dpu_api.h>

@@ -1,4 +1,4 @@
-// A manager of the published artifact's calls on an emulated machine, and the calls' effect on MRAM, computed by plain loops.
+// A manager of the published artifact's calls on an emulated machine. Plain loops compute the effect of the calls on MRAM.
 #pragma once
 
 #include <pidcomm_artifact.h>
@@ -16,7 +16,7 @@ using machine::Hypercube;
 
 inline constexpr std::uint32_t kRanks = 2;
 inline constexpr std::size_t kMiB = 1 << 20;
-inline constexpr std::size_t kStart = 4096;  // of the compared part of MRAM
+inline constexpr std::size_t kStart = 4096;  // start of the compared part of MRAM
 inline constexpr std::size_t kBuffer = kMiB;
 
 struct Free {
@@ -74,7 +74,7 @@ inline std::int64_t element(const std::uint8_t *bytes, std::size_t size) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-/// into = into op from, element by element.
+/// Computes into = into op from, element by element.
 inline void combine(std::uint8_t *into, const std::uint8_t *from, std::size_t bytes, std::size_t size, bool is_max) {
   for (std::size_t i = 0; i < bytes; i += size) {
     const std::int64_t a = element(into + i, size), b = element(from + i, size);
@@ -107,7 +107,7 @@ struct Case {
     return PIDCOMM_ERR_INTERNAL;
   }
 
-  /// The output of member q of a group; in[p]: the input of member p.
+  /// Returns the output of member q of a group. in[p] is the input of member p.
   Bytes result(const std::vector<const std::uint8_t *> &in, std::size_t q) const {
     const std::size_t block = total / in.size();
     Bytes out(call == Call::kReduceScatter ? block : total);
@@ -146,7 +146,7 @@ inline void make_negative(Bytes &bytes, std::size_t size) {
   for (std::size_t i = size - 1; i < bytes.size(); i += size) bytes[i] |= 0x80;
 }
 
-/// pes: a row for each PE of the manager's hypercube in PE order, then any others. buffer: used if it is not kBuffer.
+/// pes: a row for each PE of the manager's hypercube in PE order, then rows of other PEs. buffer: used if it is not kBuffer.
 inline void run_case(const machine::Rows &pes, const pidcomm_artifact_manager *manager, const Case &it, std::size_t start,
                      std::uint64_t seed, std::size_t buffer = kBuffer) {
   const std::size_t row_bytes = std::max(start, it.target) + it.total + 64 - kStart;

@@ -1,5 +1,5 @@
-// The published artifact's calls against plain loops of their definitions: every call, shapes with a first axis of 8 and more, of 4 and of
-// 2, every axis mask, element sizes, windows and host layouts; and their errors.
+// Compares the published artifact's calls with plain loops of their definitions: every call, shapes with a first axis of 2, 4, 8 and more
+// PEs, every axis mask, element sizes, windows and host layouts. Also tests the errors of the calls.
 #include <dpu_program.h>
 
 #include "artifact_machine.h"
@@ -18,7 +18,7 @@ void check_refused(int got, int status, const std::vector<std::string> &words) {
     if (sentence.find(word) == std::string::npos) machine::fail("no \"" + word + "\" in: " + sentence);
 }
 
-/// Host buffers of 8 interleaved lanes each, with a guard behind.
+/// Host buffers of 8 interleaved lanes each; a guard follows each buffer.
 class Buffers {
  public:
   Buffers(std::size_t count, std::size_t bytes, std::uint64_t seed) : bytes_(bytes) {
@@ -53,7 +53,7 @@ TEST(Collectives_MatchTheirDefinitionsInEveryWindow) {
             const bool takes_size = call == Call::kReduceScatter || call == Call::kAllReduce;
             if ((!takes_size && size != 8) || (call != Call::kAllReduce && op != 0)) continue;
             const std::size_t total = members * 8 * (2 + ++seed % 2), start = kStart + 64;
-            // apart, in place, partial overlaps in both directions
+            // disjoint windows, in place, partial overlaps in both directions
             for (const std::size_t target : {start + total + 8, start, start + 8, start - 8}) {
               grid.run([&] { run_case(cube, manager.get(), {call, comm, total, target, size, op}, start, seed); });
             }
@@ -70,7 +70,7 @@ TEST(LargeBlocks_GoThroughTheBufferWhole) {
   const Axes axis_len = {8, 8};
   const Hypercube cube(set, axis_len);
   const Manager manager = manager_of(set.get(), axis_len);
-  const std::size_t total = 64 * 136;  // blocks of 136 bytes, which no run of lines is a multiple of
+  const std::size_t total = 64 * 136;  // blocks of 136 bytes, which do not divide a run of lines
   for (const Call call : {Call::kAllToAll, Call::kReduceScatter, Call::kAllReduce, Call::kAllGather})
     run_case(cube, manager.get(), {call, "11", total, kStart + 72, 4, 0}, kStart, 5);
 }
@@ -232,7 +232,7 @@ TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   check_refused(pidcomm_artifact_reduce_scatter(m, "111", 4096, end - 4096, end - 8, 8 * kMiB, 4), PIDCOMM_ERR_WINDOW, {});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, end - 128, end - 120, 72), PIDCOMM_ERR_WINDOW, {std::to_string(end - 56)});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, 0), PIDCOMM_ERR_WINDOW,
-                {"start + 0 = [4096, 4160)", "must overlap neither"});
+                {"start + 0 = [4096, 4160)", "must not overlap them"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, 56), PIDCOMM_ERR_WINDOW, {"start + 56 = [4152, 4216)"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, 64), PIDCOMM_ERR_WINDOW, {"start + 64 = [4160, 4224)"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, end), PIDCOMM_ERR_WINDOW,
@@ -241,8 +241,8 @@ TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, UINT32_MAX / 2 - 7), PIDCOMM_ERR_WINDOW,
                 {"buffer window", "offset 2147487736", "ends past"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, UINT32_MAX - 7), PIDCOMM_ERR_WINDOW,
-                {"start + 4294967288 = [4088, 4152)", "must overlap neither"});
-  // A buffer before both windows does not bound the end of the output.
+                {"start + 4294967288 = [4088, 4152)", "must not overlap them"});
+  // A buffer before both windows does not limit the end of the output.
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, end - 64, end - 56, UINT32_MAX - 4095), PIDCOMM_ERR_WINDOW,
                 {"destination window of 64 bytes at offset 67108808", "ends past"});
   check_refused(pidcomm_artifact_alltoall(m, "100", 64, s, s + 8, SIZE_MAX - 7), PIDCOMM_ERR_WINDOW,
@@ -257,8 +257,8 @@ TEST(InvalidArguments_AreErrorsBeforeAnythingMoves) {
   check_refused(pidcomm_artifact_reduce(m, "100", 72, s, b, 4, p), PIDCOMM_ERR_SIZE, {"72", "8 PEs"});
   check_refused(pidcomm_artifact_reduce(m, "100", 64, s, b, 4, nullptr), PIDCOMM_ERR_ARGUMENT, {"host is null"});
   check_refused(pidcomm_artifact_reduce(m, "100", 64, s, b, 4, holes.data()), PIDCOMM_ERR_HOST_BUFFER, {"5 of 8"});
-  check_refused(pidcomm_artifact_reduce(flat.get(), "10", 64, s, b, 4, p), PIDCOMM_ERR_SHAPE, {"multiple of 8 long, not 4"});
-  check_refused(pidcomm_artifact_scatter(flat.get(), "10", 64, s, b, p), PIDCOMM_ERR_SHAPE, {"multiple of 8 long, not 4"});
+  check_refused(pidcomm_artifact_reduce(flat.get(), "10", 64, s, b, 4, p), PIDCOMM_ERR_SHAPE, {"first axis (4)", "multiple of 8"});
+  check_refused(pidcomm_artifact_scatter(flat.get(), "10", 64, s, b, p), PIDCOMM_ERR_SHAPE, {"first axis (4)", "multiple of 8"});
   check_refused(pidcomm_artifact_scatter(m, "100", 64, s, b, holes.data()), PIDCOMM_ERR_HOST_BUFFER, {"5 of 8"});
   check_refused(pidcomm_artifact_scatter(m, "100", 64, end - 56, b, p), PIDCOMM_ERR_WINDOW, {"ends past"});
   check_refused(pidcomm_artifact_gather(odd.get(), "10", 64, s, b, p), PIDCOMM_ERR_SHAPE, {"15", "multiple of 8"});
@@ -346,7 +346,7 @@ TEST(Manager_IsOneBlockWithACopyOfTheLengths) {
   const std::uint32_t large[2] = {64, 2};
   CHECK(pidcomm_artifact_init(set.get(), 2, large) == nullptr);
   check_refused(PIDCOMM_ERR_SHAPE, PIDCOMM_ERR_SHAPE, {"64x2", "128"});
-  // A call reports a freed set: the manager keeps nothing of it.
+  // A call reports a freed set, because the manager does not keep data of the set.
   set.free();
   check_refused(pidcomm_artifact_alltoall(manager.get(), "100", 64, 0, 64, 0), PIDCOMM_ERR_SET, {});
   check_refused(pidcomm_artifact_broadcast(manager.get(), 64, 0, large), PIDCOMM_ERR_SET, {});

@@ -1,4 +1,4 @@
-// The published artifact's allocation of whole ranks, and its loop over PEs in the order of the hypercube.
+// Tests the published artifact's allocation of complete ranks, and its loop over PEs in the order of the hypercube.
 #include <set>
 
 #include "artifact_machine.h"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace artifact_machine;
 
-/// Rows in the order of the loop over `count` PEs, by which programs place data.
+/// Rows in the order of the loop over `count` PEs. Programs use this order to place data.
 machine::Rows rows_of_loop(const DpuSet &set, std::size_t count) {
   std::vector<struct dpu_set_t> dpus;
   struct dpu_set_t dpu;
@@ -49,7 +49,7 @@ TEST(Allocation_TakesOnlyWholeRanks) {
 TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
   const std::vector<std::vector<machine::Place>> machines = {
       {}, {{0, 0, 0}}, {{0, 0, 0}, {1, 7, 7}}, {{0, 3, 1}, {0, 4, 1}, {0, 5, 6}, {1, 0, 0}}, {{0, 0, 2}, {0, 5, 4}, {0, 6, 7}, {1, 1, 3}}};
-  // Those from 98 to 118 PEs need an entangled group that is not whole on one of the machines, and not always the first such one.
+  // On one of the machines, hypercubes of 98 to 118 PEs need an incomplete entangled group, which is not always the first incomplete group.
   const std::vector<Axes> shapes = {{8, 8}, {16, 2, 3}, {2, 3, 5}, {17, 5}, {49, 2}, {101}, {53, 2}, {109}, {19, 6}, {59, 2}};
   machine::Grid grid("the loop");
   std::uint64_t seed = 0;
@@ -91,7 +91,7 @@ TEST(TheLoop_VisitsEveryEnabledPeOnceForEveryCount) {
       struct dpu_t *const it = dpu_from_set(dpu);
       CHECK_EQ(i, visited.size());
       CHECK(dpu_is_enabled(it));
-      // PEs of whole entangled groups come first.
+      // PEs of complete entangled groups come first.
       const bool is_of_incomplete = (dpu_get_rank(it) == set.rank(0) && dpu_get_member_id(it) == 0) ||
                                     (dpu_get_rank(it) == set.rank(1) && dpu_get_member_id(it) == 7);
       CHECK_EQ(is_of_incomplete, i >= 112);

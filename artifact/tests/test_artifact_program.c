@@ -1,4 +1,5 @@
-/* A program in the style of the published artifact, on its header: every name with its arguments, checked by plain loops. */
+/* A program in the style of the published artifact. It uses every name of the artifact's header with its arguments, and checks the results
+ * with plain loops. */
 #include <pidcomm.h>
 
 enum { X = 8, Y = 4, Z = 2, PES = X * Y * Z, BYTES = 256, WORDS = BYTES / 4, TARGET = 4096, BUFFER = 1 << 20 };

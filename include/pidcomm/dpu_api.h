@@ -1,9 +1,9 @@
-/* dpu_api.h: the UPMEM host API, dpu.h, with C linkage in C++ too. The headers of the UPMEM SDK do not say extern "C"; C++ programs that
- * include dpu.h directly do the same. */
+/* dpu_api.h: includes the UPMEM host API, dpu.h, with C linkage in C++ too. The headers of the UPMEM SDK do not declare extern "C", so C++
+ * programs that include dpu.h directly must declare it themselves. */
 #ifndef PIDCOMM_DPU_API_H
 #define PIDCOMM_DPU_API_H
 
-/* The headers that dpu.h includes; first, so that the braces below contain no C++ header. */
+/* The headers that dpu.h includes. They come first, so that the braces below do not contain C++ headers. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-/* isca24.h: the calls as the PID-Comm paper prints them (ISCA 2024, figure 10), on the functions of pidcomm.h:
+/* isca24.h: the calls as the PID-Comm paper prints them (ISCA 2024, figure 10), implemented with the functions of pidcomm.h:
  *
  *   hypercube_manager *manager = init_hypercube_manager(dpu_set, 3, axis_len);
  *   pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM);
  *
- * Where pidcomm.h takes a pidcomm_type, these also take 1, 2, 4 or 8, the size of an integer word: for movement, sum, prod, and, or, xor.
- * For min and max, which differ between signed and unsigned types, a size is ERR_TYPE. A size never means a float: sizeof(float) adds
- * integers. */
+ * As the type, these calls accept a pidcomm_type or the size of an integer word: 1, 2, 4 or 8. A size works for data movement, sum, prod,
+ * and, or, xor. min and max differ between signed and unsigned types, so these calls return ERR_TYPE for a size. A size always means
+ * integers: with sizeof(float) as the type, the call adds integers. */
 #ifndef PIDCOMM_ISCA24_H
 #define PIDCOMM_ISCA24_H
 
@@ -13,14 +13,14 @@
 
 typedef pidcomm_hypercube hypercube_manager;
 
-/* pidcomm_hypercube_create; NULL on error (see pidcomm_last_error). */
+/* Calls pidcomm_hypercube_create and returns the hypercube, or NULL on error (see pidcomm_last_error). */
 static inline hypercube_manager *init_hypercube_manager(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len) {
   hypercube_manager *manager = NULL;
   pidcomm_hypercube_create(set, axes, axis_len, &manager);
   return manager;
 }
 
-/* The type of integer words of a size. Other codes, and all codes for min and max, are returned unchanged. */
+/* Returns the type of integer words of the given size. Other codes, and all codes for min and max, are returned unchanged. */
 static inline int pidcomm_isca24_type(int type, int op) {
   if (op == PIDCOMM_MIN || op == PIDCOMM_MAX) return type;
   switch (type) {
@@ -47,7 +47,7 @@ static inline int pidcomm_isca24_type(int type, int op) {
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-/* The collectives of the paper; later ones take types only. */
+/* The collectives of the paper. Collectives that are not in the paper accept only types, not sizes. */
 #define pidcomm_alltoall pidcomm_isca24_alltoall
 #define pidcomm_reduce_scatter pidcomm_isca24_reduce_scatter
 #define pidcomm_allreduce pidcomm_isca24_allreduce

@@ -1,7 +1,7 @@
 /* model.h: predicts the time of a collective on a machine from its plan.
  *
- * A machine is a set of rates, costs and counts, one for each row of the tables below. The built-in machines and the source of each of
- * their numbers are in machines/. A prediction depends only on the plan and these numbers; it needs no device. All times are modelled,
+ * A machine is a set of constants (rates, costs and counts), one for each row of the tables below. The files in machines/ hold the built-in
+ * machines and the source of each number. A prediction depends only on the plan and these numbers, not on a device. All times are modelled,
  * never measured (docs/evaluation.md). */
 #ifndef PIDCOMM_MODEL_H
 #define PIDCOMM_MODEL_H
@@ -13,76 +13,77 @@ extern "C" {
 #endif
 
 /* X(section, key, unit, meaning) */
-#define PIDCOMM_MACHINE_CONSTANTS(X)                                                                            \
-  X(host, threads, "threads", "default host threads of a call; more do not make it faster")                     \
-  X(host, emulated, "1 or 0", "MRAM is ordinary host memory: it shares its rates, is coherent, and has no mux") \
-  X(host, overlap, "1 or more", "overlap of memory and instructions: 1 none, large values complete")            \
-  X(ranks, channels, "channels", "memory channels with DIMMs that have PEs")                                    \
-  X(ranks, per_channel, "ranks", "ranks of 64 PEs per channel")                                                 \
-  X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                                \
-  X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                               \
-  X(memory, read_gb_s, "GB/s", "reading host memory")                                                           \
-  X(memory, write_gb_s, "GB/s", "writing host memory")                                                          \
-  X(memory, thread_gb_s, "GB/s", "limit of one thread, lines of MRAM and host memory together")                 \
-  X(call, us, "us", "fixed cost of a call")                                                                     \
-  X(call, rank_us, "us per rank", "acquiring and releasing a rank's MRAM")                                      \
-  X(call, mux_us, "us per rank", "switching a rank's MRAM from its PEs to the host")                            \
-  X(call, start_us, "us per thread", "starting a part of a call on one more thread, and waiting for its end")   \
-  X(call, part_us, "us", "fixed cost of a part of a call: one sweep over memory, or one phase")                 \
-  X(call, flush_ns, "ns per line", "flushing a line from the caches before it is loaded")                       \
-  X(call, stream_ns, "ns", "computing the address of one stream of an item, per chunk of words")                \
-  X(call, row_ns, "ns", "general path: combining one row of a chunk of words")                                  \
-  X(sdk, call_us, "us", "a parallel transfer of the SDK")                                                       \
-  X(sdk, pe_us, "us per PE", "preparing a transfer")                                                            \
-  X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                   \
-  X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                       \
-  X(sdk, thread_from_gb_s, "GB/s", "limit of one thread, transfers from PEs")                                   \
-  X(sdk, thread_to_gb_s, "GB/s", "limit of one thread, transfers to PEs")                                       \
-  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, with policy hardware")               \
-  X(sdk, serial_kib, "KiB", "transfers of fewer bytes (all PEs together) use one thread")                       \
-  X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")                        \
-  X(work, copy_gb_s, "GB/s", "conventional: limit of one thread, rearranging in host memory")                   \
-  X(work, combine_gb_s, "GB/s", "conventional: limit of one thread, input combined in host memory")             \
-  X(work, slow_combine_gb_s, "GB/s", "the same for operators that the vector unit lacks")                       \
-  X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                   \
-  X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM, while others are in flight")                 \
-  X(pe, dma_cycles_per_byte, "cycles per byte", "the same, per byte")                                           \
-  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                         \
-  X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                                     \
-  X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                                 \
-  X(pe, job_us, "us per PE", "sending a job to one PE")                                                         \
-  X(pe, launch_us, "us", "starting all PEs of a set and detecting their end")                                   \
-  X(pe, load_us, "us", "loading a program into all PEs of a set")                                               \
-  X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate")              \
-  X(network, latency_us, "us", "between hosts: an empty message")
+#define PIDCOMM_MACHINE_CONSTANTS(X)                                                                             \
+  X(host, threads, "threads", "default host threads of a call; more threads do not make a call faster")          \
+  X(host, emulated, "1 or 0", "1: MRAM is ordinary host memory, with its rates, coherent, without a mux")        \
+  X(host, overlap, "1 or more", "overlap of memory and instructions: 1 is none, large values are complete")      \
+  X(ranks, channels, "channels", "memory channels that have DIMMs with PEs")                                     \
+  X(ranks, per_channel, "ranks", "ranks of 64 PEs per channel")                                                  \
+  X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                                 \
+  X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                                \
+  X(memory, read_gb_s, "GB/s", "reading host memory")                                                            \
+  X(memory, write_gb_s, "GB/s", "writing host memory")                                                           \
+  X(memory, thread_gb_s, "GB/s", "limit of one thread for lines of MRAM and host memory together")               \
+  X(call, us, "us", "fixed cost of a call")                                                                      \
+  X(call, rank_us, "us per rank", "acquiring and releasing a rank's MRAM")                                       \
+  X(call, mux_us, "us per rank", "switching a rank's MRAM from its PEs to the host")                             \
+  X(call, start_us, "us per thread", "starting a part of a call on one more thread, and waiting for the thread") \
+  X(call, part_us, "us", "fixed cost of a part of a call: one sweep over memory, or one phase")                  \
+  X(call, flush_ns, "ns per line", "flushing a line from the caches before the load")                            \
+  X(call, stream_ns, "ns", "computing the address of one stream of an item, for each chunk of words")            \
+  X(call, row_ns, "ns", "general path: combining one row of a chunk of words")                                   \
+  X(sdk, call_us, "us", "fixed cost of a parallel transfer of the SDK")                                          \
+  X(sdk, pe_us, "us per PE", "preparing a transfer for one PE")                                                  \
+  X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                    \
+  X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                        \
+  X(sdk, thread_from_gb_s, "GB/s", "limit of one thread for transfers from PEs")                                 \
+  X(sdk, thread_to_gb_s, "GB/s", "limit of one thread for transfers to PEs")                                     \
+  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, with the policy `hardware`")          \
+  X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")                  \
+  X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")                         \
+  X(work, copy_gb_s, "GB/s", "conventional: limit of one thread that rearranges data in host memory")            \
+  X(work, combine_gb_s, "GB/s", "conventional: limit of one thread that combines input in host memory")          \
+  X(work, slow_combine_gb_s, "GB/s", "conventional: the limit if the vector unit lacks the operator")            \
+  X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                    \
+  X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM while other transfers are in flight")          \
+  X(pe, dma_cycles_per_byte, "cycles per byte", "transferring one byte between MRAM and WRAM")                   \
+  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                          \
+  X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                                      \
+  X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                                  \
+  X(pe, job_us, "us per PE", "sending a job to one PE")                                                          \
+  X(pe, launch_us, "us", "starting all PEs of a set and detecting their end")                                    \
+  X(pe, load_us, "us", "loading a program into all PEs of a set")                                                \
+  X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate")               \
+  X(network, latency_us, "us", "between hosts: time of an empty message")
 
-/* X(key, meaning): costs of a line (64 bytes) on one core, in ns, one set for each instruction set. */
-#define PIDCOMM_LINE_COSTS(X)                                                \
-  X(load, "loading a line of MRAM")                                          \
-  X(store, "storing a line of MRAM")                                         \
-  X(row_load, "loading 64 bytes of host rows")                               \
-  X(row_store, "storing 64 bytes of host rows")                              \
-  X(transpose, "a domain transfer: PIM order to host order or back")         \
-  X(shuffle, "one step that moves lanes")                                    \
-  X(combine, "an operator of the vector unit, of two lines")                 \
-  X(slow_combine, "an operator that takes several instructions")             \
-  X(general, "general path: a line to rows or back")                         \
-  X(unpaired, "a line of a bank whose bank pair the call uses only in part") \
+/* X(key, meaning): costs of a line (64 bytes) on one core, in ns. A machine has a set of these costs for each instruction set. */
+#define PIDCOMM_LINE_COSTS(X)                                                         \
+  X(load, "loading a line of MRAM")                                                   \
+  X(store, "storing a line of MRAM")                                                  \
+  X(row_load, "loading 64 bytes of host rows")                                        \
+  X(row_store, "storing 64 bytes of host rows")                                       \
+  X(transpose, "a domain transfer: PIM order to host order or back")                  \
+  X(shuffle, "one step that moves lanes")                                             \
+  X(combine, "applying an operator of the vector unit to two lines")                  \
+  X(slow_combine, "applying an operator that needs several instructions")             \
+  X(general, "general path: turning a line into rows or back")                        \
+  X(unpaired, "a line of a bank if the call does not use the other bank of the pair") \
   X(keep, "a line in which some lanes keep their bytes")
 
-/* X(name, meaning): parts of a prediction; they add up to its total. Overlapping time counts once, first for memory. */
-#define PIDCOMM_MODEL_PHASES(X)                                             \
-  X(call, "the call itself: checks, ranks, threads")                        \
-  X(mux, "switching MRAM to the host")                                      \
-  X(flush, "flushing lines")                                                \
-  X(bus, "lines of MRAM on the memory bus")                                 \
-  X(memory, "host memory: rows, bytes staged")                              \
-  X(transpose, "domain transfers that memory does not hide")                \
-  X(shuffle, "moving lanes and data in the host that memory does not hide") \
-  X(combine, "operators that memory does not hide")                         \
-  X(lines, "loads, stores and addresses that memory does not hide")         \
-  X(pe, "PEs that reorder blocks")                                          \
-  X(launch, "starting the PEs")                                             \
+/* X(name, meaning): the phases of a prediction, which add up to its total. If memory and instructions overlap, the time counts for memory
+ * only. */
+#define PIDCOMM_MODEL_PHASES(X)                                              \
+  X(call, "the call itself: checks, acquiring ranks, starting threads")      \
+  X(mux, "switching MRAM to the host")                                       \
+  X(flush, "flushing lines")                                                 \
+  X(bus, "lines of MRAM on the memory bus")                                  \
+  X(memory, "host memory: host rows and staged bytes")                       \
+  X(transpose, "domain transfers that memory does not hide")                 \
+  X(shuffle, "movement of lanes and of host data that memory does not hide") \
+  X(combine, "operators that memory does not hide")                          \
+  X(lines, "loads, stores and addresses that memory does not hide")          \
+  X(pe, "PEs that reorder blocks")                                           \
+  X(launch, "starting the PEs")                                              \
   X(load, "loading the reorder program, then the caller's program")
 
 #define PIDCOMM_ROW(key, ...) double key##_ns;
@@ -92,13 +93,14 @@ typedef struct pidcomm_line_costs {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(...) +1
-/* Rows of PIDCOMM_ISAS and an unused one: codes start at 1. */
+/* The number of rows of PIDCOMM_ISAS plus 1: codes start at 1, so entry 0 is unused. */
 enum { PIDCOMM_MODEL_ISAS = 1 PIDCOMM_ISAS(PIDCOMM_ROW) };
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(section, key, ...) double section##_##key;
-/* After the size only doubles. isa: by code; an instruction set that the machine lacks has only zeros. This struct
- * cannot grow: any size but its sizeof in the library is ERR_ARGUMENT. */
+/* A machine: after the size, all fields are doubles. `isa` is indexed by the code of an instruction set; if the machine lacks that
+ * instruction set, the costs are 0. This struct cannot grow: if `size` differs from its sizeof in the library, calls return
+ * ERR_ARGUMENT. */
 typedef struct pidcomm_machine {
   PIDCOMM_SIZE(struct pidcomm_machine);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
@@ -108,8 +110,8 @@ typedef struct pidcomm_machine {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(name, ...) double name;
-/* Seconds. technique, isa, threads and coherence: those of the call. The sum of the phases is seconds_total. Like pidcomm_machine, this
- * struct cannot grow. */
+/* A prediction, in seconds. technique, isa, threads and coherence are the options that the call would use. The phases add up to
+ * seconds_total. Like pidcomm_machine, this struct cannot grow. */
 typedef struct pidcomm_prediction {
   PIDCOMM_SIZE(struct pidcomm_prediction);
   int technique, isa, threads, coherence;
@@ -121,21 +123,21 @@ typedef struct pidcomm_prediction {
 #define PIDCOMM_PREDICTION_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_prediction)
 #undef PIDCOMM_ROW
 
-/* Stores the built-in machine number `index` and its name, from 0 on.
- * Errors: ERR_ARGUMENT (null, another size, or no such machine). */
+/* Stores the built-in machine number `index` (from 0) and its name.
+ * Errors: ERR_ARGUMENT (a null pointer, a wrong size, or no machine with this number). */
 PIDCOMM_API int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine);
 
-/* Predicts the time of the request on PEs arranged as axis_len. machine NULL: the one in use (pidcomm_use_machine). Options default to the
- * machine's: its best instruction set, all its threads, policy hardware unless emulated. The host need not support the instruction set.
- * technique PIDCOMM_TECHNIQUE_AUTO: the fastest that needs neither PE scratch nor a PE program; the fastest of all if scratch_offset is
- * given. Errors: those of the request (host buffers are not needed), ERR_SHAPE, ERR_ARGUMENT, ERR_OPTION (the machine lacks the instruction
- * set). */
+/* Predicts the time of the request on PEs arranged as axis_len. If `machine` is NULL, the call uses the machine of pidcomm_use_machine. The
+ * default options are the machine's best instruction set, all its threads, and the policy `hardware` unless the machine is emulated. The
+ * host does not have to support the instruction set. PIDCOMM_TECHNIQUE_AUTO selects the fastest technique; it considers techniques that
+ * need PE scratch or a PE program only if scratch_offset is given. Errors: those of the request (it does not need a host buffer),
+ * ERR_SHAPE, ERR_ARGUMENT, ERR_OPTION (the machine lacks the instruction set). */
 PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
                                 const pidcomm_machine *machine, pidcomm_prediction *prediction);
 
-/* From now on PIDCOMM_TECHNIQUE_AUTO predicts times for this machine, in this process. NULL restores the default: the built-in machine
- * emulated-host on emulated DIMMs, isca24 on DIMMs. May be called at any time, from any thread. Errors: ERR_ARGUMENT (a number that is
- * negative, or 0 where the model divides by it). */
+/* Makes PIDCOMM_TECHNIQUE_AUTO predict times for this machine from now on, in the whole process. NULL restores the default: the built-in
+ * machine emulated-host on emulated DIMMs, isca24 on real DIMMs. Any thread may call it at any time. Errors: ERR_ARGUMENT (a constant is
+ * negative, or is 0 and the model divides by it). */
 PIDCOMM_API int pidcomm_use_machine(const pidcomm_machine *machine);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/// pidcomm.hpp: the C API with C++ lifetimes; every failure is an exception of type pidcomm::Error. pidcomm.h describes the calls.
+/// pidcomm.hpp: C++ classes for the C API. They release their resources in destructors, and throw pidcomm::Error if a call fails. pidcomm.h
+/// describes the calls.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
@@ -14,7 +15,7 @@
 
 namespace pidcomm {
 
-/// A failed call: what() names the offending values and the rule.
+/// The exception for a failed call; what() names the offending values and the rule.
 class Error : public std::runtime_error {
  public:
   Error(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
@@ -35,7 +36,7 @@ template <class T, class U>
 inline constexpr bool is_like =
     sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> && std::is_signed_v<T> == std::is_signed_v<U>;
 
-/// The pidcomm_type of an arithmetic type of C++.
+/// Returns the pidcomm_type of an arithmetic type of C++.
 template <class T>
 constexpr int type_of() {
 #define PIDCOMM_ROW(ENUM, code, name, ctype) : is_like<T, ctype> ? code
@@ -48,7 +49,7 @@ constexpr int type_of() {
 /// Owns a DPU set.
 class DpuSet {
  public:
-  /// As dpu_alloc. Errors: PIDCOMM_ERR_DEVICE with the SDK's sentence.
+  /// Calls dpu_alloc. Errors: PIDCOMM_ERR_DEVICE with the SDK's sentence.
   explicit DpuSet(std::uint32_t pes, const char *profile = nullptr) {
     const dpu_error_t error = dpu_alloc(pes, profile, &set_);
     if (error == DPU_OK) return;
@@ -75,13 +76,13 @@ class [[nodiscard]] Pending {
   }
   ~Pending() { pidcomm_wait(&call_, nullptr); }
 
-  /// Waits for the end and returns the trace (zeros the second time).
+  /// Waits for the end of the call and returns its trace; a second wait returns zeros.
   pidcomm_trace wait() {
     pidcomm_trace trace = {};
     check(pidcomm_wait(&call_, &trace));
     return trace;
   }
-  /// Whether the call has ended; if so, it counts as waited for.
+  /// Returns whether the call has ended. If it has, you do not have to wait for it.
   bool test() {
     int is_done = 0;
     check(pidcomm_test(&call_, &is_done, nullptr));
@@ -102,28 +103,29 @@ class Hypercube {
   Hypercube(const Hypercube &) = delete;
   Hypercube &operator=(const Hypercube &) = delete;
 
-  /// For the functions of the C API.
+  /// Returns the handle for functions of the C API.
   pidcomm_hypercube *get() const { return cube_; }
   std::uint32_t pes() const { return pidcomm_pes(cube_); }
 
   void write(std::size_t offset, std::size_t bytes, const void *host) { check(pidcomm_write(cube_, offset, bytes, host)); }
   void read(std::size_t offset, std::size_t bytes, void *host) { check(pidcomm_read(cube_, offset, bytes, host)); }
 
-  /// Any collective.
+  /// Runs any collective.
   pidcomm_trace run(const pidcomm_request &request, const pidcomm_options &options = {}) {
     pidcomm_trace trace = {};
     check(pidcomm_run(cube_, &request, &options, &trace));
     return trace;
   }
-  /// Any collective without waiting for its end: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32))`.
+  /// Starts any collective and does not wait for its end: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192, 0, 8192,
+  /// PIDCOMM_INT32))`.
   Pending irun(const pidcomm_request &request, const pidcomm_options &options = {}) {
     pidcomm_pending *call = nullptr;
     check(pidcomm_irun(cube_, &request, &options, &call));
     return Pending(call);
   }
 
-  /// The collectives of pidcomm.h. T is the type of the elements: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). A call with a
-  /// host buffer deduces T from it. Options may follow.
+  /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). If a call has a host
+  /// buffer, the compiler deduces T from the buffer. The last argument may be options.
 #define PIDCOMM_METHOD_011(name)                                                                                                   \
   template <class T>                                                                                                               \
   pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, const pidcomm_options &options = {}) { \

@@ -1,4 +1,4 @@
-/// sdk_error.hpp: the sentence of an SDK status in C++.
+/// sdk_error.hpp: turns an SDK status into a sentence, in C++.
 #pragma once
 
 #include <pidcomm/dpu_api.h>
@@ -8,7 +8,7 @@
 
 namespace pidcomm {
 
-/// dpu_error_to_string as a string. Since SDK 2025.1 the text is a char * that the caller frees; before, it was constant.
+/// Returns the text of dpu_error_to_string. Since SDK 2025.1 the caller must free that text; in older SDKs it is constant.
 inline std::string sdk_error_text(dpu_error_t status) {
   struct Owned {
     static void free_text(char *text) { std::free(text); }

@@ -1,17 +1,18 @@
-/* tables.h: one row for every collective, element type, operator, technique, instruction set, coherence policy, copy order, field of the
- * trace and status.
+/* tables.h: tables with one row for every collective, element type, operator, technique, instruction set, coherence policy, copy order,
+ * trace field and status.
  *
- * Everything that lists them (C enumerators, C names, Python names, the command line, benchmark and test grids) is expanded from here.
- * Codes are part of the ABI: add rows at the end, never renumber. */
+ * All other lists of these rows (C enumerators, C names, Python names, the command line, benchmark and test grids) are generated from these
+ * tables. Codes are part of the ABI: add rows at the end, never renumber. */
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
-/* A rank without disabled PEs: its chips (lanes of a line), banks of a chip (entangled groups of the rank), and PEs. */
+/* Sizes of a rank without disabled PEs: its chips (which are the lanes of a line), the banks of a chip (which are the entangled groups of
+ * the rank), and its PEs. */
 #define PIDCOMM_CHIPS_PER_RANK 8
 #define PIDCOMM_BANKS_PER_CHIP 8
 #define PIDCOMM_PES_PER_RANK (PIDCOMM_CHIPS_PER_RANK * PIDCOMM_BANKS_PER_CHIP)
 
-/* Bytes of a word, the unit of blocks and offsets, and of a PE's MRAM. */
+/* Bytes of a word (sizes of blocks and offsets are multiples of it), and bytes of a PE's MRAM. */
 #define PIDCOMM_WORD_BYTES 8
 #define PIDCOMM_MRAM_BYTES (64ull << 20)
 
@@ -21,10 +22,11 @@
 #define PIDCOMM_STEP_IM 2
 #define PIDCOMM_STEP_CM 4
 
-/* X(ENUM, code, name, takes an operator, input at the PEs (else in host rows), output at the PEs, input has N blocks (else one), output has
- * N blocks, steps of the paper that apply, result). `bytes` of a call is N blocks if a side at the PEs has N blocks, else one. The steps
- * are those of table II of the paper; CM applies to a reduction only if its operator treats every byte by itself. The three columns after
- * the name decide which parameters the call has: PIDCOMM_PARAMETERS_* in pidcomm.h. */
+/* X(ENUM, code, name, takes an operator, input is at the PEs (else in host rows), output is at the PEs, input has N blocks (else one),
+ * output has N blocks, steps of the paper that apply, result). If the input or output at the PEs has N blocks, `bytes` of a call is the
+ * size of N blocks, else the size of one block. The steps come from table II of the paper; CM applies to a reduction only if its operator
+ * treats every byte by itself. The three columns after the name decide which parameters the call has: see PIDCOMM_PARAMETERS_* in
+ * pidcomm.h. */
 #define PIDCOMM_COLLECTIVES(X)                                                                                      \
   X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1, 7, "block q of member p becomes block p of member q")                     \
   X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0, 7, "member q has block q, reduced over all members")          \
@@ -35,7 +37,7 @@
   X(REDUCE, 6, reduce, 1, 1, 0, 0, 0, 3, "the host row of a group has the element-wise reduction over its members") \
   X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0, "every member has the host row of its group")
 
-/* X(ENUM, code, name, C type). Codes start at 16, so that a bare sizeof is no code. */
+/* X(ENUM, code, name, C type). Codes start at 16, so that sizeof(type) is never a valid code. */
 #define PIDCOMM_TYPES(X)          \
   X(INT8, 16, int8, int8_t)       \
   X(UINT8, 17, uint8, uint8_t)    \
@@ -48,8 +50,9 @@
   X(FLOAT32, 24, float32, float)  \
   X(FLOAT64, 25, float64, double)
 
-/* X(ENUM, code, name, kind): `arith` wraps for integers and works for floats, `order` differs between signed and unsigned types, `bits` is
- * for integers only. `or` and `and` are words of C++, so code that expands this table pastes the ENUM. */
+/* X(ENUM, code, name, kind): `arith` operators wrap for integers and work for floats; `order` operators differ between signed and unsigned
+ * types; `bits` operators work only for integers. `or` and `and` are keywords of C++, so code that expands this table makes names from the
+ * ENUM. */
 #define PIDCOMM_OPS(X)      \
   X(SUM, 0, "sum", arith)   \
   X(PROD, 1, "prod", arith) \
@@ -59,13 +62,13 @@
   X(OR, 5, "or", bits)      \
   X(XOR, 6, "xor", bits)
 
-/* In a set of collectives, bit 1 << c stands for code c; this is the set of all. */
+/* A set of collectives as bits: bit 1 << c stands for the collective with code c. This set contains all collectives. */
 #define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
 
-/* X(ENUM, code, name, path, steps of the paper, collectives, needs shapes that the 8 lanes divide, may be chosen by `auto`). The path
- * (make_PATH in src/plan) says how the bytes travel. A technique leaves out the steps that do not apply to a collective; if it has steps
- * and none applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program: it replaces the
- * loaded program, and most collectives then need PE scratch. Code 0 of an option always means "the library chooses". */
+/* X(ENUM, code, name, path, steps of the paper, collectives, needs shapes that the 8 lanes divide, `auto` may choose it). The path
+ * (make_PATH in src/plan) defines how the bytes travel. A technique omits the steps that do not apply to a collective; if none of its steps
+ * applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program, which replaces the
+ * loaded program; most collectives then need PE scratch. Code 0 of an option always means "the library chooses". */
 #define PIDCOMM_TECHNIQUES(X)                                               \
   X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1)                \
   X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1) \
@@ -89,8 +92,8 @@
   X(HARDWARE, 2, "hardware")
 
 /* X(ENUM, code, name, streams, turn, ahead, level): the orders in which the streaming limit visits memory. Each thread moves runs of
- * `streams` bank pairs side by side, `turn` words of one before the next. It prefetches `ahead` words ahead into the cache of that level
- * (0: no prefetch). */
+ * `streams` bank pairs side by side; it moves `turn` words of one run before the next run. It prefetches `ahead` words ahead into the cache
+ * of level `level`; if `ahead` is 0, it does not prefetch. */
 #define PIDCOMM_COPY_ORDERS(X)                      \
   X(PLAIN, 1, "plain", 1, 8, 0, 1)                  \
   X(SEQUENTIAL, 2, "sequential", 1, 8, 32, 1)       \
@@ -99,49 +102,49 @@
   X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
   X(BANKS8, 6, "banks8", 8, 8, 8, 1)
 
-/* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. New rows go to the end and have 8 bytes.
+/* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows at the end; their C types have 8 bytes.
  */
-#define PIDCOMM_TRACE_FIELDS(X)                                                                                                           \
-  X(int, technique, TECHNIQUE, "technique that ran")                                                                                      \
-  X(int, isa, ISA, "instruction set that ran")                                                                                            \
-  X(int, threads, NUMBER, "host threads used")                                                                                            \
-  X(int, coherence, COHERENCE, "coherence policy used")                                                                                   \
-  X(double, seconds_total, NUMBER, "the whole call")                                                                                      \
-  X(double, seconds_plan, NUMBER, "checks and planning")                                                                                  \
-  X(double, seconds_acquire, NUMBER, "waiting for the ranks and taking ownership")                                                        \
-  X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                         \
-  X(double, seconds_from_pes, NUMBER, "conventional: transfers from the PEs; pr: the sweep into host memory")                             \
-  X(double, seconds_host, NUMBER, "conventional: work in host memory")                                                                    \
-  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep from host memory, including the host's work")      \
-  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                                                          \
-  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")                                                     \
-  X(double, seconds_launch, NUMBER, "part of seconds_reorder: running the PEs (emulated DIMMs: emulating them) and reading their cycles") \
-  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                                                           \
-  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")                                                     \
-  X(uint64_t, pe_cycles, NUMBER, "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")                            \
-  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")                                                        \
-  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")                                                        \
-  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")                                                     \
-  X(uint64_t, host_bytes_read, NUMBER, "bytes read from host rows and from the library's buffer (conventional, pr)")                      \
-  X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")                    \
-  X(uint64_t, bytes_staged, NUMBER, "bytes of the call's buffers in host memory, all threads")
+#define PIDCOMM_TRACE_FIELDS(X)                                                                                                      \
+  X(int, technique, TECHNIQUE, "the technique that ran")                                                                             \
+  X(int, isa, ISA, "the instruction set that ran")                                                                                   \
+  X(int, threads, NUMBER, "number of host threads that the call used")                                                               \
+  X(int, coherence, COHERENCE, "the coherence policy that the call used")                                                            \
+  X(double, seconds_total, NUMBER, "the complete call")                                                                              \
+  X(double, seconds_plan, NUMBER, "checks and planning")                                                                             \
+  X(double, seconds_acquire, NUMBER, "waiting for the ranks and acquiring them")                                                     \
+  X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                    \
+  X(double, seconds_from_pes, NUMBER, "conventional: transfers from the PEs; pr: the sweep into host memory")                        \
+  X(double, seconds_host, NUMBER, "conventional: work in host memory")                                                               \
+  X(double, seconds_to_pes, NUMBER, "conventional: transfers to the PEs; pr: the sweep from host memory, including the host's work") \
+  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                                                     \
+  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")                                                \
+  X(double, seconds_launch, NUMBER, "part of seconds_reorder: running (or emulating) the PEs and reading their cycles")              \
+  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                                                      \
+  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")                                                \
+  X(uint64_t, pe_cycles, NUMBER, "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")                       \
+  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")                                                   \
+  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")                                                   \
+  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")                                                \
+  X(uint64_t, host_bytes_read, NUMBER, "bytes read from host rows and from the library's buffer (conventional, pr)")                 \
+  X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")               \
+  X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")
 
-/* X(ENUM, code, meaning). The sentence with the offending values is pidcomm_last_error(). */
-#define PIDCOMM_STATUSES(X)                                                                   \
-  X(OK, 0, "success")                                                                         \
-  X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")      \
-  X(ERR_MASK, 2, "the axis mask is not one '0' or '1' per axis")                              \
-  X(ERR_SIZE, 3, "a size breaks the collective's divisibility rule")                          \
-  X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another") \
-  X(ERR_HOST_BUFFER, 5, "a host buffer is missing or not of the size the collective needs")   \
-  X(ERR_TYPE, 6, "the element type code is unknown")                                          \
-  X(ERR_OP, 7, "the operator is unknown or not defined for the element type")                 \
-  X(ERR_OPTION, 8, "an option has an unknown value or one that this machine cannot run")      \
-  X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                        \
-  X(ERR_SET, 10, "the DPU set is not allocated (freed?)")                                     \
-  X(ERR_DEVICE, 11, "the device reported an error")                                           \
-  X(ERR_MEMORY, 12, "the host is out of memory")                                              \
-  X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")            \
+/* X(ENUM, code, meaning). pidcomm_last_error() returns the sentence with the offending values. */
+#define PIDCOMM_STATUSES(X)                                                                             \
+  X(OK, 0, "success")                                                                                   \
+  X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")                \
+  X(ERR_MASK, 2, "the axis mask does not have one '0' or '1' per axis")                                 \
+  X(ERR_SIZE, 3, "a size is not divisible as the collective requires")                                  \
+  X(ERR_WINDOW, 4, "an MRAM window is misaligned, past the end of MRAM, or overlaps another")           \
+  X(ERR_HOST_BUFFER, 5, "a host buffer is missing or does not have the size that the collective needs") \
+  X(ERR_TYPE, 6, "the element type code is unknown")                                                    \
+  X(ERR_OP, 7, "the operator is unknown or not defined for the element type")                           \
+  X(ERR_OPTION, 8, "an option has an unknown value or a value that this machine cannot run")            \
+  X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                                  \
+  X(ERR_SET, 10, "the DPU set is not allocated (was it freed?)")                                        \
+  X(ERR_DEVICE, 11, "the device reported an error")                                                     \
+  X(ERR_MEMORY, 12, "the host is out of memory")                                                        \
+  X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")                      \
   X(ERR_BUSY, 14, "a non-blocking call has not been waited for")
 
 #endif /* PIDCOMM_TABLES_H */

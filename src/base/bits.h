@@ -1,5 +1,5 @@
-// Extracting and depositing bits under a mask. The functions are local to each file that includes them: the linker must not share code
-// between instruction sets.
+// Functions that extract and deposit bits under a mask. Each file that includes this header gets local functions, because the linker must
+// not share code between instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace pidcomm {
 namespace {
 
-/// The bits of `index`, deposited at the bits that are set in `mask`, lowest first.
+/// Moves the bits of `index` to the bit positions that are set in `mask`, lowest first.
 static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   uint32_t result = 0;
   for (uint32_t bit = 1; mask != 0; bit <<= 1) {
@@ -18,7 +18,7 @@ static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   return result;
 }
 
-/// The inverse: the bits of `value` that are set in `mask`, next to each other, lowest first.
+/// The inverse of deposit_bits: moves the bits of `value` that are set in `mask` next to each other, lowest first.
 static inline uint32_t extract_bits(uint32_t value, uint32_t mask) {
   uint32_t result = 0;
   for (uint32_t bit = 1; mask != 0; bit <<= 1) {

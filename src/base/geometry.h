@@ -1,12 +1,13 @@
-// The geometry of a rank: how many PEs of how much MRAM it has, and where a word of MRAM lies in its mapped region.
+// The geometry of a rank: the number of its PEs, the size of their MRAM, and the position of a word of MRAM in its mapped region.
 //
-// The region interleaves banks and lines; the library needs only where a run starts, because within a run (8 KiB of MRAM of one bank) the
-// lines follow each other at a stride of 128 bytes. MRAM byte m of bank d, m a multiple of 8, with R = m >> 13 the number of its run:
+// The region interleaves banks and lines. A run is 8 KiB of MRAM of one bank; within a run, lines follow each other at a stride of 128
+// bytes, so the library computes only where runs start. For MRAM byte m of bank d (m is a multiple of 8), R = m >> 13 is the number of its
+// run:
 //   line(d, m) = bank(d) + chunk(R) * 1 MiB + (m mod 8 KiB) * 16
 //   bank(d)    = 256 KiB * (d mod 4) + 64 * (d div 4)
 //   chunk(R)   = R bit 0 stays, bits 8..2 move down by one, bit 1 moves up to bit 8, the rest stays
-// Bit 17 of a region offset is always 0 here: the other half is the control interface, never to be touched, not even by a prefetch.
-// Source: the host driver's map as published for xeon_sp machines; checked in the tests against literal addresses.
+// Bit 17 of a region offset is always 0 here. Offsets with bit 17 set are the control interface: never access or prefetch it.
+// Source: the address map of the published host driver for xeon_sp machines. Tests compare it with literal addresses.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +20,20 @@ inline constexpr uint32_t kLanes = PIDCOMM_CHIPS_PER_RANK;  // PEs of an entangl
 inline constexpr uint32_t kBanks = PIDCOMM_BANKS_PER_CHIP;  // entangled groups of a rank
 inline constexpr uint64_t kWordBytes = PIDCOMM_WORD_BYTES;
 inline constexpr uint64_t kMramBytes = PIDCOMM_MRAM_BYTES;
-inline constexpr uint32_t kMramAddress = 0x08000000;  // of MRAM byte 0 among the symbols of a PE program
+inline constexpr uint32_t kMramAddress = 0x08000000;  // address of MRAM byte 0 in the symbols of a PE program
 
 inline constexpr uint64_t kLineBytes = kLanes * kWordBytes;
 inline constexpr uint64_t kLineStride = 2 * kLineBytes;
 inline constexpr uint64_t kRunBytes = 8192;
 inline constexpr uint64_t kRunWords = kRunBytes / kWordBytes;
 
-/// Distance in entangled groups between the banks d and d + 4 of a bank pair, whose lines are neighbours.
+/// The distance in entangled groups between banks d and d + 4. These banks form a bank pair: their lines are neighbours.
 inline constexpr uint32_t kPairEgs = 4;
 
-/// Offset of bank d (0..7) in the region of its rank.
+/// Returns the offset of bank `bank` (0..7) in the region of its rank.
 constexpr uint64_t bank_offset(uint32_t bank) { return uint64_t{bank % 4} << 18 | uint64_t{bank / 4} << 6; }
 
-/// Offset of the line of word `word` (MRAM byte 8 * word) from its bank_offset.
+/// Returns the offset of the line of word `word` (MRAM byte 8 * word), relative to bank_offset.
 constexpr uint64_t word_offset(uint64_t word) {
   const uint64_t run = word / kRunWords;
   const uint64_t chunk = (run & ~uint64_t{0x1FE}) | (run >> 1 & 0xFE) | (run & 2) << 7;

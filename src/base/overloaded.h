@@ -2,7 +2,7 @@
 
 namespace pidcomm {
 
-/// A visitor of a std::variant made from one function for each of its alternatives.
+/// A visitor for std::variant, made from one function for each alternative of the variant.
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;

@@ -1,4 +1,4 @@
-// The C API: every function is a thin call into the library, with errors turned into a status and a sentence.
+// The C API: every function calls the library, and turns errors into a status and a sentence.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -24,10 +24,10 @@
 namespace pidcomm {
 namespace {
 
-/// The machine that prices plans: the one of pidcomm_use_machine, else the built-in one for the DIMMs of this SDK.
+/// Returns the machine that prices plans: the machine of pidcomm_use_machine, or else the built-in machine for the DIMMs of this SDK.
 pidcomm_machine current_machine() { return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24"); }
 
-/// Lets PIDCOMM_TECHNIQUE_AUTO be the technique of the lowest price.
+/// Resolves PIDCOMM_TECHNIQUE_AUTO to the technique with the lowest price.
 class CheapestPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
@@ -42,7 +42,7 @@ const CheapestPlanner kPlanner;
 
 struct pidcomm_hypercube {
   pidcomm::Executor executor;
-  std::atomic<uint32_t> pending = 0;  // calls that have not been waited for
+  std::atomic<uint32_t> pending = 0;  // calls for which the program has not waited
 };
 
 struct pidcomm_pending {
@@ -71,7 +71,7 @@ void require_pe(const pidcomm_hypercube *cube, uint32_t pe) {
   if (pe >= pes) fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", cube->executor.cube().to_string(), " has ", pes);
 }
 
-/// The axis mask that selects no axis.
+/// Returns the axis mask that selects no axis.
 struct NoAxis {
   char mask[kMaxAxes + 1] = {};
   explicit NoAxis(const pidcomm_hypercube *cube) {
@@ -79,7 +79,7 @@ struct NoAxis {
   }
 };
 
-/// The caller's options; null selects the defaults.
+/// Returns the caller's options, or the defaults if they are null.
 pidcomm_options received_options(const pidcomm_options *options) {
   return options == nullptr ? pidcomm_options{} : received(options, "options");
 }
@@ -95,7 +95,7 @@ void deliver_trace(pidcomm_trace *trace, const Body &body) {
   if (trace != nullptr) deliver(done, trace);
 }
 
-/// Releases a call when its end is known.
+/// Releases a call after its end.
 pidcomm_trace end_of(pidcomm_pending **pending) {
   const std::unique_ptr<pidcomm_pending> call(std::exchange(*pending, nullptr));
   if (call == nullptr) return {};
@@ -218,7 +218,7 @@ int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *gr
   });
 }
 
-// With a mask that selects no axis every PE is a group: scatter writes one row per PE, gather reads one.
+// If the mask selects no axis, every PE is a group: scatter writes one row per PE, and gather reads one row per PE.
 int pidcomm_write(pidcomm_hypercube *cube, size_t offset, size_t bytes, const void *host) {
   return pidcomm_scatter(cube, NoAxis(cube).mask, bytes, host, bytes * pidcomm_pes(cube), offset, PIDCOMM_UINT8);
 }

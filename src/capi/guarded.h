@@ -1,4 +1,4 @@
-// The border of the C API: exceptions become a status and the sentence of pidcomm_last_error.
+// Wraps the functions of the C API: turns exceptions into a status and the sentence of pidcomm_last_error.
 #pragma once
 
 #include <new>
@@ -8,10 +8,10 @@
 
 namespace pidcomm {
 
-/// The sentence of the last error on this thread.
+/// Returns the sentence of the last error on this thread.
 std::string &last_error();
 
-/// Runs body and returns its status; exceptions end here.
+/// Runs body and returns its status. Does not throw.
 template <class Body>
 int guarded(const Body &body) noexcept {
   try {
@@ -30,7 +30,7 @@ int guarded(const Body &body) noexcept {
       return PIDCOMM_ERR_INTERNAL;
     }
   } catch (...) {
-    return PIDCOMM_ERR_MEMORY;  // not even the sentence could be stored
+    return PIDCOMM_ERR_MEMORY;  // there is no memory for the sentence
   }
 }
 

@@ -1,4 +1,4 @@
-// Elapsed seconds.
+// Measures elapsed seconds.
 #pragma once
 
 #include <chrono>

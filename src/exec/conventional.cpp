@@ -13,7 +13,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Source rows and result rows of a call.
+/// The source rows and result rows of a call.
 struct Rows {
   std::byte *in = nullptr, *out = nullptr;
 };
@@ -116,7 +116,7 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     transfer(DPU_XFER_TO_DPU, set, placement, plan.dst, plan.out_pe_bytes, [&](uint32_t pe) {
       if (from_host) return host_row(pe, plan.in, plan.in_row_bytes);
       if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
-      // reduce_scatter: the member's block of the group's row; allreduce, allgather: the row
+      // reduce_scatter sends the member's block of the group's row; allreduce and allgather send the complete row
       return rows.out + grouping.group_of(pe) * form.result_row_bytes +
              (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
     });

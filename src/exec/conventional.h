@@ -1,4 +1,4 @@
-// The conventional technique: collectives by transfers of the SDK.
+// The conventional technique: carries out collectives with transfers of the SDK.
 #pragma once
 
 #include "exec/host_buffer.h"
@@ -9,9 +9,10 @@
 
 namespace pidcomm {
 
-/// Carries out a plan by SDK transfers through host memory: PEs -> buffer, host work (threads, vector instructions of `kernels`),
-/// buffer -> PEs. Rows that several PEs share exist once; host buffers are read and written in place. Fills the phase times and byte
-/// counts of trace. Errors: ERR_DEVICE, ERR_MEMORY (the buffer; before any byte moves).
+/// Carries out a plan in three phases: the SDK transfers data from the PEs to a buffer, the host works on the buffer (with threads and the
+/// vector instructions of `kernels`), and the SDK transfers the result to the PEs. The buffer holds a row that several PEs share only once.
+/// Host buffers of the caller are read and written in place. Fills the phase times and byte counts of trace. Errors: ERR_DEVICE, ERR_MEMORY
+/// (for the buffer, before any byte moves).
 void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set, const Placement &placement, const Kernels &kernels,
                       std::byte *host, HostBuffer &buffer, pidcomm_trace &trace);
 

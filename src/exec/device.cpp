@@ -12,7 +12,8 @@ namespace pidcomm {
 
 namespace {
 
-/// "; rank 0 chip 1 bank 2 (PE 17) is in fault", for the first few faulted PEs of the set. PEs outside the hypercube have no number.
+/// Returns text such as "; rank 0 chip 1 bank 2 (PE 17) is in fault" for the first few faulted PEs of the set. It has no PE numbers for PEs
+/// outside the hypercube.
 std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   constexpr uint32_t kNamed = 8;
   std::ostringstream text;
@@ -51,7 +52,7 @@ void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, cons
 
 void wait_for_set(struct dpu_set_t set, const Placement &placement) {
   dpu_error_t status = dpu_sync(set);
-  if (status == DPU_OK) {  // a launch or an earlier dpu_sync may have returned the fault: the SDK returns it once
+  if (status == DPU_OK) {  // the SDK returns a fault only once: a launch or an earlier dpu_sync may already have returned it
     bool is_done = false, is_faulted = false;
     status = dpu_status(set, &is_done, &is_faulted);
     if (status == DPU_OK && is_faulted) status = DPU_ERR_DPU_FAULT;

@@ -21,16 +21,16 @@ namespace pidcomm {
 
 namespace {
 
-// "; use one of plain (1) sequential (2)", and so on.
+// "; use one of plain (1) sequential (2)" and the remaining orders.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
 constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// This machine.
+/// The rules for options on this machine.
 class Host : public OptionRules {
  public:
   int default_isa() const override { return best_isa(); }
-  /// OMP_NUM_THREADS if set, as with OpenMP; else the number of CPUs that the caller may use.
+  /// Returns OMP_NUM_THREADS if it is set, like OpenMP, or else the number of CPUs that the caller may use.
   int default_threads() const override {
     const char *text = std::getenv("OMP_NUM_THREADS");
     const int wanted = text == nullptr ? 0 : std::atoi(text);
@@ -46,12 +46,12 @@ class Host : public OptionRules {
 
 Options resolve(const pidcomm_options *options) { return resolve(options, Host()); }
 
-/// The ranks of a set, acquired for the life of the object.
+/// Acquires the ranks of a set, and releases them in its destructor.
 class Executor::AcquiredRanks {
  public:
-  /// mapped: from an earlier call on the placement; updated here.
+  /// mapped: the addresses from an earlier call on the placement; the constructor updates them.
   AcquiredRanks(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
-    rank_base_.reserve(placement.ranks.size());  // an acquired rank is always recorded
+    rank_base_.reserve(placement.ranks.size());  // so that recording an acquired rank cannot fail
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
         std::byte *base = nullptr;
@@ -87,14 +87,14 @@ class Executor::AcquiredRanks {
 
   const Placement &placement_;
   MappedEgs &mapped_;
-  std::vector<std::byte *> rank_base_;  // of the ranks that are acquired
+  std::vector<std::byte *> rank_base_;  // of the acquired ranks
 };
 
 struct Executor::CachedPlan {
   pidcomm_request request;
   std::string mask;
   Options options;
-  uint64_t version;  // of the planner
+  uint64_t version;  // the planner's version when it made the plan
   Plan plan;
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
@@ -107,12 +107,12 @@ struct Executor::CachedPlan {
 
 namespace {
 
-/// Whether the last entangled group is partial and the bytes of its other lanes are read before its lines are stored whole.
+/// Whether the last entangled group is partial. The pass then reads the bytes of its other lanes before it stores complete lines.
 bool keeps_lanes(const Plan &plan) {
   return std::holds_alternative<GeneralForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
 }
 
-/// Recorded lines outside both windows of the plan.
+/// Returns the number of recorded lines outside both windows of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
   std::unordered_set<const std::byte *> inside;
   const auto add = [&](uint64_t offset, uint64_t bytes) {
@@ -152,13 +152,14 @@ class FormPass {
       each_sweep(pass_.plan, [&](const Sweep &sweep) { step_bytes = std::max(step_bytes, run_sweep(pass_, sweep)); });
     } catch (const std::bad_alloc &) {
       const PeSteps *pes = pe_steps_of(pass_.plan);
-      if (step_bytes == 0 || (pes != nullptr && pes->before)) throw;  // nothing has moved, or the caller names the undefined windows
+      if (step_bytes == 0 || (pes != nullptr && pes->before))
+        throw;  // nothing has moved, or the caller's error names the undefined windows
       fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
     }
     trace_.bytes_staged += step_bytes;
   }
 
-  void operator()(const SdkForm &) const {}  // run_conventional needs no ranks
+  void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
 
  private:
   const HostPass &pass_;
@@ -181,18 +182,18 @@ const Plan &Executor::plan_for(const pidcomm_request &request, const Options &op
       return plans_.front()->plan;
     }
   }
-  const uint64_t version = planner_.version();  // read first: a plan newer than its version is merely made again
+  const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the plan is only made once more
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, version, std::move(plan)}));
   return plans_.front()->plan;
 }
 
-/// A call whose checks have passed.
+/// A call that has passed all checks.
 struct Executor::Call {
   FifoLock::Guard guard;
   Stopwatch total{};
-  const Plan *plan = nullptr;  // in the cache, while the guard lives
+  const Plan *plan = nullptr;  // in the cache, while the guard exists
   std::byte *host = nullptr;
 };
 
@@ -225,7 +226,7 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   const MemberSteps *steps = member_steps_of(plan);
   trace.mram_bytes_read = steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * line_bytes;
   trace.mram_bytes_written = steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
-  if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes to keep are read first
+  if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes that keep their bytes are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
   if (const auto *form = std::get_if<PaperForm>(&plan.form); form != nullptr && form->to_host_memory) {
@@ -241,7 +242,7 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
 void Executor::finish(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = *call.plan;
   if (plan.bytes == 0) {
-    // nothing to move
+    // there is nothing to move
   } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     const Stopwatch pass;
     run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
@@ -258,8 +259,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
-/// A host pass as a job in the queues of its ranks. It releases the ranks, then the lock, before it reports
-/// its end.
+/// A host pass that runs as a job in the queues of its ranks. It releases the ranks, then the lock, and then reports its end.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
@@ -267,7 +267,7 @@ struct Executor::Underway {
   std::optional<Call> call{};
   std::optional<AcquiredRanks> ranks{};
 
-  /// The job; later work on the ranks waits for its return.
+  /// Runs the job; later work on the ranks waits for its return.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
@@ -296,7 +296,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
     underway->trace.seconds_acquire += acquiring.seconds();
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
-      underway.release();  // the job's
+      underway.release();  // the job owns it now
       return end;
     }
     underway->ranks.reset();
@@ -376,7 +376,7 @@ double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t byte
            " and end within the ", kMramBytes, " bytes of MRAM");
   const AcquiredRanks ranks(placement_, mapped_);
   std::vector<std::byte *> whole_egs = ranks.eg_base();
-  whole_egs.resize(cube_.pes / kLanes);  // a partial one has lanes outside the hypercube
+  whole_egs.resize(cube_.pes / kLanes);  // a partial group has lanes outside the hypercube
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);

@@ -17,10 +17,10 @@
 
 namespace pidcomm {
 
-/// The options on this machine. Errors: ERR_OPTION.
+/// Returns the options with the defaults of this machine. Errors: ERR_OPTION.
 Options resolve(const pidcomm_options *options);
 
-/// A hypercube on a set. Calls are serialised.
+/// Runs the collectives of one hypercube on a set. Calls are serialised.
 class Executor {
  public:
   /// planner: must outlive the executor.
@@ -30,19 +30,21 @@ class Executor {
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
 
-  /// Carries out a request; trace receives the report. Errors: see pidcomm.h; all except device errors precede any change.
+  /// Carries out a request; trace receives the report. Errors: see pidcomm.h. All errors except device errors are thrown before anything
+  /// changes.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
-  /// The errors that run would throw before any change. Without a host buffer (null, 0 bytes) the buffer is not checked.
+  /// Throws the errors that run would throw before anything changes. If the request has no host buffer (null, 0 bytes), the buffer is not
+  /// checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
-  /// The counts of the audit instruction set in the last call that has ended.
+  /// Returns the counts of the audit instruction set from the last call that has ended.
   pidcomm_audit audit();
 
-  /// As run, but a host pass may continue after the return as a job of the ranks; later work on the set queues behind it. Plans that need
-  /// the SDK or PEs (conventional, PE reordering) end before the return. So do all plans if queues do not block later work (rank_access.h)
-  /// or no job can be queued. The executor must live until the future is ready. The future throws the errors of the pass; start throws all
-  /// others.
+  /// Works like run, but the host pass may continue after the return, as a job in the queues of the ranks; later work on the set queues
+  /// behind it. Plans that need the SDK or PEs (conventional, PE reordering) end before the return. All plans end before the return if
+  /// queues do not block later work (rank_access.h) or if no job can be queued. The executor must exist until the future is ready. The
+  /// future throws the errors of the pass; start throws all other errors.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
@@ -53,9 +55,9 @@ class Executor {
   class AcquiredRanks;
   struct Call;
   struct Underway;
-  /// Where the entangled groups are in memory.
+  /// The addresses of the entangled groups in memory.
   struct MappedEgs {
-    std::vector<std::byte *> rank_base;  // by rank of the placement; the others derive from it
+    std::vector<std::byte *> rank_base;  // by rank of the placement; the other fields derive from it
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
@@ -74,10 +76,10 @@ class Executor {
   OpenedRanks opened_;
   FifoLock calls_;  // serialises the calls
   pidcomm_audit audit_{};
-  MappedEgs mapped_;  // from the last call: ranks seldom move
+  MappedEgs mapped_;  // from the last call: addresses seldom change
   struct CachedPlan;
   std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
-  HostBuffer host_buffer_;                                // of techniques that go through host memory, kept between calls
+  HostBuffer host_buffer_;                                // for techniques that copy through host memory; kept between calls
 };
 
 }  // namespace pidcomm

@@ -1,5 +1,5 @@
-// A lock that is granted in the order of the calls (first in, first out). Unlike a mutex guard, its guard may end on another thread than it
-// began on.
+// A lock that callers get in the order of their calls (first in, first out). Unlike the guard of a mutex, its guard may be destroyed by
+// another thread than the one that created it.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ class FifoLock {
     FifoLock *lock_;
   };
 
-  /// Waits for all earlier calls. The lock is held until the guard ends; the FifoLock must outlive the guard.
+  /// Waits for all earlier calls. The returned guard holds the lock until it is destroyed; the FifoLock must outlive the guard.
   Guard lock() {
     std::unique_lock<std::mutex> lock(mutex_);
     const uint64_t own = next_++;

@@ -1,8 +1,8 @@
-// Coherence policy `hardware`: flushes every line of a window from the caches before the first one is loaded.
+// Coherence policy `hardware`: flushes every line of a window from the caches before it loads the first line.
 //
-// The caches do not see the writes of PEs, so a cached line may be stale when the host becomes the owner. One sweep over the whole window
-// and one fence per thread cost far less than a fence every few lines: a fence waits for all pending stores. A flush after use would add
-// nothing: the next load flushes first, and non-temporal stores leave no line dirty.
+// The caches do not see the writes of PEs, so a cached line may be stale when the host becomes the owner of the MRAM. A fence waits for all
+// pending stores. One sweep over the complete window with one fence per thread is therefore much faster than a fence every few lines. A
+// flush after use is not necessary: the next call flushes before it loads, and non-temporal stores do not leave dirty lines.
 #include <algorithm>
 
 #include "base/geometry.h"

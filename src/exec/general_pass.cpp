@@ -1,4 +1,5 @@
-// The general path, for every shape: lines of a cluster of entangled groups -> rows in host order -> whole lines.
+// The general path, which works for every shape. It turns the lines of a cluster of entangled groups into rows in host order, and the rows
+// into complete lines.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,14 +14,14 @@ namespace pidcomm {
 
 namespace {
 
-/// Where a PE is in its group, and in the slab.
+/// The place of a PE in its group and in the slab.
 struct Place {
   uint32_t group, member;
-  uint32_t row;   // the PE's index in its cluster, or its group's if the collective reduces
-  bool is_first;  // of its group, in the order of the bank pairs
+  uint32_t row;   // the index in the cluster of the PE, or of its group if the collective reduces
+  bool is_first;  // whether it is the first PE of its group in the order of the bank pairs
 };
 
-/// The entangled groups of a bank pair, visited in lockstep, or an unpaired one (count 1, twice in egs).
+/// The entangled groups of a bank pair, which are visited in lockstep, or one unpaired group (count is 1, and egs has it twice).
 struct BankPairEgs {
   std::array<uint32_t, 2> egs;
   uint32_t count;
@@ -29,10 +30,11 @@ struct BankPairEgs {
 struct Places {
   std::vector<Place> of_pe;
   std::vector<uint32_t> row_of;                    // [group * N + member]
-  std::vector<std::vector<BankPairEgs>> clusters;  // entangled groups that share groups; without a slab, one bank pair each
+  std::vector<std::vector<BankPairEgs>> clusters;  // entangled groups that share groups; without a slab, each cluster is one bank pair
 };
 
-/// Bank pairs, ordered by their first entangled group. A partial group stays unpaired, because only its stores keep lanes.
+/// Returns the bank pairs, ordered by their first entangled group. A partial group stays unpaired, because only its stores keep the bytes
+/// of some lanes.
 std::vector<BankPairEgs> pairs_of(const HostPass &pass, const std::vector<uint32_t> &cluster_of) {
   const uint32_t egs = static_cast<uint32_t>(cluster_of.size());
   const auto are_pair = [&](uint32_t a, uint32_t b) {
@@ -102,7 +104,7 @@ class GeneralWorker {
         slab_(form_.slab_bytes),
         incoming_(plan_.reduces ? 2 * kLanes * form_.chunk_words * kWordBytes : 0) {}
 
-  /// Words [word, word + words) of every block of the cluster.
+  /// Processes words [word, word + words) of every block of the cluster.
   void run(const std::vector<BankPairEgs> &cluster, uint64_t word, uint64_t words) {
     word_ = word;
     words_ = words;
@@ -116,15 +118,15 @@ class GeneralWorker {
       for (const BankPairEgs &pair : cluster) each_pe(pair, [this](uint32_t, uint32_t, const Place &place) { give_to_host(place); });
   }
 
-  /// Bytes of host memory that the worker holds.
+  /// Returns the bytes of host memory that the worker holds.
   uint64_t bytes_staged() const { return item_buffers_.size() + slab_.size() + incoming_.size(); }
 
  private:
-  /// Host-order rows of a pair, by entangled group and lane; null without a PE.
+  /// The host-order rows of a pair, by entangled group and lane; null if there is no PE.
   template <class Pointer>
   using Rows = std::array<std::array<Pointer, kLanes>, 2>;
 
-  /// visit(index in the pair, lane, place) for every PE.
+  /// Calls visit(index in the pair, lane, place) for every PE.
   template <class Visit>
   void each_pe(const BankPairEgs &pair, const Visit &visit) const {
     for (uint32_t i = 0; i < pair.count; ++i)
@@ -136,7 +138,7 @@ class GeneralWorker {
     return slab_.data() + (uint64_t{row} * in_blocks_ + block) * form_.chunk_words * kWordBytes;
   }
 
-  /// Host row address of a PE: its part of the group's row, or the row if all members share it.
+  /// Returns the address in a host row for a PE: its part of the group's row, or the complete row if all members share it.
   std::byte *host_row(const Place &place, const Extent &extent, uint64_t row_bytes) const {
     return pass_.host + place.group * row_bytes + (extent.per_member ? place.member * plan_.block_bytes : 0) + word_ * kWordBytes;
   }
@@ -236,7 +238,7 @@ uint64_t run_general(const HostPass &pass, const GeneralForm &form) {
   const Places places = places_of(pass, form);
   const uint64_t block_words = pass.plan.block_bytes / kWordBytes;
   const uint64_t chunks = (block_words + form.chunk_words - 1) / form.chunk_words;
-  // All allocations come before the first byte moves.
+  // Allocate all memory before the first byte moves.
   const uint64_t units = places.clusters.size() * chunks;
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units));
   std::vector<std::unique_ptr<GeneralWorker>> workers;

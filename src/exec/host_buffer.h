@@ -1,4 +1,4 @@
-// A buffer of the library in host memory: aligned to a line, not initialised.
+// A buffer of the library in host memory. It is aligned to a line and not initialised.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class HostBuffer {
   /// Grows the buffer to `bytes` if it is smaller; its contents are then lost.
   void require(std::size_t bytes) {
     if (bytes_ >= bytes) return;
-    *this = HostBuffer();  // the old one goes first: both may not fit
+    *this = HostBuffer();  // first frees the old memory: the host may not have enough for both
     *this = HostBuffer(bytes);
   }
 

@@ -1,4 +1,4 @@
-// Functions that the passes share.
+// Functions that several host passes use.
 #include "exec/host_pass.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The streaming limit: the least work that moves the same bytes. It visits every word once, the banks of a pair together.
+// The streaming limit: the least work that moves the same number of bytes. It visits every word once, and the banks of a pair together.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ struct Words {
   uint64_t first, count, window_end;
 };
 
-/// One window, cut into as many pieces as the larger window, so that reads and writes alternate.
+/// One of the two windows, cut into pieces. Both windows have the same number of pieces, so that reads and writes alternate.
 struct PiecedWindow {
   uint64_t first, words, pieces;
   bool is_longest;
@@ -28,7 +28,7 @@ struct PiecedWindow {
   }
 };
 
-/// Moves pieces of memory side by side.
+/// Moves several pieces of memory at the same time, a few words of each in turn.
 class CopyWorker {
  public:
   CopyWorker(const Kernels &kernels, const CopyOrder &order) : kernels_(kernels), order_(order) {}
@@ -40,7 +40,7 @@ class CopyWorker {
     out_[count_++] = out;
   }
 
-  /// Moves the added pieces: a copy if both sides have the same size, else loads, then stores.
+  /// Moves the added pieces. If both sides have the same size it copies; else it loads, then stores.
   void run() {
     if (count_ == 0) return;
     if (in_[0].count == out_[0].count) {
@@ -53,7 +53,7 @@ class CopyWorker {
   }
 
  private:
-  /// Whether a piece can move in step with the added ones.
+  /// Whether a piece can move side by side with the added pieces.
   bool fits(const BankPair &pair, const Words &in, const Words &out) const {
     const auto alike = [](const Words &a, const Words &b) { return a.count == b.count && a.first % kRunWords == b.first % kRunWords; };
     return pair.banks == pairs_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);
@@ -122,7 +122,7 @@ void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::v
   WorkQueue queue(bank_pairs.size() * pieces, threads);
   run_threads(threads, [&](int thread) {
     CopyWorker worker(kernels, order);
-    const auto add = [&](uint64_t unit) {  // banks first: side by side they use more memory bandwidth than runs
+    const auto add = [&](uint64_t unit) {  // banks first: side by side, banks use more memory bandwidth than runs
       const uint64_t piece = unit / bank_pairs.size();
       worker.add(bank_pairs[unit % bank_pairs.size()], in.piece(piece), out.piece(piece));
     };

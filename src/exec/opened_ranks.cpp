@@ -17,7 +17,7 @@ OpenedRanks::OpenedRanks(struct dpu_set_t set, const Placement &placement) {
       std::string doing = "finding the memory of rank " + std::to_string(opened_.size()) + " of the set", why;
       const dpu_error_t status = rank_access_open(rank, &why);
       if (status == DPU_OK) {
-        opened_.push_back(rank);  // nothing has thrown since it was opened
+        opened_.push_back(rank);  // no exception can occur between the open and this line
         continue;
       }
       if (!why.empty()) fail(PIDCOMM_ERR_DEVICE, doing, ": ", why);

@@ -1,4 +1,4 @@
-// The ranks of a placement, opened for the life of a hypercube.
+// The ranks of a placement, which stay open while the hypercube exists.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ struct Placement;
 
 class OpenedRanks {
  public:
-  /// placement: of PEs of the set. Errors: ERR_SET, ERR_DEVICE naming the rank and the PEs in fault or, if its region cannot be found, why
-  /// and how to solve it.
+  /// placement: contains only PEs of the set. Errors: ERR_SET, ERR_DEVICE. The sentence of ERR_DEVICE names the rank and its PEs in fault;
+  /// if the region of the rank cannot be found, it gives the reason and a remedy.
   OpenedRanks(struct dpu_set_t set, const Placement &placement);
   ~OpenedRanks();
   OpenedRanks(const OpenedRanks &) = delete;

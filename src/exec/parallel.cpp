@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr Clock::duration kSpin = std::chrono::microseconds(kSpinMicroseconds);
 
-/// Spins until is_true() or the deadline.
+/// Spins until is_true() returns true or the deadline passes.
 template <class IsTrue>
 void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
   constexpr int kLooksPerClockRead = 16;
@@ -28,14 +28,14 @@ void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
   } while (Clock::now() < deadline);
 }
 
-/// One call of run_on_pool: threads claim numbers until all are claimed.
+/// The job of one call of run_on_pool: threads claim numbers until all numbers are claimed.
 struct Job {
   const std::function<void(int)> &task;
   const int count;
   std::atomic<int> next{0};
-  std::atomic<int> helpers{0};  // pooled threads inside
+  std::atomic<int> helpers{0};  // pooled threads that work on the job
 
-  // Guarded by the pool's mutex.
+  // The pool's mutex guards these fields.
   int wanted = 0;  // pooled threads that may still join
   std::condition_variable helpers_left{};
   Job *next_open = nullptr;
@@ -45,20 +45,21 @@ struct Job {
   }
 };
 
-/// Threads that wait for jobs: they spin for a while, then sleep. Never destroyed: its threads may outlive every static object.
+/// The pool of threads. They wait for jobs: they spin for a while, then sleep. The pool is never destroyed, because its threads may outlive
+/// every static object.
 class Pool {
  public:
   static Pool &instance() {
     static std::once_flag once;
     std::call_once(once, [] {
       current() = new Pool;
-      // A child of fork has none of the threads, so it starts with a new pool and leaves the old one.
+      // After fork, the child process does not have the threads, so it uses a new pool and leaves the old pool unused.
       pthread_atfork([] { current()->mutex_.lock(); }, [] { current()->mutex_.unlock(); }, [] { current() = new Pool; });
     });
     return *current();
   }
 
-  /// Lets threads join the job: as many as it can use, or fewer if the system starts no more.
+  /// Lets threads join the job: as many as it can use, or fewer if the system cannot start more threads.
   void open(Job &job) {
     cpus_ = usable_cpus();
     ++callers_;
@@ -74,7 +75,7 @@ class Pool {
     for (int i = 0; i < to_wake; ++i) wake_.notify_one();
   }
 
-  /// Lets no more threads join, and waits until all that joined have left.
+  /// Closes the job for further threads, and waits until all threads that joined have left.
   void close(Job &job) {
     std::unique_lock<std::mutex> lock = hold();
     Job **link = &open_;
@@ -99,7 +100,7 @@ class Pool {
     return pool;
   }
 
-  /// The mutex is held briefly (except to start a thread), so a few tries come before sleeping.
+  /// Threads hold the mutex only briefly (except to start a thread), so try a few times before sleeping.
   std::unique_lock<std::mutex> hold() {
     constexpr int kLooks = 100;
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -111,7 +112,8 @@ class Pool {
     return lock;
   }
 
-  /// Whether the awake threads need every CPU, so that no thread should spin. One thread of the program counts even outside of jobs.
+  /// Whether the awake threads need every CPU. Then no thread should spin. The count includes one thread of the program even if no job
+  /// runs.
   bool is_crowded() const { return std::max<int>(callers_, 1) + threads_ - asleep_ > cpus_; }
 
   bool start_thread() {
@@ -142,7 +144,7 @@ class Pool {
     }
   }
 
-  /// Joins an open job that wants a thread; null if no job does.
+  /// Joins an open job that wants a thread. Returns null if no job wants a thread.
   Job *join_open() {
     if (wanted_ == 0) return nullptr;
     Job *job = open_;
@@ -154,9 +156,9 @@ class Pool {
     return job;
   }
 
-  /// Returns when a thread is wanted, or spuriously.
+  /// Waits until a job may want a thread. It may return too early, so callers must check.
   void rest(std::unique_lock<std::mutex> &lock) {
-    const Clock::time_point deadline = last_work_ + kSpin;  // the same for all, so that they do not spin one after the other
+    const Clock::time_point deadline = last_work_ + kSpin;  // the same for all threads, so that they do not spin one after the other
     if (!is_crowded() && Clock::now() < deadline) {
       lock.unlock();
       spin_until([this] { return wanted_ != 0 || is_crowded(); }, deadline);
@@ -171,12 +173,12 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   Job *open_ = nullptr;
-  int idle_ = 0;  // threads in no job: just started, spinning or asleep
+  int idle_ = 0;  // threads without a job: just started, spinning or asleep
   Clock::time_point last_work_{};
-  // Spinning threads read these.
+  // Spinning threads read these counters.
   std::atomic<int> wanted_{0};  // sum over the open jobs, at most idle_
   std::atomic<int> callers_{0}, threads_{0}, asleep_{0};
-  std::atomic<int> cpus_{1};  // of the last caller
+  std::atomic<int> cpus_{1};  // CPUs that the last caller may use
 };
 
 }  // namespace

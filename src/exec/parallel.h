@@ -1,6 +1,7 @@
-// Runs a function on n threads and waits.
+// Functions that run a task on several threads and wait for the end.
 //
-// Not OpenMP: its runtime ends the process when it cannot start a thread, and hangs in a child after fork.
+// The library does not use OpenMP, because the OpenMP runtime ends the process when it cannot start a thread, and hangs in a child after
+// fork.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +15,17 @@
 
 namespace pidcomm {
 
-/// CPUs that the calling thread may run on, at least 1.
+/// Returns the number of CPUs that the calling thread may use, at least 1.
 int usable_cpus();
 
-/// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled ones, and returns when all are done.
-/// If the system starts fewer threads, tasks run one after another. Callers do not wait for each other. Never throws; task must not throw.
-/// Between jobs, pooled threads spin for kSpinMicroseconds before they sleep; so does a caller that waits for its last tasks. No thread
-/// spins while working threads need all CPUs.
+/// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled threads, and returns when all tasks
+/// are done. If the system starts fewer threads, a thread runs several tasks in sequence. Concurrent callers do not wait for each other.
+/// Never throws; task must not throw. Between jobs, pooled threads spin for kSpinMicroseconds before they sleep; a caller that waits for
+/// its last tasks does the same. No thread spins while working threads need all CPUs.
 inline constexpr int kSpinMicroseconds = 50;
 void run_on_pool(int count, const std::function<void(int)> &task);
 
-/// The same for any body; the first exception that a call throws is thrown again here.
+/// Calls body(0) .. body(threads-1) like run_on_pool. If a call throws, run_threads throws the first exception again.
 template <class Body>
 void run_threads(int threads, const Body &body) {
   std::exception_ptr error;
@@ -40,11 +41,12 @@ void run_threads(int threads, const Body &body) {
   if (error) std::rethrow_exception(error);
 }
 
-/// Numbers 0 .. count-1 for a few threads, each once. A thread takes the numbers of its own even share in order (it stays with its ranks,
-/// and all channels are busy), then steals work from the other threads' shares: a slow thread does not delay the others.
+/// Distributes the numbers 0 .. count-1 to a few threads, each number once. A thread first takes the numbers of its own share in order, so
+/// that it uses the same ranks and all channels are busy. Then it steals work from the other threads' shares, so that a slow thread does
+/// not delay the others.
 class WorkQueue {
  public:
-  /// threads: at least 1 is assumed. Throws std::bad_alloc.
+  /// threads: values below 1 count as 1. Throws std::bad_alloc.
   WorkQueue(uint64_t count, int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
     const uint64_t parts = shares_.size(), whole = count / parts, rest = count % parts;
     for (uint64_t t = 0; t < parts; ++t) {
@@ -57,7 +59,7 @@ class WorkQueue {
   void each(int thread, const Visit &visit) {
     each(thread, visit, [] {});
   }
-  /// own_done() runs before the first stolen number, for callers that collect numbers and do them at once.
+  /// Calls own_done() before the first stolen number, for callers that collect the numbers of a share and process them together.
   template <class Visit, class OwnDone>
   void each(int thread, const Visit &visit, const OwnDone &own_done) {
     for (std::size_t turn = 0; turn < shares_.size(); ++turn) {

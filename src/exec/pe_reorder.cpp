@@ -30,7 +30,8 @@ namespace pidcomm {
 
 namespace {
 
-/// The program with its MRAM heap at an address, which the SDK reads from the symbol table. The program does not use its heap.
+/// Returns the program with its MRAM heap at an address. The SDK reads this address from the symbol table. The program does not use its
+/// heap.
 std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   std::vector<uint8_t> file(pidcomm_reorder_program, pidcomm_reorder_program_end);
   const auto at = [&file](uint64_t offset, uint64_t bytes) {
@@ -59,8 +60,8 @@ std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   fail(PIDCOMM_ERR_INTERNAL, "the reorder program has no symbol ", DPU_MRAM_HEAP_POINTER_NAME);
 }
 
-/// Moves jobs between the host and the DPUs of the set. The caller holds a PreparedTransfer. jobs: by PE, then one for all DPUs that are no
-/// PEs.
+/// Moves jobs between the host and the DPUs of the set. The caller holds a PreparedTransfer. jobs: one for each PE, then one for all DPUs
+/// that are not PEs of the hypercube.
 void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, std::span<pidcomm_reorder_job> jobs) {
   if (direction == DPU_XFER_TO_DPU) check_device(dpu_prepare_xfer(set, &jobs.back()), "preparing a transfer");
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)

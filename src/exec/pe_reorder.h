@@ -1,4 +1,4 @@
-// PE-assisted reordering: the PE program pe/reorder.c, loaded and run.
+// PE-assisted reordering: loads and runs the PE program pe/reorder.c.
 #pragma once
 
 #include "exec/placement.h"
@@ -7,16 +7,17 @@
 
 namespace pidcomm {
 
-/// Whether the PE has the reorder program, which a collective loads in place of the caller's.
+/// Whether the reorder program is loaded on the PE. A collective loads it in place of the caller's program.
 bool has_reorder_program(struct dpu_t *dpu);
 
-/// The reorder program on the DPUs of a set. Its MRAM heap starts where the replaced program's did, so offsets keep their meaning.
+/// The reorder program on the DPUs of a set. Its MRAM heap starts at the same address as the heap of the replaced program, so offsets keep
+/// their meaning.
 class PeReorder {
  public:
-  /// Loads the program unless all PEs have it; heap_base: see heap_base_of. Errors: ERR_DEVICE, nothing has moved then.
+  /// Loads the program unless all PEs have it; heap_base: see heap_base_of. Errors: ERR_DEVICE, before any byte moves.
   PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace);
 
-  /// Runs a reordering on every PE of the placement and waits. Errors: ERR_DEVICE; the window it writes is undefined then.
+  /// Runs a reordering on every PE of the placement and waits for its end. Errors: ERR_DEVICE; the output window is then undefined.
   void run(const Reorder &reorder, pidcomm_trace &trace) const;
 
  private:

@@ -14,7 +14,7 @@ constexpr uint32_t kAllLanes = (1u << kLanes) - 1;
 
 struct RankDpus {
   struct dpu_rank_t *rank;
-  std::array<std::array<struct dpu_t *, kLanes>, kBanks> dpu;  // null where the set has none
+  std::array<std::array<struct dpu_t *, kLanes>, kBanks> dpu;  // null if the set has no DPU there
 };
 
 std::vector<RankDpus> dpus_by_rank(struct dpu_set_t set) {
@@ -36,7 +36,7 @@ uint32_t lanes_present(const std::array<struct dpu_t *, kLanes> &bank) {
   return lanes;
 }
 
-/// "; rank 0 bank 3 lacks chip 2, chip 5", for every entangled group that is not whole.
+/// Returns text such as "; rank 0 bank 3 lacks chip 2, chip 5" for every incomplete entangled group.
 std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   std::ostringstream text;
   for (const RankDpus &rank : ranks) {

@@ -9,15 +9,16 @@
 
 namespace pidcomm {
 
-/// How a hypercube uses an entangled group.
+/// The ways in which a hypercube uses an entangled group.
 enum class EgUse : uint32_t {
-  whole,  // in the order of the set's ranks, then banks
-  last,   // the first such group is the partial last one, if the whole groups do not suffice
+  whole,  // all 8 PEs, in the order of the set's ranks, then banks
+  last,   // the first such group becomes the partial last group if there are not enough complete groups
   unused,
   count,
 };
 
-/// lanes: bit l is set if the set has lane l of the group. A partial last group needs lanes 0 .. pes % 8 - 1.
+/// Returns the use of an entangled group. lanes: bit l is set if the set has lane l of the group. A partial last group needs lanes 0 .. pes
+/// % 8 - 1.
 EgUse use_of_eg(uint32_t lanes, uint32_t pes);
 
 /// An entangled group of the set: a bank of one of its ranks.
@@ -32,8 +33,8 @@ struct Placement {
   std::vector<PlacedEg> egs;
   std::vector<struct dpu_t *> dpus;  // by PE
 
-  /// Places the first cube.pes PEs of the set: entangled groups whole in the set, in the order of its ranks, then banks.
-  /// Errors: ERR_SET (not allocated), ERR_SHAPE naming the missing chips by rank and bank.
+  /// Places the first cube.pes PEs of the set: its complete entangled groups, in the order of its ranks, then banks. Errors: ERR_SET (the
+  /// set is not allocated), ERR_SHAPE (the sentence names the missing chips by rank and bank).
   static Placement of(struct dpu_set_t set, const Hypercube &cube);
 };
 

@@ -1,4 +1,4 @@
-// The right to prepare a transfer of a set.
+// A lock on the prepared buffers of a set.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace pidcomm {
 
-/// The SDK keeps one prepared buffer per DPU: hypercubes on one set take turns, and each clears its buffers. The reorder program is loaded
-/// and launched in such a turn, too.
+/// The SDK keeps one prepared buffer per DPU, so hypercubes on one set must take turns; each clears its buffers at the end. This lock also
+/// covers loading and launching the reorder program.
 class PreparedTransfer {
  public:
   explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement) : set_(set), turn_(mutex_of(placement.ranks.front())) {

@@ -1,4 +1,4 @@
-// The affine form of a plan: loops, chunks of words, addresses. The passes themselves are line kernels.
+// Carries out the affine form of a plan: loops, chunks of words, addresses. It calls line kernels for the passes.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Where the streams of one side of an item start, relative to the item.
+/// The starts of the streams of one side of an item, relative to the item.
 struct StreamStart {
   uint32_t egs;
   uint64_t bytes;
@@ -29,13 +29,13 @@ std::vector<StreamStart> starts_of(const Side &side) {
   return starts;
 }
 
-/// Start of an item: entangled group and byte of each side.
+/// The start of an item: the entangled group and byte of each side.
 struct Item {
   uint32_t in_eg, out_eg;
   uint64_t in_offset, out_offset;
 };
 
-/// `item` moved to step `index` of a nest (slowest loop first).
+/// Returns `item` moved to step `index` of a nest of loops (slowest loop first).
 Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     const uint64_t i = index % loop->count;
@@ -70,7 +70,7 @@ class SweepWorker {
     call_.item_buffers = item_buffers_.data();
   }
 
-  /// Words [first, last) of every item of one step of the outer loops.
+  /// Carries out words [first, last) of every item in one step of the outer loops.
   void run(const Item &start, uint64_t first, uint64_t last) {
     const uint64_t ordered = steps_of(sweep_.ordered);
     for (uint64_t o = 0; o < ordered; ++o) {
@@ -102,7 +102,7 @@ class SweepWorker {
     return words;
   }
 
-  /// Words of the first step of a chunk, so that later steps start at a line boundary of host rows.
+  /// Returns the number of words in the first step of a chunk, so that later steps start at a line boundary of host rows.
   uint32_t first_step_words() const {
     const void *row = sweep_.in.space == Space::host    ? static_cast<const void *>(items_[0].in[0])
                       : sweep_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
@@ -119,7 +119,7 @@ class SweepWorker {
     };
     add(sweep_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
     add(sweep_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
-    if (sweep_.exchange && item.in_eg != item.out_eg) {  // the twin item reads where this one writes, and vice versa
+    if (sweep_.exchange && item.in_eg != item.out_eg) {  // the twin item reads the lines that this item writes, and the reverse
       add(sweep_.in, in_starts_, item.out_eg, item.out_offset, pointers.in, pointers.in_count);
       add(sweep_.out, out_starts_, item.in_eg, item.in_offset, pointers.out, pointers.out_count);
     }
@@ -147,10 +147,10 @@ class SweepWorker {
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   const std::vector<StreamStart> in_starts = starts_of(sweep.in), out_starts = starts_of(sweep.out);
   const Item origin = {sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset};
-  // Units of work: a step of the outer loops times a piece of the words, enough of them to share evenly.
+  // A unit of work is one step of the outer loops on one piece of the words. There are enough units to give threads equal shares.
   const uint64_t outer = steps_of(sweep.outer), pieces = pieces_of(sweep, pass.threads);
   const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
-  // All allocations come before the first byte moves.
+  // Allocate all memory before the first byte moves.
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
   std::vector<std::unique_ptr<SweepWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts));
@@ -163,7 +163,7 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
       const uint64_t last = std::min(chunks * (piece + 1) / pieces * kShareWords, sweep.words);
       worker.run(advanced(origin, sweep.outer, unit / pieces), first, last);
     });
-    pass.kernels.fence();  // non-temporal stores are done before ownership returns
+    pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
   });
   return kCallBufferBytes * workers.size();
 }

@@ -24,7 +24,7 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
   switch (event) {
     case LineEvent::load:
       ++counts.loads;
-      if (counts.flushes == 0 && counts.stores == 0) ++counts.loads_unflushed;  // stores leave no line in the caches
+      if (counts.flushes == 0 && counts.stores == 0) ++counts.loads_unflushed;  // stored lines do not stay in the caches
       break;
     case LineEvent::store:
       ++counts.stores;

@@ -1,4 +1,4 @@
-// The audit instruction set's record of every line that it touches.
+// The record in which the audit instruction set counts its accesses to every line.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ enum class LineEvent { load, store, flush, prefetch };
 /// Thread-safe. At most one record is current in the process; an AuditScope sets it.
 class AuditRecord {
  public:
-  /// Does not record lines in [begin, end): host memory that passes use like lines.
+  /// Excludes lines in [begin, end) from the record: host memory that passes access like lines of MRAM.
   void ignore(const std::byte *begin, const std::byte *end);
 
-  /// Notes an event on the 64-byte line at `line`.
+  /// Records an event on the 64-byte line at `line`.
   void note(LineEvent event, const std::byte *line);
 
-  /// All counts except lines_outside.
+  /// Returns all counts except lines_outside.
   pidcomm_audit counts() const;
 
-  /// Lines touched in any way; calls visit(line) for each.
+  /// Calls visit(line) for each line that has an event.
   template <class Visit>
   void each_line(const Visit &visit) const {
     for (const auto &[line, counts] : lines_) visit(reinterpret_cast<const std::byte *>(line));
@@ -39,10 +39,10 @@ class AuditRecord {
   std::unordered_map<uintptr_t, Counts> lines_;
 };
 
-/// The current record; the audit kernels write to it. Null outside an AuditScope.
+/// Returns the current record, which the audit kernels write to, or null outside an AuditScope.
 AuditRecord *current_audit();
 
-/// Makes `record` the current one until destroyed; scopes of different threads wait for each other.
+/// Makes `record` the current record until the scope is destroyed; scopes of different threads wait for each other.
 class AuditScope {
  public:
   explicit AuditScope(AuditRecord &record);

@@ -1,4 +1,4 @@
-// Run-time choice of the instruction set.
+// Chooses the instruction set at run time.
 #include <algorithm>
 #include <iterator>
 
@@ -45,7 +45,7 @@ int best_isa() {
   const IsaRow *best = nullptr;
   for (const IsaRow &row : kRows)
     if ((best == nullptr || row.level > best->level) && isa_available(row.code)) best = &row;
-  if (best == nullptr) fail(PIDCOMM_ERR_OPTION, "this machine runs none of the instruction sets that the library was built for");
+  if (best == nullptr) fail(PIDCOMM_ERR_OPTION, "this machine cannot run any of the instruction sets for which the library was built");
   return best->code;
 }
 

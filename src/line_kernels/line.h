@@ -1,5 +1,5 @@
-// The value the kernels work on, and the small tables that lane operations need. Only types, constants and constexpr data: nothing here
-// may become a function that the linker could share between instruction sets.
+// The type of a line, and small tables for lane operations. This header must contain only types, constants and constexpr data, because the
+// linker could share a function between instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 namespace pidcomm {
 namespace {
 
-/// A line as a value, in registers of PartBytes bytes: 8 words of 64 bits. In PIM order byte `lane` of word r is byte r of that lane's
-/// word; in host order word `lane` is the lane's word.
+/// A line as a value: 8 words of 64 bits, in registers of PartBytes bytes. In PIM order, byte `lane` of word r is byte r of that lane's
+/// word. In host order, word `lane` is the word of that lane.
 template <int PartBytes>
 struct LineOf {
   static constexpr int kPartBytes = PartBytes;
@@ -22,7 +22,8 @@ struct Table {
   T entry[N];
 };
 
-/// Byte shuffle within each beat that exchanges lanes l and l ^ (1 << bit); indices are relative to 16-byte halves, as pshufb expects.
+/// A byte shuffle that exchanges lanes l and l ^ (1 << Bit) within each beat. Indices are relative to groups of 16 bytes, as pshufb
+/// expects.
 template <int Bit>
 inline constexpr Table<uint8_t, 64> kLaneXor = [] {
   Table<uint8_t, 64> table{};
@@ -30,7 +31,7 @@ inline constexpr Table<uint8_t, 64> kLaneXor = [] {
   return table;
 }();
 
-/// Bytes whose lane has the bit set.
+/// A mask for a beat: selects the bytes of the lanes whose number has the bit set.
 constexpr uint64_t lanes_with(uint32_t bit) {
   return bit == 0 ? 0xFF00FF00FF00FF00u : bit == 1 ? 0xFFFF0000FFFF0000u : 0xFFFFFFFF00000000u;
 }

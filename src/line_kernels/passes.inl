@@ -1,22 +1,22 @@
-// The passes, written once over an instruction set's line primitives. Included by each src/line_kernels/isa/*.cpp inside an anonymous
-// namespace, after its type `Line` (a LineOf) and its `struct Isa`, which provides (all static, inline):
+// The passes, written once with the line primitives of an instruction set. Each src/line_kernels/isa/*.cpp includes this file inside an
+// anonymous namespace, after it defines a type `Line` (a LineOf) and a `struct Isa` with these functions (all static, inline):
 //   Line load_line(const std::byte *)            one line of the region
-//   void store_line(std::byte *, Line)           one line of the region, whole, non-temporal
+//   void store_line(std::byte *, Line)           one complete line of the region, non-temporal
 //   void store_words_non_temporal(std::byte *, Line)         64 aligned bytes of a host row, non-temporal
-//   void flush_line(const std::byte *)           out of every cache
-//   void prefetch_line(const std::byte *)          into the first cache
-//   void prefetch_far(const std::byte *)           into the second; leaves the first one's few line buffers to stores
+//   void flush_line(const std::byte *)           removes the line from every cache
+//   void prefetch_line(const std::byte *)        loads into the first-level cache
+//   void prefetch_far(const std::byte *)         loads into the second-level cache; leaves the L1 line buffers to stores
 //   void fence()                                 completes earlier loads, flushes and non-temporal stores
 //   Line transpose(Line)                         PIM order <-> host order (the domain transfer)
-//   void butterfly<Bit>(Line &a, Line &b)        PIM order: a's lanes with the bit set <-> b's lanes without it
+//   void butterfly<Bit>(Line &a, Line &b)        PIM order: exchanges a's lanes with the bit set and b's lanes without it
 //   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
-//   Line swap_lanes<Bit>(Line)                   PIM order: lanes l and l ^ (1 << Bit)
+//   Line swap_lanes<Bit>(Line)                   PIM order: exchanges lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
 //   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l]; control = lane_control(map)
 //   Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
-// A map has byte l for lane l.
+// Byte l of a map is for lane l.
 
-// In this order: later parts use earlier ones.
+// Keep this order: later files use earlier files.
 // clang-format off
 #include "line_kernels/passes/movement.inl"
 #include "line_kernels/passes/operators.inl"
@@ -27,7 +27,7 @@
 #include "line_kernels/passes/flush_and_copy.inl"
 // clang-format on
 
-/// The table of this instruction set.
+/// Defines the table of an instruction set.
 #define PIDCOMM_KERNELS(ENUM, isa_name)                                                                                                \
   extern const Kernels kKernels##ENUM;                                                                                                 \
   const Kernels kKernels##ENUM = {                                                                                                     \

@@ -23,7 +23,7 @@ struct Builtin {
   std::vector<Number> numbers;
 };
 
-// The files of machines/ as rows, made by cmake/machines.cmake.
+// The files of machines/ as rows; cmake/machines.cmake generates them.
 const std::vector<Builtin> &builtins() {
   static const std::vector<Builtin> all = {
 #include "machines.inc"
@@ -31,7 +31,7 @@ const std::vector<Builtin> &builtins() {
   return all;
 }
 
-/// The cost "<isa>.<key>_ns" of a line; null if unknown.
+/// Returns the cost "<isa>.<key>_ns" of a line, or null if the name is unknown.
 double *find_cost(pidcomm_machine &machine, const std::string &name) {
   const auto in = [&name](pidcomm_line_costs &costs, const std::string &isa) -> double * {
 #define PIDCOMM_ROW(key, ...) \
@@ -47,7 +47,7 @@ double *find_cost(pidcomm_machine &machine, const std::string &name) {
   return nullptr;
 }
 
-/// The constant "section.key", or the cost "isa.<isa>.<key>_ns"; null if unknown.
+/// Returns the constant "section.key" or the cost "isa.<isa>.<key>_ns", or null if the name is unknown.
 double *find(pidcomm_machine &machine, const std::string &name) {
 #define PIDCOMM_ROW(section, key, ...) \
   if (name == #section "." #key) return &machine.section##_##key;
@@ -68,7 +68,7 @@ pidcomm_machine make_machine(const Builtin &builtin) {
   return machine;
 }
 
-/// The machines of builtins(), in their order, made once.
+/// Returns the machines of builtins() in their order; makes them only once.
 const std::vector<pidcomm_machine> &builtin_machines() {
   static const std::vector<pidcomm_machine> all = [] {
     std::vector<pidcomm_machine> made;

@@ -1,4 +1,4 @@
-// The built-in machines, and the one whose prices PIDCOMM_TECHNIQUE_AUTO compares.
+// The built-in machines, and the machine for which PIDCOMM_TECHNIQUE_AUTO compares predicted times.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 
 namespace pidcomm {
 
-/// Number `index` of the files in machines/, by name. Errors: ERR_ARGUMENT (no such number; the sentence names all machines).
+/// Returns the name and the machine of file number `index` in machines/, in the order of names. Errors: ERR_ARGUMENT (the number is too
+/// large; the sentence names all machines).
 std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index);
 
-/// The machine that use_machine has set, else the built-in one of that name.
+/// Returns the machine that use_machine has set, or else the built-in machine of that name.
 pidcomm_machine machine_in_use(const char *builtin);
 
-/// Changes whenever use_machine is called.
+/// Returns a number that every call of use_machine changes.
 uint64_t machine_version();
 
-/// Null restores the built-in one. Errors: those of check_machine.
+/// Sets the machine in use; null restores the built-in machine. Errors: those of check_machine.
 void use_machine(const pidcomm_machine *machine);
 
 }  // namespace pidcomm

@@ -13,9 +13,9 @@ namespace pidcomm {
 namespace {
 
 constexpr double kGb = 1e9, kMicro = 1e-6, kNano = 1e-9, kKib = 1024;
-constexpr double kLargest = 1e12;  // of a constant
+constexpr double kLargest = 1e12;  // upper limit of a constant
 
-/// Costs in ns of an instruction set, by LineWork.
+/// Returns the costs of an instruction set in ns, indexed by LineWork.
 std::array<double, kLineWorks> costs_of(const pidcomm_line_costs &costs) {
 #define PIDCOMM_ROW(key, ...) costs.key##_ns,
   return {PIDCOMM_LINE_COSTS(PIDCOMM_ROW)};
@@ -41,7 +41,7 @@ class ModelledHost : public OptionRules {
   const pidcomm_machine &machine_;
 };
 
-/// The total of two times that overlap; a larger sharpness means more overlap.
+/// Returns the total of two times that overlap; a larger sharpness means more overlap.
 double overlapped(double a, double b, double sharpness) {
   const double longer = std::max(a, b);
   if (longer == 0) return 0;
@@ -55,7 +55,7 @@ class Pricing {
         options_(plan.options),
         work_(work),
         isa_(costs_of(machine.isa[has_isa(machine, options_.isa) ? options_.isa : best_isa_of(machine)])) {
-    // Ranks fill one channel after another, and the fullest one decides.
+    // Ranks fill one channel after another; the channel with the most ranks determines the time.
     const double channels = std::min(machine.ranks_channels, std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
     const double fullest = work.ranks <= machine.ranks_channels * machine.ranks_per_channel
                                ? std::min(work.ranks, machine.ranks_per_channel)
@@ -96,7 +96,7 @@ class Pricing {
  private:
   using Seconds = decltype(pidcomm_prediction::seconds);
 
-  /// Effective number of threads for `units` units of equal size.
+  /// Returns the effective number of threads for `units` units of equal size.
   double threads_for(double units) const {
     const double threads = std::clamp(std::min<double>(options_.threads, machine_.host_threads), 1.0, std::max(1.0, units));
     const double rounds = std::ceil(units / threads);
@@ -111,7 +111,7 @@ class Pricing {
   }
   double starting(double threads) const { return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro; }
 
-  /// Splits `total`: first memory, then the work of the threads, by line work and others.
+  /// Splits `total` into phases: first memory, then the work of the threads, divided into line work and other work.
   void share(double total, double bus, double memory, const std::array<double, kLineWorks> &line_seconds, double others,
              Seconds &seconds) const {
     const double both = bus + memory, first = std::min(total, both);
@@ -139,7 +139,7 @@ class Pricing {
     const double others = (part.streams * machine_.call_stream_ns + part.rows * machine_.call_row_ns) * kNano / threads;
     double bus = bus_seconds(part), memory = memory_seconds(part);
     const double moved = part.mram_read + part.mram_written + part.host_read + part.host_written;
-    // DIMMs with PEs have separate channels; emulated ones share the host's.
+    // DIMMs with PEs have separate channels; emulated DIMMs share the channels of the host.
     double both = machine_.host_emulated != 0 ? bus + memory : std::max(bus, memory);
     both = std::max(both, moved / kGb / (threads * machine_.memory_thread_gb_s));
     if (bus + memory > 0) {
@@ -159,7 +159,7 @@ class Pricing {
     const double alone = bytes / kGb / (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
-    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // time beyond memory
+    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // the time that memory does not hide
     const double bus = std::min(total, bus_seconds(part)), memory = std::min(total - bus, memory_seconds(part));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
@@ -179,9 +179,9 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  /// Cycles of the slowest PE, which moves all its blocks. The DMA engine between MRAM and WRAM does one transfer after another. If a part
-  /// fits into one transfer, tasklets meanwhile permute parts in WRAM; larger parts are permuted by their transfers' addresses
-  /// (pe/reorder.c).
+  /// Returns the cycles of the slowest PE, which moves all its blocks. The DMA engine between MRAM and WRAM does one transfer after
+  /// another. If a part fits into one transfer, tasklets permute parts in WRAM during the transfers; the addresses of the transfers permute
+  /// larger parts (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
     constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES, kTasklets = PIDCOMM_REORDER_TASKLETS;
     constexpr double kIssueCycles = 11;  // between two instructions of a tasklet
@@ -235,7 +235,7 @@ int best_isa_of(const pidcomm_machine &machine) {
 #define PIDCOMM_ROW(ENUM, code, name, level) consider(code, level);
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  if (best == 0) fail(PIDCOMM_ERR_ARGUMENT, "the machine has no instruction set: isa.* of one must not be 0");
+  if (best == 0) fail(PIDCOMM_ERR_ARGUMENT, "the machine has no instruction set: the isa.* costs of at least one must not be 0");
   return best;
 }
 
@@ -260,7 +260,7 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
       plan = make_plan(cube, request, variant, heap_base);
     } catch (const Error &error) {
       if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE && options.scratch_offset != 0) throw;
-      return;  // not for this request
+      return;  // the technique cannot carry out this request
     }
     if (reorders(*plan) && options.scratch_offset == 0) return;
     const double seconds = price(*plan, machine).seconds_total;

@@ -1,4 +1,4 @@
-// The work of a plan, in counts that do not depend on the machine.
+// The work of a plan, as counts that do not depend on the machine.
 #pragma once
 
 #include <array>
@@ -18,9 +18,10 @@ enum class LineWork { PIDCOMM_LINE_COSTS(PIDCOMM_ROW) };
 inline constexpr int kLineWorks = 0 PIDCOMM_LINE_COSTS(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// A part of a call: its threads begin together and end together.
+/// A part of a call, in which all threads begin together and end together.
 struct Part {
-  /// pass: lines are loaded, worked on and stored. from_pes, to_pes: transfers of the SDK. host: `conventional` between them.
+  /// pass: lines are loaded, processed and stored. from_pes, to_pes: transfers of the SDK. host: the work of `conventional` between these
+  /// transfers.
   enum class Kind { pass, from_pes, host, to_pes };
   Kind kind = Kind::pass;
   double mram_read = 0, mram_written = 0;  // bytes of lines
@@ -28,9 +29,9 @@ struct Part {
   std::array<double, kLineWorks> lines{};  // lines by kind of work
   double streams = 0;                      // streams whose address is computed
   double rows = 0;                         // rows of chunks
-  double pieces = 0;                       // copied or combined in host memory
-  bool combines = false, is_slow = false;  // host: the operator, and whether the vector unit lacks it
-  double units = 1;                        // that threads share
+  double pieces = 0;                       // pieces copied or combined in host memory
+  bool combines = false, is_slow = false;  // host: whether it combines, and whether the vector unit lacks the operator
+  double units = 1;                        // units of work that threads share
 
   double &count(LineWork what) { return lines[static_cast<std::size_t>(what)]; }
   double count(LineWork what) const { return lines[static_cast<std::size_t>(what)]; }
@@ -43,11 +44,11 @@ struct Work {
   std::vector<Reorder> reorders;
 };
 
-/// isa: code; decides which operators are slow.
+/// Counts the work of a plan. isa: a code; it decides which operators are slow.
 Work work_of(const Plan &plan, int isa);
 
-/// Whether an operator takes several instructions of an instruction set: products of 8 and 64 bits, extremes of floats, and of 64 bits on
-/// AVX2. (SSE2, which `scalar` is compiled for, counts as AVX2.)
+/// Whether an operator needs several instructions of an instruction set: products of 8 and 64 bits; minima and maxima of floats; on AVX2
+/// also minima and maxima of 64 bits. (`scalar` is compiled for SSE2, which counts as AVX2.)
 bool is_slow(int op, const ElementType &type, int isa);
 
 }  // namespace pidcomm

@@ -12,14 +12,14 @@ namespace pidcomm {
 
 namespace {
 
-/// words: of every stream, unless the collective cuts them further.
+/// words: length of every stream, unless the collective cuts streams further.
 Sweep empty_sweep(uint64_t words) {
   Sweep sweep;
   sweep.words = words;
   return sweep;
 }
 
-/// The sweep that does a collective's work. src: the MRAM byte that it reads from, if it reads MRAM.
+/// Makes the sweep that does a collective's work. src: the MRAM byte from which it reads, if it reads MRAM.
 Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   const Plan &plan = inputs.plan;
   Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes);
@@ -36,7 +36,7 @@ Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   return sweep;
 }
 
-/// The sweep that copies the input of the host pass to host memory.
+/// Makes the sweep that copies the input of the host pass to host memory.
 Sweep make_sweep_to_host_memory(const Plan &plan, uint64_t src) {
   Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes);
   sweep.pass = Pass::rotate;
@@ -70,13 +70,15 @@ GeneralForm make_general(const Plan &plan) {
   const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
   std::vector<uint32_t> size(cluster_of.size(), 0);
   for (uint32_t first : cluster_of) form.cluster_egs = std::max(form.cluster_egs, ++size[first]);
-  // A slab row is one block of a PE (or group) for a chunk of words. Rows that go straight to or from host buffers need no slab.
+  // A row of a slab is a chunk of words of the blocks of a PE or group. If rows are copied directly to or from host buffers, the pass does
+  // not need a slab.
   constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20, kSlabMaxBytes = uint64_t{64} << 20;
   constexpr uint64_t kMaxChunkWords = 256;
   const uint64_t cluster_pes = uint64_t{form.cluster_egs} * kLanes;
   const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
   const uint64_t word_rows = cluster_rows * blocks_of(plan.in, plan.grouping);
-  // A slab should stay in a core's cache. It has at least the 8 words that passes handle at once, unless these need too much memory.
+  // A slab should stay in a core's cache. Its chunks have at least the 8 words that passes handle at once, unless that needs too much
+  // memory.
   const uint64_t word_bytes = word_rows * kWordBytes;
   uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
   if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);
@@ -95,7 +97,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
   PeSteps pes;
   pes.taken = inputs.steps;
   pes.pass_src = plan.src;
-  // If the mask selects no lanes, PEs of one entangled group are in different groups: there is nothing to reorder.
+  // If the mask does not select lanes, all PEs of an entangled group are in different groups, and PEs do not reorder blocks.
   if ((inputs.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return pes;
   const bool has_blocks = inputs.rule.bytes_are_blocks();
   if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)

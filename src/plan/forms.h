@@ -1,4 +1,4 @@
-// The forms of a plan: how the bytes travel. Each form holds only its own fields.
+// The forms of a plan, which define how the bytes travel. Each form has only the fields that it needs.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace pidcomm {
 
 /// PE-assisted reordering. A PE's window consists of parts of 2^k blocks. If the PE's lane has index c, block j of an output part is block
-/// (c + j) mod 2^k of the input part, or (c - j) mod 2^k if `backwards`. from == to: in place, always backwards, so that blocks swap in
-/// pairs.
+/// (c + j) mod 2^k of the input part, or block (c - j) mod 2^k if `backwards`. If from == to, the PEs reorder in place, always backwards,
+/// so that blocks swap in pairs.
 struct Reorder {
   uint64_t from = 0, to = 0;  // absolute MRAM bytes
   uint64_t block_bytes = 0, parts = 0;
@@ -23,33 +23,34 @@ struct Reorder {
   uint64_t bytes() const { return parts * block_bytes << k; }
 };
 
-/// The steps of the PID-Comm paper that a technique takes, and the PEs' work before and after the host pass.
+/// The steps of the PID-Comm paper that a technique uses, and the work of the PEs before and after the host pass.
 struct PeSteps {
   int taken = 0;  // PIDCOMM_STEP bits
   std::optional<Reorder> before, after;
-  uint64_t pass_src = 0;       // absolute MRAM byte that the host pass reads from: the source, or PE scratch
-  uint64_t scratch_bytes = 0;  // PE scratch, from pass_src on; 0: not needed
+  uint64_t pass_src = 0;       // absolute MRAM byte from which the host pass reads: the source, or PE scratch
+  uint64_t scratch_bytes = 0;  // size of the PE scratch, which starts at pass_src; 0: not needed
 
   bool reorders() const { return before || after; }
 };
 
-/// `tile` on a shape with a lane split.
+/// The form of `tile` on a shape with a lane split.
 struct TileForm {
   static constexpr const char *kPath = "tile";
   Sweep sweep;
 };
 
-/// `tile` on every other shape. Entangled groups that share groups form a cluster; for a chunk of words a thread loads every line of
-/// the cluster once into host order (a slab of rows), combines if the collective reduces, and composes every destination line whole.
-/// A slab has one row per PE, or per group if the collective reduces. A row has one block per member if the source has, else one block.
+/// The form of `tile` on a shape without a lane split. Entangled groups that share groups form a cluster. For each chunk of words, a thread
+/// loads every line of the cluster once and turns the lines into rows in host order, which form a slab. If the collective reduces, the
+/// thread combines rows. Then it composes and stores complete destination lines. A slab has one row per PE, or one row per group if the
+/// collective reduces. If the source has a block for each member, so does a row; else a row is one block.
 struct GeneralForm {
   static constexpr const char *kPath = "general";
-  uint32_t cluster_egs = 0;  // the largest cluster
-  uint64_t chunk_words = 0;  // words of a block per slab
-  uint64_t slab_bytes = 0;   // per thread
+  uint32_t cluster_egs = 0;  // entangled groups of the largest cluster
+  uint64_t chunk_words = 0;  // words of each block that a slab holds
+  uint64_t slab_bytes = 0;   // bytes of a slab; each thread has one slab
 };
 
-/// The paper's techniques. Without in-register modulation, the input is first copied to host memory.
+/// The form of the paper's techniques. Without in-register modulation, the host first copies the input to host memory.
 struct PaperForm {
   static constexpr const char *kPath = "paper";
   PeSteps pes;
@@ -57,12 +58,12 @@ struct PaperForm {
   Sweep sweep;
 };
 
-/// The common part of `ring` and `tree`, which reduce in steps from member to member. each_sweep makes the sweeps of every round from it:
-/// first between members of one entangled group, then over the members' entangled groups, one loop after the other.
+/// The common part of `ring` and `tree`, which send data from member to member. each_sweep makes the sweeps of every round from it: first
+/// the rounds between members of one entangled group, then the rounds between entangled groups, one loop after the other.
 struct MemberSteps {
   static constexpr const char *kPath = "member_steps";
   LaneSplit split;          // adjacent loops over members are joined
-  uint64_t slot_bytes = 0;  // ring: of a slot; tree: of the vector
+  uint64_t slot_bytes = 0;  // ring: bytes of a slot; tree: bytes of the vector
   bool copies = false;      // the first round copies the source to the destination
   uint32_t rounds = 0;
   uint64_t lines_read = 0, lines_written = 0;
@@ -72,31 +73,32 @@ struct MemberSteps {
 };
 
 /// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. From the last slot down, slot s moves one lane on and
-/// is combined with slot s - 1; slot 0 ends as the lane's block. M entangled groups then do the same with M chunks of slot 0, in 2 (M - 1)
-/// rounds: in every round each one sends a chunk to the next, which combines it (first half) or copies it (second half). At the end slot 0
-/// moves around the lanes.
+/// is combined with slot s - 1; at the end, slot 0 is the lane's reduced block. Then M entangled groups do the same with M chunks of slot
+/// 0, in 2 (M - 1) rounds. In every round, each entangled group sends a chunk to the next group, which combines it (in the first M - 1
+/// rounds) or copies it (in the others). Finally slot 0 moves around the lanes.
 struct RingForm : MemberSteps {
   static constexpr const char *kTopology = "ring";
   PeSteps pes;
 };
 
-/// Each lane with a bit set is combined into its partner without the bit, lowest bit first; then entangled group m + 2^t into m, for every
-/// m that 2^(t+1) divides. The result is copied back along the same path.
+/// For each selected lane bit, lowest first, every lane with the bit set is combined into the lane without it. Then, for t = 0, 1, ...,
+/// entangled group m + 2^t is combined into group m if 2^(t+1) divides m. The result is copied back along the same path.
 struct TreeForm : MemberSteps {
   static constexpr const char *kTopology = "tree";
 };
 
-/// Transfers of the SDK: a source row from every PE, work of the host on the rows, a result row to every PE. If one side is host rows and
-/// nothing is combined, one transfer between PEs and the caller's rows suffices.
+/// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from every PE, the host works on the rows, and
+/// the SDK writes a result row to every PE. If the input or output is in host rows and the collective does not reduce, one transfer between
+/// the PEs and the caller's rows suffices.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
-  bool has_host_work = false;      // without it the fields below are 0
-  bool has_result_per_pe = false;  // if not, there is one result per group
+  bool has_host_work = false;      // if false, the fields below are 0
+  bool has_result_per_pe = false;  // if false, there is one result per group
   uint64_t result_row_bytes = 0;
-  uint64_t source_bytes = 0, result_bytes = 0;  // of all rows
-  uint64_t staged_bytes = 0;                    // of rows in the library's buffer
-  uint64_t row_pieces = 0;                      // of a source row; each is copied or combined by itself
-  uint64_t units = 0;                           // that threads share: pieces of result rows, or PEs
+  uint64_t source_bytes = 0, result_bytes = 0;  // bytes of all rows
+  uint64_t staged_bytes = 0;                    // bytes of rows in the library's buffer
+  uint64_t row_pieces = 0;                      // pieces of a source row; the host copies or combines one piece at a time
+  uint64_t units = 0;                           // units of work that threads share: pieces of result rows, or PEs
 };
 
 /// `conventional` reduces in pieces of this size, which stay in a core's cache.

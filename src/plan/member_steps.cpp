@@ -1,4 +1,4 @@
-// Steps from member to member: the sweeps of `ring` and `tree`.
+// The sweeps of `ring` and `tree`, which send data from member to member.
 //
 // Source of the two topologies: the PID-Comm paper (ISCA 2024, section VIII-H), which compares its hypercube with them.
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Lane l takes from lane from(l).
+/// Makes a lane map: lane l receives the bytes of lane from(l).
 template <class From>
 uint64_t lane_map(const From &from) {
   uint64_t map = 0;
@@ -49,7 +49,7 @@ class MemberStepSweeps {
  private:
   void visit_steps(const RingForm &form) {
     const uint32_t slots = 1u << split_.k;
-    const uint64_t work = split_.k == 0 ? plan_.dst : form.pes.pass_src;  // where slots are reduced
+    const uint64_t work = split_.k == 0 ? plan_.dst : form.pes.pass_src;  // the window in which slots are reduced
     const uint64_t onwards = lane_map([&](uint32_t lane) {
       const uint32_t index = extract_bits(lane, split_.lane_mask);
       return (lane & ~split_.lane_mask) | deposit_bits((index - 1) & (slots - 1), split_.lane_mask);
@@ -64,8 +64,9 @@ class MemberStepSweeps {
       move_lanes(onwards, plan_.dst + (slot - 1) * steps_.slot_bytes, plan_.dst + slot * steps_.slot_bytes);
   }
 
-  /// Entangled group m sends chunk (m - step) mod M to m + 1 (mod M), which combines it in the first M - 1 steps and then copies it. All
-  /// chunks have the same length, except that the last one with words may be shorter. Between two cuts neither m nor m + 1 wraps.
+  /// Entangled group m sends chunk (m - step) mod M to group m + 1 (mod M), which combines the chunk in the first M - 1 steps and copies it
+  /// in later steps. All chunks have the same length, except that the last chunk that is not empty may be shorter. Between two cuts, all
+  /// chunks have the same length, and the numbers of groups and chunks do not wrap around.
   void ring_step(std::size_t loop, uint32_t step, uint64_t work) {
     const auto [count, stride, index_stride] = split_.members[loop];
     const uint64_t words = steps_.slot_bytes / kWordBytes, chunk_words = (words + count - 1) / count;
@@ -109,7 +110,8 @@ class MemberStepSweeps {
       if ((split_.lane_mask & bit) != 0) move_lanes(partner_map(bit, false), plan_.dst, plan_.dst);
   }
 
-  /// Every entangled group m that 2 * reach divides combines m + reach into itself (up), or copies the result to it.
+  /// Every entangled group m that is a multiple of 2 * reach combines the data of group m + reach into its own data (up), or else sends the
+  /// result to that group.
   void tree_step(std::size_t loop, uint32_t reach, bool up) {
     const auto [count, stride, index_stride] = split_.members[loop];
     Sweep sweep = make_sweep(up, steps_.slot_bytes / kWordBytes, kStay);
@@ -125,7 +127,7 @@ class MemberStepSweeps {
     ++round_;
   }
 
-  /// In every entangled group: stores to byte `to` the lines at `from` (and further streams) with their lanes moved.
+  /// Moves the lanes in every entangled group: reads the lines at byte `from` (and further streams), and stores the result at byte `to`.
   void reduce_lanes(uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) { sweep_lanes(true, map, streams, from, to); }
   void move_lanes(uint64_t map, uint64_t from, uint64_t to) { sweep_lanes(false, map, {1, 0, 0}, from, to); }
   void sweep_lanes(bool reduces, uint64_t map, const StreamLoop &streams, uint64_t from, uint64_t to) {

@@ -6,7 +6,7 @@ namespace pidcomm {
 
 namespace {
 
-// "; use one of tile (1), conventional (2)", and so on.
+// "; use one of tile (1) conventional (2)" and the remaining techniques.
 #define PIDCOMM_ROW(ENUM, code, name, ...) " " name " (" #code ")"
 constexpr const char *kTechniqueChoices = "; use auto (-1) or one of" PIDCOMM_TECHNIQUES(PIDCOMM_ROW);
 constexpr const char *kIsaChoices = "; use one of" PIDCOMM_ISAS(PIDCOMM_ROW);

@@ -11,26 +11,25 @@ inline constexpr int kMaxThreads = 1024;
 
 struct Options {
   int technique, isa, threads, coherence;
-  uint64_t scratch_offset;  // from the heap base; 0: none
+  uint64_t scratch_offset;  // offset from the heap base; 0: no scratch
   bool operator==(const Options &) const = default;
 };
 
-/// The abilities and defaults of the machine that options are for.
+/// The abilities and defaults of the machine for which options are resolved.
 class OptionRules {
  public:
   virtual ~OptionRules() = default;
 
   virtual int default_isa() const = 0;
   virtual int default_threads() const = 0;
-  /// Whether the CPU's caches see the writes of PEs. If not, lines are flushed by default, and `none` is an error.
+  /// Whether the CPU's caches see the writes of PEs. If they do not, the default coherence policy flushes lines, and `none` is an error.
   virtual bool is_coherent() const = 0;
-  /// isa: a code of PIDCOMM_ISAS. Errors: ERR_OPTION if the machine lacks it.
+  /// isa: a code of PIDCOMM_ISAS. Errors: ERR_OPTION if the machine lacks the instruction set.
   virtual void check_isa(int isa) const = 0;
 };
 
-/// Replaces every default by its value; null: all fields are defaults.
-/// Errors: ERR_OPTION (unknown, an instruction set that the machine lacks, threads outside 0 .. kMaxThreads, coherence `none` on a machine
-/// that is not coherent).
+/// Replaces the default in each field by its value; if options is null, all fields have defaults. Errors: ERR_OPTION (a code is unknown,
+/// the machine lacks the instruction set, threads are outside 0 .. kMaxThreads, or coherence is `none` on a machine that is not coherent).
 Options resolve(const pidcomm_options *options, const OptionRules &rules);
 
 }  // namespace pidcomm

@@ -1,18 +1,20 @@
-// The passes: the work of the line kernels on the lines of one item of a sweep.
+// The passes. A pass is the work of the line kernels on the lines of one item of a sweep.
 #pragma once
 
 #include <cstdint>
 
 namespace pidcomm {
 
-/// X(name, work of an item, and for each of its words: transposes, shuffles, combines, host rows read, host rows written).
+/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written). The numbers are for one word of an item.
 ///
-/// The numbers are formulas of: `in` and `out`, the streams of the sides; `k`; `ways`, 2^k; `from` and `to`, 1 if lines are transposed when
-/// they are loaded and stored, else 0; `host_rows`, the transposes for host rows.
-/// A lane's index in its group consists of its selected bits. Rotating a line by s moves the bytes of the lane with index c to the lane
-/// with index c + s (mod 2^k). Slot s of a member is block s of some 2^k. The passes that rotate follow PE-assisted reordering.
-/// In member_step and member_step_reduce, lane l takes the bytes of lane `map[l]` of the sweep. With one stream, member_step_reduce
-/// combines a line with its moved copy, and transposes both.
+/// The numbers are formulas with these variables: `in` and `out` are the numbers of input and output streams; `ways` is 2^k; `from` is 1 if
+/// lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing, else 0; `host_rows` is the number of
+/// transposes for host rows.
+/// The selected bits of a lane number are the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
+/// the lane with index c + s (mod 2^k). Slot s of a member is block s of 2^k consecutive blocks. The passes that rotate run after
+/// PE-assisted reordering.
+/// In member_step and member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's lane map. If
+/// member_step_reduce has one stream, it combines each line with a copy whose lanes have moved, and transposes both lines.
 // clang-format off
 #define PIDCOMM_PASSES(X)                                                                                                                    \
   X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \
@@ -55,7 +57,7 @@ enum class Pass {
 inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// The most items in lockstep.
+/// The largest number of items in lockstep.
 inline constexpr uint32_t kMaxItems = 8;
 
 }  // namespace pidcomm

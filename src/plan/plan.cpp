@@ -20,7 +20,7 @@ struct TechniqueRule {
   int code;
   Form (*make_form)(const FormInputs &inputs);
   int steps;
-  uint32_t collectives;  // bit c: for the collective with code c
+  uint32_t collectives;  // bit c: works for the collective with code c
   bool needs_lane_split;
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
@@ -39,7 +39,7 @@ const TechniqueRule &technique_rule(int technique) {
   fail(PIDCOMM_ERR_INTERNAL, "no rule for technique code ", technique);
 }
 
-/// "; use tile or conventional": the techniques for a collective on every shape.
+/// Returns text such as "; use tile or conventional": the techniques that work for a collective on every shape.
 std::string choices_for(int collective) {
   std::string names;
   for (const TechniqueRule &rule : kTechniqueRules)
@@ -65,8 +65,8 @@ Form make_form(const Plan &plan, const CollectiveRule &collective, const Techniq
   const std::optional<LaneSplit> split = LaneSplit::of(plan.cube, plan.mask.c_str());
   if (taken.needs_lane_split && !split)
     fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ", name_of_technique(technique.code),
-         " is for shapes that entangled groups of ", kLanes, " PEs divide without remainder; ", plan.cube.to_string(), " is no such shape",
-         choices_for(plan.collective));
+         " is for shapes that entangled groups of ", kLanes, " PEs divide without remainder; ", plan.cube.to_string(),
+         " is not such a shape", choices_for(plan.collective));
   return taken.make_form({plan, collective, split, steps});
 }
 
@@ -95,7 +95,7 @@ void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
 uint64_t blocks_of(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
 
 void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes, uint64_t heap_base) {
-  if (offset % kWordBytes != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is no multiple of ", kWordBytes);
+  if (offset % kWordBytes != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is not a multiple of ", kWordBytes);
   if (offset > kMramBytes || size_bytes > kMramBytes || heap_base + offset + size_bytes > kMramBytes)
     fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ", offset, " from heap base ", heap_base,
          " ends past the ", kMramBytes, " bytes of MRAM");

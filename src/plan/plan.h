@@ -1,4 +1,4 @@
-// A plan: the work of a collective as a value. Immutable and printable; its size depends on the number of axes only.
+// A plan describes the work of a collective as a value. It is immutable and printable, and its size depends only on the number of axes.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace pidcomm {
 
-/// One side of a collective's definition.
+/// The input or the output in a collective's definition.
 struct Extent {
   Space space;
-  bool per_member;  // N blocks, else one
+  bool per_member;  // it has N blocks, else one block
 };
 
 struct Plan {
@@ -31,57 +31,58 @@ struct Plan {
   uint64_t bytes = 0, block_bytes = 0;
   uint64_t heap_base = 0;                        // MRAM byte of the request's offset 0
   uint64_t src = 0, dst = 0;                     // absolute MRAM bytes
-  uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // in MRAM, per PE; 0 on the host side
-  uint64_t in_row_bytes = 0, out_row_bytes = 0;  // host rows, per group; 0 on the MRAM side
+  uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // bytes in MRAM, per PE; 0 if the data are in host rows
+  uint64_t in_row_bytes = 0, out_row_bytes = 0;  // bytes of a host row, per group; 0 if the data are in MRAM
   Form form;
 };
 
-/// One collective: its row of PIDCOMM_COLLECTIVES, and its affine form.
+/// The rule of a collective: its row of PIDCOMM_COLLECTIVES, and the function that sets its affine form.
 struct CollectiveRule {
   int code;
   bool reduces;
   Extent in, out;
-  int steps;  // PIDCOMM_STEP bits that apply
+  int steps;  // PIDCOMM_STEP bits of the steps that apply
   void (*sweep)(const Plan &plan, const LaneSplit &split, Sweep &sweep);
 
-  /// `bytes` is N blocks, else one block.
+  /// Whether `bytes` is the size of N blocks; else it is the size of one block.
   bool bytes_are_blocks() const { return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member); }
 };
 
-/// The affine form of each collective: pass, loops and streams, given where both sides are and whether the sweep rotates. One file of
-/// src/plan/collectives each.
+/// Functions that set the affine form of each collective: pass, loops and streams. The caller has already set the location of input and
+/// output, and whether the sweep rotates. src/plan/collectives has a file for each function.
 #define PIDCOMM_ROW(ENUM, code, name, ...) void sweep_##name(const Plan &plan, const LaneSplit &split, Sweep &sweep);
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-/// Errors: ERR_ARGUMENT if the code is unknown.
+/// Returns the rule of a collective. Errors: ERR_ARGUMENT if the code is unknown.
 const CollectiveRule &rule_of(int collective);
 
-/// heap_base: MRAM byte of the request's offset 0.
+/// Makes the plan of a request. heap_base: MRAM byte of the request's offset 0.
 /// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host buffer. Cost: O(axes^2), O(PEs) on the
 /// general path, O(rounds) for member steps.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
 
-/// Errors: ERR_HOST_BUFFER (the request's host buffer does not fit the plan).
+/// Checks the host buffer of a request. Errors: ERR_HOST_BUFFER (the buffer does not fit the plan).
 void check_host(const Plan &plan, const pidcomm_request &request);
 
-/// Parts that only some forms have; null for the others.
+/// Return a part that only some forms have, or null for other forms.
 const PeSteps *pe_steps_of(const Plan &plan);
 const MemberSteps *member_steps_of(const Plan &plan);
 
 /// Whether PEs reorder blocks before the host pass or after it.
 bool reorders(const Plan &plan);
 
-/// The absolute MRAM byte that the host pass reads from.
+/// Returns the absolute MRAM byte from which the host pass reads.
 uint64_t pass_src_of(const Plan &plan);
 
-/// visit(sweep) for every sweep of the host pass in order.
+/// Calls visit(sweep) for every sweep of the host pass in order.
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
 
-/// The clusters of a shape without a lane split: entangled groups that groups connect. Entry e is the first entangled group of e's cluster.
+/// Returns the clusters of a shape without a lane split. Entangled groups are in one cluster if groups connect them. Entry e is the first
+/// entangled group in the cluster of entangled group e.
 std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);
 
-/// The plan as JSON; expand lists the items of the affine form.
+/// Returns the plan as JSON. If `expand` is true, it also lists the items of the affine form.
 std::string to_json(const Plan &plan, bool expand);
 
 }  // namespace pidcomm

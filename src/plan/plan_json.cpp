@@ -1,4 +1,4 @@
-// A plan as JSON. Values are numbers, and names that need no escaping.
+// Writes a plan as JSON. Values are numbers, or names that do not need escaping.
 #include <concepts>
 #include <sstream>
 
@@ -90,7 +90,7 @@ void write_side(JsonWriter &json, const char *key, const Side &side) {
   json.close('}');
 }
 
-/// One step of an expanded plan: where its first streams start.
+/// One step of an expanded plan, with the starts of its first streams.
 struct Step {
   uint64_t in_eg, in_offset, out_eg, out_offset;
 };
@@ -100,7 +100,8 @@ struct ExpandedLoop {
   bool goes_down;
 };
 
-/// Writes the steps in the order in which a thread does them. In an exchange, a step also stands for its twin.
+/// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one step stands for the exchange in both
+/// directions.
 void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth, Step step, JsonWriter &json) {
   if (depth == loops.size()) {
     if (exchange && step.in_eg > step.out_eg) return;
@@ -122,7 +123,7 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
   }
 }
 
-/// Fields that only sweeps of member steps have.
+/// Writes the fields that only sweeps of member steps have.
 void write_member_step(JsonWriter &json, const Sweep &sweep) {
   json.number("round", sweep.round);
   json.open("lane_map", '[');

@@ -33,7 +33,7 @@ PIDCOMM_NAMES(name_of_copy_order, PIDCOMM_COPY_ORDERS, PIDCOMM_CASE_STRING)
 
 namespace {
 
-// " PIDCOMM_SUM (0) PIDCOMM_PROD (1)", and so on.
+// " PIDCOMM_SUM (0) PIDCOMM_PROD (1)" and the remaining operators.
 #define PIDCOMM_ROW(ENUM, code, ...) " PIDCOMM_" #ENUM " (" #code ")"
 constexpr const char *kTypeChoices = PIDCOMM_TYPES(PIDCOMM_ROW);
 constexpr const char *kOpChoices = PIDCOMM_OPS(PIDCOMM_ROW);

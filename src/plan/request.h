@@ -1,4 +1,4 @@
-// The codes of a request: checks and names.
+// Checks and names of the codes in a request.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ struct ElementType {
   enum class Kind { signed_integer, unsigned_integer, floating };
   Kind kind;
   uint32_t size_bytes;
-  int code;  // of PIDCOMM_TYPES
+  int code;  // a code of PIDCOMM_TYPES
 
-  /// Errors: ERR_TYPE.
+  /// Returns the type of a code. Errors: ERR_TYPE.
   static ElementType of(int code);
 };
 
-/// Kind of an operator (last column of PIDCOMM_OPS).
+/// The kind of an operator (last column of PIDCOMM_OPS).
 enum class OpKind { arith, order, bits };
 
-/// Errors: ERR_OP if op is unknown, or bitwise on a float.
+/// Checks an operator. Errors: ERR_OP if op is unknown, or if it is bitwise and the type is a float.
 void check_op(int op, const ElementType &type);
 
 /// Whether the operator treats every byte by itself, so that it can run on lines in PIM order.
 bool is_bytewise(int op, const ElementType &type);
 
-/// Name of a code, or nullptr.
+/// Return the name of a code, or nullptr if the code is unknown.
 const char *name_of_status(int code);
 const char *name_of_collective(int code);
 const char *name_of_type(int code);

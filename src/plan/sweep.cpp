@@ -30,8 +30,8 @@ void simplify(std::vector<Loop> &loops) {
   loops = std::move(joined);
 }
 
-/// Splits a loop of `count` steps of `egs` entangled groups at the step between the banks of a pair (d and d + 4): `below` steps below it
-/// and `above` steps above it. below = 0: the loop has no such step.
+/// The split of a loop of `count` steps of `egs` entangled groups at the step between the banks of a pair (d and d + 4). An inner loop has
+/// `below` steps and an outer loop has `above` steps. If below is 0, the loop does not have such a step.
 struct BankPairStep {
   uint32_t below, above;
 };
@@ -42,8 +42,9 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
 }
 
 /// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so that neighbouring lines are stored one
-/// after the other. If an item has few streams, the steps below move too, because one bank pair does not saturate memory. If every item is
-/// stored to all members, a pair step of the input alone stays: the output is much larger, and has its pairs.
+/// after the other. If an item has few streams, the inner steps move too, because one bank pair does not saturate memory. If every item is
+/// stored to all members, a pair step that moves only the input stays in the outer loops: the output is much larger, and its own streams
+/// visit bank pairs together.
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
@@ -75,8 +76,8 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   sweep.outer = std::move(rest);
 }
 
-/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. The input's
-/// members keep their order: the reduction combines in it.
+/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. The order of
+/// the input's members stays, because it determines the order of the reduction.
 void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {

@@ -1,4 +1,4 @@
-// Rank access on emulated DIMMs.
+// Implements rank access for emulated DIMMs.
 #include <dpuemu.h>
 
 #include "rank_access/rank_access.h"

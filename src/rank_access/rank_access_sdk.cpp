@@ -1,13 +1,13 @@
-// Rank access on DIMMs, by public functions of a stock UPMEM SDK only.
+// Rank access on DIMMs. It uses only public functions of an unmodified UPMEM SDK.
 //
-// The SDK maps a rank's region into the process but does not report the address. So every candidate mapping is tried: the SDK writes tags
-// to every enabled PE of the rank, at words that exercise the bits of the address map, and exactly one mapping must show all tags at the
-// addresses of the map. Then the words are restored. This happens when the first hypercube on a rank is created. The result holds while a
-// hypercube on the rank exists, because its ranks must not be freed.
+// The SDK maps a rank's region into the process but does not report the address. This file therefore tests every candidate mapping. It lets
+// the SDK write tags to every enabled PE of the rank, at words that exercise the bits of the address map. Exactly one mapping must show all
+// tags at the addresses of the map. Then it restores the words. This happens when the first hypercube on a rank is created. The result is
+// valid while a hypercube on the rank exists, because the ranks of a hypercube must not be freed.
 //
-// All transfers use dpu_copy_to_mrams and dpu_copy_from_mrams, which carry out each rank's part of dpu_push_xfer. They take the buffers as
-// an argument, so the caller's prepared buffers stay prepared. They lock the rank, so that threads may share it. A transfer that names
-// every enabled PE switches the whole rank's MRAM to the host if necessary; a launch returns it to the PEs.
+// All transfers use dpu_copy_to_mrams and dpu_copy_from_mrams, which carry out each rank's part of dpu_push_xfer. The buffers are an
+// argument of these functions, so the caller's prepared buffers stay prepared. The functions lock the rank, so that threads may share it. A
+// transfer for every enabled PE switches the MRAM of the complete rank to the host if necessary; a launch returns it to the PEs.
 #include <emmintrin.h>
 
 #include <algorithm>
@@ -28,20 +28,21 @@ namespace pidcomm {
 
 namespace {
 
-/// By 8 * bank + lane of the PEs of a rank.
+/// A word for each PE of a rank, indexed by 8 * bank + lane.
 template <class Value>
 using PerPe = std::array<Value, kBanks * kLanes>;
 using Words = PerPe<uint64_t>;
 
-/// MRAM bytes whose words are tagged: all bits of the address 0, each of the bits that the map moves to another place, all bits 1.
+/// MRAM bytes of the words that receive tags: the address with all bits 0, an address for each bit that the map moves to another place, and
+/// the address with all bits 1.
 constexpr std::array<uint32_t, 7> kProbes = {
     0, 1 << 13, 1 << 14, 1 << 15, 1 << 21, 1 << 22, static_cast<uint32_t>(kMramBytes - kWordBytes)};
 using ProbeWords = std::array<Words, kProbes.size()>;
 
-/// From the first line of a region to the end of the last one.
+/// The bytes from the first line of a region to the end of the last line.
 constexpr uint64_t kRegionBytes = bank_offset(kBanks - 1) + word_offset(kMramBytes / kWordBytes - 1) + kLineBytes;
 
-/// A rank and its PEs; null for disabled ones.
+/// A rank and its PEs. The pointer of a disabled PE is null.
 struct RankPes {
   explicit RankPes(struct dpu_rank_t *of) : rank(of) {
     for (uint32_t pe = 0; pe < dpus.size(); ++pe) {
@@ -53,7 +54,7 @@ struct RankPes {
   PerPe<struct dpu_t *> dpus;
 };
 
-/// Moves the word at MRAM byte `offset` of every enabled PE; the host owns the rank's MRAM afterwards.
+/// Transfers the word at MRAM byte `offset` of every enabled PE. Afterwards the host owns the rank's MRAM.
 template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
 dpu_error_t copy_words(const RankPes &pes, uint32_t offset, Words &words) {
   struct dpu_transfer_matrix matrix = {};
@@ -65,7 +66,7 @@ dpu_error_t copy_words(const RankPes &pes, uint32_t offset, Words &words) {
   return Copy(pes.rank, &matrix);
 }
 
-/// Goes on after an error, and returns the first.
+/// Continues after an error, and returns the first error.
 template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
 dpu_error_t copy_probes(const RankPes &pes, ProbeWords &words) {
   dpu_error_t first = DPU_OK;
@@ -95,7 +96,7 @@ __attribute__((no_sanitize("thread"))) bool shows_line(const std::byte *base, co
   return true;
 }
 
-/// Stops at the first line that differs: the PEs of that rank may run.
+/// Returns at the first line that differs, because the region may belong to another rank, whose PEs may run.
 bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &tags) {
   for (std::size_t p = 0; p < kProbes.size(); ++p)
     for (uint32_t bank = 0; bank < kBanks; ++bank)
@@ -103,7 +104,7 @@ bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &t
   return true;
 }
 
-/// Random words, unique with near certainty.
+/// Returns random words, which are almost certainly unique.
 ProbeWords unique_tags() {
   static std::mutex mutex;
   static std::mt19937_64 generator{std::random_device()()};
@@ -126,7 +127,7 @@ constexpr const char *kAdvice =
     "allocate the ranks in the region mode perf (profile \"regionMode=perf\", or UPMEM_PROFILE_BASE=regionMode=perf), on a machine whose "
     "address map the SDK calls xeon_sp";
 
-/// Waits for queued work and running PEs. Errors: of the SDK; DPU_ERR_DPU_FAULT.
+/// Waits for queued work and running PEs. Errors: those of the SDK, DPU_ERR_DPU_FAULT.
 dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
   const struct dpu_set_t set = dpu_set_from_rank(&rank);
   const dpu_error_t status = dpu_sync(set);
@@ -138,10 +139,10 @@ dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
   return is_done ? DPU_OK : DPU_ERR_MRAM_BUSY;
 }
 
-/// By probe: whether its words may differ from before.
+/// For each probe: whether its words may differ from their earlier values.
 using LostProbes = std::array<bool, kProbes.size()>;
 
-/// Writes the words back, tries once more after an error, and reads them. Throws nothing. Returns the first error that remains.
+/// Writes the words back and reads them; after an error, tries once more. Does not throw. Returns the first error that remains.
 dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
   dpu_error_t first = copy_probes<dpu_copy_to_mrams>(pes, saved);
   if (first != DPU_OK) {  // another thread may have launched PEs
@@ -149,7 +150,7 @@ dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
     first = copy_probes<dpu_copy_to_mrams>(pes, saved);
   }
   for (std::size_t p = 0; p < kProbes.size(); ++p) {
-    Words now{};  // as `saved` is where a PE is disabled
+    Words now{};  // 0 for disabled PEs, as in `saved`
     const dpu_error_t status = copy_words<dpu_copy_from_mrams>(pes, kProbes[p], now);
     lost[p] = status != DPU_OK || now != saved[p];
     if (first == DPU_OK) first = status;
@@ -157,8 +158,8 @@ dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
   return first;
 }
 
-/// Finds the region among `all` mappings; those `held` by other ranks are tried last. Changes MRAM and restores it; if that fails, the
-/// sentence names the words. Errors: of the SDK; DPU_ERR_DRIVER with a sentence.
+/// Finds the region among `all` mappings; tries mappings that are `held` by other ranks last. Changes words of MRAM and restores them; if
+/// that fails, the sentence names the words. Errors: those of the SDK; DPU_ERR_DRIVER with a sentence.
 dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, const std::vector<RegionMapping> &held, RegionMapping *found,
                   std::string *why) {
   std::vector<RegionMapping> candidates, matches;
@@ -180,7 +181,7 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
   }
 
   ProbeWords saved{}, tags = unique_tags();
-  matches.reserve(candidates.size());  // nothing below throws while MRAM holds tags
+  matches.reserve(candidates.size());  // so that no exception can occur while MRAM holds tags
   dpu_error_t status = copy_probes<dpu_copy_from_mrams>(pes, saved);
   if (status != DPU_OK) return status;
   status = copy_probes<dpu_copy_to_mrams>(pes, tags);
@@ -222,9 +223,9 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
 
 struct OpenRank {
   RegionMapping region;          // empty until found
-  uint32_t holders = 0;          // opens without their close
-  uint32_t acquired = 0;         // acquires without their release
-  bool is_being_proved = false;  // then the rank is not acquired
+  uint32_t holders = 0;          // opens that have not been closed
+  uint32_t acquired = 0;         // acquires that have not been released
+  bool is_being_proved = false;  // while this is true, no thread acquires the rank
 };
 
 std::mutex mutex;
@@ -241,7 +242,7 @@ dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_loc
   changed.wait(lock, [&] { return !open.is_being_proved; });
   const std::vector<RegionMapping> all = region_mappings();
   for (const RegionMapping &mapping : all)
-    if (mapping == open.region) return DPU_OK;  // found for another hypercube that still lives
+    if (mapping == open.region) return DPU_OK;  // found for another hypercube that still exists
   changed.wait(lock, [&] { return !open.is_being_proved && open.acquired == 0; });
   open.is_being_proved = true;
   RegionMapping region;

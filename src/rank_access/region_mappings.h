@@ -1,5 +1,5 @@
-// The mappings of this process that may be the regions of its ranks. region_mappings_linux.cpp finds those of the UPMEM driver; tests
-// provide those of emulated DIMMs.
+// The memory mappings of this process that may be the regions of its ranks. region_mappings_linux.cpp finds the mappings of the UPMEM
+// driver; tests provide mappings of emulated DIMMs.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ struct RegionMapping {
   bool operator==(const RegionMapping &) const = default;
 };
 
-/// Mappings of the UPMEM driver's devices, large or small, in order of address. Throws std::bad_alloc.
+/// Returns the mappings of the UPMEM driver's devices, of any size, in order of address. Throws std::bad_alloc.
 std::vector<RegionMapping> region_mappings();
 
-/// The lines of /proc/<pid>/maps that are readable, writable, shared mappings of /dev/dax* (the region of a rank in the region mode `perf`,
-/// where the SDK maps it whole) or /dev/dpu* (in other modes at most the control interfaces are mapped).
+/// Returns the readable, writable, shared mappings of /dev/dax* and /dev/dpu* in the lines of /proc/<pid>/maps. In the region mode `perf`,
+/// the SDK maps the complete region of a rank from /dev/dax*; in other modes it maps at most the control interfaces, from /dev/dpu*.
 std::vector<RegionMapping> parse_region_mappings(std::istream &maps);
 
 }  // namespace pidcomm

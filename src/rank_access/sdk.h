@@ -1,4 +1,4 @@
-// The public headers of the UPMEM SDK that the library uses, with C linkage.
+// Includes the public headers of the UPMEM SDK that the library uses, with C linkage.
 #pragma once
 
 #include "pidcomm/dpu_api.h"

@@ -1,7 +1,7 @@
-// Pure integer maths of the hypercube: no memory, no devices.
+// The integer arithmetic of the hypercube, without memory or devices.
 //
-// PE p = 8 * e + lane. Axis i has a length and a PE stride (the product of the lengths before it), so its coordinate of p is
-// p / stride % length. Under an axis mask the PEs that agree in the unselected coordinates form a group.
+// PE p = 8 * e + lane. Each axis has a length and a PE stride, which is the product of the lengths of earlier axes. The coordinate of PE p
+// along an axis is p / stride % length. Under an axis mask the PEs that agree in the unselected coordinates form a group.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace pidcomm {
 
 inline constexpr uint32_t kMaxAxes = 16;
-inline constexpr uint64_t kMaxPes = uint64_t{1} << 20;  // 400 times the largest machine; keeps all PE arithmetic far from overflow
+inline constexpr uint64_t kMaxPes = uint64_t{1} << 20;  // 400 times the largest machine; PE arithmetic cannot overflow
 
 struct Axis {
   uint32_t length;
@@ -26,16 +26,16 @@ struct Hypercube {
   std::vector<Axis> axes;
   uint32_t pes = 0;
 
-  /// Errors: ERR_SHAPE for no axis, more than kMaxAxes, a length of 0, a product beyond kMaxPes.
+  /// Errors: ERR_SHAPE (there is no axis, there are more than kMaxAxes axes, a length is 0, or the product of the lengths exceeds kMaxPes).
   static Hypercube of(const std::vector<uint32_t> &lengths);
 
   uint32_t coordinate(uint32_t pe, uint32_t axis) const { return pe / axes[axis].stride_pes % axes[axis].length; }
 
-  /// "32x32", for sentences.
+  /// Returns text such as "32x32", for error sentences.
   std::string to_string() const;
 };
 
-/// Which PEs talk to each other: the PEs of group g are pe_at(g, 0 .. group_pes-1).
+/// The groups of PEs under an axis mask. The PEs of group g are pe_at(g, 0 .. group_pes-1).
 struct Grouping {
   struct Digit {
     uint32_t length, pe_stride, index_stride;
@@ -56,13 +56,15 @@ struct Grouping {
   static uint32_t pe_of(const std::vector<Digit> &digits, uint32_t index);
 };
 
-/// A loop over entangled groups: `count` steps of `eg_stride`; each step adds `index_stride` to the index that the loop counts.
+/// A loop over entangled groups. It has `count` steps; each step adds `eg_stride` to the entangled group and `index_stride` to the index
+/// that the loop counts.
 struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
-/// A grouping split at the lanes. It exists if every axis lies within the lanes, beyond them, or is divided by them without remainder. Then
-/// all groups that share an entangled group share the same set of entangled groups, and
+/// A grouping, split into lanes and entangled groups. The split exists if every axis meets one of three conditions: it runs only over lanes
+/// of one entangled group, it runs only over entangled groups, or the lanes divide it without remainder. Then all groups that share an
+/// entangled group share the same set of entangled groups, and
 ///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
 ///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
 /// where compress gathers the bits of lane under the mask, lowest first.
@@ -73,7 +75,7 @@ struct LaneSplit {
   std::vector<EgLoop> sets;     // the first entangled group of every set, fastest first
   uint32_t member_egs = 1, set_count = 1;
 
-  /// Empty for shapes that the lanes do not divide without remainder, or whose PE count is no multiple of 8.
+  /// Returns nothing for shapes that the lanes do not divide without remainder, or whose number of PEs is not a multiple of 8.
   static std::optional<LaneSplit> of(const Hypercube &cube, const char *mask);
 };
 

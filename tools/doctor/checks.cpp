@@ -28,7 +28,7 @@ constexpr Arithmetic kArithmetic[] = {{PIDCOMM_INT32, PIDCOMM_SUM},  {PIDCOMM_UI
                                       {PIDCOMM_INT64, PIDCOMM_XOR},  {PIDCOMM_INT16, PIDCOMM_MIN}, {PIDCOMM_FLOAT64, PIDCOMM_PROD},
                                       {PIDCOMM_UINT32, PIDCOMM_AND}, {PIDCOMM_INT8, PIDCOMM_SUM},  {PIDCOMM_UINT64, PIDCOMM_SUM}};
 
-/// Shapes for a number of entangled groups: fast ones that use them all, and general ones.
+/// Returns shapes for a number of entangled groups: shapes with a lane split that use all these groups, and shapes for the general path.
 std::vector<Axes> shapes(uint32_t egs) {
   std::vector<Axes> all = {{kLanes * egs}, {kLanes, egs}, {2, 4, egs}, {4, 2 * egs}};
   if (egs >= 2) all.insert(all.end(), {{3, 5}, {5, 2, kLanes * egs / 10}});
@@ -37,7 +37,7 @@ std::vector<Axes> shapes(uint32_t egs) {
   return all;
 }
 
-/// Every mask that selects an axis.
+/// Returns every mask that selects at least one axis.
 std::vector<std::string> masks(std::size_t axes) {
   std::vector<std::string> all;
   for (unsigned bits = 1; bits < 1u << axes; ++bits) {
@@ -54,7 +54,7 @@ Bytes payload(const Cube &cube, uint64_t seed, std::size_t row_bytes) {
   return rows;
 }
 
-/// The largest product of a call's bytes and PEs. Checks skip larger sizes, so that they end on machines with many ranks.
+/// The largest product of bytes and PEs in a call. Checks skip larger sizes, so that they do not take too long on machines with many ranks.
 std::size_t most_bytes(const Settings &settings) {
   return std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 20;
 }
@@ -87,7 +87,7 @@ std::string check_mappings(const Ranks &ranks) {
       throw Failed(name + error.what());
     }
   }
-  if (checked == 0) throw Failed("no entangled group has all its 8 PEs, so collectives have no PEs to use");
+  if (checked == 0) throw Failed("every entangled group lacks some of its 8 PEs, so collectives cannot use it");
   return joined(checked, " of ", ranks.count(), " ranks", checked == ranks.count() ? "" : "; the others have no whole entangled group");
 }
 
@@ -115,7 +115,7 @@ std::string check_address_map(const Cube &cube, Direction direction, const Setti
   const auto seed_of = [&](std::size_t offset) { return settings.seed ^ verify::mix(offset + static_cast<std::size_t>(direction)); };
   for (const std::size_t offset : words) write(offset, payload(cube, seed_of(offset), kWordBytes));
   for (const std::size_t offset : words) check(offset, payload(cube, seed_of(offset), kWordBytes));
-  // Blocks across the places where the map jumps.
+  // Blocks that cross addresses where the map jumps.
   const std::size_t block = 3 * kRunBytes + 8;
   for (const std::size_t jump : {kRunBytes, 2 * kRunBytes, std::size_t{1} << 21, std::size_t{1} << 22, kMramBytes - block + 24}) {
     const Bytes rows = payload(cube, seed_of(jump) + 1, block);
@@ -155,7 +155,7 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
   const std::string mask(cube.axis_len().size(), '1');
   const auto pes = static_cast<uint32_t>(cube.pes());
   for (int round = 0; round < rounds; ++round) {
-    // In every other round only the library waits for the PEs.
+    // In every second round, only the library waits for the PEs.
     const dpu_launch_policy_t policy = round % 2 == 0 ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS;
     const auto launch_once = [&] { check_sdk(dpu_launch(ranks.set(), policy), "launching the PE program"); };
     const std::string name = joined("round ", round, ", after a launch, ");
@@ -166,7 +166,7 @@ std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram
       increment(rows);
       cube.check_rows(cube.read_by_library(0, kBytes), rows, kBytes, 0, name + "read by the library: ");
     }
-    // A collective right after a launch, and one whose result the PEs read next.
+    // One collective runs right after a launch, and the PEs read the result of another collective.
     launch_once();
     increment(rows);
     const verify::Problem problem{PIDCOMM_ALLGATHER, cube.axis_len(), mask, std::size_t{8} * pes, PIDCOMM_INT64, PIDCOMM_SUM};
@@ -192,7 +192,7 @@ std::string check_technique(const Ranks &ranks, int technique, uint32_t collecti
     if ((collectives >> collective & 1) == 0) continue;
     for (const std::string &mask : masks(cube.axis_len().size())) {
       const uint32_t group_pes = verify::groups_of(cube.axis_len(), mask).group_pes;
-      // Small blocks, which PEs reorder in WRAM, and large ones. (allreduce and reduce cut a vector into up to 8.)
+      // Small blocks, which PEs reorder in WRAM, and large blocks. (allreduce and reduce cut a vector into up to 8 blocks.)
       for (const std::size_t block_words : {std::size_t{8}, std::size_t{2400}}) {
         const std::size_t bytes = bytes_of_call(collective, group_pes, block_words);
         if (bytes * cube.pes() > most_bytes(settings)) continue;
@@ -230,7 +230,7 @@ std::string check_collective(const Ranks &ranks, int collective, const Settings 
 
 namespace {
 
-/// Bytes per PE of the measurements: in total more than the caches hold.
+/// Returns the bytes per PE for the measurements; all PEs together have more bytes than the caches.
 std::size_t measured_bytes(const Cube &cube, const Settings &settings) {
   const std::size_t bytes = std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 10;
   return std::min(bytes, std::max(kRunBytes, most_bytes(settings) / cube.pes() / kRunBytes * kRunBytes));

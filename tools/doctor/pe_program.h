@@ -11,7 +11,7 @@ class PeProgram {
  public:
   static constexpr unsigned kWords = 256;
 
-  /// Throws Failed if the compiler is missing (on emulated DIMMs, Skipped), or if it fails.
+  /// Throws Failed if the compiler is missing or fails. On emulated DIMMs, throws Skipped if the compiler is missing.
   explicit PeProgram(bool is_emulated);
   ~PeProgram();
   PeProgram(const PeProgram &) = delete;

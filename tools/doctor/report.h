@@ -1,4 +1,4 @@
-// The doctor's report: per item of its check list a line with `ok`, `FAILED: sentence` or `skipped: reason`, and the time.
+// The doctor's report. Each item of the check list has a line with `ok`, `FAILED: sentence` or `skipped: reason`, and the time.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace doctor {
 
-/// Ends an item.
+/// An exception that ends an item.
 struct Failed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -37,13 +37,13 @@ class Stopwatch {
 
 class Report {
  public:
-  /// has_text: prints text to stdout. json: also receives one JSON object per line; nullptr or borrowed.
+  /// has_text: whether to print text to stdout. json: a borrowed file that also receives one JSON object per line, or nullptr.
   Report(bool has_text, std::FILE *json) : has_text_(has_text), json_(json) {}
 
-  /// Facts, in this order, before the items.
+  /// Prints facts about the machine, in this order, before the items.
   void header(const std::vector<std::pair<std::string, std::string>> &facts) const;
 
-  /// Runs an item and prints its result; body returns a detail. Returns false if the item failed.
+  /// Runs an item and prints its result. body returns a detail to print. Returns false if the item failed.
   bool item(const std::string &name, const std::function<std::string()> &body);
 
   /// Prints the totals. Returns the exit code: 0 if nothing failed.

@@ -1,4 +1,4 @@
-// Line primitives of AVX-512BW: a line is one register. `transpose` comes from the derived struct.
+// Line primitives of AVX-512BW. A line is one register. Derived structs add `transpose`.
 typedef LineOf<64> Line;
 
 struct Avx512Ops {
@@ -54,13 +54,14 @@ struct Avx512Ops {
   static Line shuffle_words(Line x, __m512i control) { return line(_mm512_permutexvar_epi64(control, reg(x))); }
 
  private:
-  /// Sources of a butterfly's result: word i is from a (0 .. 7) if i lacks the bit, else from b (8 .. 15), at the index with `bit`.
+  /// Indices for a butterfly's result: word i comes from a (indices 0 .. 7) if i lacks bit Bit, else from b (indices 8 .. 15). In the
+  /// index, bit Bit of i is replaced by `bit`.
   template <int Bit>
   static __m512i words_of_pair(int bit) {
     const auto from = [bit](int i) { return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3)); };
     return _mm512_setr_epi64(from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
   }
-  /// Bytes of a line whose lane has the bit set, one mask bit per byte.
+  /// A mask with one bit per byte of a line: it selects the bytes of the lanes whose number has bit Bit set.
   template <int Bit>
   static constexpr __mmask64 high_lanes() {
     return Bit == 0 ? 0xAAAAAAAAAAAAAAAAu : Bit == 1 ? 0xCCCCCCCCCCCCCCCCu : 0xF0F0F0F0F0F0F0F0u;

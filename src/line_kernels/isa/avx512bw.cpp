@@ -1,4 +1,4 @@
-// avx512bw: AVX-512 F, BW, DQ and VL, which servers with UPMEM DIMMs have.
+// avx512bw: uses AVX-512 F, BW, DQ and VL, which servers with UPMEM DIMMs have.
 #include <immintrin.h>
 
 #include "base/bits.h"

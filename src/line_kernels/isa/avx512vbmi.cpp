@@ -1,4 +1,4 @@
-// avx512vbmi: avx512bw, and a domain transfer in one instruction.
+// avx512vbmi: like avx512bw, but with a domain transfer in one instruction.
 #include <immintrin.h>
 
 #include "base/bits.h"

@@ -1,11 +1,11 @@
-// Line primitives in plain 64-bit arithmetic, except memory access, which struct Isa adds to ScalarOps.
+// Line primitives in plain 64-bit arithmetic. struct Isa adds the memory access to ScalarOps.
 typedef LineOf<16> Line;  // baseline x86-64 has registers of 16 bytes
 
 struct ScalarOps {
   static bool is_supported() { return true; }
   static void fence() { __builtin_ia32_mfence(); }
 
-  /// 8 x 8 byte transpose: three stages of swapping ever larger squares off the diagonal.
+  /// Transposes 8 x 8 bytes in three stages. Each stage swaps the two off-diagonal squares of larger blocks.
   static Line transpose(Line line) {
     uint64_t row[8];
     __builtin_memcpy(row, &line, sizeof row);

@@ -1,4 +1,4 @@
-// Flushes, and the copy of the streaming limit. A part of passes.inl.
+// The functions for flushes and for the copy of the streaming limit. A part of passes.inl.
 
 void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
   for (uint32_t w = 0; w < words; ++w)
@@ -29,5 +29,5 @@ void copy_lines(const CopyCall &call) {
       }
     }
   }
-  __asm__ volatile("" : : "m"(sink));  // keeps the loads
+  __asm__ volatile("" : : "m"(sink));  // prevents the compiler from removing the loads
 }

@@ -5,10 +5,10 @@ constexpr uint64_t kRowPrefetchBytes = 512;
 
 bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
 
-/// Words of a row to store in one turn: rows are far apart, and a few lines of each at once use the memory bandwidth better.
+/// Words of a row to store in one turn. Rows are far apart, so stores of several lines of one row use the memory bandwidth better.
 constexpr uint32_t kTurnWords = 2 * kStepWords;
 
-/// Lines -> rows, a few words.
+/// Moves a few words from lines to rows.
 void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
     Line line = Isa::transpose(next_line(call, item.in[0], w));
@@ -20,7 +20,7 @@ void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
 /// Prefetch distance, in words, of lines that go to host rows.
 constexpr uint32_t kToHostPrefetchWords = 32;
 
-/// Lines -> rows, whole tiles of 8 words.
+/// Moves complete tiles of 8 words from lines to rows.
 template <bool NonTemporal>
 void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
   Line rows[kTurnWords / kStepWords][8];
@@ -45,7 +45,7 @@ void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
   }
 }
 
-/// visit_words(step) for the words before and after whole tiles, visit_tiles(turn) for a few tiles at once.
+/// Calls visit_words(step) for the words before and after complete tiles, and visit_tiles(turn) for a few tiles at once.
 template <class VisitWords, class VisitTiles>
 void each_turn(const SweepCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
   uint32_t word = call.first_words == kStepWords ? 0 : call.first_words < call.words ? call.first_words : call.words;
@@ -59,7 +59,7 @@ void each_turn(const SweepCall &call, const VisitWords &visit_words, const Visit
 }
 
 void pass_to_host(const SweepCall &call) {
-  // Non-temporal stores to rows need whole aligned lines: either all steps have them, or none.
+  // Non-temporal stores to rows need complete aligned lines. Either all steps use them, or no step does.
   bool is_non_temporal = call.non_temporal_rows;
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t lane = 0; lane < 8; ++lane)
@@ -75,7 +75,7 @@ void pass_to_host(const SweepCall &call) {
     each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
 }
 
-/// The rows of an item's lanes.
+/// Describes the rows of an item's lanes.
 enum class RowLanes { some_missing, all, shared };
 RowLanes row_lanes(const std::byte *const *rows) {
   bool has_all = true, is_shared = rows[0] != nullptr;
@@ -86,7 +86,7 @@ RowLanes row_lanes(const std::byte *const *rows) {
   return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
 }
 
-/// 8 words of 8 rows -> lines in PIM order; put(w, line) for each. Whole: no row is missing.
+/// Turns 8 words of 8 rows into lines in PIM order, and calls put(w, line) for each line. Whole: no row is missing.
 template <bool Whole, class Put>
 void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   Line tile[kMaxTileLines];
@@ -101,7 +101,7 @@ void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
 }
 
-/// The same if all lanes have the same row.
+/// Does the same if all lanes have the same row.
 template <class Put>
 void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
   __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);
@@ -112,7 +112,7 @@ void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
   }
 }
 
-/// A few words of rows -> lines in PIM order; put(w, line) for each.
+/// Turns a few words of rows into lines in PIM order, and calls put(w, line) for each line.
 template <class Put>
 void words_from_host(const SweepItem &item, Step step, const Put &put) {
   for (uint32_t w = 0; w < step.count; ++w) {
@@ -135,7 +135,7 @@ void from_host(const SweepItem &item, Step step, RowLanes lanes, const Put &put)
     tile_from_host<false>(item, step.word, put);
 }
 
-/// Copies the bytes of the lanes to keep from memory into the lines that will be stored there.
+/// Copies the bytes of lanes that must not change from memory into the lines that the pass will store.
 void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line *lines) {
   uint64_t keep_beat = 0;
   for (uint32_t lane = 0; lane < 8; ++lane)

@@ -1,4 +1,4 @@
-// The passes of `ring` and `tree`: steps from member to member. A part of passes.inl.
+// The passes of `ring` and `tree`, which move data from member to member. A part of passes.inl.
 
 void pass_member_step(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);
@@ -10,7 +10,7 @@ void pass_member_step(const SweepCall &call) {
   });
 }
 
-/// Lanes always move in PIM order: bytes of a beat.
+/// Moves lanes always in PIM order, as bytes of a beat.
 void pass_member_step_reduce(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);
   each_step(call, [&](Step step) {

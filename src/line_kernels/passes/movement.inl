@@ -1,4 +1,4 @@
-// Lines and steps, and the passes that move lanes: transpose (alltoall), replicate (allgather). A part of passes.inl.
+// Helpers for lines and steps, and the passes that move lanes: transpose (alltoall), replicate (allgather). A part of passes.inl.
 
 constexpr int kMaxTileLines = 8;
 
@@ -26,7 +26,8 @@ std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 /// Prefetch distance in words.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// visit(step) for every step of a call: the first has the call's first_words, the others StepWords, except the last.
+/// Calls visit(step) for every step of a call. The first step has the call's first_words words, later steps have StepWords; the last step
+/// may be shorter.
 template <uint32_t StepWords = kStepWords, class Visit>
 void each_step(const SweepCall &call, const Visit &visit) {
   Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
@@ -36,20 +37,20 @@ void each_step(const SweepCall &call, const Visit &visit) {
   }
 }
 
-/// Word `w` of a stream.
+/// Returns the line of word `w` of a stream.
 template <class Pointer>
 Pointer line_at(Pointer stream, uint32_t w) {
   return stream + kLineStride * w;
 }
 
-/// Line `w` of a stream, and a prefetch of a later one.
+/// Loads line `w` of a stream and prefetches a later line.
 template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
 Line next_line(const SweepCall &call, const std::byte *stream, uint32_t w) {
   if (w + kPrefetchWords < call.prefetch_end) Prefetch(line_at(stream, w + kPrefetchWords));
   return Isa::load_line(line_at(stream, w));
 }
 
-/// Word `w` in a host row.
+/// Returns the address of word `w` in a host row.
 template <class Pointer>
 Pointer host_word(Pointer row, uint32_t w) {
   return row + 8 * w;
@@ -57,7 +58,7 @@ Pointer host_word(Pointer row, uint32_t w) {
 
 uint32_t count_bits(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
-/// Exchanges a bit of the line index with a bit of the lane, in PIM order or in host order.
+/// PimOrder and HostOrder exchange a bit of the line index with a bit of the lane, in PIM order or in host order.
 struct PimOrder {
   template <int Bit>
   static void butterfly(Line &a, Line &b) {
@@ -71,7 +72,7 @@ struct HostOrder {
   }
 };
 
-/// One stage of a tile transposition: lines i and i | Index exchange over lane bit Bit.
+/// Does one stage of a tile transposition: a butterfly over lane bit Bit on each pair of lines i and i | Index.
 template <int Lines, int Index, int Bit, class Order>
 void exchange_stage(Line *tile) {
   for (int i = 0; i < Lines; ++i)
@@ -90,7 +91,7 @@ void transpose_tile(Line *tile) {
   if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
 }
 
-/// Tiles == 2: the in-place exchange; both tiles are loaded before either is stored.
+/// Transposes one tile, or exchanges two tiles in place (Tiles == 2). It loads both tiles before it stores one.
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
@@ -116,7 +117,7 @@ void transpose_items(const SweepCall &call) {
     transpose_words<Mask, 2>(call);
 }
 
-/// Calls the instance of a template for the lane mask: one jump per call.
+/// Calls the instance of a template for the lane mask, with one jump per call.
 #define PIDCOMM_BY_LANE_MASK(function, ...)                                                      \
   do {                                                                                           \
     using Function = decltype(&function<0>);                                                     \
@@ -127,10 +128,11 @@ void transpose_items(const SweepCall &call) {
 
 void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
 
-/// The lines in the buffer of an item.
+/// Returns the lines in the buffer of an item.
 Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.item_buffers + kItemBufferBytes * item); }
 
-/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item: the banks of a pair one after the other.
+/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item. It stores the lines of a bank pair one
+/// after the other.
 void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
   for (uint32_t o = first; o < last; o += call.out_pair_banks)
     for (uint32_t w = 0; w < step.count; ++w)
@@ -144,7 +146,8 @@ constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 /// Stores the first lines in the buffer of every item to all its streams.
 void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
 
-/// Stores `copies` versions of the step's lines, the first in every item's buffer: version(line, n) to block n of every destination.
+/// Stores `copies` versions of the step's lines, which are the first lines in every item's buffer. Block n of every destination receives
+/// version(line, n).
 template <class Version>
 void put_versions(const SweepCall &call, Step step, uint32_t copies, const Version &version) {
   Line lines[kMaxItems][kStepWords];

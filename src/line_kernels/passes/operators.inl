@@ -1,4 +1,4 @@
-// Reductions: element types and operators; accumulating lines. A part of passes.inl.
+// Reductions: element types, operators, and the accumulation of lines. A part of passes.inl.
 
 /// Applies an operator to two vectors of elements.
 template <int Op>
@@ -41,14 +41,15 @@ struct Operator<PIDCOMM_XOR> {
 };
 /* [end] */
 
-/// The smaller (larger) of two; for floats as IEEE 754-2019 minimum (maximum): NaN if either is, and -0 below +0.
+/// Returns the smaller (larger) of two elements. For floats it follows minimum (maximum) of IEEE 754-2019: if one element is NaN, the
+/// result is NaN, and -0 is below +0.
 template <bool IsMin, class V>
 V extreme(V a, V b) {
   const auto takes_a = IsMin ? a < b : a > b;
   V result = takes_a ? a : b;
   using Element = __typeof__(a[0] + 0);
   if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
-    // If a == b, only the sign of a zero can differ: `or` keeps a -0, `and` drops it.
+    // If a == b, only the sign of a zero can differ: `or` returns -0 if one is -0, `and` only if both are.
     typedef Line::Part Bits;
     const Bits zeros = IsMin ? ((Bits)a | (Bits)b) : ((Bits)a & (Bits)b);
     result = a == b ? (V)zeros : result;
@@ -71,7 +72,7 @@ struct Operator<PIDCOMM_MAX> {
   }
 };
 
-/// Operators that ignore the sign use the unsigned type, so that wrapping is defined and code exists once.
+/// Operators that ignore the sign use the unsigned type, so that wrapping is defined and the compiler generates one version.
 template <class T>
 struct Unsigned {
   typedef T Type;
@@ -104,13 +105,13 @@ Line combine_lines(Line a, Line b) {
 /// Prefetch distance of a reduction, in lines of all items.
 constexpr uint32_t kAheadLines = 64;
 
-/// One visit of a reduction: the streams of Members members of a block, side by side.
+/// One visit of a reduction: the pass reads the streams of Members members of a block side by side.
 struct Visit {
   uint32_t first_stream;
   Step step;
 };
 
-/// The visit that is `later` visits after number `index` of a step, cut to the words that may be prefetched.
+/// Returns the visit that is `later` visits after visit `index` of a step, limited to the words that may be prefetched.
 Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
   const uint32_t visits = call.in_count / members, target = index + later;
   const uint32_t word = step.word + target / visits * step.count, v = target % visits;
@@ -118,13 +119,13 @@ Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t lat
   return {v / blocks * members * blocks + v % blocks, {word, left < step.count ? left : step.count}};
 }
 
-/// Streams to store by the time that `visited` of `visits` are done.
+/// Returns the number of streams that must be stored when `visited` of `visits` visits are done.
 uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
   const uint32_t pairs = call.out_count / call.out_pair_banks;
   return pairs * visited / visits * call.out_pair_banks;
 }
 
-/// The first line of an item to store to stream o.
+/// Returns the first line of an item to store to stream o.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
   const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
   return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
@@ -158,7 +159,7 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
           *sum = line;
         }
       }
-      if (stores && w < store->step.count)  // a share of the stores, so that reads and writes alternate
+      if (stores && w < store->step.count)  // a part of the stores, so that loads and stores alternate
         for (uint32_t o = first_out; o < last_out; ++o)
           for (uint32_t i = 0; i < call.item_count; ++i)
             Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), waiting_lines(call, *store, i, o)[w]);
@@ -213,7 +214,7 @@ constexpr Reducer reducer_of() {
   return {{accumulate<T, Op, false>, accumulate<T, Op, true>}, reduce_lanes<T, Op, Bytewise>, combine<T, Op>};
 }
 
-/// An entry of Kernels::reducers; no functions where the operator is not defined for the type.
+/// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the functions are null.
 template <int Op, OpKind Kind, class T>
 constexpr Reducer reducer_for() {
   constexpr bool kIsByte = sizeof(T) == 1;

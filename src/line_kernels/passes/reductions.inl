@@ -10,7 +10,7 @@ void exchange_sums_in(const SweepCall &call, Step step) {
       Line tile[kLines];
       for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * step.count + w];
       const uint32_t ahead = step.word + step.count + w;
-      if (ahead < call.prefetch_end)  // the first member's lines of the next step, to keep memory busy
+      if (ahead < call.prefetch_end)  // keeps memory busy: prefetches the first member's lines of the next step
         for (int stream = 0; stream < kLines; ++stream) Isa::prefetch_far(line_at(call.items[item].in[stream], ahead));
       transpose_tile<Mask, Order>(tile);
       for (uint32_t i = 0; i < kLines; ++i) sums[i * step.count + w] = tile[i];
@@ -26,12 +26,12 @@ void transpose_lines(Line *lines, uint32_t count) {
   for (uint32_t w = 0; w < count; ++w) lines[w] = Isa::transpose(lines[w]);
 }
 
-/// Sums of a step: see Reducer::accumulate.
+/// Computes the sums of a step; see Reducer::accumulate.
 void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks, const Store *store) {
   call.reducer->accumulate[call.load_transposes](call, step, bytes_of(sums), blocks, store);
 }
 
-/// Combines the sums of a step pairwise, over `blocks` blocks of an item, into the first.
+/// Combines the sums of `blocks` blocks of an item pairwise into the first block.
 void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
   for (uint32_t pace = 1; pace < blocks; pace *= 2)
     for (uint32_t i = 0; i < blocks; i += 2 * pace)
@@ -51,7 +51,7 @@ void pass_reduce_blocks(const SweepCall &call) {
   });
 }
 
-/// Reduces the sums of every item over the lanes; the lines end in PIM order or in host order.
+/// Reduces the sums of every item over the lanes, and leaves the lines in PIM order or in host order.
 void reduce_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const lines = sums + i * kItemBufferLines;
@@ -66,7 +66,7 @@ void put_waiting(const SweepCall &call, const Store &store) {
     put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o, o + call.out_pair_banks);
 }
 
-/// The lines of a step are stored while those of the next one are loaded.
+/// Stores the lines of a step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
   Store store = {nullptr, {0, 0}, 1};
@@ -80,7 +80,8 @@ void pass_reduce_lanes(const SweepCall &call) {
   put_waiting(call, store);
 }
 
-/// Stores the first lines in the buffer of every item, in host order, to host rows: stream o receives the o-th of the lanes in a mask.
+/// Stores the first lines in the buffer of every item, which are in host order, to host rows. Stream o receives the o-th lane of the mask
+/// `lanes`.
 void put_words(const SweepCall &call, Step step, uint32_t lanes) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     for (uint32_t o = 0; o < call.out_count; ++o) {

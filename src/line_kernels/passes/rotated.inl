@@ -1,6 +1,6 @@
-// The passes after PE-assisted reordering: lines rotated over the lanes of their groups. A part of passes.inl.
+// The passes that follow PE-assisted reordering. They rotate lines over the lanes of their groups. A part of passes.inl.
 
-/// Rotates lines over the lanes of their groups, in the order of the call.
+/// Rotates lines over the lanes of their groups. Lines are in the order of the call (PIM order or host order).
 class Rotation {
  public:
   explicit Rotation(const SweepCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
@@ -22,7 +22,7 @@ class Rotation {
   Line rotated(Line line, uint32_t slot) const {
     return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
   }
-  /// The same for lines in PIM order, for calls in either order.
+  /// Does the same for lines in PIM order, whatever the order of the call.
   Line rotated_lanes(Line line, uint32_t slot) const { return Isa::shuffle_lanes(line, lanes_[slot]); }
 
  private:
@@ -61,7 +61,7 @@ void pass_replicate_rotated(const SweepCall &call) {
   });
 }
 
-/// Accumulates the slots of every item, rotates each to its lanes, and combines them into the first lines of the item's buffer.
+/// For every item: accumulates the slots, rotates each slot to its lanes, and combines the slots into the first lines of the buffer.
 void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
   accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
@@ -87,10 +87,10 @@ void pass_reduce_rotated(const SweepCall &call) {
   });
 }
 
-/// As pass_reduce_lanes, the lines of a step are stored while those of the next one are loaded.
+/// Like pass_reduce_lanes, stores the lines of a step while it loads the lines of the next step.
 void pass_reduce_rotated_replicate(const SweepCall &call) {
   const Rotation rotation(call);
-  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // the lines to store follow them
+  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // the lines to store follow the sums
   static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {
@@ -98,7 +98,7 @@ void pass_reduce_rotated_replicate(const SweepCall &call) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       Line *const sums = lines_of(call, i);
       Line *const waiting = sums + kSumLines;
-      if (call.store_transposes) transpose_lines(sums, step.count);  // once: PIM order from here on
+      if (call.store_transposes) transpose_lines(sums, step.count);  // from here on in PIM order
       for (uint32_t slot = 0; slot < rotation.slots(); ++slot)
         for (uint32_t w = 0; w < step.count; ++w) waiting[slot * step.count + w] = rotation.rotated_lanes(sums[w], slot);
     }

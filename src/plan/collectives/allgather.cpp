@@ -1,9 +1,9 @@
 // allgather: every member receives all contributions in member order.
 //
-// A line of source entangled group a holds a word of 2^k members of 2^(3-k) groups. For each of the 2^k, the pass makes the line in which
-// every lane has its group's word, and stores it to every entangled group of the set. In place, the contribution is block 0 of the window,
-// which the stores of a = 0 replace, so a = 0 goes last. Rotated, line s goes to slot s of every member, and the PEs put the slots in
-// order.
+// A line of source entangled group a holds words of 2^(3-k) groups: one word of each of 2^k members. For each of these 2^k members, the
+// pass makes a line in which every lane has the word of its group, and stores the line to every entangled group of the set. In place, the
+// contribution is block 0 of the window. The stores for a = 0 replace this block, so a = 0 comes last. If the sweep rotates, line s goes to
+// slot s of every member, and the PEs then put the slots in order.
 #include "plan/plan.h"
 
 namespace pidcomm {

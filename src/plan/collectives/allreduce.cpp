@@ -1,8 +1,8 @@
 // allreduce: every member receives the element-wise reduction of all vectors.
 //
-// Accumulate over the entangled groups of a set, combine over the selected lanes so that every lane holds its group's result, store the
-// line to every entangled group of the set. All lines of a word are read before one is written, so in place is the same work.
-// Rotated, every vector is 2^k slots: each lane reduces one slot, which goes back to all lanes.
+// The pass accumulates lines over the entangled groups of a set, combines them over the selected lanes so that every lane holds its group's
+// result, and stores the line to every entangled group of the set. It reads all lines of a word before it writes one, so a call in place
+// does the same work. If the sweep rotates, every vector has 2^k slots: each lane reduces one slot, which goes back to all lanes.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,8 +1,9 @@
 // alltoall: block q of member p -> block p of member q.
 //
-// Source entangled group a and destination b exchange the 2^k x 2^k blocks between their selected lanes: the 2^k lines that hold word w
-// of the blocks for b's members are, transposed, word w of the blocks from a's members. In place, (a, b) and (b, a) swap their tiles.
-// Rotated, the PEs have put the blocks for each b into slots such that slot s of every lane is for the lane s indices further.
+// The selected lanes of source entangled group a send 2^k x 2^k blocks to the selected lanes of destination b. The 2^k lines of a with word
+// w of these blocks form a tile; the pass transposes the tile and stores its lines at b. In place, (a, b) and (b, a) swap their tiles. If
+// the sweep rotates, the PEs have put the blocks for each b into slots: slot s of every lane is for the lane whose index is larger by s
+// (mod 2^k).
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,8 +1,9 @@
 // reduce_scatter: member q receives block q, reduced over all members.
 //
-// For destination entangled group b: accumulate, over the set's entangled groups, the 2^k lines that hold word w of the blocks of b's
-// members; transpose the accumulators so that line i holds the contributions of lane i; combine them. In place the result replaces block 0,
-// which only b = 0 reads, so b = 0 goes first. Rotated, slot s of every lane is for the lane s indices further: no transposition.
+// For destination entangled group b, the pass accumulates the 2^k lines with word w of the blocks of b's members, over all entangled groups
+// of the set. It transposes the accumulators, so that line i holds the contributions of lane i, and combines them. In place, the result
+// replaces block 0, which is input only for b = 0, so b = 0 comes first. If the sweep rotates, slot s of every lane is for the lane whose
+// index is larger by s (mod 2^k), and the pass rotates lines instead of transposing them.
 #include "plan/plan.h"
 
 namespace pidcomm {
