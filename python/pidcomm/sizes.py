@@ -1,4 +1,4 @@
-"""Parse and format sizes, shapes and lists as people type them."""
+"""Parse and format sizes, shapes and lists as they are typed on the command line."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def parse_names(
     text: str, table: Collection[_Name], kind: str, everything: Sequence[_Name] | None = None
 ) -> list[_Name]:
-    """Return the names of a comma-separated list, each once; "all" means `everything`, by default the whole table.
+    """Return the names in a comma-separated list without repetitions. "all" means `everything` (default: the table).
 
     Raises ArgumentError for unknown names.
     """
@@ -82,7 +82,7 @@ def parse_names(
 
 
 def format_size(size_bytes: int) -> str:
-    """Return an exact size as it can be typed: in the largest binary unit that divides it, else in bytes."""
+    """Return an exact size in the largest binary unit that divides it, or else in bytes."""
     for name, unit in reversed(BINARY_UNITS.items()):
         if size_bytes and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"
@@ -109,12 +109,12 @@ def format_duration(seconds: float) -> str:
 
 
 def format_gain(gain: float) -> str:
-    """Return a speed-up in words: "4.45x"; below 1, "33x slower"."""
+    """Return a speed-up as "4.45x". A speed-up below 1 is returned as "33x slower"."""
     if gain >= 0.995:
         return f"{gain:.2f}x"
     return f"{1 / gain:.{0 if gain <= 0.1 else 2}f}x slower"
 
 
 def format_shape(shape: tuple[int, ...]) -> str:
-    """Return axis lengths as typed: "32x32"."""
+    """Return axis lengths as text, such as "32x32"."""
     return "x".join(map(str, shape))

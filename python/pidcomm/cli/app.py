@@ -19,7 +19,6 @@ from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import ArgumentError, Error, unknown
 from pidcomm.evaluation.results import console, live_console
-
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Group(_HasExamples, TyperGroup):
     """A group of commands with examples. The group turns errors into one line and an exit code."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that args[0] names. Raises ArgumentError, which suggests a name, for an unknown command."""
+        """Return the command that args[0] names. For an unknown command raises ArgumentError, which suggests a name."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             raise ArgumentError(unknown("command", args[0], names))

@@ -62,12 +62,15 @@ PHASE_COLUMNS = (
 )
 
 
-_NO_CLAIM = f"no gain over {BASE} is claimed: a claim needs --iters {FAIR_ITERS} or more, and fast enough transfers of this size"
+_NO_CLAIM = (
+    f"no gain over {BASE} is claimed: a claim needs --iters {FAIR_ITERS} or more, "
+    "and fast enough transfers of this size"
+)
 
 applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Run an application of the PID-Comm paper on emulated DIMMs, check the result, and show the time of each phase.",
+    help="Run an application of the PID-Comm paper on emulated DIMMs, check the result, and show the time by phase.",
     epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")

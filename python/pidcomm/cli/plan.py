@@ -51,7 +51,7 @@ def plan(
         str | None,
         typer.Option(
             "--scratch",
-            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto gets no scratch).",
+            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto has no scratch).",
         ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,

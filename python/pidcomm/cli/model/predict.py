@@ -223,9 +223,9 @@ def advise_shapes(
 ) -> None:
     """Rank shapes, masks and techniques for a collective by predicted time.
 
-    All times are modelled. Shapes have one to three axes. If several variants have equal cost and move the same bytes,
-    only the variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs,
-    shapes with neighbouring axes of equal mask bit are omitted.
+    All times are modelled. Shapes have one to three axes. If several variants have equal plans and times, only the
+    variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, shapes
+    with neighbouring axes of equal mask bit are omitted.
     """
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:

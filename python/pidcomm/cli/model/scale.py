@@ -115,10 +115,11 @@ def scale(
 ) -> None:
     """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts.
 
-    Column source shows whether a row is modelled for a machine or measured on this machine. algbw is the larger side summed
-    over PEs, divided by the time. limit% is the percentage of the streaming limit. Compare measured rows by limit%,
-    because emulated DIMMs share the memory of one machine; modelled rows have no limit%. most in is the longest phase.
-    A stop is the value from which doubling the parameter gains little; docs/evaluation.md explains studies and stops.
+    Column source shows whether a row is modelled for a machine or measured on this machine. algbw is the larger side
+    summed over PEs, divided by the time. limit% is the percentage of the streaming limit. Compare measured rows by
+    limit%, because emulated DIMMs share the memory of one machine; modelled rows have no limit%. most in is the longest
+    phase. A stop is the value from which doubling the parameter gains little. docs/evaluation.md explains studies and
+    stops.
     """
     studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
