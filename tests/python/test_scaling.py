@@ -159,7 +159,7 @@ def test_a_stop_says_where_it_scales_again_and_where_it_recovers_a_loss() -> Non
 def test_a_stop_says_where_it_stops_for_good_if_it_has_scaled_again() -> None:
     it = stop(line({1: 1, 2: 1, 4: 2, 8: 2, 16: 4, 32: 4.1, 64: 4.2}, "hosts"))
     assert (it.stops_at, it.resumes_at, it.ends_at) == (1, 2, 16)
-    assert str(it).endswith("scales again from 2; stops for good at 16")
+    assert str(it).endswith("scales again from 2; finally stops at 16")
     assert stop(line({1: 1, 2: 1, 4: 1}, "hosts")).ends_at is None
 
 

@@ -95,7 +95,7 @@ class Row(Measured):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Numbers of rounds: `warmup` untimed rounds, then `iters` timed rounds. A round runs all techniques and the limit."""
+    """Run `warmup` untimed rounds, then `iters` timed rounds. A round runs all techniques and the limit."""
 
     iters: int = 10
     warmup: int = 2

@@ -192,7 +192,7 @@ def _growth(cells: Sequence[Cell]) -> float:
 
 
 def _statistic(key: str, what: str, techniques: tuple[str, ...], choose: Choose, reduce: Reduce = _ratio) -> Statistic:
-    """Return a statistic. If the paper states the number, it has the paper's words and unit; otherwise it is a factor."""
+    """Return a statistic. It has the paper's words and unit if the paper states it; otherwise it is a factor."""
     stated = PUBLISHED.get(key)
     return Statistic(key, stated.what if stated else what, stated.unit if stated else "x", techniques, choose, reduce)
 

@@ -106,7 +106,7 @@ class Results:
 
 
 def _write_whole(file: TextIO, text: str) -> None:
-    """Write lines in one call, so that Ctrl-C cannot split them. (print writes the line break separately.)"""
+    """Write lines in one call, so that Ctrl-C cannot split them. `print` writes the line break separately."""
     file.write(f"{text}\n")
     file.flush()
 
