@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers, names, arrays. The library checks everything else."""
+"""Checks of numbers, names and arrays in arguments. The library checks everything else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _Row = TypeVar("_Row", bound=Choice)
 
 
 class Options(TypedDict, total=False):
-    """How to run a collective; the result does not depend on it.
+    """Options that select how a collective runs. They do not affect the result.
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are techniques of the
     PID-Comm paper) or auto. Auto chooses the technique with the shortest predicted time (`pidcomm.model`); it considers

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 
 class Error(RuntimeError):
-    """Report that a call failed; the message names the offending values and the rule.
+    """Report that a call failed. The message has the wrong values and the rule that they break.
 
     ``status`` is the name of the library's status, such as ``"ERR_SIZE"``.
     """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """The set that owns the PEs of a hypercube: a `PeSet`."""
+    """The interface of `PeSet` that hypercubes use. The set owns the PEs of the hypercube."""
 
     @property
     def pes(self) -> int:
@@ -59,7 +59,7 @@ class Owner(Protocol):
 
 
 class Groups(NamedTuple):
-    """Division of the PEs by an axis mask: `groups` groups of `group_pes` PEs (N)."""
+    """Groups that an axis mask makes: `groups` groups of `group_pes` PEs (N)."""
 
     groups: int
     group_pes: int
@@ -145,7 +145,7 @@ class Hypercube(HypercubeCollectives):
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
     def group_of(self, pe: int, mask: str) -> int:
-        """Return the group of the PE with number pe under an axis mask. The group is its row in host arrays."""
+        """Return the group index of the PE with number pe under an axis mask, which is the row in host arrays."""
         return self._core.group_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
 
     def member_of(self, pe: int, mask: str) -> int:
@@ -197,7 +197,7 @@ class Hypercube(HypercubeCollectives):
         expand: bool = False,
         **options: Unpack[Options],
     ) -> Plan:
-        """Return the plan of a collective on this hypercube; ``expand`` adds every step. See `pidcomm.plan`."""
+        """Return the plan of a collective on this hypercube, with every step if ``expand``. See `pidcomm.plan`."""
         return plan(
             collective, self._shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, expand=expand, **options
         )

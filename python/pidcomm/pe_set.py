@@ -20,7 +20,7 @@ from pidcomm.requests import Request
 
 
 class PeSet:
-    """Own a number of PEs, from `pidcomm.allocate` until `free`, the end of a `with` block or garbage collection.
+    """Own PEs that `pidcomm.allocate` allocated, until `free`, the end of a `with` block or garbage collection.
 
     PEs run programs: `load` a program, write and read its variables (`symbol`), and `launch` it. Row p of a variable
     belongs to PE p of every `hypercube` of the set, and collectives can run between launches. Collectives work on the
@@ -165,7 +165,7 @@ class PeSet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for requests and free the set. Raises the first error of a request unless the block raised."""
+        """Wait for requests and free the set. Raises the first error of a request unless the block raised an error."""
         first: Error | None = None
         for request in list(self._requests):
             try:

@@ -61,8 +61,8 @@ class Symbol:
         array = self._elements(values, offset, dtype)
         if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._core.pes):
             raise ArgumentError(
-                f"values for {self!r} have shape {array.shape}; it needs ({self._core.pes}, n), one row per PE, or "
-                "(n,) for all PEs",
+                f"values for {self!r} have shape {array.shape}; the shape must be ({self._core.pes}, n), one row per "
+                "PE, or (n,) for all PEs",
                 "ERR_HOST_BUFFER",
             )
         row_bytes = array.nbytes if array.ndim < 2 else int(array.shape[1]) * array.itemsize
@@ -72,7 +72,7 @@ class Symbol:
             move(self._place, offset, as_bytes(np.ascontiguousarray(array)))
 
     def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array:
-        """Read `count` elements of every PE, `offset` bytes behind the start of the symbol; return shape (pes, count).
+        """Read `count` elements of every PE at `offset` bytes in the symbol. Return an array of shape (pes, count).
 
         dtype: a dtype of fixed size. count: None reads to the end of the symbol; the MRAM heap needs a number. Moves
         count * itemsize bytes per PE.

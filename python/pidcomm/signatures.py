@@ -1,4 +1,4 @@
-"""Keyword arguments of the collectives, for type checkers: the overloads of `Hypercube` use them."""
+"""Keyword arguments of the collectives. Type checkers read them in the overloads of `Hypercube`."""
 
 from __future__ import annotations
 

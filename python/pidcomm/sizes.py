@@ -25,7 +25,7 @@ _SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes, written as SIZE_RULE says. Raises ArgumentError."""
+    """Return the number of bytes in a text that follows SIZE_RULE. Raises ArgumentError."""
     match = _SIZE.fullmatch(text)
     if match and (letter := match[2].upper()) in ("K", "M", "G"):
         binary, decimal = f"{match[1]}{letter}iB", f"{match[1]}{'k' if letter == 'K' else letter}B"
@@ -42,14 +42,14 @@ def parse_size(text: str) -> int:
 
 
 def parse_positive_size(text: str) -> int:
-    """Return a number of bytes, at least 1. Raises ArgumentError."""
+    """Return the number of bytes in a text. Raises ArgumentError if the number is 0 or the text is not a size."""
     if (size := parse_size(text)) == 0:
         raise ArgumentError("0 bytes per PE cannot be timed; give at least 8")
     return size
 
 
 def parse_count(text: str) -> int:
-    """Return a number of at least 1. Raises ArgumentError."""
+    """Return the number in a text. Raises ArgumentError unless it is at least 1."""
     if not _is_number(text) or int(text) == 0:
         raise ArgumentError(f"count {text!r} is not a count; write a number of at least 1")
     return int(text)
@@ -60,7 +60,7 @@ def _is_number(text: str) -> bool:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """Return axis lengths: "32x32", x first. Raises ArgumentError."""
+    """Return the axis lengths in a text such as "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")
     if not all(map(_is_number, parts)):
         raise ArgumentError(f"shape {text!r} is not a shape; write axis lengths as 32x32", "ERR_SHAPE")
@@ -103,7 +103,7 @@ def format_duration(seconds: float) -> str:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest} s"
     for name, unit in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= 0.9995 * unit:  # rounds to at least 1 of this unit
+        if seconds >= 0.9995 * unit:  # the rounded value is at least 1 in this unit
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds / 1e-6:.3g} us"
 

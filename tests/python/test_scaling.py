@@ -249,10 +249,10 @@ def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         (["pes", "--machine", "abacus"], "machine 'abacus' is unknown"),
         (["hosts", "--measure"], "study hosts cannot be measured"),
         (["channels", "--measure"], "study channels cannot be measured"),
-        (["bytes", "--up-to", "512"], "study bytes starts at 1024; nothing is up to 512"),
+        (["bytes", "--up-to", "512"], "study bytes starts at 1024; no value is at most 512"),
         (["pes", "alltoall", "--bytes", "100"], "needs bytes (100) divisible by"),
         (["channels", "--machine", "emulated-host"], "emulated DIMMs have no separate channels"),
-        (["all", "--up-to", "0"], "study pes starts at 64; nothing is up to 0"),
+        (["all", "--up-to", "0"], "study pes starts at 64; no value is at most 0"),
     ],
 )
 def test_invalid_studies_are_errors_of_one_sentence(arguments: list[str], sentence: str) -> None:

@@ -56,7 +56,7 @@ class ExitCode(IntEnum):
 
 
 class _HasExamples:
-    """Show the epilog of a command as its examples, one per line, as they are typed."""
+    """Show the epilog of a command as its examples, one per line and unchanged."""
 
     epilog: str | None
 
@@ -114,7 +114,7 @@ class TopGroup(Group):
         return [name for names in COMMANDS.values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; None if there is no such name."""
+        """Return a command, or None for an unknown name."""
         if cmd_name not in self.commands:
             self._load(module for names in COMMANDS.values() for name, module in names.items() if name == cmd_name)
         return super().get_command(ctx, cmd_name)
@@ -141,7 +141,7 @@ class TopGroup(Group):
 
 @contextmanager
 def _interrupt_first() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C in a block, even if leaving inner blocks failed with another exception."""
+    """Raise KeyboardInterrupt for Ctrl-C in a block, even if the end of an inner block raised another exception."""
     try:
         yield
     except typer.Exit:  # an inner group has decided the exit code
@@ -156,7 +156,7 @@ def _interrupt_first() -> Iterator[None]:
 
 
 def _give_up_stdout() -> None:
-    """Discard output that is still buffered, so that flushing it cannot fail again."""
+    """Discard buffered output of stdout, so that a flush at exit cannot fail again."""
     with suppress(OSError):  # stdout may not be a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -247,7 +247,7 @@ class Work:
         self._progress.advance(self._task)
 
     def describe(self, text: str) -> None:
-        """Change the text beside the steps."""
+        """Change the text beside the number of steps."""
         self._progress.update(self._task, description=text, refresh=True)
 
 
@@ -276,7 +276,7 @@ def exit_if_wrong(wrong: int) -> None:
 
 
 def main() -> None:
-    """Run the command line. An unexpected exception ends it with two lines and ExitCode.INTERNAL."""
+    """Run the command line. After an unexpected exception, write two lines and exit with ExitCode.INTERNAL."""
     try:
         app(prog_name="pidcomm")
     except KeyboardInterrupt:

@@ -150,7 +150,7 @@ def bench(
     launch_us: Annotated[
         float, typer.Option("--launch-us", min=0, help="Assumed time of a launch.")
     ] = Assumed.launch_us,
-    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed time of a load.")] = Assumed.load_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed program load time.")] = Assumed.load_us,
     hugepages: Annotated[
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,

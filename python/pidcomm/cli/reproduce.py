@@ -201,11 +201,11 @@ class _Study:
         )
 
     def problems(self, experiment: Experiment) -> list[Problem]:
-        """Return the problems of an experiment that fit in memory."""
+        """Return the cases of an experiment that fit in memory."""
         return [it for it in experiment.problems(self._pes, self._size_bytes) if it in self._affordable]
 
     def measure(self, experiment: Experiment, work: Work) -> None:
-        """Measure the problems of an experiment that are not measured yet."""
+        """Measure the cases of an experiment that are not measured yet."""
         wanted = [
             problem
             for problem in self.problems(experiment)

@@ -95,7 +95,7 @@ class Step(Measured):
     isa: str
 
     def __repr__(self) -> str:
-        """Report the problem, the technique, the time and its source."""
+        """Report the case, the technique, the time and its source."""
         return self._line(self.total_us, self.source)
 
     def share_pct(self, part_us: float) -> float:
@@ -104,7 +104,7 @@ class Step(Measured):
 
 
 def steps_for(problem: Problem, options: Options) -> list[str]:
-    """Return the techniques of STEPS whose plans for a problem differ, in order.
+    """Return the techniques of STEPS whose plans for a case differ, in order.
 
     Of several techniques with equal plans, `tile` is kept if it is among them, or else the first.
     """
@@ -131,7 +131,7 @@ def ablate(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Step]:
-    """Time and check a problem with every technique of `steps_for`. Each round runs all techniques in turn."""
+    """Time and check a case with every technique of `steps_for`. Each round runs all techniques in turn."""
     techniques = steps_for(problem, options)
     timed = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
     return list(_steps(timed, condition, assumed))

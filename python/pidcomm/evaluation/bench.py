@@ -34,7 +34,7 @@ class Measured(Shown):
     bytes_per_pe: int
 
     def _line(self, us: float, source: str) -> str:
-        """Return the problem, the technique and the time in a line."""
+        """Return the case, the technique and the time in a line."""
         return (
             f"<{type(self).__name__} {self.collective}, {self.technique}, {self.shape} mask {self.mask}, "
             f"{format_size(self.bytes_per_pe)} per PE: {format_duration(1e-6 * us)} {source}>"
@@ -89,7 +89,7 @@ class Row(Measured):
     carried_out: str
 
     def __repr__(self) -> str:
-        """Report the problem, the technique, the time and its source."""
+        """Report the case, the technique, the time and its source."""
         return self._line(self.t_p50_us + self.pe_us, self.source)
 
 
@@ -103,7 +103,7 @@ class Schedule:
 
 
 class Timed(NamedTuple):
-    """The rows of a problem, and the host times of every timed round in us, shape (rounds, rows)."""
+    """The rows of a case, and the host times of every timed round in us, shape (rounds, rows)."""
 
     rows: list[Row]
     host_us: NDArray[np.float64]
@@ -119,7 +119,7 @@ def measure_rows(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> Timed:
-    """Time and check a problem with every technique in turn. Call on_step after every round and every check."""
+    """Time and check a case with every technique in turn. Call on_step after every round and every check."""
     trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # a new hypercube: no plan is cached
     trial.load()
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]

@@ -150,7 +150,7 @@ def _is_possible(problem: Problem, options: Options) -> bool:
 
 
 def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path of a problem's plan: tile, general, paper, member_steps or sdk."""
+    """Return the path of a plan: tile, general, paper, member_steps or sdk."""
     from pidcomm.plans import plan
 
     anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # the path does not depend on the windows

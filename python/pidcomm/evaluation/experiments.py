@@ -1,4 +1,4 @@
-"""The experiments of the PID-Comm paper as data: problems, techniques and published statistics.
+"""The experiments of the PID-Comm paper as data: cases, techniques and published statistics.
 
 A statistic is a function of the costs of calls. The costs are measured on this host or predicted for a machine. Source
 of the experiments: PID-Comm (ISCA 2024), section VIII.
@@ -62,7 +62,7 @@ class Cost:
 
 
 Pair = tuple[Problem, str]
-"""A call: a problem and a technique."""
+"""A call: a case and a technique."""
 Costs = Mapping[Pair, Cost]
 
 
@@ -86,8 +86,8 @@ Problems = Callable[[int, int], list[Problem]]
 class Statistic:
     """A number that summarises an experiment.
 
-    techniques: the techniques whose costs it needs. choose: selects the problems. reduce: computes the number from the
-    problems and their costs by technique.
+    techniques: the techniques whose costs it needs. choose: selects the cases. reduce: computes the number from the
+    cases and their costs by technique.
     """
 
     key: str
@@ -103,9 +103,9 @@ class Statistic:
         return PUBLISHED.get(self.key)
 
     def cells(self, costs: Costs, problems: Sequence[Problem] | None = None) -> list[Cell]:
-        """Return the problems and costs that the statistic needs, or an empty list if a cost is missing.
+        """Return the cases and costs that the statistic needs, or an empty list if a cost is missing.
 
-        problems: the problems that must have costs (default: all problems that have a cost).
+        problems: the cases that must have costs (default: all cases that have a cost).
         """
         found: list[Cell] = []
         for problem in self.choose(problems or list(dict.fromkeys(problem for problem, _ in costs))):
@@ -116,7 +116,7 @@ class Statistic:
         return found
 
     def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
-        """Return the number, or None if no problem is selected or a cost is missing."""
+        """Return the number, or None if no case is selected or a cost is missing."""
         cells = self.cells(costs, problems)
         return self.reduce(cells) if cells else None
 
@@ -145,7 +145,7 @@ class Experiment:
     has_phases: bool = False
 
     def pairs(self, pes: int, size_bytes: int) -> list[Pair]:
-        """Return every problem with every technique."""
+        """Return every case with every technique."""
         return list(product(self.problems(pes, size_bytes), self.techniques))
 
     @property
@@ -186,7 +186,7 @@ def _best_gb_s(cells: Sequence[Cell]) -> float:
 
 
 def _growth(cells: Sequence[Cell]) -> float:
-    """Return the throughput of the last problem over the throughput of the first problem."""
+    """Return the throughput of the last case over the throughput of the first case."""
     rates_gb_s = [throughput_gb_s(problem, cost) for problem, (cost,) in cells]
     return rates_gb_s[-1] / rates_gb_s[0]
 
@@ -264,7 +264,9 @@ _ALL = (
         _square(FOUR),
         STEPS,
         (
-            _statistic("fig17.im", "", ("pr+im", BASE), _every),  # 2.9 is 1.48 times 2.03, both of figure 16
+            _statistic(
+                "fig17.im", "", ("pr+im", BASE), _every
+            ),  # the paper's 2.9 is the product of 1.48 and 2.03 in figure 16
             _statistic("fig17.reorder", "", (PAPER,), _every, _reorder_pct),
         ),
         has_phases=True,

@@ -36,7 +36,7 @@ def _side(name: str, side: dict[str, Any]) -> str:
 def _sweep(sweep: dict[str, Any]) -> list[str]:
     spaces = {sweep["in"]["space"], sweep["out"]["space"]}
     order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
-    lines = [f"round {sweep['round']}: lane l takes from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
+    lines = [f"round {sweep['round']}: lane l receives from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
     lines += [f"pass {sweep['pass']}: {sweep['does']} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"]
     for kind in ("outer", "ordered", "lockstep"):
         lines += [_loop(kind, loop) for loop in sweep[kind]]

@@ -79,7 +79,7 @@ def _word(setting: Flush) -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return the facts of `pidcomm info`: the package, the machine, and all names of the tables."""
+    """Return the facts of `pidcomm info`: the package, the machine, and the names of all choices."""
     it = platform.emulated()
     return {
         "version": pidcomm.__version__,

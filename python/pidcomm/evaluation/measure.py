@@ -1,4 +1,4 @@
-"""Functions of the benchmark that place problems on a hypercube, time them, and check them against the oracle."""
+"""Functions of the benchmark that place cases on a hypercube, time them, and check them against the oracle."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ CONTIGUOUS_SHARE = 0.90  # if the streaming limit is below this share of an ordi
 
 
 class Scratch:
-    """Hold the host memory of payloads and results. All problems reuse it, because fresh memory is slow."""
+    """Hold the host memory of payloads and results. All cases reuse it, because fresh memory is slow."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """Allocate and touch the memory for the largest problem."""
+        """Allocate and touch the memory for the largest case."""
         size = max(rows.count * rows.row_bytes for problem in problems for rows in (problem.before, problem.after))
         self._payload, self._result = (np.full(size, POISON, np.uint8) for _ in range(2))
         self._holds: tuple[object, ...] | None = None
 
     def payload(self, problem: Problem) -> ByteRows:
-        """Return the payload of a problem. It overwrites the payload of the previous problem."""
+        """Return the payload of a case. It overwrites the payload of the previous case."""
         rows = _view(self._payload, problem.before)
         if (key := problem.payload_key(SEED)) != self._holds:
             self._holds = key
@@ -48,7 +48,7 @@ class Scratch:
         return rows
 
     def result(self, problem: Problem) -> ByteRows:
-        """Return memory for the result of a problem."""
+        """Return memory for the result of a case."""
         return _view(self._result, problem.after)
 
     def buffers(self, rows: int, row_bytes: int) -> tuple[ByteRows, ByteRows]:
@@ -68,7 +68,7 @@ def _share(rows: Rows, pes: int) -> int:
 
 
 class Trial:
-    """A problem on a cube. The input window is at offset 0, followed by the output window and scratch."""
+    """A case on a cube. The input window is at offset 0, followed by the output window and scratch."""
 
     def __init__(self, cube: Hypercube, problem: Problem, scratch: Scratch) -> None:
         self.cube = cube
@@ -104,7 +104,7 @@ class Trial:
         return trace
 
     def check(self, options: Options) -> Verdict:
-        """Load, poison the output, run, read the output back and compare every element with the oracle."""
+        """Load the input, poison the output, run the collective, and compare every element with the oracle."""
         after, got = self.problem.after, self._result
         self.load()
         got.fill(POISON)
@@ -260,7 +260,7 @@ def sdk_flush() -> str:
 
 
 def available_bytes() -> int | None:
-    """Return the memory that is available on this machine; None if unknown."""
+    """Return the bytes of memory that are available on this machine, or None if unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -271,7 +271,7 @@ def available_bytes() -> int | None:
 
 
 def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
-    """Raise ArgumentError if this machine lacks the memory for a problem of `size_bytes` per PE."""
+    """Raise ArgumentError if this machine lacks the memory for a case of `size_bytes` per PE."""
     # MRAM holds input, output, and scratch for the paper's techniques. Huge pages double it: they also back the gaps.
     # Host memory holds payload and result, and the host buffers of `conventional` need the same amount again.
     windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2

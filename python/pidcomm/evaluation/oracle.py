@@ -41,7 +41,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Problem:
-    """One collective on one hypercube, with `bytes` per PE. Only reductions use `op`."""
+    """A case: one collective on one hypercube, with `bytes` per PE. Only reductions use `op`."""
 
     collective: CollectiveName
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def row(self) -> Collective:
-        """The collective's row of the table."""
+        """The row of the collective in COLLECTIVES."""
         return COLLECTIVES[self.collective]
 
     @property
@@ -87,7 +87,7 @@ class Problem:
         return _verify.fill_for(self.row.takes_op, TYPES[self.dtype].code, OPS[self.op].code)
 
     def payload_key(self, seed: int, kind: str | None = None) -> tuple[object, ...]:
-        """Return a value that is equal for problems with equal payloads."""
+        """Return a value that is equal for cases with equal payloads."""
         fill = self._fill(kind)
         depends_on_type = fill != _verify.Fill.distinct
         return seed, fill, self.before.shape, (self.dtype, self.op) if depends_on_type else None

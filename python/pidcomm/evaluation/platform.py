@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Flush: TypeAlias = bool | Literal["once"]
 SDK: str = _core.SDK
-"""The SDK that the library was built for, and its version."""
+"""The SDK for which the library was built, and its version."""
 IS_EMULATED: bool = _core.IS_EMULATED
 COHERENCE = "none" if IS_EMULATED else "hardware"
 """The default coherence policy of the library."""

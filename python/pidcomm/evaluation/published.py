@@ -74,4 +74,4 @@ _POINTS = [
     ),
 ]
 PUBLISHED = {point.key: point for point in _POINTS}
-"""The points by key. Speed-ups over several problems are geometric means. PID-Comm in the paper is pr+im+cm here."""
+"""The points by key. Speed-ups over several cases are geometric means. PID-Comm in the paper is pr+im+cm here."""

@@ -40,7 +40,7 @@ class Report:
             self._results.note(f"# skipped: {error}")
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
-        """Write rows. Titles precede the first row of each kind; mask and type precede the first row of a problem."""
+        """Write rows. Titles precede the first row of each kind; mask and type precede the first row of a case."""
         for row in rows:
             about = f"mask {row.mask}, {row.dtype}" + (f" {row.op}" if row.op else "")
             if about != self._about:
@@ -207,9 +207,9 @@ def _step_fields(step: Step) -> dict[str, str]:
 def ablation_header(assumed: Assumed) -> Iterator[str]:
     """Yield the lines above an ablation."""
     yield (
-        "ablation: host_us is measured (median); step = gain over the line before, the median of the rounds "
-        f"(?: 1 lies between their quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique that works as "
-        "another has no line"
+        "ablation: host_us is the measured median; step is the gain over the previous line, the median of the rounds "
+        f"(?: 1 lies between the quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique with the plan of "
+        "another technique has no line"
     )
     yield (
         "measured phases of techniques that go through host memory: from the PEs, work on the host, to the PEs. Parts "

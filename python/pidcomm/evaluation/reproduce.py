@@ -21,7 +21,7 @@ HERE = "emulated DIMMs of this host"
 
 
 def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> dict[Problem, list[str]]:
-    """Return the problems of experiments for `pes` PEs and `size_bytes`, each with the techniques that run it."""
+    """Return the cases of experiments for `pes` PEs and `size_bytes`, each with the techniques that run it."""
     found: dict[Problem, list[str]] = {}
     for problem, technique in dict.fromkeys(
         it for experiment in experiments for it in experiment.pairs(pes, size_bytes)
@@ -31,7 +31,7 @@ def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> di
 
 
 def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
-    """Raise the library's error for the first invalid problem. Moves no bytes."""
+    """Raise the library's error for the first invalid case. Moves no bytes."""
     for problem, techniques in pairs.items():
         for technique in techniques:
             sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype}
@@ -40,7 +40,7 @@ def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
 
 
 def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
-    """Return sections of problems with equal shape and size."""
+    """Return sections of cases with equal shape and size."""
     found: dict[tuple[tuple[int, ...], int], Section] = {}
     for problem in problems:
         key = problem.shape, problem.bytes
@@ -50,7 +50,7 @@ def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
 
 @dataclass
 class Measurements:
-    """The measured rows. unfair: problems for which the emulated SDK was too slow for a fair comparison."""
+    """The measured rows. unfair: cases for which the emulated SDK was too slow for a fair comparison."""
 
     rows: dict[Pair, Row] = field(default_factory=dict)
     unfair: set[Problem] = field(default_factory=set)
@@ -64,7 +64,7 @@ class Measurements:
         scratch: Scratch,
         on_step: Callable[[], None] = lambda: None,
     ) -> SdkCondition:
-        """Measure the problems of a section. Every result is compared with the oracle."""
+        """Measure the cases of a section. Every result is compared with the oracle."""
         with pidcomm.allocate(pes=section.pes) as pes:
             condition = measure_sdk(pes.hypercube(*section.shape), section.size_bytes, options, scratch)
             for problem in section.problems:
@@ -88,7 +88,7 @@ class Measurements:
         return {(it, name): cost for (it, name), cost in costs.items() if name != BASE or it not in self.unfair}
 
     def wrong(self) -> list[tuple[Problem, Row]]:
-        """Return the problems and rows of wrong results."""
+        """Return the cases and rows of wrong results."""
         return [(problem, row) for (problem, _), row in self.rows.items() if row.wrong]
 
 

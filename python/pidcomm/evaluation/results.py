@@ -29,7 +29,7 @@ class Results:
     """
 
     def __init__(self, target: str | None) -> None:
-        """Open the file before the command measures. Raises Error if the file cannot be written."""
+        """Open the file, so that errors occur before measurements. Raises Error if the file cannot be written."""
         self.has_text = target != STDOUT
         self._path = Path(target) if target is not None and self.has_text else None
         self._file: TextIO | None = None if self.has_text else sys.stdout
@@ -133,7 +133,7 @@ _live: Console | None = None  # the console of progress, if stdout and stderr ar
 def console(*, stderr: bool = False) -> Console:
     """Return a console. It is coloured on terminals or by NO_COLOR and FORCE_COLOR; in files it has WIDE columns."""
     if _live is not None:
-        return _live  # it clears its progress line before it prints
+        return _live  # this console clears its progress line before it prints
     made = _Console(stderr=stderr, highlight=False, emoji=False)
     if not (sys.stderr if stderr else sys.stdout).isatty():
         made.width = WIDE

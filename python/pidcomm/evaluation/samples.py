@@ -57,7 +57,7 @@ class Sample:
         return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
     def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
-        """Return the arguments of the library's prediction, except the machine."""
+        """Return the arguments of `_core.predict` except the machine."""
         it = self.problem
         request = make_request(it.row, it.mask, it.bytes, 0, DST, it.dtype, it.op)
         return as_shape(it.shape), request, option_codes({**self.options, "scratch": SCRATCH})

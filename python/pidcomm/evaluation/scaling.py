@@ -60,7 +60,7 @@ class Study:
     varies: the field of `Point` that varies; its values are values(pes). shape(pes, value), mask and size(pes) are the
     parameters of a point; size is in bytes per PE and is used unless bytes vary. on(machine, value): the machine of a
     point. grows: whether the throughput should grow with the parameter, or stay constant. For measured points, limit%
-    replaces the throughput; if PEs vary, it should stay constant, because the memory of this machine does not grow.
+    replaces the throughput. If PEs vary, limit% should stay constant, because the memory of this machine does not grow.
     is_measured: whether emulated DIMMs can measure the study.
     """
 
@@ -76,11 +76,11 @@ class Study:
     is_measured: bool = False
 
     def group_pes(self, shape: Sequence[int]) -> int:
-        """Return the PEs of a group."""
+        """Return the number of PEs per group."""
         return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
 
     def can_be_on(self, machine: Machine) -> bool:
-        """Return whether the machine has the parameter that varies: emulated DIMMs have no separate channels."""
+        """Return whether the machine has the parameter that varies. Emulated DIMMs do not have separate channels."""
         return self.varies != "channels" or not machine["host.emulated"]
 
     def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
@@ -89,7 +89,7 @@ class Study:
 
 
 def _spread(ranks: int, channels: int) -> int:
-    """Return the number of channels with ranks if all channels except the last have the same number of ranks."""
+    """Return the number of used channels. All used channels except the last have the same number of ranks."""
     return -(-ranks // -(-ranks // channels))
 
 
@@ -353,7 +353,7 @@ def measure_points(
     scratch: Scratch,
     on_step: Callable[[], None] = lambda: None,
 ) -> Iterator[Point]:
-    """Time and check the collectives at one value of a study on this machine, as `measure_rows` does."""
+    """Time and check the collectives of a section with `measure_rows`. Yield a point per row."""
     with pidcomm.allocate(pes=section.pes) as pe_set:
         condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
         for problem in section.problems:
@@ -398,9 +398,9 @@ class Stop:
     stops_at: the first value from which the step to the next value gains less than GAIN per doubling. If the throughput
     should stay constant, it is the first value from which the step loses more than GAIN. It is None if the collective
     scales to the end. next_at: the value after stops_at, or the last value. gain_pct: the gain of the step to next_at.
-    phase: the phase that exceeds the time that scaling allows by most in this step; if the collective scales to the
-    end, the longest phase at next_at. phase_pct: the share of the phase in the time at next_at. source: the source of
-    the points.
+    phase: the phase whose time in this step exceeds ideal scaling by most; if the collective scales to the end, the
+    longest phase at next_at. phase_pct: the share of the phase in the time at next_at. source: the source of the
+    points.
 
     The next three are None if there is no such value. resumes_at: the value from which the collective scales again.
     regained_at: if the rate falls, the first later value with at least the rate at stops_at. ends_at: the value at
@@ -500,7 +500,7 @@ def _is_enough(before: Point, after: Point, grows: bool) -> bool:
 
 
 def _culprit(before: Point, after: Point, wanted: float) -> str:
-    """Return the phase that exceeds its allowed time by most, if the rate should have grown by factor `wanted`."""
-    # rate * seconds is work, in bytes or in bytes of the limit.
+    """Return the phase with the largest excess over its allowed time. wanted: the factor of the expected growth."""
+    # rate * seconds is the work: bytes if modelled, bytes at the streaming limit if measured.
     allowed = after.seconds * after.rate / (before.seconds * before.rate) / wanted
     return max(after.phases, key=lambda name: after.phases[name] - allowed * before.phases[name])

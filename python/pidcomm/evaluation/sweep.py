@@ -57,7 +57,7 @@ def even_shape(pes: int, axes: int) -> tuple[int, ...]:
     With two axes, 64 PEs are 8x8, and 128 PEs are 16x8. Raises ArgumentError unless `pes` is a power of two.
     """
     if not _is_power_of_two(pes):
-        raise ArgumentError(f"{pes} PEs are not a power of two, so a sweep cannot make a shape of them", "ERR_SHAPE")
+        raise ArgumentError(f"{pes} PEs are not a power of two; a sweep cannot make a shape of them", "ERR_SHAPE")
     exponent, larger = divmod(pes.bit_length() - 1, axes)
     return tuple(1 << (exponent + (axis < larger)) for axis in range(axes))
 
@@ -98,7 +98,7 @@ def _require_partners(shapes: Sequence[tuple[int, ...]], text: str) -> None:
 
 @dataclass(frozen=True)
 class Section:
-    """Problems with the same PEs, size and instruction set. Therefore they have the same streaming limit."""
+    """Cases with the same PEs, size and instruction set. Therefore they have the same streaming limit."""
 
     shape: tuple[int, ...]
     size_bytes: int
@@ -117,7 +117,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The parameters of a benchmark. masks: a text as in `masks_of`."""
+    """The parameters of a benchmark. masks: the text of option --mask, which `masks_of` parses."""
 
     collectives: Sequence[CollectiveName]
     shapes: Sequence[tuple[int, ...]]

@@ -31,7 +31,7 @@ MANY_WAYS = 1 << 24  # limit of the product of ways and PEs; above it, ways with
 STEP = 0.01  # relative change of a constant by which its influence is found
 NEGLIGIBLE = 1e-6
 _COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of constants that cannot grow by one percent
-_AT_LEAST_1 = "1 or more"  # a unit
+_AT_LEAST_1 = "1 or more"  # the unit of constants that are at least 1
 _ALWAYS = "tile"  # supports every valid request
 
 
@@ -259,7 +259,7 @@ _NOTHING = "no bytes move, because the size is 0"
 
 
 def _how(made: dict[str, Any]) -> str:
-    """Return how a plan works, in a few words."""
+    """Return a short description of the method of a plan."""
     path = made["path"]
     if path == "general":
         return "the general path, because the 8 lanes do not divide the shape"

@@ -112,7 +112,7 @@ ALGORITHMS = {
     "reduce": Algorithm([_REDUCE], 2, lambda s: s.rows, []),
     "broadcast": Algorithm([], 2, lambda s: s.rows, [_BROADCAST]),
 }
-"""The algorithm of each collective; a single host runs the collective itself."""
+"""The algorithm of each collective over two or more hosts."""
 
 
 class Part(NamedTuple):
@@ -129,7 +129,7 @@ class Part(NamedTuple):
     technique: str | None = None
 
 
-EXCHANGE = "exchange"  # the name of the part between hosts
+EXCHANGE = "exchange"  # the name of the step that sends data between hosts
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Constant(NamedTuple):
 
 
 KINDS = ("published", "measured", "fitted", "assumed")
-"""First words of sources."""
+"""Kinds of constants: the first words of their sources."""
 OWN_KINDS = ("measured", "fitted")
 """Kinds that are valid for one machine only."""
 
@@ -191,7 +191,7 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ArgumentError(f"{path} is no TOML: {error}") from None
+        raise ArgumentError(f"{path} is not valid TOML: {error}") from None
     title = tree.pop("title", None)
     if not isinstance(title, str):
         raise ArgumentError(f"{path}: title is missing; it names the machine in one line")

@@ -92,7 +92,7 @@ class Allocation {
     if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
   }
   struct dpu_set_t set_;
-  mutable std::mutex entry_;  // held while a thread waits for mutex_, so that no user overtakes `free`
+  mutable std::mutex entry_;  // a thread holds it while it waits for mutex_, so that users cannot overtake `free`
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<pidcomm_hypercube *> cubes_;

@@ -25,7 +25,7 @@ namespace core {
 
 inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A non-blocking call with its memory. The destructor waits for the call. The creator keeps the hypercube alive.
+/// A non-blocking call and its host memory. The destructor waits for the call. The code that creates the call keeps the hypercube alive.
 class Pending {
  public:
   /// Does not start the call; see `start`.

@@ -79,7 +79,7 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   return rows;
 }
 
-/// The bytes of a struct dpu_set_t, with which other extensions access a set.
+/// The bytes of a struct dpu_set_t, which other extension modules use to access a set.
 nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof set); }
 
 /// Functions that exist only on emulated DIMMs. Their argument is bytes_of(set).

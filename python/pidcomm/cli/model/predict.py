@@ -1,4 +1,4 @@
-"""The commands model predict, model machines and model advise. All their times are modelled."""
+"""The commands model predict, model machines and model advise. All times are modelled."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from pidcomm.sizes import format_duration, format_shape, format_size, parse_name
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
 
 NOTED = 4  # the number of constants in a note
-MATTERS = 0.05  # smallest influence with which an assumed constant is listed
-MORE_PCT = 10  # the change of a constant whose effect the notes report
+MATTERS = 0.05  # assumed constants with at least this influence are listed
+MORE_PCT = 10  # the notes report the effect of this change of a constant
 
 MachineOption = Annotated[
     str,
@@ -256,14 +256,14 @@ def advise_shapes(
 
 
 def _title(problem: Problem, machine: Machine) -> str:
-    """Return the title of a prediction, which says that it is modelled."""
+    """Return the title of a prediction. The title contains the word "modelled"."""
     op = f" {problem.op}" if problem.row.takes_op else ""
     size = format_size(problem.bytes)
     return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
 
 
 def _capacity(problem: Problem, machine: Machine) -> list[str]:
-    """Return a line of explanation if the machine has fewer PEs than the problem."""
+    """Return a line of explanation if the machine has fewer PEs than the case."""
     if problem.pes <= machine.pes:
         return []
     return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} PEs the model puts more ranks on its channels"]

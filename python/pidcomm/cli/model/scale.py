@@ -192,7 +192,7 @@ def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
     values = study.values(pes)
     kept = [value for value in values if most is None or value <= most]
     if not kept:
-        raise ArgumentError(f"study {study.name} starts at {min(values, default=0)}; nothing is up to {most}")
+        raise ArgumentError(f"study {study.name} starts at {min(values, default=0)}; no value is at most {most}")
     return kept
 
 

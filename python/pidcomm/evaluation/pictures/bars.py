@@ -80,7 +80,7 @@ def _top(rows: Sequence[JsonRow], metric: Metric) -> float:
 
 
 def _label(row: JsonRow) -> str:
-    """Return the words over a bar."""
+    """Return the text above a bar."""
     gain = row["speed_up"]
     return "" if gain is None or row["technique"] == BASE else format_gain(gain)
 

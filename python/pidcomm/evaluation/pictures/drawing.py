@@ -1,4 +1,4 @@
-"""Pictures of collectives. On the left are the PEs in the colours of their groups, on the right the steps of the plan."""
+"""Pictures of collectives: on the left the PEs in the colours of their groups, on the right the steps of the plan."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Box(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The layout of channels and ranks; cell in inches."""
+    """The layout of channels and ranks. cell: the width of a cell in inches."""
 
     cell: float
     rank_columns: int
@@ -183,7 +183,9 @@ def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
         axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
         _text(axes, x, y - 0.07, words.format(rank, pes[0], pes[-1]), fontsize=style.SMALL_POINTS)
     corners = [_rank_corner(places, layout, rank) for rank in places.pes_of_rank]
-    _draw_axes(axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout)  # the space below this rank is free
+    _draw_axes(
+        axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout
+    )  # the space below this rank is free
 
 
 def _draw_axes(axes: Axes, x: float, y: float, layout: _Layout) -> None:

@@ -1,4 +1,4 @@
-"""The quantities that bars and sweeps can show, each with its limit."""
+"""The quantities that bars and sweeps can show. Each quantity has a limit."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ FIRST = [
     *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
 ]
 ALWAYS = ("collective", "technique", "wrong", "source")  # columns that are shown even if all rows have equal values
-_DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")  # the space before a definition, such as "from_us, work_us: the phases"
+_DEFINED = re.compile(
+    r"(?<=[.;]) (?=(?:\w+, )*\w+: )"
+)  # the space before a definition, such as "from_us, work_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')

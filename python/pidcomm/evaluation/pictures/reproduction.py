@@ -114,7 +114,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
-    """Return the place of a value: right of its bar. If a mark is there, the value is in the bar or has a line to it."""
+    """Return the place of a value: right of its bar, or in the bar if a mark is there, or with a line to the bar."""
     if is_inside:
         return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
     if is_mark_behind:

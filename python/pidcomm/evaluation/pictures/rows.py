@@ -66,13 +66,15 @@ def _parse(path: Path, number: int, line: str) -> JsonRow:
     except ValueError:
         row = None
     if not isinstance(row, dict):
-        raise ArgumentError(f"line {number} of {path} is no JSON object; {WRITER} writes one per line")
+        raise ArgumentError(f"line {number} of {path} is no JSON object; {WRITER} writes one object per line")
     needed = _PROBLEM_KEYS | (_ABLATION_KEYS if is_ablation(row) else _BENCH_KEYS)
     if missing := sorted(needed - set(row)):
-        raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}, so {WRITER} did not write it")
+        raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}; {WRITER} did not write this row")
     for key in sorted(needed | (set(_OPTIONAL) & set(row))):
         if not _is_sound(key, row[key]):
-            raise ArgumentError(f"line {number} of {path} has {row[key]!r} for {key!r}, so {WRITER} did not write it")
+            raise ArgumentError(
+                f"line {number} of {path} has {row[key]!r} for {key!r}; {WRITER} did not write this row"
+            )
     if pes_of(row) == 0:
         raise ArgumentError(f"line {number} of {path} has no PEs: its shape is {row['shape']}")
     return row

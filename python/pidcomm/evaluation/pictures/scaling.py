@@ -30,9 +30,7 @@ AXIS_LABELS = {
 def check_room(collectives: Sequence[str]) -> None:
     """Raise ArgumentError for more than MAX_COLLECTIVES collectives."""
     if len(collectives) > MAX_COLLECTIVES:
-        raise ArgumentError(
-            f"there is room for {MAX_COLLECTIVES} collectives in a picture, not {len(collectives)}"
-        )
+        raise ArgumentError(f"there is room for {MAX_COLLECTIVES} collectives in a picture, not {len(collectives)}")
 
 
 def draw(points: Sequence[Point]) -> Figure:
