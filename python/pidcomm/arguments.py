@@ -94,7 +94,7 @@ def as_mask(mask: object) -> str:
 
 
 def as_shape(lengths: object) -> list[int]:
-    """Return axis lengths. Raises ArgumentError unless they are a sequence of counts."""
+    """Return axis lengths as a list. Raises ArgumentError unless lengths is a sequence of integers."""
     if isinstance(lengths, (str, bytes)) or not hasattr(lengths, "__iter__"):
         raise ArgumentError(f"the shape ({lengths!r}) must be a sequence of axis lengths", "ERR_SHAPE")
     shape = [as_integer("axis length", length, high=MAX_COUNT) for length in lengths]
@@ -145,7 +145,7 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 
 def with_scratch(options: Options, offset: int) -> Options:
-    """Return options with scratch. For ``auto`` they stay without scratch, because scratch would change its choice."""
+    """Return options with scratch. Options with technique ``auto`` get no scratch, which would change its choice."""
     return options if options.get("technique") == AUTO else {**options, "scratch": offset}
 
 

@@ -74,7 +74,7 @@ class Location(NamedTuple):
 
 
 class Hypercube(HypercubeCollectives):
-    """Run collectives among PEs with coordinates. `PeSet.hypercube` makes a hypercube.
+    """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
     The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). An axis ``mask`` such as ``"10"``
     has one character per axis, the first for x; 1 selects the axis. PEs with equal unselected coordinates form a group.

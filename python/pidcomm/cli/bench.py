@@ -150,7 +150,7 @@ def bench(
     launch_us: Annotated[
         float, typer.Option("--launch-us", min=0, help="Assumed time of a launch.")
     ] = Assumed.launch_us,
-    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed program load time.")] = Assumed.load_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed time of a load.")] = Assumed.load_us,
     hugepages: Annotated[
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
@@ -159,10 +159,10 @@ def bench(
 ) -> None:
     """Time collectives and the streaming limit; check every element.
 
-    Separate values by commas; every combination runs. Cases that need too much memory are skipped. algbw is the larger
-    side summed over PEs, divided by t_p50 + pe_us, in GB/s. bus is the bytes read and written, divided by t_p50. limit%
-    is bus in percent of the fastest copy of as many bytes. speed-up is relative to conventional. pe_us is the modelled
-    time of reordering in PEs.
+    Separate values by commas; every combination runs. Cases too large for memory are skipped. algbw is the larger side
+    summed over PEs, divided by t_p50 + pe_us, in GB/s. bus is the bytes read and written, divided by t_p50. limit% is
+    bus in percent of the rate of the fastest copy of as many bytes. speed-up is over conventional. pe_us is the
+    modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))

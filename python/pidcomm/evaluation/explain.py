@@ -87,7 +87,7 @@ def _ring(steps: dict[str, Any]) -> list[str]:
 
 def _tree(steps: dict[str, Any]) -> list[str]:
     lane_bits = [bit for bit in range(3) if steps["lane_mask"] >> bit & 1]
-    lines = [f"tree over lane bit {bit}: a round up and one down" for bit in lane_bits]
+    lines = [f"tree over lane bit {bit}: a round up and a round down" for bit in lane_bits]
     for loop in steps["members"]:
         rounds = (loop["count"] - 1).bit_length()
         lines.append(

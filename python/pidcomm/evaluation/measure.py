@@ -272,7 +272,7 @@ def available_bytes() -> int | None:
 
 def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
     """Raise ArgumentError if this machine lacks the memory for a case of `size_bytes` per PE."""
-    # MRAM holds input, output, and scratch for the paper's techniques. Huge pages double it: they also back the gaps.
+    # MRAM holds input, output, and scratch for the paper's techniques. Huge pages double its memory.
     # Host memory holds payload and result, and the host buffers of `conventional` need the same amount again.
     windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2
     side = pes * size_bytes

@@ -75,7 +75,7 @@ def ranks_per_channel() -> int:
 
 
 def host_bytes(mram_bytes: int) -> int:
-    """Return the bytes of host memory that back MRAM. Huge pages double them, because they also back the gaps."""
+    """Return the bytes of host memory for MRAM, or 0 on DIMMs. Huge pages also back gaps, which doubles the bytes."""
     machine = emulated()
     return 0 if machine is None else mram_bytes * (2 if machine.hugepages else 1)
 

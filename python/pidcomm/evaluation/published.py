@@ -1,4 +1,4 @@
-"""Numbers that the PID-Comm paper states about its experiments. We have not measured these numbers.
+"""Numbers that the PID-Comm paper states about its experiments. They are not measurements of this project.
 
 The number of broadcast is inferred, because the paper does not state it.
 """

@@ -152,7 +152,7 @@ def lines_of(
 
 
 def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of an experiment as rows for JSON. on: the machine. facts: fields that all rows share."""
+    """Return the calls of an experiment as rows for JSON. on: name of the machine. facts: fields of all rows."""
     return [
         {
             "figure": experiment.name,

@@ -142,7 +142,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def live_console() -> Iterator[Console]:
-    """Yield a console for progress. It is quiet unless stderr is a terminal. On a terminal, it also shows results."""
+    """Yield a console for progress, quiet unless stderr is a terminal. It shows results if stdout is a terminal."""
     global _live
     is_shared = sys.stderr.isatty() and sys.stdout.isatty()
     made = console(stderr=not is_shared)

@@ -1,4 +1,4 @@
-"""Descriptions of machines by constants, in TOML. Every constant has a unit and a source."""
+"""Machines that are described by constants in TOML files. Every constant has a unit and a source."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ KINDS = ("bars", "sweep", "ablation")
 
 
 def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = None) -> Figure:
-    """Return the figure of rows.
+    """Return a figure that shows rows.
 
     kind: one of KINDS (default: the kind that fits the rows). metric: one of METRICS. The default metric of sweeps is
     bus; the default metric of bars is speed-up if every row has a speed-up, or else time. Raises ArgumentError for
