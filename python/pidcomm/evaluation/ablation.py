@@ -51,20 +51,21 @@ class Assumed:
 class Step(Measured):
     """One technique, its time and the parts of its time. Times are in us for one call; 1 GB = 1e9 bytes.
 
-    host_us: the median of the measured host times. step_gain: the host time of the previous technique over the host
-    time of this technique. It is the median over rounds; every round runs both techniques one after the other. It is
-    None for the first technique, and for the second technique if the emulated SDK is too slow for a fair comparison.
-    step_low, step_high: quartiles of these gains; if 1 lies between them, no difference was seen; with fewer than 3
-    rounds they are None. from_us, work_us, to_us: measured phases as in `Row`. total_us: host_us + pe_us + launch_us +
-    load_us. pe_us: the modelled time of PE reordering. launch_us: the assumed cost of the launches. load_us: the
-    assumed cost of two loads, of the reorder program and then of the caller's program.
+    host_us: the median of the measured host times; the parts of host_us are defined below. step_gain: the host time of
+    the previous technique over the host time of this technique. It is the median over rounds; every round runs both
+    techniques one after the other. It is None for the first technique, and for the second technique if the emulated SDK
+    is too slow for a fair comparison. step_low, step_high: quartiles of these gains; if 1 lies between them, no
+    difference was seen; with fewer than 3 rounds they are None. from_us, work_us, to_us: measured phases as in `Row`.
+    total_us: host_us + pe_us + launch_us + load_us. pe_us: the modelled time of PE reordering. launch_us: the assumed
+    cost of the launches. load_us: the assumed cost of two loads, of the reorder program and then of the caller's
+    program.
 
-    These are the parts of host_us. outside_us: the measured time outside the pass over memory, for example to exchange
-    jobs with the PEs through the SDK. bus_us: the time of the streaming limit for the same bytes of MRAM.
-    host_memory_us: the time of an ordinary copy for the bytes of host rows and host buffers. dt_us: the domain
-    transfers of pr+im, as the time of pr+im less the time of pr+im+cm; noise can make it negative; None if unknown.
-    modulation_us: the remainder, which includes the domain transfers if dt_us is None. Memory accesses and arithmetic
-    overlap; if the pass is faster than the sum of the estimates, the remainder is negative.
+    outside_us: the part of host_us outside the pass over memory (measured), for example the exchange of jobs with the
+    PEs through the SDK. bus_us: the time of the streaming limit for the same bytes of MRAM. host_memory_us: the time of
+    an ordinary copy for the bytes of host rows and host buffers. dt_us: the domain transfers of pr+im, as the time of
+    pr+im less the time of pr+im+cm; noise can make it negative; None if unknown. modulation_us: the remainder of
+    host_us, which includes the domain transfers if dt_us is None. Memory accesses and arithmetic overlap; if the pass
+    is faster than the sum of the estimates, the remainder is negative.
     """
 
     host_us: float
