@@ -1,4 +1,4 @@
-"""Writes pidcomm/_rows.py when the package is built: the rows of tables.h as Python types and methods.
+"""Write pidcomm/_rows.py, which has the rows of tables.h as Python types and methods. The build runs this script.
 
 python python/rows.py include/pidcomm/tables.h OUTPUT
 """
@@ -43,7 +43,7 @@ TYPES_OF_FIELDS = {"double": "float", "int": "int", "uint64_t": "int"}
 
 
 def rows_of(text: str, table: str) -> list[list[str]]:
-    """Return the rows of a table, each a list of columns; strings without quotes."""
+    """Return the rows of a table. Each row is a list of columns; strings have no quotes."""
     body = re.search(rf"#define PIDCOMM_{table}\(X\)((?:.*\\\n)*.*)", text)
     if body is None:
         raise SystemExit(f"tables.h has no table PIDCOMM_{table}")
@@ -70,7 +70,7 @@ class Collective(NamedTuple):
         return cls(row[2], *(column == "1" for column in row[3:8]), row[9])
 
     def size_of(self, has_blocks: bool) -> str:
-        """Return the size per PE of a side at the PEs, as text."""
+        """Return in words the size per PE of the input or output."""
         are_blocks = (self.at_pes_before and self.blocks_before) or (self.at_pes_after and self.blocks_after)
         return "`bytes`, N blocks," if has_blocks else "bytes / N" if are_blocks else "`bytes`"
 
@@ -79,11 +79,11 @@ class Collective(NamedTuple):
         read, written = self.size_of(self.blocks_before), self.size_of(self.blocks_after)
         host = f"shape (groups, {'N * n' if (self.blocks_before or self.blocks_after) else 'n'})"
         if not self.at_pes_before:
-            return f"`host` has {host}. Writes n * itemsize bytes per PE (`bytes`, if given, must be that)."
+            return f"`host` has {host}. Writes n * itemsize bytes per PE; `bytes`, if given, must equal this."
         if not self.at_pes_after:
             elements = "N * bytes / itemsize" if self.blocks_after else "bytes / itemsize"
-            return f"Reads `bytes` per PE; returns, or fills `out` with, the host rows, shape (groups, {elements})."
-        in_place = "" if read == written else " In place, the smaller side is at the start of the window."
+            return f"Reads `bytes` per PE. Returns the host rows, shape (groups, {elements}), in `out` if given."
+        in_place = "" if read == written else " In place, both input and output begin at the start of the window."
         return f"Reads {read} and writes {written} per PE.".replace(", per", " per") + in_place
 
     def method(self) -> str:

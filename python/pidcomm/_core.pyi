@@ -11,15 +11,15 @@ OptionCodes: TypeAlias = tuple[int, int, int, int, int]
 SymbolPlace: TypeAlias = tuple[int, int]
 
 MRAM_BYTES: int
-"""Bytes of MRAM that every PE has: 64 MiB."""
+"""Bytes of MRAM of every PE: 64 MiB."""
 CHIPS_PER_RANK: int
 BANKS_PER_CHIP: int
 PES_PER_RANK: int
-"""PEs of a rank without disabled ones: 64."""
+"""PEs of a rank without disabled PEs: 64."""
 WORD_BYTES: int
 """Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int
-"""Bytes of a line of the memory bus: a word of each chip."""
+"""Bytes of a line of the memory bus. A line has one word of each chip."""
 RUN_BYTES: int
 """Bytes of MRAM whose lines have a constant stride in the memory of the rank."""
 HEAP_NAME: str

@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers, names, arrays. The library checks everything else."""
+"""Checks of numbers, names and arrays in arguments. The library checks everything else."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ _Row = TypeVar("_Row", bound=Choice)
 
 
 class Options(TypedDict, total=False):
-    """How to run a collective; the result does not depend on it.
+    """Options that select how a collective runs. They do not affect the result.
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are techniques of the
-    PID-Comm paper), or auto, which chooses the one that is predicted to be the fastest (`pidcomm.model`) and considers
-    techniques that need scratch only if scratch is given. isa: a name of ``pidcomm.ISAS`` (default: the best that this
-    machine runs). threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs). coherence: a
-    name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM offset in bytes, not 0, where
-    techniques that run a PE program may write as many bytes as a PE's input has; other techniques do not use it.
+    PID-Comm paper) or auto. Auto chooses the technique with the shortest predicted time (`pidcomm.model`); it considers
+    techniques that need scratch only if scratch is given. isa: a name of ``pidcomm.ISAS`` (default: the best
+    instruction set of this machine). threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all
+    CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM offset in bytes,
+    not 0. Techniques that run a PE program may write there as many bytes as the input of a PE has; other techniques do
+    not use scratch.
     """
 
     technique: TechniqueName | Literal["auto"] | None
@@ -58,14 +59,15 @@ class Options(TypedDict, total=False):
 
 
 def options_of(**values: Any) -> Options:
-    """Return options whose names are known at run time only; the callee checks them."""
+    """Return options whose names are known only at run time. The called function checks the names."""
     return cast("Options", values)
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> int:
     """Return a value of any integer type as int.
 
-    Raises ArgumentError if it is not an integer, or not between low and high. So numbers never wrap in the library.
+    Raises ArgumentError if the value is not an integer, or not between low and high. This check prevents overflows in
+    the library.
     """
     if isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"{name} ({value}) must be an integer, not a truth value")
@@ -92,7 +94,7 @@ def as_mask(mask: object) -> str:
 
 
 def as_shape(lengths: object) -> list[int]:
-    """Return axis lengths. Raises ArgumentError unless they are a sequence of counts."""
+    """Return axis lengths as a list. Raises ArgumentError unless lengths is a sequence of integers."""
     if isinstance(lengths, (str, bytes)) or not hasattr(lengths, "__iter__"):
         raise ArgumentError(f"the shape ({lengths!r}) must be a sequence of axis lengths", "ERR_SHAPE")
     shape = [as_integer("axis length", length, high=MAX_COUNT) for length in lengths]
@@ -143,14 +145,15 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 
 def with_scratch(options: Options, offset: int) -> Options:
-    """Return options with scratch; ``auto`` gets no scratch, or it would choose techniques that need it."""
+    """Return options with scratch. Options with technique ``auto`` get no scratch, which would change its choice."""
     return options if options.get("technique") == AUTO else {**options, "scratch": offset}
 
 
 def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
-    """Return an array, buffer or CPU tensor as a C-contiguous array; copy it only if it is not C-contiguous.
+    """Return values as a C-contiguous array. Copies values only if they are not C-contiguous.
 
-    Raises ArgumentError unless it is two-dimensional with `rows` rows and one of the element types.
+    values: an array, a buffer or a CPU tensor. Raises ArgumentError unless values are two-dimensional with `rows` rows
+    and one of the element types.
     """
     try:
         array = np.from_dlpack(values) if _is_tensor(values) else np.asarray(values)  # type: ignore[arg-type]

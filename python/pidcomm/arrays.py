@@ -1,4 +1,4 @@
-"""The collectives on arrays: write, communicate, read, in one call."""
+"""Collectives on arrays. One call writes the input to the PEs, runs the collective and reads the result."""
 
 from __future__ import annotations
 
@@ -55,15 +55,17 @@ class Cube(Protocol):
 
 
 class ArrayCollectives(ArrayCollectivesBase):
-    """Collectives from array to array, as ``cube.arrays``.
+    """Run collectives from array to array. ``cube.arrays`` makes an object of this class.
 
-    Arrays at the PEs have one row per PE, arrays at the host one row per group. N is the number of PEs per group, n the
-    number of elements per block; n * itemsize is a multiple of 8 bytes. The result has the dtype of x; ``mask`` and
-    ``op`` are as in `Hypercube`. Each call works in place in the MRAM window at ``base_offset`` (in bytes, default 0),
-    which has the size of the larger side at the PEs. Techniques that run a PE program overwrite as many bytes behind
-    the window, or at ``scratch``. If ``out=`` is given, it is filled and returned. ``**options`` are those of
-    `Hypercube`; the trace is ``cube.last_trace``. Cost: x and the result cross the memory bus once more than in the
-    collective itself. Raises `ArgumentError` before any byte moves. Source of the collectives: PID-Comm (ISCA 2024).
+    An array at the PEs has one row per PE. An array at the host has one row per group. N is the number of PEs per
+    group. n is the number of elements per block; n * itemsize is a multiple of 8 bytes. The result has the dtype of x.
+    ``mask``, ``op`` and ``**options`` are as in `Hypercube`. Each call works in place in an MRAM window at
+    ``base_offset`` (in bytes, default 0). The window has the size of the larger of input and output of a PE. Techniques
+    that run a PE program also overwrite scratch of the same size, behind the window or at ``scratch``. If ``out=`` is
+    given, it is filled and returned. The trace is ``cube.last_trace``.
+
+    Cost: x and the result cross the memory bus once more than in the collective itself. Raises `ArgumentError` before
+    any byte moves. Source of the collectives: PID-Comm (ISCA 2024).
     """
 
     def __init__(self, cube: Cube) -> None:

@@ -1,4 +1,4 @@
-"""Compiling PE programs with the compiler of the SDK that the library was built for."""
+"""Compile PE programs with the compiler of the SDK for which the library was built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pidcomm.errors import ArgumentError, Error
 from pidcomm.installation import package
 
 DEFAULT_OPTIMISATION = "-O2"
-NO_COMPILER = 127  # the compiler's exit code if there is no gcc
+NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing
 
 
 def compiler_command() -> list[str]:
@@ -27,7 +27,7 @@ def compiler_command() -> list[str]:
 
 
 def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
-    """Return the compiler's arguments. Raises ArgumentError for numbers below 1 and options that are not texts."""
+    """Return the compiler's arguments. Raises ArgumentError for numbers below 1 and for options that are not str."""
     words = [] if isinstance(options, str) else list(options)
     if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
         raise ArgumentError(
@@ -44,8 +44,8 @@ def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Seq
 def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
     """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
 
-    Cost: a run of gcc. Raises ArgumentError with the compiler's messages if the compiler refuses the sources, Error if
-    it cannot be run or there is no gcc.
+    Cost: a run of gcc. If the compiler refuses the sources, raises ArgumentError with the compiler's messages. Raises
+    Error if the compiler cannot be run or gcc is missing.
     """
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
         program = Path(folder) / "program"

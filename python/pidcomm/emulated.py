@@ -1,6 +1,6 @@
-"""Functions that exist on emulated DIMMs only; on DIMMs both are None. No other module of the API uses the emulator.
+"""The functions of the emulator that the API uses; on DIMMs both are None.
 
-stop(dpu_set): end the launch of a set. explain_fault(dpu_set): return a sentence about a PE in fault. Both take
+stop(dpu_set) ends the launch of a set. explain_fault(dpu_set) returns a sentence about the faulting PE. The argument is
 `PeSet.dpu_set`.
 """
 

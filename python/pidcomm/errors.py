@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 
 class Error(RuntimeError):
-    """Report that a call failed; the message names the offending values and the rule.
+    """Report that a call failed. The message has the wrong values and the rule that they break.
 
     ``status`` is the name of the library's status, such as ``"ERR_SIZE"``.
     """
@@ -19,14 +19,14 @@ class Error(RuntimeError):
 
 
 class ArgumentError(Error, ValueError):
-    """Report an argument that breaks a rule; no byte has moved."""
+    """Report that an argument breaks a rule. No byte has moved."""
 
     def __init__(self, message: str, status: str = "ERR_ARGUMENT") -> None:
         super().__init__(message, status)
 
 
 def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
-    """Return the sentence about an unknown name, with the known names and the nearest one. rest: other valid values."""
+    """Return a sentence that lists the known names and suggests the nearest name. rest: other valid values."""
     known = list(names)
     near = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     suggestion = f"; did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""PEs arranged as a hypercube, and the collectives on it."""
+"""Hypercubes of PEs, and the collectives on them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """The set that owns the PEs of a hypercube: a `PeSet`."""
+    """The interface of `PeSet` that hypercubes use. The set owns the PEs of the hypercube."""
 
     @property
     def pes(self) -> int:
@@ -59,14 +59,14 @@ class Owner(Protocol):
 
 
 class Groups(NamedTuple):
-    """Division of the PEs by an axis mask: `groups` groups of `group_pes` PEs (N)."""
+    """Groups that an axis mask makes: `groups` groups of `group_pes` PEs (N)."""
 
     groups: int
     group_pes: int
 
 
 class Location(NamedTuple):
-    """Place of a PE: the index of its rank in the set, its chip (its lane) and its bank, each from 0."""
+    """Place of a PE: the index of its rank in the set, its chip (which is its lane) and its bank. All count from 0."""
 
     rank: int
     chip: int
@@ -74,17 +74,19 @@ class Location(NamedTuple):
 
 
 class Hypercube(HypercubeCollectives):
-    """Number PEs x + len_x * (y + len_y * (z + ...)) and run collectives among them. `PeSet.hypercube` makes one.
+    """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
-    An axis ``mask`` such as ``"10"`` has one character per axis, the first for x; 1 selects the axis. PEs that agree in
-    all unselected coordinates form a group. The member index counts the selected coordinates, the first selected axis
-    fastest; the group index counts the unselected ones the same way. ``bytes`` is per PE: the size before alltoall,
-    reduce_scatter, allreduce, reduce and gather, and after allgather, scatter and broadcast. A block has ``bytes``, or
-    ``bytes`` / N if a row has N blocks; it is a multiple of 8 bytes.
+    The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). An axis ``mask`` such as ``"10"``
+    has one character per axis, the first for x; 1 selects the axis. PEs with equal unselected coordinates form a group.
+    The member index numbers the PEs of a group by their selected coordinates; the first selected axis varies fastest.
+    The group index numbers the groups by the unselected coordinates in the same way. ``bytes`` is the number of bytes
+    per PE: of the input of alltoall, reduce_scatter, allreduce, reduce and gather, and of the output of allgather,
+    scatter and broadcast. A block has ``bytes`` bytes, or ``bytes`` / N if a row has N blocks. Its size is a multiple
+    of 8 bytes.
 
-    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, multiples of 8. Equal offsets mean in
-    place; other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``; it does not change how bytes move. ``op``
-    is one of ``pidcomm.OPS``. Host arrays have one row per group; they are not copied if they are C-contiguous.
+    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8. With equal offsets the
+    collective works in place; other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``. ``op``
+    is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A collective first waits
     for earlier work on its PEs. With ``wait=False`` it returns a `Request`, whose `wait` returns the result.
 
@@ -143,7 +145,7 @@ class Hypercube(HypercubeCollectives):
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
     def group_of(self, pe: int, mask: str) -> int:
-        """Return the group of the PE with number pe under an axis mask. The group is its row in host arrays."""
+        """Return the group index of the PE with number pe under an axis mask, which is the row in host arrays."""
         return self._core.group_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
 
     def member_of(self, pe: int, mask: str) -> int:
@@ -195,7 +197,7 @@ class Hypercube(HypercubeCollectives):
         expand: bool = False,
         **options: Unpack[Options],
     ) -> Plan:
-        """Return the plan of a collective on this hypercube; ``expand`` adds every step. See `pidcomm.plan`."""
+        """Return the plan of a collective on this hypercube, with every step if ``expand``. See `pidcomm.plan`."""
         return plan(
             collective, self._shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, expand=expand, **options
         )
@@ -212,10 +214,10 @@ class Hypercube(HypercubeCollectives):
         op: OpName | None = "sum",
         **options: Unpack[Options],
     ) -> None:
-        """Check a collective without running it: raise the error that the call would raise before any byte moves.
+        """Check the arguments of a collective without running it. Raises the error that the collective would raise.
 
         Arguments are those of `pidcomm.plan`; host arrays are not checked. Waits for earlier work on the PEs, as a
-        collective does. Moves nothing.
+        collective does. Moves no bytes.
         """
         row = row_of(COLLECTIVES, "collective", collective)
         self._core.validate(make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options))
@@ -230,10 +232,11 @@ class Hypercube(HypercubeCollectives):
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
-        """Time a pass over memory that only reads bytes_read and writes bytes_written bytes of every PE.
+        """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE, and does no more.
 
-        Reads the window at `src` and overwrites the window at `dst`. copy_order: a name of ``pidcomm.COPY_ORDERS``, the
-        order in which the pass visits memory. Returns (seconds, bytes read plus written over all PEs).
+        The pass reads the window at `src` and overwrites the window at `dst`. copy_order: a name of
+        ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory. Returns seconds, and the sum of bytes read
+        and written over all PEs.
         """
         return self._core.stream_limit(
             row_of(COPY_ORDERS, "copy_order", copy_order, "ERR_OPTION").code,
@@ -245,9 +248,9 @@ class Hypercube(HypercubeCollectives):
         )
 
     def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float:
-        """Time one plain dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`; return seconds.
+        """Time one dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`. Return seconds.
 
-        to_pes: the direction; False fills `rows`.
+        to_pes: True copies `rows` to the PEs; False fills `rows`.
         """
         rows = output_rows(rows, (self.pes, rows.shape[-1]), np.uint8)
         return self._core.push_xfer(to_pes, as_integer("offset", offset), as_bytes(rows))
@@ -255,16 +258,16 @@ class Hypercube(HypercubeCollectives):
     # ---- implementation of all collectives
 
     def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
-        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the host array it filled, if any.
+        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None.
 
-        arguments: those of the method of that name, with its options as ``options``; arguments that the collective does
-        not use are ignored. Host rows, errors and costs are those of the method.
+        arguments: those of the method `name`, with its options as a dict ``options``. Arguments that the collective
+        does not use are ignored. Host rows, errors and costs are those of the method.
         """
         call = self._prepare(name, mask, **arguments)
         return self._remember(Trace(**self._core.run(*call.arguments))), call.out
 
     def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
-        """Return the result of a collective's method: its trace, the host array that it filled, or its request."""
+        """Run the method of a collective. Return its trace, or the host array that it filled, or its request."""
         call = self._prepare(name, mask, **arguments)
 
         def finish(trace: Trace) -> Trace | Array:
@@ -315,7 +318,7 @@ class Hypercube(HypercubeCollectives):
 
 
 class _Call(NamedTuple):
-    """The core's arguments for a collective, and the host array that it fills, if any."""
+    """The core's arguments for a collective, and the host array that the collective fills, or None."""
 
     arguments: tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]
     out: Array | None

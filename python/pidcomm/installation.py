@@ -1,4 +1,4 @@
-"""Flags and folders with which C and C++ programs find this installation, from its pkg-config file."""
+"""Compiler flags and folders for C and C++ programs that use this installation, from its pkg-config file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Package:
-    """Flags, each quoted for a shell, and the folders of the package for CMake and pkg-config."""
+    """Compiler flags, quoted for a shell, and the folders of the package for CMake and pkg-config."""
 
     cflags: str
     libs: str
@@ -40,7 +40,7 @@ def artifact_root() -> Path:
 
 
 def artifact_environment() -> dict[str, str]:
-    """Return environment variables for builds with <pidcomm.h> of the published artifact. PATH is one folder."""
+    """Return environment variables for builds with the artifact's <pidcomm.h>. PATH has only the folder to add."""
     root = artifact_root()
     variables = {"PATH": str(root / "bin")}
     if root.parent != library_folder():

@@ -1,4 +1,4 @@
-"""How results look in a notebook: a small table."""
+"""Tables that show results in a notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pidcomm.sizes import format_about, format_duration
 
 
 def html_table(caption: str, facts: Mapping[str, Any]) -> str:
-    """Return a table with a line per fact. It omits facts that are zero, empty or lists."""
+    """Return a table with one line per fact. Facts that are zero, empty or lists are omitted."""
     lines = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _lines(facts))
     return f"<table><caption>{escape(caption.strip('<>'))}</caption>{lines}</table>"
 

@@ -20,13 +20,13 @@ from pidcomm.requests import Request
 
 
 class PeSet:
-    """Own a number of PEs, from `pidcomm.allocate` until `free`, the end of a `with` block or garbage collection.
+    """Own PEs that `pidcomm.allocate` allocated, until `free`, the end of a `with` block or garbage collection.
 
-    PEs run programs: `load` one, write and read its variables (`symbol`), `launch` it. Row p of a variable belongs to
-    PE p of every `hypercube` of the set, so collectives can run between launches. Collectives work on the MRAM heap,
-    the MRAM that the program does not use (``DPU_MRAM_HEAP_POINTER`` in the program). Their offsets count from its
-    start. On machines with disabled PEs, rows have the order of the largest hypercube that the set allows; PEs that no
-    hypercube can use have the last rows, in the order of DPU_FOREACH.
+    PEs run programs: `load` a program, write and read its variables (`symbol`), and `launch` it. Row p of a variable
+    belongs to PE p of every `hypercube` of the set, and collectives can run between launches. Collectives work on the
+    MRAM heap, the MRAM that the program does not use (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives
+    count from the start of the heap. On machines with disabled PEs, rows have the order of the largest hypercube of the
+    set. PEs that no hypercube can use have the last rows, in the order of DPU_FOREACH.
     """
 
     def __init__(self, core: _core.Set) -> None:
@@ -67,17 +67,16 @@ class PeSet:
     ) -> None:
         """Load a program on all PEs: a program file, one or several C files, or C source text.
 
-        program: the path of a compiled program; one path or a sequence of paths that end in .c; or C source text, a str
-        with a line break or a brace. Sources are compiled first, with -O2 unless options name another level. tasklets,
-        stack_bytes: NR_TASKLETS and STACK_SIZE_DEFAULT of sources (default: 1 and 1024 bytes). options: more words for
-        the compiler, as for gcc.
+        program: the path of a compiled program; one or more paths that end in .c; or C source text, a str with a line
+        break or a brace. Sources are compiled first, with -O2 unless options name another level. tasklets, stack_bytes:
+        NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options: further options of gcc.
 
         All variables take their initial values; the rest of MRAM keeps its bytes. Warnings of the compiler become
         Python warnings.
 
-        Raises ArgumentError if `program` is not a program, or if the compiler refuses it, with the compiler's messages.
-        Raises Error while PEs run or if the set is freed. After an error the old program is still loaded. Cost: a run
-        of gcc for sources.
+        Raises ArgumentError if `program` is not a program, or if the compiler refuses the sources; the error then has
+        the compiler's messages. Raises Error while PEs run or if the set is freed. After an error the old program is
+        still loaded. Cost: a run of gcc for sources.
         """
         words = compiler_options(tasklets, stack_bytes, options)
         if isinstance(program, str) and is_source_text(program):
@@ -94,12 +93,13 @@ class PeSet:
     def launch(self, *, wait: bool = True) -> None:
         """Run the loaded program on all PEs.
 
-        wait: False to return at once; call `wait` for the end. Until then calls that use the PEs wait, or raise Error.
+        wait: if False, the call returns at once, and method `wait` waits for the end of the launch. Until then, other
+        calls that use the PEs wait or raise Error.
 
         Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message then describes the
-        faulting PE with the lowest number. On emulated DIMMs Ctrl-C stops the PEs, a PE that computes without end
-        faults after ``dpuemu.Machine.patience_seconds``, and `dpuemu.report` describes the launch. On DIMMs Ctrl-C
-        takes effect when the PEs have ended.
+        faulting PE with the lowest number. On emulated DIMMs, Ctrl-C stops the PEs, and `dpuemu.report` describes the
+        launch. A PE in an endless loop faults after ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect
+        when the PEs have ended.
         """
         self._core.launch(bool(wait), emulated.stop, emulated.explain_fault)
 
@@ -111,7 +111,7 @@ class PeSet:
         self._core.sync(emulated.stop, emulated.explain_fault)
 
     def symbol(self, name: str) -> Symbol:
-        """Return the variable `name` of the loaded program, to write and read as arrays.
+        """Return the variable `name` of the loaded program. The variable can be written and read as arrays.
 
         ``"__sys_used_mram_end"`` names the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if
         no program is loaded.
@@ -119,16 +119,17 @@ class PeSet:
         return Symbol(self._core, name)
 
     def logs(self) -> list[str]:
-        """Return the output of each PE since its log was last read: one str per PE, in the order of rows.
+        """Return the output that earlier calls have not returned: one str per PE, in the order of rows.
 
         Raises Error while PEs run and if no program is loaded.
         """
         return [self.log(pe) for pe in range(self.pes)]
 
     def log(self, pe: int) -> str:
-        """Return the output of PE number pe since its log was last read.
+        """Return the output of PE number pe that earlier calls have not returned.
 
-        If the log was full, a RuntimeWarning says so. Raises ArgumentError if there is no such PE, and Error as `logs`.
+        If the PE has printed more than its log holds, warns with a RuntimeWarning. Raises ArgumentError if there is no
+        such PE, and Error as `logs`.
         """
         text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
         if is_cut:
@@ -146,14 +147,14 @@ class PeSet:
 
     @property
     def dpu_set(self) -> bytes:
-        """The bytes of the set's ``struct dpu_set_t``, for other extensions. Raises Error if the set is freed."""
+        """Bytes of the set's ``struct dpu_set_t``, for other extension modules. Raises Error if the set is freed."""
         return self._core.dpu_set
 
     def free(self) -> None:
         """Free the PEs and the memory of their MRAM. Waits for running collectives.
 
-        Afterwards hypercubes of the set raise Error. Freeing twice is allowed. Raises Error while a `Request` has not
-        been waited for.
+        Afterwards, calls on hypercubes of the set raise Error. Freeing a set twice is allowed. Raises Error if a
+        `Request` on the set has not been waited for.
         """
         self._core.free()
 
@@ -164,7 +165,7 @@ class PeSet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for requests and free the set. Raises the first error of a request unless the block raised."""
+        """Wait for requests and free the set. Raises the first error of a request unless the block raised an error."""
         first: Error | None = None
         for request in list(self._requests):
             try:
@@ -176,7 +177,7 @@ class PeSet:
             raise first
 
     def __repr__(self) -> str:
-        """Report the size and whether it is freed."""
+        """Report the numbers of PEs and ranks, and whether the set is freed."""
         ranks = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}"
         return f"<PeSet of {self.pes} PEs in {ranks}{', freed' if self.is_freed else ''}>"
 
@@ -184,10 +185,11 @@ class PeSet:
 def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str | None = None) -> PeSet:
     """Allocate `pes` PEs, or `ranks` whole ranks, or by default all free PEs.
 
-    profile: a list "key=value,key=value" for the UPMEM SDK. A set occupies whole ranks: 8 PEs take one rank.
+    profile: settings for the UPMEM SDK, as "key=value,key=value". A set occupies whole ranks: a set of 8 PEs occupies
+    one rank.
 
-    Raises ArgumentError for 0, both numbers or a malformed profile, Error if there are too few free PEs. Emulated MRAM
-    takes host memory when it is first used, up to 64 MiB per PE.
+    Raises ArgumentError if a number is 0, if both numbers are given, or if the profile is malformed. Raises Error if
+    too few PEs are free. Emulated MRAM uses host memory from its first access, up to 64 MiB per PE.
     """
     if pes is not None and ranks is not None:
         raise ArgumentError(f"give pes ({pes}) or ranks ({ranks}), not both")

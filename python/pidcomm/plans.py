@@ -1,4 +1,4 @@
-"""Plans of collectives as values; they need no device."""
+"""Plans of collectives. Plans do not need PEs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Plan(dict[str, Any]):
-    """What `plan` returns: a dict that prints as one line. Print ``dict(plan)`` for all of it."""
+    """The result of `plan`, a dict that prints as one line. To print all of it, print ``dict(plan)``."""
 
     def __repr__(self) -> str:
-        """Report what is planned and the bytes that move."""
+        """Report the collective, its parameters and the bytes that it moves."""
         read, written = (format_about(self[f"mram_bytes_{way}"]) for way in ("read", "written"))
         return (
             f"<Plan {self['collective']} of {self['dtype']}, {self['technique']}, {self['shape']} mask {self['mask']}, "
@@ -71,7 +71,7 @@ def plan(
     collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and options are as in the
     methods of `Hypercube`; only reductions use op. expand: whether to list every step.
 
-    Raises the ArgumentError that the collective would raise, except for host arrays. Moves nothing.
+    Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no bytes.
     """
     request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
     text = _core.plan_json(as_shape(shape), request, option_codes(options), bool(expand))

@@ -18,11 +18,11 @@ PathText: TypeAlias = str | os.PathLike[str]
 
 
 class Symbol:
-    """A variable of the program that is loaded on all PEs of a set, in WRAM or MRAM. `PeSet.symbol` makes one.
+    """A variable, in WRAM or MRAM, of the program that is loaded on all PEs of a set. `PeSet.symbol` makes a symbol.
 
-    Row p is PE p, as `PeSet` numbers them. `write` and `read` raise Error while the PEs run, and once the set has
-    loaded another program, or the same one again. They raise ArgumentError before any byte moves if the range is not
-    inside the symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
+    Row p belongs to PE p; `PeSet` describes the order. `write` and `read` raise Error while the PEs run, and after the
+    set has loaded a program again. They raise ArgumentError before any byte moves if the range is not inside the
+    symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
     """
 
     def __init__(self, core_set: _core.Set, name: str) -> None:
@@ -36,32 +36,33 @@ class Symbol:
 
     @property
     def name(self) -> str:
-        """Its name in the program."""
+        """Name of the symbol in the program."""
         return self._name
 
     @property
     def address(self) -> int:
-        """Its address as the program sees it: WRAM begins at 0, MRAM at 0x08000000."""
+        """Address of the symbol in the program: WRAM begins at 0, MRAM at 0x08000000."""
         return self._place[0]
 
     @property
     def size_bytes(self) -> int:
-        """Its size in bytes; for the MRAM heap, all MRAM that the program does not use."""
+        """Size of the symbol in bytes. The MRAM heap has all MRAM that the program does not use."""
         return self._place[1]
 
     def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
-        """Write to every PE, `offset` bytes behind the start of the symbol.
+        """Write values to every PE, `offset` bytes behind the start of the symbol.
 
-        values: shape (pes, n), row p for PE p, or shape (n,) or a single value, the same for every PE. Their dtype must
-        be that of the variable's elements; any fixed size is allowed, structured types included. Values without a
-        dtype, such as a list, need `dtype`. Exception: at offset 0, a Python int or float takes the size of a variable
-        of 1, 2, 4 or 8 bytes. Moves n * itemsize bytes per PE.
+        values: an array of shape (pes, n), with row p for PE p; or an array of shape (n,) or a single value, the same
+        for every PE. The dtype of the values must be the type of the variable's elements; all types of fixed size are
+        allowed, also structured types. Values without a dtype, such as a list, need `dtype`. As an exception, a Python
+        int or float at offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. Moves
+        n * itemsize bytes per PE.
         """
         array = self._elements(values, offset, dtype)
         if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._core.pes):
             raise ArgumentError(
-                f"values for {self!r} have shape {array.shape}; it needs ({self._core.pes}, n), one row per PE, or "
-                "(n,) for all PEs",
+                f"values for {self!r} have shape {array.shape}; the shape must be ({self._core.pes}, n), one row per "
+                "PE, or (n,) for all PEs",
                 "ERR_HOST_BUFFER",
             )
         row_bytes = array.nbytes if array.ndim < 2 else int(array.shape[1]) * array.itemsize
@@ -71,9 +72,9 @@ class Symbol:
             move(self._place, offset, as_bytes(np.ascontiguousarray(array)))
 
     def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array:
-        """Read `count` elements of every PE, `offset` bytes behind the start of the symbol; return shape (pes, count).
+        """Read `count` elements of every PE at `offset` bytes in the symbol. Return an array of shape (pes, count).
 
-        dtype: any of fixed size. count: None reads to the end of the symbol; the MRAM heap needs a number. Moves
+        dtype: a dtype of fixed size. count: None reads to the end of the symbol; the MRAM heap needs a number. Moves
         count * itemsize bytes per PE.
         """
         element = _as_dtype(dtype)
@@ -95,7 +96,7 @@ class Symbol:
         return rows
 
     def __repr__(self) -> str:
-        """Report name, size and place."""
+        """Report the name, size and address."""
         return f"<Symbol {self._name}: {self.size_bytes} bytes at {self.address:#x}>"
 
     def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike | None) -> Array:
@@ -135,14 +136,14 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
 
 
 def is_source_text(program: object) -> bool:
-    """Return whether a program is C source text, not a path: whether it has a line break or a brace."""
+    """Return whether a program is C source text (it has a line break or a brace), not a path."""
     return isinstance(program, str) and ("\n" in program or "{" in program)
 
 
 def as_files(program: object) -> list[Path]:
     """Return the files of a path or a sequence of paths.
 
-    Raises ArgumentError unless all exist, and they are one program file or any number of C files.
+    Raises ArgumentError if a file does not exist, and if one of several files is not a C file.
     """
     words = [program] if isinstance(program, (str, os.PathLike)) else program
     if not isinstance(words, Sequence) or isinstance(words, (bytes, bytearray)) or not words:

@@ -15,9 +15,10 @@ T = TypeVar("T")
 class Request(Generic[T]):
     """A collective called with ``wait=False``; `wait` returns its result.
 
-    Until then do not write to its windows in MRAM or to its host arrays, and do not read its output. The request keeps
-    the arrays alive. Later operations on the same PEs (a launch, a collective, a transfer) wait for its end; freeing
-    the PEs is an error. The end of a ``with`` block waits for the request, and so does its garbage collection.
+    Until the collective has ended, do not write to its windows in MRAM or to its host arrays, and do not read its
+    output. The request keeps the arrays alive. Later operations on the same PEs (a launch, a collective, a transfer)
+    wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for the
+    request. Garbage collection of the request waits, too.
 
     With technique conventional, the collective ends before the call returns. The same holds for techniques that run a
     PE program (``pidcomm.TECHNIQUES``) if the PEs reorder blocks.
@@ -31,7 +32,7 @@ class Request(Generic[T]):
         self._is_over = False
 
     def wait(self) -> T:
-        """Wait for the end; return the result that the call has with ``wait=True``. May be called again.
+        """Wait for the end; return the result that the call would return with ``wait=True``. May be called again.
 
         Raises Error if a device fails.
         """
@@ -41,7 +42,7 @@ class Request(Generic[T]):
             self._is_over = True
 
     def test(self) -> bool:
-        """Return whether the collective has ended, without waiting; then it counts as waited for. Raises as `wait`."""
+        """Return at once whether the collective has ended. If it has ended, `wait` is not needed. Raises as `wait`."""
         fields = self._pending.test()
         if fields is not None:
             self._is_over = True

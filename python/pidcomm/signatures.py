@@ -1,4 +1,4 @@
-"""Keyword arguments of the collectives, for type checkers: the overloads of `Hypercube` use them."""
+"""Keyword arguments of the collectives. Type checkers read them in the overloads of `Hypercube`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AnyArguments(TypedDict, total=False):
 
 
 class Moved(Options, total=False):
-    """From MRAM to MRAM, without a reduction."""
+    """Arguments of collectives from MRAM to MRAM without a reduction."""
 
     bytes: Required[int]
     src: int
@@ -34,7 +34,7 @@ class Moved(Options, total=False):
 
 
 class Reduced(Options, total=False):
-    """From MRAM to MRAM, reduced."""
+    """Arguments of reductions from MRAM to MRAM."""
 
     bytes: Required[int]
     src: int
@@ -44,7 +44,7 @@ class Reduced(Options, total=False):
 
 
 class FromHost(Options, total=False):
-    """From host rows."""
+    """Arguments of collectives from host rows to MRAM."""
 
     host: Required[ArrayInput]
     bytes: int | None
@@ -52,7 +52,7 @@ class FromHost(Options, total=False):
 
 
 class ToHost(Options, total=False):
-    """To host rows."""
+    """Arguments of collectives from MRAM to host rows without a reduction."""
 
     bytes: Required[int]
     src: int
@@ -61,7 +61,7 @@ class ToHost(Options, total=False):
 
 
 class ReducedToHost(Options, total=False):
-    """To host rows, reduced."""
+    """Arguments of reductions from MRAM to host rows."""
 
     bytes: Required[int]
     src: int

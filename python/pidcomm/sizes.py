@@ -1,4 +1,4 @@
-"""Parse and format sizes, shapes and lists as people type them."""
+"""Parse and format sizes, shapes and lists as they are typed on the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes, written as SIZE_RULE says. Raises ArgumentError."""
+    """Return the number of bytes in a text that follows SIZE_RULE. Raises ArgumentError."""
     match = _SIZE.fullmatch(text)
     if match and (letter := match[2].upper()) in ("K", "M", "G"):
         binary, decimal = f"{match[1]}{letter}iB", f"{match[1]}{'k' if letter == 'K' else letter}B"
@@ -42,14 +42,14 @@ def parse_size(text: str) -> int:
 
 
 def parse_positive_size(text: str) -> int:
-    """Return a number of bytes, at least 1. Raises ArgumentError."""
+    """Return the number of bytes in a text. Raises ArgumentError if the number is 0 or the text is not a size."""
     if (size := parse_size(text)) == 0:
         raise ArgumentError("0 bytes per PE cannot be timed; give at least 8")
     return size
 
 
 def parse_count(text: str) -> int:
-    """Return a number of at least 1. Raises ArgumentError."""
+    """Return the number in a text. Raises ArgumentError unless it is at least 1."""
     if not _is_number(text) or int(text) == 0:
         raise ArgumentError(f"count {text!r} is not a count; write a number of at least 1")
     return int(text)
@@ -60,7 +60,7 @@ def _is_number(text: str) -> bool:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """Return axis lengths: "32x32", x first. Raises ArgumentError."""
+    """Return the axis lengths in a text such as "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")
     if not all(map(_is_number, parts)):
         raise ArgumentError(f"shape {text!r} is not a shape; write axis lengths as 32x32", "ERR_SHAPE")
@@ -70,7 +70,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def parse_names(
     text: str, table: Collection[_Name], kind: str, everything: Sequence[_Name] | None = None
 ) -> list[_Name]:
-    """Return the names of a comma-separated list, each once; "all" means `everything`, by default the whole table.
+    """Return the names in a comma-separated list without repetitions. "all" means `everything` (default: the table).
 
     Raises ArgumentError for unknown names.
     """
@@ -82,7 +82,7 @@ def parse_names(
 
 
 def format_size(size_bytes: int) -> str:
-    """Return an exact size as it can be typed: in the largest binary unit that divides it, else in bytes."""
+    """Return an exact size in the largest binary unit that divides it, or else in bytes."""
     for name, unit in reversed(BINARY_UNITS.items()):
         if size_bytes and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"
@@ -103,18 +103,18 @@ def format_duration(seconds: float) -> str:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest} s"
     for name, unit in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= 0.9995 * unit:  # rounds to at least 1 of this unit
+        if seconds >= 0.9995 * unit:  # the rounded value is at least 1 in this unit
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds / 1e-6:.3g} us"
 
 
 def format_gain(gain: float) -> str:
-    """Return a speed-up in words: "4.45x"; below 1, "33x slower"."""
+    """Return a speed-up as "4.45x". A speed-up below 1 is returned as "33x slower"."""
     if gain >= 0.995:
         return f"{gain:.2f}x"
     return f"{1 / gain:.{0 if gain <= 0.1 else 2}f}x slower"
 
 
 def format_shape(shape: tuple[int, ...]) -> str:
-    """Return axis lengths as typed: "32x32"."""
+    """Return axis lengths as text, such as "32x32"."""
     return "x".join(map(str, shape))

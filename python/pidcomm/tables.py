@@ -1,6 +1,6 @@
-"""Collectives, types, operators, techniques, instruction sets, coherence policies, copy orders and statuses, by name.
+"""The choices of the library by name: collectives, types, operators, techniques, instruction sets and others.
 
-The rows come from the library's table (``tables.h``); only the block counts of the collectives are added here.
+The rows come from the library's tables (``tables.h``). This module adds only the block counts of the collectives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ WORD_BYTES = _core.WORD_BYTES
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """Hold the name and the library's code of a choice."""
+    """Hold the name of a choice and its code in the library."""
 
     name: str
     code: int
@@ -26,9 +26,9 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Collective(Choice):
-    """Describe a collective: whether it takes an operator, and the place and number of blocks before and after.
+    """Describe a collective: whether it needs an operator, and the place and number of blocks before and after it.
 
-    A row (of a PE, or of a group on the host) is one block, or one block per member of the group.
+    A row belongs to a PE, or to a group on the host. It has one block, or one block per member of the group.
     """
 
     takes_op: bool
@@ -47,7 +47,7 @@ class Collective(Choice):
         return group_pes if self.per_member_after else 1
 
     def blocks_per_pe(self, group_pes: int) -> int:
-        """Return the number of blocks in ``bytes``: the blocks of the larger side at the PEs."""
+        """Return the number of blocks in ``bytes``, the larger of the input and the output of a PE."""
         before = self.blocks_before(group_pes) if self.at_pes_before else 1
         after = self.blocks_after(group_pes) if self.at_pes_after else 1
         return max(before, after)
@@ -55,12 +55,12 @@ class Collective(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Technique(Choice):
-    """Describe a technique: how bytes travel, and the steps of the PID-Comm paper that it takes where they apply.
+    """Describe a technique: its data path, and the steps of the PID-Comm paper that it applies.
 
     path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: a bit set of
-    the supported ones, bit c for code c. needs_lane_split: whether the 8 lanes must divide the shape. is_for_auto:
-    whether ``auto`` may choose it. If none of a technique's steps applies to a collective, the collective runs as
-    ``conventional``.
+    the supported collectives, bit c for code c. needs_lane_split: whether the 8 lanes must divide the shape.
+    is_for_auto: whether ``auto`` may choose the technique. If no step of a technique applies to a collective, the
+    collective runs as ``conventional``.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Technique(Choice):
 
     @property
     def runs_pe_program(self) -> bool:
-        """Return whether PEs may reorder blocks (step PR), which replaces the loaded program and takes scratch MRAM."""
+        """Return whether PEs may reorder blocks (step PR). This replaces the loaded program and needs scratch MRAM."""
         return bool(self.steps & 1)
 
     def is_for(self, collective: Collective) -> bool:
@@ -81,7 +81,7 @@ class Technique(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Type(Choice):
-    """Describe an element type; the name is NumPy's."""
+    """Describe an element type. Its name is the name in NumPy."""
 
     size_bytes: int
     is_float: bool
@@ -89,7 +89,7 @@ class Type(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Op(Choice):
-    """Describe an operator. Kind ``bits`` is for integers only."""
+    """Describe an operator. Operators of kind ``bits`` are for integers only."""
 
     kind: str
 
@@ -108,13 +108,13 @@ COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 """Element types, by their NumPy names."""
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
-"""Operators of reductions, by name: all for integers; all except and, or, xor for floats."""
+"""Operators of reductions, by name. Integers support all operators, floats all except and, or, xor."""
 TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
-"""Ways to run a collective, by name. Source: names with pr, ring and tree are the PID-Comm paper's, tile is new."""
+"""Techniques that run collectives, by name. Those with pr, ring and tree are from the PID-Comm paper; tile is new."""
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
-"""Instruction sets of the host pass, by name; `is_available` marks those that this machine can run."""
+"""Instruction sets of the host pass, by name. `is_available` marks the instruction sets of this machine."""
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
-"""Coherence policies, by name: whether lines are flushed from the caches before they are loaded, as DIMMs need."""
+"""Coherence policies, by name: whether the host flushes lines from the caches before loads, which DIMMs need."""
 COPY_ORDERS = {row[0]: Choice(*row) for row in _rows["copy_orders"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
@@ -128,4 +128,4 @@ def techniques_for(collective: str) -> list[str]:
 
 
 DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.level).name
-"""Name of the default instruction set: the best that this machine runs."""
+"""Name of the default instruction set, the best instruction set of this machine."""

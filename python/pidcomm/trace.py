@@ -22,8 +22,8 @@ class Trace(Shown, TraceFields):
     """Report how a collective ran, how long its phases took and how many bytes they moved.
 
     ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
-    they hold the payload between transfers. With other techniques they are working memory of a fixed size per thread;
-    on the general path each thread also has a buffer for the rows that it works on.
+    the buffers hold the payload between transfers. With other techniques they have a fixed size per thread; on the
+    general path each thread also has a buffer for the rows on which it works.
     """
 
     @property
@@ -38,7 +38,7 @@ class Trace(Shown, TraceFields):
 
     @property
     def bus_bytes(self) -> int:
-        """Return the bytes that crossed the memory bus, read and written: MRAM, host rows, payload in host buffers."""
+        """Return the bytes read and written over the memory bus, in MRAM, host rows and host buffers."""
         return self.mram_bytes_read + self.mram_bytes_written + self.host_bytes_read + self.host_bytes_written
 
     def __repr__(self) -> str:

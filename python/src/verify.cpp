@@ -28,7 +28,7 @@ using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device:
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Seconds of an ordinary copy of contiguous memory by `threads` threads, without starting and joining them.
+/// Seconds of an ordinary copy of contiguous memory by `threads` threads. The time excludes the start and end of the threads.
 double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   if (destination.size() != source.size() || threads == 0)
     throw nb::value_error("a copy needs two arrays of the same size and at least one thread");
@@ -46,7 +46,7 @@ double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   std::vector<std::jthread> others;
   try {
     for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(copy, thread);
-  } catch (...) {  // the started threads wait for all: release them
+  } catch (...) {  // the started threads wait for missing threads: release them
     const auto missing = static_cast<std::ptrdiff_t>(threads - others.size());
     ready.count_down(missing);
     done.count_down(missing);

@@ -122,7 +122,7 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "pes=128..64"], "'pes=128..64' does not run from a power of two up"),
         (["bench", "--sweep", "pes=64,96"], "96 PEs are not a power of two"),
         (["bench", "--sweep", "pes=0"], "count '0'"),
-        (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second over pes"),
+        (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second sweep of pes"),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
         (["check", "--cases", "many"], "'--cases'"),
         (["nonsense"], "command 'nonsense' is unknown; use info, "),

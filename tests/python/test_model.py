@@ -319,7 +319,7 @@ def test_reasons_match_the_prediction_and_the_places_of_pes(collective: Collecti
         paths.add(made["path"])
         reason = it.reason.rpartition("; ")[0]
         assert reason == (
-            fact_about(collective, it.shape, it.mask, made) if size else "nothing moves, as there are 0 bytes"
+            fact_about(collective, it.shape, it.mask, made) if size else "no bytes move, because the size is 0"
         )
         assert it.replaces_program == ("before" in made or "after" in made)
         assert it.scratch_bytes == made.get("scratch_bytes", 0)
@@ -334,7 +334,7 @@ def test_reasons_match_the_prediction_and_the_places_of_pes(collective: Collecti
 def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
     """Return the expected reason, from the places of PEs: 8 consecutive PEs are the lanes of a line."""
     if made["path"] == "general":
-        return "the general path, as the 8 lanes do not divide the shape"
+        return "the general path, because the 8 lanes do not divide the shape"
     if made["path"] == "sdk":
         return "through host memory, by transfers of the SDK"
     if made["path"] == "member_steps":
@@ -344,7 +344,7 @@ def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, ma
     place = np.unravel_index(range(96), shape, order="F")
     groups = [tuple(int(axis[pe]) for axis, bit in zip(place, mask, strict=True) if bit == "0") for pe in range(96)]
     if len(set(groups)) == 96:
-        return "a copy, as a group is one PE"
+        return "a copy, because a group is one PE"
     if in_a_line := 8 // len(set(groups[:8])) - 1:
         return f"members differ in {in_a_line.bit_length()} of the 3 lane bits"
     row = pidcomm.COLLECTIVES[collective]

@@ -58,7 +58,7 @@ BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a
         (BUS, BUS.replace("assumed: a test", "guessed: a test"), "needs a source that begins with one of published"),
         (BUS, BUS.replace(', source = "assumed: a test"', ""), "needs a source"),
         (BUS, "read_gb_s = 60", "must be { value = ..., unit = ..., source = ... }"),
-        (BUS, "read_gb_s = {", "is no TOML"),
+        (BUS, "read_gb_s = {", "is not valid TOML"),
         ("[isa.avx2]", "[isa.mmx]", "[isa.mmx] is no instruction set; use scalar"),
         ("title =", "name =", "title is missing"),
         ("\n\n", '\ninherits = "vax"\n\n', "inherits = 'vax' is no built-in machine; use emulated-host, isca24"),

@@ -159,7 +159,7 @@ def test_a_stop_says_where_it_scales_again_and_where_it_recovers_a_loss() -> Non
 def test_a_stop_says_where_it_stops_for_good_if_it_has_scaled_again() -> None:
     it = stop(line({1: 1, 2: 1, 4: 2, 8: 2, 16: 4, 32: 4.1, 64: 4.2}, "hosts"))
     assert (it.stops_at, it.resumes_at, it.ends_at) == (1, 2, 16)
-    assert str(it).endswith("scales again from 2; stops for good at 16")
+    assert str(it).endswith("scales again from 2; finally stops at 16")
     assert stop(line({1: 1, 2: 1, 4: 1}, "hosts")).ends_at is None
 
 
@@ -249,10 +249,10 @@ def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         (["pes", "--machine", "abacus"], "machine 'abacus' is unknown"),
         (["hosts", "--measure"], "study hosts cannot be measured"),
         (["channels", "--measure"], "study channels cannot be measured"),
-        (["bytes", "--up-to", "512"], "study bytes starts at 1024; nothing is up to 512"),
+        (["bytes", "--up-to", "512"], "study bytes starts at 1024; no value is at most 512"),
         (["pes", "alltoall", "--bytes", "100"], "needs bytes (100) divisible by"),
         (["channels", "--machine", "emulated-host"], "emulated DIMMs have no separate channels"),
-        (["all", "--up-to", "0"], "study pes starts at 64; nothing is up to 0"),
+        (["all", "--up-to", "0"], "study pes starts at 64; no value is at most 0"),
     ],
 )
 def test_invalid_studies_are_errors_of_one_sentence(arguments: list[str], sentence: str) -> None:

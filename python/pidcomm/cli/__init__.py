@@ -1,4 +1,4 @@
-"""The command line: a module for each command; app.py lists them and holds what they share."""
+"""The command line. Each command has a module; app.py lists the commands and holds their common parts."""
 
 from __future__ import annotations
 

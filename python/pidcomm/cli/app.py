@@ -1,4 +1,4 @@
-"""The list of commands, and what they share: examples, exit codes, options, progress, errors."""
+"""The list of commands, and their common parts: examples, exit codes, options, progress and errors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import ArgumentError, Error, unknown
 from pidcomm.evaluation.results import console, live_console
-from pidcomm.sizes import SIZE_EXAMPLES
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-# The commands by the title under which --help lists them, and their modules, which are imported when needed.
+# For each title in --help, the commands under the title and their modules. A module is imported when it is needed.
 COMMANDS = {
     "Start": {"info": "info", "doctor": "doctor", "config": "config"},
     "Collectives": {"plan": "plan", "check": "check", "bench": "bench"},
@@ -57,17 +56,17 @@ class ExitCode(IntEnum):
 
 
 class _HasExamples:
-    """Show the epilog of a command as its examples, one per line, as they are typed."""
+    """Show the epilog of a command as its examples, one per line and unchanged."""
 
     epilog: str | None
 
     @property
     def examples(self) -> list[str]:
-        """Lines for a shell."""
+        """Return the examples, which are lines for a shell."""
         return (self.epilog or "").splitlines()
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples; none is wrapped."""
+        """Write the examples without wrapping lines."""
         with formatter.section("Examples"):
             for example in self.examples:
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")
@@ -78,10 +77,10 @@ class Command(_HasExamples, TyperCommand):
 
 
 class Group(_HasExamples, TyperGroup):
-    """Commands with examples. Turns errors into one line and an exit code."""
+    """A group of commands with examples. The group turns errors into one line and an exit code."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that args[0] names. Raises ArgumentError, which suggests a name."""
+        """Return the command that args[0] names. For an unknown command raises ArgumentError, which suggests a name."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             raise ArgumentError(unknown("command", args[0], names))
@@ -108,14 +107,14 @@ class Group(_HasExamples, TyperGroup):
 
 
 class TopGroup(Group):
-    """All commands. Imports only the module of the command that runs."""
+    """The group of all commands. It imports only the module of the command that runs."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of COMMANDS."""
         return [name for names in COMMANDS.values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; None if there is no such name."""
+        """Return a command, or None for an unknown name."""
         if cmd_name not in self.commands:
             self._load(module for names in COMMANDS.values() for name, module in names.items() if name == cmd_name)
         return super().get_command(ctx, cmd_name)
@@ -130,7 +129,7 @@ class TopGroup(Group):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples and the exit codes."""
         super().format_epilog(ctx, formatter)
-        with formatter.section("Exit codes (doctor: those of the program)"):
+        with formatter.section("Exit codes (doctor has the exit codes of its program)"):
             formatter.write_dl([(str(code.value), code.meaning) for code in ExitCode])
 
     def _load(self, modules: Iterable[str]) -> None:
@@ -142,10 +141,10 @@ class TopGroup(Group):
 
 @contextmanager
 def _interrupt_first() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C in a block, even if leaving inner blocks failed with another exception."""
+    """Raise KeyboardInterrupt for Ctrl-C in a block, even if the end of an inner block raised another exception."""
     try:
         yield
-    except typer.Exit:  # decided, as by a group inside this one
+    except typer.Exit:  # an inner group has decided the exit code
         raise
     except Exception as error:
         context: BaseException | None = error
@@ -157,8 +156,8 @@ def _interrupt_first() -> Iterator[None]:
 
 
 def _give_up_stdout() -> None:
-    """Discard output that is still buffered, so that flushing it cannot fail again."""
-    with suppress(OSError):  # it may be no file
+    """Discard buffered output of stdout, so that a flush at exit cannot fail again."""
+    with suppress(OSError):  # stdout may not be a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -176,7 +175,7 @@ app = typer.Typer(
 
 
 def command(*examples: str, name: str | None = None, group: typer.Typer = app) -> Callable[[_Function], _Function]:
-    """Add a function as a command of a group; --help ends with the examples: lines for a shell, which tests run."""
+    """Add a function as a command of a group. Its --help ends with the examples: lines for a shell, which tests run."""
     return group.command(name, cls=Command, epilog="\n".join(examples))
 
 
@@ -198,49 +197,49 @@ def pidcomm_options(
     """
 
 
-if TYPE_CHECKING:  # names; the functions that take them check them
+if TYPE_CHECKING:  # at run time, the functions that are called with these names check them
     CollectiveArgument: TypeAlias = CollectiveName
     OpOption: TypeAlias = OpName
 else:
     CollectiveArgument = Annotated[
         str,
-        typer.Argument(help="Collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)),
+        typer.Argument(
+            help="Name of the collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)
+        ),
     ]
     OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.", autocompletion=complete_name(OPS))]
 TechniqueOption = Annotated[
     str,
     typer.Option(
         "--technique",
-        help=f"{', '.join(TECHNIQUES)}, or {AUTO}: the one predicted to be the fastest.",
+        help=f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the shortest predicted time).",
         autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
 ]
-ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths, x first.")]
+ShapeOption = Annotated[str, typer.Option("--shape", help="Lengths of the axes, x axis first.")]
 MaskOption = Annotated[
-    str, typer.Option("--mask", help="Axis mask: one 0 or 1 per axis.", autocompletion=complete_mask)
+    str, typer.Option("--mask", help="Axis mask: a 0 or 1 for each axis.", autocompletion=complete_mask)
 ]
-BytesOption = Annotated[str, typer.Option("--bytes", help=f"Bytes per PE: {SIZE_EXAMPLES}.")]
+BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE, for example 64KiB.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
 WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns.")]
 
 
 def json_option(what: str) -> Any:
-    """Return the option --json of a command; what: what is written, as in "a JSON line per row"."""
-    return typer.Option(
-        "--json", metavar="FILE|-", help=f"Also write {what} to a file; -: only that, to standard output."
-    )
+    """Return the option --json of a command. what: the content of the file, such as "a JSON line per row"."""
+    return typer.Option("--json", metavar="FILE|-", help=f"Also write {what} to a file. With -, print only the JSON.")
 
 
 class Work:
-    """A progress line on stderr: a phase, or steps of many."""
+    """A progress line on stderr. It shows a phase, or the number of finished steps."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """Begin a phase; steps: how many it has, if that is known."""
+        """Begin a phase. steps: the number of its steps, if known."""
         self._progress.reset(self._task, total=steps, description=text)
 
     def step(self) -> None:
@@ -248,13 +247,13 @@ class Work:
         self._progress.advance(self._task)
 
     def describe(self, text: str) -> None:
-        """Change the text beside the steps."""
+        """Change the text beside the number of steps."""
         self._progress.update(self._task, description=text, refresh=True)
 
 
 @contextmanager
 def working(text: str, steps: int | None = None) -> Iterator[Work]:
-    """Show on stderr, if it is a terminal, the phase or step that runs until the end of the block."""
+    """Show the running phase or step until the end of the block, if stderr is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     description = TextColumn("{task.description}")
@@ -271,13 +270,13 @@ def fail(sentence: str) -> None:
 
 
 def exit_if_wrong(wrong: int) -> None:
-    """End with the exit code of a wrong result, if there is one."""
+    """Exit with the code of a wrong result if any element is wrong. wrong: the number of wrong elements."""
     if wrong:
         raise typer.Exit(ExitCode.WRONG_RESULT)
 
 
 def main() -> None:
-    """Run the command line. An unexpected exception ends it with two lines and ExitCode.INTERNAL."""
+    """Run the command line. After an unexpected exception, write two lines and exit with ExitCode.INTERNAL."""
     try:
         app(prog_name="pidcomm")
     except KeyboardInterrupt:
@@ -287,7 +286,7 @@ def main() -> None:
             console(stderr=True).print_exception()
         fail(f"internal error: {type(error).__name__}: {error}")
         fail(
-            "please report this to the project, with the command, the output of `pidcomm info`, and what "
-            f"{DEBUG_VARIABLE}=1 adds"
+            "please report this to the project, with the command, the output of `pidcomm info`, and the output of "
+            f"the command with {DEBUG_VARIABLE}=1"
         )
         sys.exit(ExitCode.INTERNAL)

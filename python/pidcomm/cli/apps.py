@@ -1,4 +1,4 @@
-"""The commands app NAME: one for each application, with its options."""
+"""The commands `app NAME`, one for each application."""
 
 from __future__ import annotations
 
@@ -63,13 +63,14 @@ PHASE_COLUMNS = (
 
 
 _NO_CLAIM = (
-    f"no gain over {BASE} is claimed: it needs --iters {FAIR_ITERS} or more, and quick enough transfers of that size"
+    f"no gain over {BASE} is claimed: a claim needs --iters {FAIR_ITERS} or more, "
+    "and fast enough transfers of this size"
 )
 
 applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Run an application of the PID-Comm paper on emulated DIMMs, check it, and show where the time goes.",
+    help="Run an application of the PID-Comm paper on emulated DIMMs, check the result, and show the time by phase.",
     epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")
@@ -78,32 +79,36 @@ app.add_typer(applications, name="app")
 def common_options(
     pes: Annotated[
         str | None,
-        typer.Option("--pes", help=f"Number of PEs (default: {DEFAULT_PES}); a list runs one after another."),
+        typer.Option("--pes", help=f"One or more numbers of PEs, separated by commas (default: {DEFAULT_PES})."),
     ] = None,
-    shape: Annotated[str | None, typer.Option("--shape", help="Axis lengths, x first, instead of --pes.")] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", help="Axis lengths, x axis first; use --shape or --pes.")
+    ] = None,
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="A list, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
+            help="One or more, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
             autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
         ),
     ] = DEFAULT_TECHNIQUES,
-    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also time the CPUs without PEs.")] = False,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Runs of each collective; the median counts.")] = 3,
+    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also time a CPU-only run.")] = False,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Runs of each collective; rows show the median.")] = 3,
     threads: ThreadsOption = 0,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware: flush as on DIMMs.")
+        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware flushes the CPU caches.")
     ] = Coherence.none,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw where the time goes: a .svg or .png file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the time of each phase: a .svg or .png file.")
+    ] = None,
 ) -> None:
     """Declare the options that all applications share."""
 
 
 def _run(application: type[Application], own: dict[str, Any], **common: Any) -> None:
-    """Run an application; own: arguments of `make`, common: options that all applications share."""
+    """Run an application. own: the arguments of `make`. common: the options that all applications share."""
     techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
     if common["pes"] is not None and common["shape"] is not None:
         raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
@@ -162,7 +167,10 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
 
 
 def _possible(techniques: Sequence[str], shape: Sequence[int], options: Options) -> tuple[list[str], list[Error]]:
-    """Return the techniques that a shape allows, and the errors of the others. Raises the first error if all fail."""
+    """Return the techniques that a shape allows, and the errors of other techniques.
+
+    Raises the first error if the shape allows no technique.
+    """
     possible: list[str] = []
     refusals: list[Error] = []
     for name in techniques:
@@ -180,13 +188,14 @@ def _header(problem: Application, options: Options) -> Iterator[str]:
     yield from report.header(options)
     yield f"{problem.name}: " + ", ".join(f"{name} {value}" for name, value in problem.facts.items())
     yield (
-        "kernel_us, reorder_us: modelled cycles of the slowest PE; host_us (rows and variables), collectives_us: "
-        "measured on the host; total_us: their sum (mixed); assumed_us, not in the totals: launches at "
-        f"{format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs at {format_duration(1e-6 * ASSUMED.load_us)}"
+        "kernel_us and reorder_us are modelled from the cycles of the slowest PE; host_us (rows and variables) and "
+        "collectives_us are measured on the host; total_us is the sum of these four (mixed); assumed_us is not in the "
+        f"totals: launches take {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs "
+        f"{format_duration(1e-6 * ASSUMED.load_us)}"
     )
     yield (
-        f"gain: total over {BASE}; comm. gain: collectives alone; over CPU: total + assumed_us over the CPUs' time; "
-        "wrong: elements of the result"
+        f"gain is the speed-up of the total over {BASE}, comm. gain the speed-up of the collectives; over CPU is the "
+        "speed-up of total + assumed_us over the CPUs; wrong is the number of wrong elements in the result"
     )
 
 
@@ -219,11 +228,11 @@ def _gain(value: float | None) -> str:
 
 
 def _command_of(application: type[Application]) -> Callable[..., None]:
-    """Return the function of a command: its options are those of `make`, and those that all applications share."""
+    """Return the function of a command. It has the options of `make` and the options that all applications share."""
     texts = {
         "data": f"Input: {application.data_help.rstrip('.')}.",
-        "generate": f"Input: a generator and what it is told: {application.generate_help}.",
-        "quick": "A small input, unless --data or --generate name one; sizes that are given are kept.",
+        "generate": f"Input: a generator and its parameters: {application.generate_help}.",
+        "quick": "Use a small input, unless --data or --generate selects another. Given sizes are kept.",
     }
     hints = {**get_type_hints(application.make, include_extras=True), **get_type_hints(Application.make)}
     own: dict[str, Parameter] = {}

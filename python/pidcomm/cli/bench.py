@@ -43,7 +43,7 @@ class Coherence(str, Enum):
 
 
 class SdkFlush(str, Enum):
-    """Flushes of the emulated SDK under policy `hardware`."""
+    """How often the emulated SDK flushes under policy `hardware`."""
 
     once = "once"
     stock = "stock"
@@ -72,26 +72,26 @@ def bench(
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    shapes: Annotated[str, typer.Option("--shape", help="Axis lengths, x first; a list.")] = "32x32",
+    shapes: Annotated[str, typer.Option("--shape", help="One or more shapes: axis lengths, x axis first.")] = "32x32",
     masks: Annotated[
         str,
         typer.Option(
             "--mask",
-            help="Axis masks; a list, or all.",
+            help="One or more axis masks, or all.",
             autocompletion=complete_masks,
         ),
     ] = "10",
     size: BytesOption = "1MiB",
     dtypes: Annotated[
         str,
-        typer.Option("--dtype", help="Element types; a list, or all.", autocompletion=complete_list(TYPES)),
+        typer.Option("--dtype", help="One or more types, or all.", autocompletion=complete_list(TYPES)),
     ] = "int32",
     op: OpOption = "sum",
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help=f"A list, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
+            help=f"One or more, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
             autocompletion=complete_list([*TECHNIQUES, AUTO]),
         ),
     ] = ",".join(COMPARED),
@@ -100,12 +100,12 @@ def bench(
         str,
         typer.Option(
             "--isa",
-            help="Instruction sets; a list, or all.",
+            help="One or more ISAs, or all.",
             autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
         ),
     ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware: flush as on DIMMs.")
+        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware flushes the CPU caches.")
     ] = Coherence.none,
     sdk_flush: Annotated[
         SdkFlush,
@@ -120,15 +120,15 @@ def bench(
         typer.Option(
             "--sweep",
             metavar="NAME=VALUES",
-            help="bytes=8KiB..8MiB or pes=64..1024: powers of two, or a list.",
+            help="bytes=8KiB..8MiB or pes=64..1024: powers of two, or values separated by commas.",
         ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="3 rounds, no limit; halves --bytes if it must."),
+        typer.Option("--quick", help="Run 3 rounds, skip the limit, and halve --bytes until the cases fit in memory."),
     ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 2,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds first.")] = 2,
     limit: Annotated[
         bool,
         typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
@@ -137,34 +137,32 @@ def bench(
         bool | None,
         typer.Option(
             "--summary/--no-summary",
-            help="End with the spread of limit% and speed-up.",
+            help="Print the range of limit% and speed-up.",
         ),
     ] = None,
     ablation: Annotated[
         bool,
         typer.Option(
             "--ablation",
-            help="Compare the steps of the paper, phase by phase.",
+            help="Time the phases of each step of the paper.",
         ),
     ] = False,
     launch_us: Annotated[
         float, typer.Option("--launch-us", min=0, help="Assumed time of a launch.")
     ] = Assumed.launch_us,
-    load_us: Annotated[
-        float, typer.Option("--load-us", min=0, help="Assumed time to load a program.")
-    ] = Assumed.load_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed time of a load.")] = Assumed.load_us,
     hugepages: Annotated[
-        Switch, typer.Option("--hugepages", metavar="on|off", help="Huge pages under emulated MRAM.")
+        Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
-    """Time collectives beside the streaming limit, and check every element.
+    """Time collectives and the streaming limit; check every element.
 
-    Options with lists (separated by commas) take every combination; cases that need too much memory are skipped with
-    a message. algbw: larger side summed over PEs / (t_p50 + pe_us), in 1e9 bytes/s. bus: bytes read and written /
-    t_p50. limit%: bus in percent of the fastest copy of as many bytes. speed-up: over conventional. pe_us: PEs that
-    reorder blocks, modelled.
+    Separate values by commas; every combination runs. Cases too large for memory are skipped. algbw is the larger side
+    summed over PEs, divided by t_p50 + pe_us, in GB/s. bus is the bytes read and written, divided by t_p50. limit% is
+    bus in percent of the rate of the fastest copy of as many bytes. speed-up is over conventional. pe_us is the
+    modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))

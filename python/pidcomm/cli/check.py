@@ -14,15 +14,16 @@ from pidcomm.evaluation.results import Results
 @command("pidcomm check", "pidcomm check --cases 2000 --seed 7", "pidcomm check --seed 7 --case 123")
 def check(
     cases: Annotated[int, typer.Option("--cases", min=1, help="Number of random cases.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed; equal seeds give equal cases.")] = 1,
-    case: Annotated[int | None, typer.Option("--case", min=0, help="Run this case of the seed only.")] = None,
-    json_target: Annotated[str | None, json_option("counts and failures, as one JSON object,")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the cases; equal seeds give equal cases.")] = 1,
+    case: Annotated[int | None, typer.Option("--case", min=0, help="Run only the case of this number.")] = None,
+    json_target: Annotated[str | None, json_option("the counts and failures as one JSON object")] = None,
 ) -> None:
     """Compare random collectives with the oracle.
 
-    Looks at every element, and every byte around it. Covers shapes (also general ones and partial entangled groups, on
-    a machine with disabled PEs), masks, types, operators, sizes, offsets, in place, techniques, instruction sets (with
-    the line counts of audit), threads and coherence policies.
+    Every element of a result must be right, and every byte outside the result must be unchanged. The cases vary the
+    shape, mask, type, operator, size, offsets, technique, instruction set, number of threads and coherence policy. Some
+    cases run in place, in shapes that are not powers of two, or with disabled PEs. With instruction set
+    audit, the numbers of loaded and stored lines are checked, too.
     """
     numbers = range(cases) if case is None else range(case, case + 1)
     failures: list[dict[str, Any]] = []

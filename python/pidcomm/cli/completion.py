@@ -14,7 +14,7 @@ DEFAULT_SHAPE = "32x32"
 
 
 def complete_name(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return a completer of one name."""
+    """Return a function that completes one name."""
     choices = list(names)
 
     def complete(incomplete: str) -> list[str]:
@@ -24,7 +24,7 @@ def complete_name(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_list(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return a completer of the last name of a comma-separated list; it offers unused names and "all"."""
+    """Return a completer of the last name in a comma-separated list. The completer offers unused names and "all"."""
     choices = list(names)
 
     def complete(incomplete: str) -> list[str]:
@@ -39,7 +39,7 @@ def complete_mask(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_masks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the last mask of a list, for the shapes on the command line."""
+    """Complete the last mask of a list with masks for the shapes on the command line."""
     return _next_in_list(_masks(ctx), incomplete)
 
 

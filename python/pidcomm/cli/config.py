@@ -21,25 +21,28 @@ from pidcomm.evaluation.results import Results
     "pidcomm config --json -",
 )
 def config(
-    cflags: Annotated[bool, typer.Option("--cflags", help="Options with which C and C++ find the headers.")] = False,
+    cflags: Annotated[bool, typer.Option("--cflags", help="Print the compiler options that find the headers.")] = False,
     libs: Annotated[
-        bool, typer.Option("--libs", help="Options with which programs link, and find the library.")
+        bool, typer.Option("--libs", help="Print the linker options; linked programs find the library.")
     ] = False,
     cmake_dir: Annotated[
-        bool, typer.Option("--cmake-dir", help="Folder of the CMake package, for pidcomm_DIR.")
+        bool, typer.Option("--cmake-dir", help="Print the folder of the CMake package, for pidcomm_DIR.")
     ] = False,
     pkgconfig_dir: Annotated[
-        bool, typer.Option("--pkgconfig-dir", help="Folder of pidcomm.pc, for PKG_CONFIG_PATH.")
+        bool, typer.Option("--pkgconfig-dir", help="Print the folder of pidcomm.pc, for PKG_CONFIG_PATH.")
     ] = False,
-    pe_compiler: Annotated[bool, typer.Option("--pe-compiler", help="The command that compiles C for PEs.")] = False,
+    pe_compiler: Annotated[
+        bool, typer.Option("--pe-compiler", help="Print the command that compiles C for PEs.")
+    ] = False,
     artifact_env: Annotated[
-        bool, typer.Option("--artifact-env", help="Shell commands with which builds find the published <pidcomm.h>.")
+        bool,
+        typer.Option("--artifact-env", help="Print shell commands that let builds find the published <pidcomm.h>."),
     ] = False,
-    json_target: Annotated[str | None, json_option("all of it, as one JSON object,")] = None,
+    json_target: Annotated[str | None, json_option("all answers as one JSON object")] = None,
 ) -> None:
-    """Print how C and C++ programs find the library of this installation.
+    """Print how C and C++ programs find this installation.
 
-    Flags come on one line, every other answer on a line of its own.
+    The compiler and linker options share one line. Every other answer has a separate line.
     """
     with Results(json_target) as results:
         found = installation.package()

@@ -10,8 +10,8 @@ from pidcomm.evaluation.results import Results
 
 
 @command("pidcomm info", "pidcomm info --json -")
-def info(json_target: Annotated[str | None, json_option("what there is, as one JSON object,")] = None) -> None:
-    """Print the version, the machine, and all names: collectives, types, operators, techniques."""
+def info(json_target: Annotated[str | None, json_option("the same facts as one JSON object")] = None) -> None:
+    """Print the version, the machine, and the names of all collectives, types, operators and techniques."""
     with Results(json_target) as results:
         facts = information.facts()
         results.text(*(f"{name + ':':18} {value}" for name, value in information.in_words(facts)))

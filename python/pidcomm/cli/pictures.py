@@ -24,19 +24,22 @@ QUICK_ITERS = 5
     "pidcomm plot ablation.jsonl --out ablation.svg",
 )
 def plot(
-    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files that pidcomm bench --json wrote.")],
-    out: Annotated[Path, typer.Option("--out", help="Picture: a .svg or .png file.")],
-    kind: Annotated[str | None, typer.Option("--kind", help=f"{KINDS} (default: by the rows).")] = None,
+    rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files written by pidcomm bench --json.")],
+    out: Annotated[Path, typer.Option("--out", help="Name of the picture: a .svg or .png file.")],
+    kind: Annotated[
+        str | None, typer.Option("--kind", help=f"Kind of picture: {KINDS} (default: fits the rows).")
+    ] = None,
     metric: Annotated[
         str | None,
-        typer.Option("--metric", help="speed-up, time, bus or algbw (default: by kind)."),
+        typer.Option("--metric", help="Metric: speed-up, time, bus or algbw (default: fits the kind)."),
     ] = None,
 ) -> None:
-    """Draw the rows of a benchmark beside their limits.
+    """Draw the rows of a benchmark and their limits.
 
-    bars: speed-up over conventional of every collective and technique, or time if that is unknown. sweep: bus bandwidth
-    over bytes per PE or over PEs. ablation: where each technique spends its time, with hatched parts that are modelled
-    or assumed. Rows that differ in shape, mask, type and so on get a panel, or a line, each.
+    Kind bars shows the speed-up over conventional of every collective and technique, or the time if the speed-up is
+    unknown. Kind sweep is a line chart of bus bandwidth against bytes per PE or number of PEs. Kind ablation shows the
+    phases of each technique; hatched parts are modelled or assumed. Each combination of shape, mask, type and other
+    parameters has a separate panel or line.
     """
     with working("drawing"):
         from pidcomm.evaluation.pictures import figures, style
@@ -53,16 +56,17 @@ def plot(
 def report(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="The page to write.")],
     rows: Annotated[
-        list[Path] | None, typer.Option("--from", help="A file of pidcomm bench --json; may be given again.")
+        list[Path] | None,
+        typer.Option("--from", help="A file written by pidcomm bench --json; the option may be repeated."),
     ] = None,
     shape: ShapeOption = "16x16",
     mask: MaskOption = "10",
     size: BytesOption = "256KiB",
 ) -> None:
-    """Write one HTML file with the machine, figures, and sortable tables with explained columns.
+    """Write one HTML page: the machine, figures, and sortable tables.
 
-    It refers to nothing outside of itself. Without --from it first runs `pidcomm bench all` with the shape, mask and
-    size given, which are for a quick look; time with `pidcomm bench` for figures to keep.
+    The page is self-contained and explains every column. Without --from, the command first runs a quick `pidcomm bench
+    all` with the given shape, mask and size. For reliable figures, run `pidcomm bench` and give its rows with --from.
     """
     from pidcomm.evaluation.pictures import page
 

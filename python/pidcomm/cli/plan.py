@@ -43,27 +43,27 @@ def plan(
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
     technique: TechniqueOption = "tile",
-    src: Annotated[str, typer.Option("--src", help="MRAM offset of the source.")] = "0",
+    src: Annotated[str, typer.Option("--src", help="MRAM offset of the source window.")] = "0",
     dst: Annotated[
-        str | None, typer.Option("--dst", help="MRAM offset of the destination (default: after the source).")
+        str | None, typer.Option("--dst", help="MRAM offset of the destination window (default: after the source).")
     ] = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             "--scratch",
-            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto: none).",
+            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto has no scratch).",
         ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Show where the PEs are: channels, ranks, banks, chips, and their groups.")
+        bool, typer.Option("--draw", help="Show the place (channel, rank, bank, chip) and the group of each PE.")
     ] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="With --draw: a picture, a .svg or .png file.")] = None,
-    json_target: Annotated[str | None, json_option("the plan, as one JSON object,")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Draw into this file, .svg or .png; needs --draw.")] = None,
+    json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
 ) -> None:
-    """Show the steps of a collective; moves nothing."""
+    """Show the steps of a collective without running it."""
     if out is not None and not draw:
-        raise ArgumentError(f"--out {out} names a picture: give --draw, too")
+        raise ArgumentError(f"--out {out} names a picture; give --draw, too")
     size_bytes, src_offset = parse_size(size), parse_size(src)
     dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
     options = options_of(technique=technique)

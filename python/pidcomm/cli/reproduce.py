@@ -70,26 +70,29 @@ def reproduce(
     ],
     size: Annotated[
         str,
-        typer.Option("--bytes", help="Measured bytes per PE (fig18: the largest)."),
+        typer.Option("--bytes", help="Bytes per PE in measured calls (fig18: the largest size)."),
     ] = "1MiB",
-    pes: Annotated[int, typer.Option("--pes", help="Measured PEs (fig19: the most); a power of two.")] = (PAPER_PES),
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 3,
+    pes: Annotated[
+        int, typer.Option("--pes", help="Number of PEs in measured calls, a power of two (fig19: the largest number).")
+    ] = (PAPER_PES),
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 3,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or show modelled times only.")
+        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or only show modelled times.")
     ] = True,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw: a .svg or .png file per figure.")] = None,
-    is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of host and PEs, too.")] = False,
-    json_target: Annotated[str | None, json_option("a JSON line per call, and per number of a statistic,")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw each figure into a .svg or .png file.")] = None,
+    is_wide: Annotated[bool, typer.Option("--wide", help="Also show the times of host and PEs.")] = False,
+    json_target: Annotated[str | None, json_option("JSON lines (one per call, one per number of a statistic)")] = None,
 ) -> None:
     """Repeat the experiments of the PID-Comm paper, measured here and modelled.
 
-    Measured: on the emulated DIMMs of this host, every element compared with the oracle; the host's work is real, what
-    PEs take to reorder blocks is modelled. Modelled: on the paper's machine with 1024 PEs, in the paper's sizes.
+    Measured calls run on the emulated DIMMs of this host, and every element is compared with the oracle. Their host
+    time is measured; the time in which PEs reorder blocks is modelled. Modelled calls are for the paper's machine with
+    1024 PEs and the paper's sizes.
     """
     names = parse_names(figures, EXPERIMENTS, "figure")
     experiments = [EXPERIMENTS[name] for name in dict.fromkeys(names) if not EXPERIMENTS[name].missing]
     size_bytes = parse_positive_size(size)
-    even_shape(pes, 1)  # is it a power of two?
+    even_shape(pes, 1)  # raises unless pes is a power of two
     if plot is not None:
         from pidcomm.evaluation.pictures import style
 
@@ -149,13 +152,13 @@ def _model_facts() -> dict[str, object]:
 
 
 def _sizes(costs: Costs) -> str:
-    """Return the bytes per PE of calls, of several the largest."""
+    """Return the bytes per PE of calls in words; if the calls have several sizes, the largest."""
     sizes = sorted({problem.bytes for problem, _ in costs})
     return f"{'up to ' if len(sizes) > 1 else ''}{format_size(sizes[-1])} per PE" if sizes else "not measured"
 
 
 class _Study:
-    """The measured half: measures each call of all figures once."""
+    """The measured calls of all figures. Each call is measured once."""
 
     def __init__(
         self,
@@ -166,7 +169,7 @@ class _Study:
         measurements: Measurements,
         report: Report,
     ) -> None:
-        """Check all calls before the first one runs, and name those that need too much memory."""
+        """Check all calls before the first one runs, and report the calls that need too much memory."""
         self._pes, self._size_bytes = pes, size_bytes
         self._options = options_of(coherence=platform.COHERENCE, threads=platform.threads(), isa=pidcomm.DEFAULT_ISA)
         self._schedule = Schedule(iters, WARMUP, with_limit=False)
@@ -182,8 +185,8 @@ class _Study:
         if any(experiment.has_sizes for experiment in experiments) and size_bytes < PAPER_BYTES:
             report.comment(
                 [
-                    f"sizes above {format_size(size_bytes)} are not measured; --bytes {PAPER_BYTES >> 20}MiB asks for "
-                    "all that memory allows"
+                    f"sizes above {format_size(size_bytes)} are not measured; --bytes {PAPER_BYTES >> 20}MiB measures "
+                    "all sizes that fit in memory"
                 ]
             )
         make_transfers_alike(self._options)
@@ -198,11 +201,11 @@ class _Study:
         )
 
     def problems(self, experiment: Experiment) -> list[Problem]:
-        """Return the problems of an experiment that fit the memory."""
+        """Return the cases of an experiment that fit in memory."""
         return [it for it in experiment.problems(self._pes, self._size_bytes) if it in self._affordable]
 
     def measure(self, experiment: Experiment, work: Work) -> None:
-        """Measure the problems of an experiment that are not measured yet."""
+        """Measure the cases of an experiment that are not measured yet."""
         wanted = [
             problem
             for problem in self.problems(experiment)
@@ -220,7 +223,7 @@ class _Study:
 
 
 def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bool) -> Table:
-    """Return throughputs; if wide, also the times of host and PEs."""
+    """Return a table of throughputs; if wide, also of the times of host and PEs."""
     techniques_of: dict[str, list[str]] = {}
     for name, source in dict.fromkeys((technique, cost.source) for (_, technique), cost in costs.items()):
         techniques_of.setdefault(source, []).append(name)
@@ -244,7 +247,7 @@ def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bo
 
 
 def _phase_table(costs: Costs) -> Table:
-    """Return the phases of modelled calls, without those of 0."""
+    """Return a table of the phases of modelled calls. Phases that take no time are omitted."""
     made = table(f"modelled on {PAPER_MACHINE}: ms of a call by phase", ["collective", "technique", "~phases"])
     for (problem, technique), cost in costs.items():
         spent = {name: cost.phases_us[name] / 1e3 for name in PHASES if cost.phases_us and cost.phases_us[name]}
@@ -255,9 +258,9 @@ def _phase_table(costs: Costs) -> Table:
 
 
 def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: bool) -> Table:
-    """Return published, measured (if size is given) and modelled values.
+    """Return a table of published, measured and modelled values. Without size it omits the measured values.
 
-    is_comparable: whether the paper has as many PEs, so that a ratio is meaningful.
+    is_comparable: whether the number of PEs equals the paper's; only then is a ratio meaningful.
     """
     title = f"statistics (several calls: geometric mean); published: {PAPER}; modelled: {PAPER_MACHINE}"
     here = [">here", "source", ">here/publ."]

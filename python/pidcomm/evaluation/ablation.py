@@ -1,7 +1,7 @@
-"""The steps of the PID-Comm paper from the conventional technique to `tile`, and how each spends its time.
+"""The steps of the PID-Comm paper from the conventional technique to `tile`, with the time of each phase.
 
 Host times are measured. PE reordering is modelled from the PEs' cycles. Launches and loads of programs have assumed
-costs (`Assumed`). A row with measured and modelled parts is `mixed`, and shows them separately.
+costs (`Assumed`). The source of a row with measured and modelled parts is `mixed`; the row shows the parts separately.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from pidcomm.plans import plan
 from pidcomm.tables import TECHNIQUES
 
 PAPER = [name for name, it in TECHNIQUES.items() if it.path == "paper"]
-STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and beyond
+STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and then tile
 COLLECTIVES: tuple[CollectiveName, ...] = (
     "alltoall",
     "reduce_scatter",
     "allreduce",
     "allgather",
-)  # those of the paper's ablation, figure 16
-MIN_ROUNDS = 3  # fewer have no meaningful quartiles
-LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan that do not change its work
+)  # the collectives in the paper's ablation, figure 16
+MIN_ROUNDS = 3  # fewer rounds have no meaningful quartiles
+LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan that do not affect the moved bytes
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """Assumed costs of PE programs on DIMMs: orders of magnitude without a source.
+    """Assumed costs of PE programs on DIMMs. They are orders of magnitude without a source.
 
-    launch_us: starting all PEs of a set and noticing their end. load_us: loading a program into all PEs of a set.
+    launch_us: the time to start all PEs of a set and notice their end. load_us: the time to load a program into all PEs
+    of a set.
     """
 
     launch_us: float = 100.0
@@ -48,19 +49,23 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Step(Measured):
-    """One technique with its time and the parts of it. Times in us, for one call; 1 GB = 1e9 bytes.
+    """One technique, its time and the parts of its time. Times are in us for one call; 1 GB = 1e9 bytes.
 
-    host_us: measured, the median. step_gain: host time of the technique before over that of this one, the median over
-    rounds (both ran one after the other in every round); None for the first, and for the second if the emulated SDK is
-    too slow for a fair comparison. step_low, step_high: quartiles of these gains; if 1 lies between them, no difference
-    was seen; None also for fewer than 3 rounds. from_us, work_us, to_us: measured phases, if there are any (`Row`).
-    Parts of host_us: outside_us: all except the pass over memory, such as exchanging jobs with the PEs through the SDK
-    (measured). bus_us: the streaming limit's time for the same bytes of MRAM. host_memory_us: an ordinary copy's time
-    for the bytes of host rows and host buffers. dt_us: the domain transfers of pr+im, its time less that of pr+im+cm,
-    below 0 by noise; None if it is unknown. modulation_us: the remainder, with the domain transfers where dt_us is
-    None. Memory and arithmetic overlap, so the remainder is below 0 if the pass is faster than the sum of the
-    estimates. pe_us: PE reordering, modelled. launch_us, load_us: assumed costs of its launches, and of two loads (the
-    reorder program, and afterwards the caller's again). total_us: the sum.
+    host_us: the median of the measured host times; the parts of host_us are defined below. step_gain: the host time of
+    the previous technique over the host time of this technique. It is the median over rounds; every round runs both
+    techniques one after the other. It is None for the first technique, and for the second technique if the emulated SDK
+    is too slow for a fair comparison. step_low, step_high: quartiles of these gains; if 1 lies between them, no
+    difference was seen; with fewer than 3 rounds they are None. from_us, work_us, to_us: measured phases as in `Row`.
+    total_us: host_us + pe_us + launch_us + load_us. pe_us: the modelled time of PE reordering. launch_us: the assumed
+    cost of the launches. load_us: the assumed cost of two loads, of the reorder program and then of the caller's
+    program.
+
+    outside_us: the part of host_us outside the pass over memory (measured), for example the exchange of jobs with the
+    PEs through the SDK. bus_us: the time of the streaming limit for the same bytes of MRAM. host_memory_us: the time of
+    an ordinary copy for the bytes of host rows and host buffers. dt_us: the domain transfers of pr+im, as the time of
+    pr+im less the time of pr+im+cm; noise can make it negative; None if unknown. modulation_us: the remainder of
+    host_us, which includes the domain transfers if dt_us is None. Memory accesses and arithmetic overlap; if the pass
+    is faster than the sum of the estimates, the remainder is negative.
     """
 
     host_us: float
@@ -91,7 +96,7 @@ class Step(Measured):
     isa: str
 
     def __repr__(self) -> str:
-        """Report the problem, the technique, the time and its source."""
+        """Report the case, the technique, the time and its source."""
         return self._line(self.total_us, self.source)
 
     def share_pct(self, part_us: float) -> float:
@@ -100,9 +105,9 @@ class Step(Measured):
 
 
 def steps_for(problem: Problem, options: Options) -> list[str]:
-    """Return the techniques of STEPS that work differently for a problem, in order.
+    """Return the techniques of STEPS whose plans for a case differ, in order.
 
-    Of several that work the same, `tile` is kept if it is one of them, else the first.
+    Of several techniques with equal plans, `tile` is kept if it is among them, or else the first.
     """
 
     def work(technique: str) -> str:
@@ -127,14 +132,14 @@ def ablate(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Step]:
-    """Time a problem with every technique that differs for it, in turn; check each."""
+    """Time and check a case with every technique of `steps_for`. Each round runs all techniques in turn."""
     techniques = steps_for(problem, options)
     timed = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
     return list(_steps(timed, condition, assumed))
 
 
 def _gain(before_us: NDArray[np.float64], us: NDArray[np.float64]) -> tuple[float, float | None, float | None]:
-    """Return the median and the quartiles of the gains of rounds; a slow round slows both times of its gain."""
+    """Return the median and the quartiles of the gains of rounds. A slow round affects both times of its gain."""
     low, median, high = map(float, np.percentile(before_us / us, (25, 50, 75)))
     return (median, low, high) if len(us) >= MIN_ROUNDS else (median, None, None)
 

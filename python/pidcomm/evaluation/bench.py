@@ -1,4 +1,4 @@
-"""Benchmark rows: each is timed beside its limit, and checked against the oracle."""
+"""Benchmark rows. Each row is timed together with its limit and checked against the oracle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Measured(Shown):
     bytes_per_pe: int
 
     def _line(self, us: float, source: str) -> str:
-        """Return the problem, the technique and the time in a line."""
+        """Return the case, the technique and the time in a line."""
         return (
             f"<{type(self).__name__} {self.collective}, {self.technique}, {self.shape} mask {self.mask}, "
             f"{format_size(self.bytes_per_pe)} per PE: {format_duration(1e-6 * us)} {source}>"
@@ -45,19 +45,21 @@ class Measured(Shown):
 class Row(Measured):
     """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
 
-    Times are measured on the host. If PEs reorder blocks, they exclude loading the PE program and waiting for the PEs.
-    outside_us: the median time of a run without its pass over memory. from_us, work_us, to_us: medians of the phases of
-    techniques that go through host memory; 0 for the others. plan_us: planning in the first run, before any plan is
-    cached. pe_us: the time of the PEs, modelled.
-    mram_bytes: lines that the host read and wrote. host_bytes: host rows and payload in host buffers, read and written.
-    pe_bytes: the windows that PEs reordered, read and written in all launches. algbw: the larger side summed over PEs,
-    per t_p50_us + pe_us; this time excludes launches and loads of programs (an ablation adds assumed costs). bus:
-    mram_bytes + host_bytes, per t_p50_us. limit: a streaming pass that reads and writes the bytes of the collective's
-    two sides, with the same policy and threads, interleaved with the collective, in the copy order with the best median
-    (limit_copy_order); None if not measured. limit_pct: bus in percent of that limit. speed_up: the time of
-    `conventional` over that of this row, both t_p50_us + pe_us; None if `conventional` was not measured or the
-    comparison is not fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the technique that ran; it
-    differs from `technique` if that is auto.
+    Times are measured on the host. If PEs reorder blocks, the times exclude loading the PE program and waiting for the
+    PEs. outside_us: the median time of a run outside its pass over memory. from_us, work_us, to_us: medians of the
+    phases of techniques that go through host memory; 0 for other techniques. plan_us: the planning time of the first
+    run, before any plan is cached. pe_us: the modelled time of the PEs. mram_bytes: bytes of lines that the host read
+    and wrote. host_bytes: bytes read and written in host rows, and as payload in host buffers. pe_bytes: bytes of
+    windows that PEs read and wrote in all launches.
+
+    algbw: the larger side summed over PEs, divided by t_p50_us + pe_us. This time excludes launches and loads of
+    programs (an ablation adds assumed costs). bus: mram_bytes + host_bytes, divided by t_p50_us. limit: the rate of a
+    streaming pass that reads the input bytes and writes the output bytes of the collective, with the same policy and
+    threads. Passes and collectives alternate. The limit uses the copy order with the best median (limit_copy_order); it
+    is None if it was not measured. limit_pct: bus in percent of the limit. speed_up: t_p50_us + pe_us of
+    `conventional`, divided by t_p50_us + pe_us of this row; None if `conventional` was not measured or the comparison
+    is not fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the technique that ran. If `technique`
+    is auto, carried_out is the technique that auto chose.
     """
 
     t_min_us: float
@@ -87,13 +89,13 @@ class Row(Measured):
     carried_out: str
 
     def __repr__(self) -> str:
-        """Report the problem, the technique, the time and its source."""
+        """Report the case, the technique, the time and its source."""
         return self._line(self.t_p50_us + self.pe_us, self.source)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Number of rounds: `warmup` untimed ones, then `iters` timed ones. A round runs every technique and the limit."""
+    """Run `warmup` untimed rounds, then `iters` timed rounds. A round runs all techniques and the limit."""
 
     iters: int = 10
     warmup: int = 2
@@ -101,7 +103,7 @@ class Schedule:
 
 
 class Timed(NamedTuple):
-    """The rows of a problem, and the host times of every timed round in us, shape (rounds, rows)."""
+    """The rows of a case, and the host times of every timed round in us, shape (rounds, rows)."""
 
     rows: list[Row]
     host_us: NDArray[np.float64]
@@ -117,7 +119,7 @@ def measure_rows(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> Timed:
-    """Time a problem with every technique in turn; check each. Call on_step after every round and check."""
+    """Time and check a case with every technique in turn. Call on_step after every round and every check."""
     trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # a new hypercube: no plan is cached
     trial.load()
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]

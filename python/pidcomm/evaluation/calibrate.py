@@ -1,4 +1,4 @@
-"""Describe this machine: rates measured directly, and constants fitted to timed collectives."""
+"""Describe this machine by rates that are measured directly, and constants that are fitted to timed collectives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = 1
 SAMPLES = 400
 _RATE_PES = 256
 _ROUNDS = 7
-_LEAST_TOTAL = 1 << 28  # bytes for rates: fewer fit in the caches
+_LEAST_TOTAL = 1 << 28  # bytes to measure rates with; fewer bytes fit in the caches
 _KEPT = (
     "host.emulated",
     "host.overlap",
@@ -40,9 +40,9 @@ _KEPT = (
     "pe.load_us",
     "network.gb_s",
     "network.latency_us",
-)  # these do not change the host's times on an emulated machine
-_PULL = 0.05  # weight of a constant's start value; it matters if few samples depend on the constant
-_OUTLIER = 0.2  # log(modelled / measured) beyond which a sample has less weight
+)  # these constants do not affect the host's times on an emulated machine
+_PULL = 0.05  # weight of a constant's start value; the weight matters if few samples depend on the constant
+_OUTLIER = 0.2  # a sample with a larger error, log(modelled / measured), has less weight
 
 
 def calibrate(
@@ -55,10 +55,10 @@ def calibrate(
     on_step: Callable[[], None] = lambda: None,
     on_fit: Callable[[], None] = lambda: None,
 ) -> tuple[Machine, list[Timed]]:
-    """Measure this machine; return its description, which inherits EMULATED_MACHINE, and the samples of the fit.
+    """Measure this machine. Return its description, which inherits EMULATED_MACHINE, and the samples of the fit.
 
-    on_step is called after every sample, which takes about SECONDS_EACH; on_fit is called before the fit. The machine
-    must be idle.
+    The machine must be idle. on_step is called after every sample; a sample takes about SECONDS_EACH. on_fit is called
+    before the fit.
     """
     threads = platform.threads()
     drawn = draw(seed, samples, threads, max_total=max_total)
@@ -82,7 +82,7 @@ def calibrate(
 
 
 def _rates(threads: int, total: int) -> dict[str, Constant]:
-    """Return the rates of streaming passes and copies."""
+    """Return the measured rates of streaming passes and copies."""
     size = total // _RATE_PES // 2
     with allocate(pes=_RATE_PES) as pes:
         cube = pes.hypercube(_RATE_PES)
@@ -107,7 +107,7 @@ def _rates(threads: int, total: int) -> dict[str, Constant]:
 
 
 def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: int) -> float:
-    """Return the rate of the streaming limit in its best copy order."""
+    """Return the rate of the streaming limit in the fastest copy order."""
     dst = max(bytes_read, bytes_written)
     rates = []
     for copy_order in COPY_ORDERS:
@@ -122,10 +122,10 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
 
 
 def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str) -> Machine:
-    """Return the machine with all constants except the kept ones fitted to the timed samples.
+    """Return the machine with constants that are fitted to the timed samples. kept: constants that do not change.
 
-    Least squares over log(modelled / measured) with less weight for outliers. Constants are fitted as logarithms, so
-    they stay positive, and are pulled a little towards their start values.
+    The method is least squares over log(modelled / measured) with less weight for outliers. Constants are fitted as
+    logarithms and therefore stay positive. A small weight pulls them towards their start values.
     """
     names = [name for name in start.constants if name not in kept]
     places = [start.places[name] for name in names]
@@ -146,15 +146,15 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
 
 
 def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
-    """Return a machine whose constants `names` are fitted to published points; their source names the points.
+    """Return a machine whose constants `names` are fitted to published points. The source of each names the points.
 
-    keys: of ``pidcomm.evaluation.published.PUBLISHED``, at least as many as names.
+    keys: the points, as keys of ``pidcomm.evaluation.published.PUBLISHED``; at least as many keys as names.
     """
     targets = np.log([PUBLISHED[key].value for key in keys])
 
     first = np.array([start[name] for name in names])
 
-    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1, so a relative step of them is an absolute one
+    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1; a relative step is then an absolute step
         values = {name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)}
         return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
 

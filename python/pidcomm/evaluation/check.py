@@ -1,4 +1,4 @@
-"""Random cases, compared with the oracle: every element of the result, and every byte around it."""
+"""Random cases that compare every element of a result with the oracle, and check the bytes around the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXTRA_PES = 16
 # PEs that the check disables: (rank, chip, bank).
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
-# Where the windows start: the heap's start, across a run, across 1 MiB, and (None) as near the end of MRAM as possible.
+# First bytes of the windows: the heap's start, windows that cross a run or 1 MiB, and (None) the end of MRAM.
 ORIGINS = (0, RUN_BYTES - 40, (1 << 20) - 72, None)
 
 
@@ -44,7 +44,7 @@ class Case:
     fill: str
     options: Options
     scratch: int
-    is_exact_set: bool  # a set of exactly these PEs; its last entangled group may be partial
+    is_exact_set: bool  # whether the set has exactly the PEs of the case; its last entangled group may be partial
     origin: int  # first byte of the MRAM that is checked
     span_bytes: int
 
@@ -63,7 +63,7 @@ class Case:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths: of a fast shape (powers of two except the last, whole entangled groups), or any."""
+    """Return axis lengths of a random shape. Most shapes are fast: powers of two except the last length."""
     while True:
         axes = rng.randint(1, 4)
         if rng.random() < 0.6:
@@ -78,7 +78,7 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
 
 
 def make_case(seed: int, number: int) -> Case:
-    """Return case `number` of a seed; it depends on nothing else."""
+    """Return case `number` of a seed. Equal arguments give equal cases."""
     rng = random.Random(f"{seed}:{number}")
     technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
     collective = rng.choice([name for name, row in COLLECTIVES.items() if TECHNIQUES[technique].is_for(row)])
@@ -102,7 +102,7 @@ def make_case(seed: int, number: int) -> Case:
     if not _is_possible(problem, options):  # the paper's techniques do not support all shapes and sizes
         options["technique"] = "tile"
     if row.takes_op and TYPES[dtype].is_float:
-        # The order of additions is fixed for `tile` on shapes with a lane split only.
+        # Only `tile` on shapes with a lane split has a fixed order of additions.
         path = _core_path(problem, options)
         fill = rng.choice(("exact", "special", "rounding") if path == "tile" else ("exact", "special"))
     else:
@@ -121,7 +121,7 @@ def make_case(seed: int, number: int) -> Case:
     else:
         src, dst = first + out_words + gap, first
         end = src + in_words
-    scratch, end = end, end + in_words + rng.choice((0, 1, 9))  # right behind the windows, and within the guarded span
+    scratch, end = end, end + in_words + rng.choice((0, 1, 9))  # scratch follows the windows, within the guarded span
     span_bytes = (end + rng.randint(1, GUARD_WORDS)) * WORD_BYTES
     origin = rng.choice(ORIGINS)
     if origin is None:
@@ -150,7 +150,7 @@ def _is_possible(problem: Problem, options: Options) -> bool:
 
 
 def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path of a problem's plan: tile, general, paper, member_steps or sdk."""
+    """Return the path of a plan: tile, general, paper, member_steps or sdk."""
     from pidcomm.plans import plan
 
     anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # the path does not depend on the windows
@@ -167,13 +167,13 @@ def _core_path(problem: Problem, options: Options) -> str:
 
 
 class Checker:
-    """The PE set that most cases share. On an emulated machine some PEs are disabled."""
+    """Run cases on a PE set that most cases share. On an emulated machine some PEs are disabled."""
 
     def __init__(self) -> None:
         self._before = platform.emulated()
 
     def __enter__(self) -> Checker:
-        """Disable PEs of the emulated machine, and allocate."""
+        """Disable PEs of the emulated machine, and allocate the shared set."""
         if self._before is not None:
             platform.configure(hugepages=self._before.hugepages, disabled=DISABLED)
         self._pool = allocate(ranks=POOL_RANKS)
@@ -181,13 +181,13 @@ class Checker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Free, and restore the machine."""
+        """Free the set, and restore the machine."""
         self._pool.free()
         if self._before is not None:
             platform.configure(**vars(self._before))
 
     def failure(self, case: Case) -> str | None:
-        """Run a case; return its faults in words, or None."""
+        """Run a case. Return its faults in words, or None if it has no faults."""
         if not case.is_exact_set:
             return self._failure_on(self._pool, self._pool_pes, case)
         with allocate(pes=case.problem.pes) as own:
@@ -215,7 +215,7 @@ def _usable_pes(pe_set: PeSet) -> int:
 
 
 def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
-    """Run a case on a cube, check all PEs of the cube around it, and yield the faults."""
+    """Run a case on a cube and yield the faults. around: a larger cube whose other PEs must not change."""
     problem = case.problem
     before = problem.payload(case.seed + case.number, case.fill)
     expected = problem.expected(before)
@@ -265,7 +265,7 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
 
 
 def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
-    """Return host rows for the result, and the poisoned memory before and after them."""
+    """Return host rows for the result, and the poisoned memory before and after these rows."""
     if problem.after.at_pes:
         return None, np.full(1, POISON, np.uint8)
     guard, size = 64, problem.after.count * problem.after.row_bytes
@@ -275,15 +275,15 @@ def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
 
 
 def audit(cube: Hypercube) -> dict[str, int]:
-    """Return the counts of the audit ISA for the last call on a hypercube: lines of 64 bytes loaded, stored, flushed.
+    """Return how many lines of 64 bytes the last call on a hypercube loaded, stored and flushed.
 
-    All counts are 0 unless the call used this ISA.
+    All counts are 0 unless the call used the audit ISA.
     """
     return cube._core.audit()
 
 
 def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield the promises about lines that the counts of the audit ISA contradict."""
+    """Yield a sentence for each number of lines that the plan promises and the audit ISA did not count."""
     problem = case.problem
     path = _core_path(problem, case.options)
     if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "member_steps"):

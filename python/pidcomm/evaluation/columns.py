@@ -1,4 +1,4 @@
-"""Tables as lines of text, written row by row as results arrive, and tables that are complete before they show."""
+"""Tables of text. `Lines` formats rows one by one as results arrive; `table` needs all rows before it is printed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ RIGHT, WRAPPED = ">", "~"
 class Column(NamedTuple):
     """A column of a table of lines.
 
-    form: the format of a cell, such as "{0.pes:>5}"; the title gets the same width. is_wide: only --wide shows it.
+    form: the format of a cell, such as "{0.pes:>5}"; the title has the same width. is_wide: whether only --wide shows
+    the column.
     """
 
     title: str
@@ -23,13 +24,13 @@ class Column(NamedTuple):
 
 
 class Lines:
-    """A table of lines: its titles, and a line for each row."""
+    """A table whose titles and rows are lines of text."""
 
     def __init__(self, columns: Iterable[Column], *, is_wide: bool) -> None:
         self._columns = [column for column in columns if is_wide or not column.is_wide]
 
     def titles(self) -> str:
-        """Return the titles, aligned as the cells."""
+        """Return the line of titles, aligned with the cells."""
         return " ".join(f"{it.title:{_width(it.form)}}" for it in self._columns).rstrip()
 
     def line(self, *row: object, **fields: object) -> str:
@@ -42,7 +43,7 @@ def _width(form: str) -> str:
 
 
 class TitledTable(Table):
-    """A table under a line of text, which may be wider than the table."""
+    """A table with a heading, which may be wider than the table."""
 
     heading = ""
 

@@ -1,7 +1,7 @@
-"""The experiments of the PID-Comm paper as data: problems, techniques and published statistics.
+"""The experiments of the PID-Comm paper as data: cases, techniques and published statistics.
 
-A statistic is a function of the costs of calls, measured here or predicted for a machine. Source of the set-ups:
-PID-Comm (ISCA 2024), section VIII.
+A statistic is a function of the costs of calls. The costs are measured on this host or predicted for a machine. Source
+of the experiments: PID-Comm (ISCA 2024), section VIII.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
-FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # of most figures
+FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # as in most figures
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a call. pe_us: PEs that reorder, always modelled. start_us: launches and loads; None if left out.
+    """Cost of a call. host_us: the time of the host; source says whether host_us is measured or modelled.
 
-    host_us: the remainder, measured or modelled; source says which. phases_us: the whole call by
-    `pidcomm.model.PHASES`, if it is modelled.
+    pe_us: the time in which PEs reorder blocks, always modelled. start_us: the time of launches and loads; None if
+    these are left out. phases_us: for modelled calls, the time of each phase in `pidcomm.model.PHASES`.
     """
 
     host_us: float
@@ -62,12 +62,12 @@ class Cost:
 
 
 Pair = tuple[Problem, str]
-"""A problem and a technique: a call."""
+"""A call: a case and a technique."""
 Costs = Mapping[Pair, Cost]
 
 
 def throughput_gb_s(problem: Problem, cost: Cost) -> float:
-    """Return the bytes of the larger side per time of the whole call, the paper's throughput. 1 GB = 1e9 bytes."""
+    """Return the paper's throughput: the bytes of the larger side, divided by the time of the call."""
     return problem.larger_side_bytes / cost.total_us / 1e3
 
 
@@ -84,10 +84,10 @@ Problems = Callable[[int, int], list[Problem]]
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number that sums up an experiment.
+    """A number that summarises an experiment.
 
-    techniques: those whose costs it needs. choose: selects the problems. reduce: computes the number from the problems
-    and their costs by technique.
+    techniques: the techniques whose costs it needs. choose: selects the cases. reduce: computes the number from the
+    cases and their costs by technique.
     """
 
     key: str
@@ -103,9 +103,9 @@ class Statistic:
         return PUBLISHED.get(self.key)
 
     def cells(self, costs: Costs, problems: Sequence[Problem] | None = None) -> list[Cell]:
-        """Return the problems and costs that it needs; an empty list if one is missing.
+        """Return the cases and costs that the statistic needs, or an empty list if a cost is missing.
 
-        problems: the problems that must have costs (default: those that have a cost).
+        problems: the cases that must have costs (default: all cases that have a cost).
         """
         found: list[Cell] = []
         for problem in self.choose(problems or list(dict.fromkeys(problem for problem, _ in costs))):
@@ -116,7 +116,7 @@ class Statistic:
         return found
 
     def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
-        """Return the number; None if it selects no problem, or if a cost is missing."""
+        """Return the number, or None if no case is selected or a cost is missing."""
         cells = self.cells(costs, problems)
         return self.reduce(cells) if cells else None
 
@@ -130,8 +130,8 @@ class Statistic:
 class Experiment:
     """An experiment of the paper.
 
-    varies: the parameters that the paper varies, and its conditions. problems: a function of the number of PEs and the
-    bytes per PE; where these vary, they are the largest. has_sizes: whether bytes vary. has_phases: whether it splits
+    varies: the parameters that the paper varies, and its conditions. problems: a function of the largest number of PEs
+    and the largest number of bytes per PE. has_sizes: whether bytes vary. has_phases: whether the experiment splits
     calls into phases.
     """
 
@@ -145,7 +145,7 @@ class Experiment:
     has_phases: bool = False
 
     def pairs(self, pes: int, size_bytes: int) -> list[Pair]:
-        """Return every problem with every technique."""
+        """Return every case with every technique."""
         return list(product(self.problems(pes, size_bytes), self.techniques))
 
     @property
@@ -172,12 +172,12 @@ def _of(*collectives: str) -> Choose:
 
 
 def _ratio(cells: Sequence[Cell]) -> float:
-    """Return the time of the second technique over that of the first, the geometric mean."""
+    """Return the geometric mean of the time of the second technique over the time of the first technique."""
     return geomean([slow.total_us / quick.total_us for _, (quick, slow) in cells])
 
 
 def _reorder_pct(cells: Sequence[Cell]) -> float:
-    """Return the share of PE reordering in percent, without launches and loads: the mean over calls."""
+    """Return the mean share of PE reordering in the time of calls, in percent, without launches and loads."""
     return fsum(100 * cost.pe_us / cost.total_us for _, (cost,) in cells) / len(cells)
 
 
@@ -186,19 +186,19 @@ def _best_gb_s(cells: Sequence[Cell]) -> float:
 
 
 def _growth(cells: Sequence[Cell]) -> float:
-    """Return the throughput of the last problem over that of the first."""
+    """Return the throughput of the last case over the throughput of the first case."""
     rates_gb_s = [throughput_gb_s(problem, cost) for problem, (cost,) in cells]
     return rates_gb_s[-1] / rates_gb_s[0]
 
 
 def _statistic(key: str, what: str, techniques: tuple[str, ...], choose: Choose, reduce: Reduce = _ratio) -> Statistic:
-    """Return a statistic; if the paper states it, with the paper's words and unit, else as a factor."""
+    """Return a statistic. It has the paper's words and unit if the paper states it; otherwise it is a factor."""
     stated = PUBLISHED.get(key)
     return Statistic(key, stated.what if stated else what, stated.unit if stated else "x", techniques, choose, reduce)
 
 
 def _speed_ups(key: str, what: str, choose: Choose) -> Iterator[Statistic]:
-    """Yield the speed-ups over conventional, of pr+im+cm and of tile."""
+    """Yield the speed-up of pr+im+cm over conventional and the speed-up of tile over conventional."""
     yield _statistic(key, f"{what}: speed-up over conventional", (PAPER, BASE), choose)
     yield _statistic(f"{key}.tile", f"{what}: speed-up of tile over conventional", (OURS, BASE), choose)
 
@@ -260,11 +260,13 @@ _ALL = (
     Experiment(
         "fig17",
         "Where the time goes",
-        "techniques, 32x32 PEs, mask 10, 8 MiB per PE before reduce_scatter, after the others",
+        "techniques, 32x32 PEs, mask 10, 8 MiB per PE (input of reduce_scatter, output of other collectives)",
         _square(FOUR),
         STEPS,
         (
-            _statistic("fig17.im", "", ("pr+im", BASE), _every),  # 2.9 is 1.48 times 2.03, both of figure 16
+            _statistic(
+                "fig17.im", "", ("pr+im", BASE), _every
+            ),  # the paper's 2.9 is the product of 1.48 and 2.03 in figure 16
             _statistic("fig17.reorder", "", (PAPER,), _every, _reorder_pct),
         ),
         has_phases=True,
@@ -288,7 +290,7 @@ _ALL = (
     Experiment(
         "fig19",
         "Speed-up over the number of PEs",
-        "64 to 1024 PEs, up to 256 on one channel; the paper states neither shape nor size: here two axes, mask 10",
+        "64 to 1024 PEs, up to 256 on one channel; the paper does not state shape and size: here two axes, mask 10",
         _counts,
         ENDS,
         tuple(
@@ -321,7 +323,7 @@ _ALL = (
     Experiment(
         "fig23a",
         "Hypercube against ring and tree",
-        "allreduce, 32x32 PEs, mask 10; tree takes no steps of the paper; the paper does not state the size",
+        "allreduce, 32x32 PEs, mask 10; tree does not use steps of the paper; the paper does not state the size",
         _square(["allreduce"]),
         (*ENDS, "ring", "tree"),
         tuple(
@@ -335,16 +337,16 @@ _ALL = (
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
-"""The experiments by the paper's figures. Elements are int32 and reductions are sums, as the paper names neither."""
+"""The experiments by the paper's figures. The paper does not name type and operator; here they are int32 and sum."""
 
 
 def modelled_costs(
     experiment: Experiment, machine: str | Machine = PAPER_MACHINE, pes: int = PAPER_PES, size_bytes: int = PAPER_BYTES
 ) -> dict[Pair, Cost]:
-    """Return the predicted costs of the calls of an experiment on a machine, by default in the paper's set-up.
+    """Return the predicted costs of the calls of an experiment on a machine. The defaults are those of the paper.
 
-    Costs include launches and loads, because the paper measures calls of its library, each of which loads and starts
-    the PE program. Empty if this library lacks a technique.
+    Costs include launches and loads, because every call of the paper's library loads and starts the PE program. The
+    result is empty if this library lacks a technique.
     """
     if experiment.missing:
         return {}
@@ -353,7 +355,7 @@ def modelled_costs(
 
 
 def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
-    """Return the predicted cost of a call on a machine: input at offset 0, output behind it, then scratch."""
+    """Return the predicted cost of a call on a machine. MRAM holds the input, then the output, then scratch."""
     found = predict(
         problem.collective,
         problem.shape,
@@ -370,9 +372,9 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
 
 
 def modelled_points(machine: str | Machine = PAPER_MACHINE) -> dict[str, float]:
-    """Return every statistic that the paper states, from predictions alone: by the keys of PUBLISHED.
+    """Return the predicted value of every statistic that the paper states, by the keys of PUBLISHED.
 
-    Figures whose techniques the library lacks are left out.
+    Figures with techniques that the library lacks are left out.
     """
     points = {}
     for experiment in EXPERIMENTS.values():

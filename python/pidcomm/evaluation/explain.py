@@ -1,4 +1,4 @@
-"""A plan in words: one line per loop."""
+"""Descriptions of plans in words, with one line per loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _side(name: str, side: dict[str, Any]) -> str:
 def _sweep(sweep: dict[str, Any]) -> list[str]:
     spaces = {sweep["in"]["space"], sweep["out"]["space"]}
     order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
-    lines = [f"round {sweep['round']}: lane l takes from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
+    lines = [f"round {sweep['round']}: lane l receives from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
     lines += [f"pass {sweep['pass']}: {sweep['does']} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"]
     for kind in ("outer", "ordered", "lockstep"):
         lines += [_loop(kind, loop) for loop in sweep[kind]]
@@ -87,7 +87,7 @@ def _ring(steps: dict[str, Any]) -> list[str]:
 
 def _tree(steps: dict[str, Any]) -> list[str]:
     lane_bits = [bit for bit in range(3) if steps["lane_mask"] >> bit & 1]
-    lines = [f"tree over lane bit {bit}: a round up and one down" for bit in lane_bits]
+    lines = [f"tree over lane bit {bit}: a round up and a round down" for bit in lane_bits]
     for loop in steps["members"]:
         rounds = (loop["count"] - 1).bit_length()
         lines.append(
@@ -104,7 +104,7 @@ def _member_steps(plan: dict[str, Any]) -> list[str]:
 
 
 def summary(plan: dict[str, Any]) -> list[str]:
-    """Return the lines about a plan's collective (of `pidcomm.plan`), and about the bytes that it moves."""
+    """Return the lines about the collective of a plan, and about the bytes that it moves."""
     op = f" {plan['op']}" if "op" in plan else ""
     lines = [
         f"{plan['collective']}{op} of {plan['dtype']}, technique {plan['technique']}, "
@@ -122,7 +122,7 @@ def summary(plan: dict[str, Any]) -> list[str]:
 
 
 def stages(plan: dict[str, Any]) -> list[list[str]]:
-    """Return the stages of a plan in order, a list of lines for each."""
+    """Return the stages of a plan in order. Each stage is a list of lines."""
     found = [[_reorder("before", plan["before"])]] if "before" in plan else []
     found += [_member_steps(plan)] if "member_steps" in plan else []
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
@@ -144,5 +144,5 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
 
 
 def explain(plan: dict[str, Any]) -> list[str]:
-    """Return a plan in words, as lines."""
+    """Return the lines that describe a plan."""
     return [*summary(plan), *(line for stage in stages(plan) for line in stage)]

@@ -31,9 +31,9 @@ def cpu_name() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree that contains the package or the working directory, if any.
+    """Return the commit of the project's work tree with the package or the working directory; None without one.
 
-    It ends in -dirty if files differ from the commit, except the reference rows in `RESULTS`.
+    The text ends in -dirty if files other than the reference rows in `RESULTS` differ from the commit.
     """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
@@ -60,7 +60,7 @@ def cpus() -> int:
 
 
 def geometry() -> str:
-    """Return the geometry of the emulated machine in words; on DIMMs, the SDK."""
+    """Return the geometry of the emulated machine in words, or on DIMMs the name of the SDK."""
     it = platform.emulated()
     if it is None:
         return platform.SDK
@@ -79,7 +79,7 @@ def _word(setting: Flush) -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return the facts of `pidcomm info`: the package, the machine, and all names of the tables."""
+    """Return the facts of `pidcomm info`: the package, the machine, and the names of all choices."""
     it = platform.emulated()
     return {
         "version": pidcomm.__version__,
@@ -101,7 +101,7 @@ def facts() -> dict[str, Any]:
 
 
 def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield facts as (name, value) for people."""
+    """Yield facts as pairs of name and text."""
     emulated = facts["emulated_machine"]
     yield "version", facts["version"] + (f" ({facts['commit']})" if facts["commit"] else "")
     yield "CPU", f"{facts['machine']['cpu']}, {facts['machine']['cpus']} CPUs"

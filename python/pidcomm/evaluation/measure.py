@@ -1,4 +1,4 @@
-"""Place problems on a hypercube, time them, and check them against the oracle; for bench."""
+"""Functions of the benchmark that place cases on a hypercube, time them, and check them against the oracle."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COPY_ORDERS, TECHNIQUES, WORD_BYTES
 from pidcomm.trace import Trace
 
-SDK: Options = {"technique": "conventional"}  # plain dpu_push_xfer: shares no code with the checked techniques
+SDK: Options = {"technique": "conventional"}  # uses dpu_push_xfer and shares no code with the checked techniques
 POISON = 0xA5
 SEED = 1
-SDK_SHARE = 0.40  # share of the streaming limit that the emulated SDK must reach both ways for a fair speed-up
+SDK_SHARE = 0.40  # for a fair speed-up, transfers of the emulated SDK must reach this share of the streaming limit
 SDK_FLUSHES: dict[str, Flush] = {"off": False, "once": "once", "stock": True}
-CONTIGUOUS_SHARE = 0.90  # share of an ordinary contiguous copy below which the report explains the streaming limit
+CONTIGUOUS_SHARE = 0.90  # if the streaming limit is below this share of an ordinary copy, the report explains why
 
 
 class Scratch:
-    """Hold the host memory of payloads and results. All problems reuse it, because fresh memory is slow."""
+    """Hold the host memory of payloads and results. All cases reuse it, because fresh memory is slow."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """Allocate and touch the memory for the largest problem."""
+        """Allocate and touch the memory for the largest case."""
         size = max(rows.count * rows.row_bytes for problem in problems for rows in (problem.before, problem.after))
         self._payload, self._result = (np.full(size, POISON, np.uint8) for _ in range(2))
         self._holds: tuple[object, ...] | None = None
 
     def payload(self, problem: Problem) -> ByteRows:
-        """Return the payload of a problem; it overwrites the payload before."""
+        """Return the payload of a case. It overwrites the payload of the previous case."""
         rows = _view(self._payload, problem.before)
         if (key := problem.payload_key(SEED)) != self._holds:
             self._holds = key
@@ -48,11 +48,11 @@ class Scratch:
         return rows
 
     def result(self, problem: Problem) -> ByteRows:
-        """Return memory for the result of a problem."""
+        """Return memory for the result of a case."""
         return _view(self._result, problem.after)
 
     def buffers(self, rows: int, row_bytes: int) -> tuple[ByteRows, ByteRows]:
-        """Return all the memory as two arrays of rows."""
+        """Return two arrays of rows that use the memory of payload and result."""
         self._holds = None
         shape = Rows(rows, row_bytes, at_pes=True)
         return _view(self._payload, shape), _view(self._result, shape)
@@ -68,7 +68,7 @@ def _share(rows: Rows, pes: int) -> int:
 
 
 class Trial:
-    """A problem on a cube: its input window at offset 0, its output window and scratch behind it."""
+    """A case on a cube. The input window is at offset 0, followed by the output window and scratch."""
 
     def __init__(self, cube: Hypercube, problem: Problem, scratch: Scratch) -> None:
         self.cube = cube
@@ -79,7 +79,7 @@ class Trial:
         self.scratch = 2 * problem.bytes
 
     def load(self) -> None:
-        """Write the input to MRAM. If the input is host rows, only touch the MRAM that the limit reads."""
+        """Write the input to MRAM. If the input is in host rows, write only the MRAM that the limit reads."""
         if self.problem.before.at_pes:
             self.cube.write(self._payload, **SDK)
         else:
@@ -87,7 +87,7 @@ class Trial:
             self.cube.write(self._payload.reshape(-1)[: per_pe * self.cube.pes].reshape(self.cube.pes, per_pe), **SDK)
 
     def run(self, options: Options) -> Trace:
-        """Carry out the collective; seconds_total of the trace is its time."""
+        """Run the collective and return its trace."""
         problem = self.problem
         trace, _ = self.cube.carry_out(
             problem.collective,
@@ -104,7 +104,7 @@ class Trial:
         return trace
 
     def check(self, options: Options) -> Verdict:
-        """Load, poison the output, run, read the output back and compare every element with the oracle."""
+        """Load the input, poison the output, run the collective, and compare every element with the oracle."""
         after, got = self.problem.after, self._result
         self.load()
         got.fill(POISON)
@@ -116,9 +116,9 @@ class Trial:
         return self.problem.check(self._payload, got)
 
     def limit(self, options: Options) -> list[float]:
-        """Return the seconds of the streaming pass that moves `limit_bytes`, once for every order of COPY_ORDERS.
+        """Return the seconds of the streaming pass over `limit_bytes`, for every order of COPY_ORDERS.
 
-        It flushes its input, as a collective does, unless the collective's input is host rows.
+        The pass flushes its input as the collective does. If the input is in host rows, neither flushes.
         """
         if not self.problem.before.at_pes:
             options = {**options, "coherence": "none"}
@@ -127,7 +127,7 @@ class Trial:
 
     @property
     def limit_bytes(self) -> int:
-        """Bytes that the limit reads and writes: the sum of both sides, host rows counted as MRAM."""
+        """Bytes that the limit reads and writes: the bytes of input and output. Host rows count as MRAM."""
         return sum(_share(rows, self.cube.pes) * self.cube.pes for rows in (self.problem.before, self.problem.after))
 
 
@@ -140,14 +140,14 @@ def _stream_seconds(cube: Hypercube, bytes_read: int, bytes_written: int, dst: i
 
 
 class Limit(NamedTuple):
-    """The best copy order, and its rate."""
+    """The fastest copy order and its rate."""
 
     copy_order: str
     gb_s: float
 
 
 def best_limit(gb_s: Mapping[str, float]) -> Limit:
-    """Return the order with the highest rate. It depends on the machine and the footprint."""
+    """Return the order with the highest rate. The order depends on the machine and on the size of the windows."""
     copy_order = max(gb_s, key=lambda name: gb_s[name])
     return Limit(copy_order, gb_s[copy_order])
 
@@ -174,12 +174,12 @@ class SdkCondition:
 
     @property
     def limit_gb_s(self) -> float:
-        """The streaming limit: the best order."""
+        """Rate of the streaming limit, in the fastest copy order."""
         return best_limit(self.limits_gb_s).gb_s
 
     @property
     def holds(self) -> bool:
-        """Whether transfers reach the required share of the streaming limit both ways."""
+        """Whether transfers in both directions reach the required share of the streaming limit."""
         return min(self.to_pes_gb_s, self.from_pes_gb_s) >= SDK_SHARE * self.limit_gb_s
 
     def lines(self) -> list[str]:
@@ -210,9 +210,9 @@ class SdkCondition:
 
 
 def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scratch, rounds: int = 5) -> SdkCondition:
-    """Time transfers of the emulated SDK, the streaming copy and an ordinary copy of `size_bytes` per PE, in turn.
+    """Time transfers of the emulated SDK, the streaming copy and an ordinary copy in turn, with `size_bytes` per PE.
 
-    Overwrites the first 2 * size_bytes of MRAM, and the scratch memory of the host.
+    Overwrites the first 2 * size_bytes of each MRAM, and the scratch memory of the host.
     """
     threads = options.get("threads") or platform.threads()
     rows, copy = scratch.buffers(cube.pes, size_bytes)
@@ -244,22 +244,23 @@ def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
 
 
 def make_transfers_alike(options: Options, sdk_flush: str = "once") -> None:
-    """Make the emulated SDK transfer with the threads of the collectives, and flush if the collectives flush.
+    """Set the threads of the emulated SDK to those of the collectives. The SDK flushes if the collectives flush.
 
-    sdk_flush: a name of SDK_FLUSHES: how often to flush, once as the collectives, or as the stock SDK.
+    sdk_flush: a name of SDK_FLUSHES. It sets how often the SDK flushes: once, as the collectives do, or as the stock
+    SDK does.
     """
     flush = SDK_FLUSHES[sdk_flush if options.get("coherence") == "hardware" else "off"]
     platform.set_transfers(options.get("threads") or None, flush)
 
 
 def sdk_flush() -> str:
-    """Return how transfers of the SDK flush now, a name of SDK_FLUSHES. On DIMMs it is "stock"."""
+    """Return the name in SDK_FLUSHES of the current setting. On DIMMs it is "stock"."""
     now = platform.sdk_flush()
     return "stock" if now is None else next(name for name, flush in SDK_FLUSHES.items() if flush == now)
 
 
 def available_bytes() -> int | None:
-    """Return the memory that is available on this machine; None if unknown."""
+    """Return the bytes of memory that are available on this machine, or None if unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -270,9 +271,9 @@ def available_bytes() -> int | None:
 
 
 def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
-    """Raise ArgumentError if this machine lacks the memory for a problem of `size_bytes` per PE."""
-    # MRAM: input and output, and scratch for the paper's techniques. Huge pages double it: they also back the gaps.
-    # Host: payload and result, and the same again for the host buffers of `conventional`.
+    """Raise ArgumentError if this machine lacks the memory for a case of `size_bytes` per PE."""
+    # MRAM holds input, output, and scratch for the paper's techniques. Huge pages double its memory.
+    # Host memory holds payload and result, and the host buffers of `conventional` need the same amount again.
     windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2
     side = pes * size_bytes
     needed, available = platform.host_bytes(windows * side) + (2 + 2) * side, available_bytes()

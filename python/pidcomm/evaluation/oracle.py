@@ -1,4 +1,4 @@
-"""The oracle: results of collectives from their definitions, and payloads that show every misroute."""
+"""The oracle computes results of collectives from their definitions, and payloads that reveal wrong routes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILLS = ("distinct", "exact", "special", "rounding")
 
 
 class Verdict(NamedTuple):
-    """Number of wrong elements, and a sentence about the first."""
+    """Number of wrong elements, and a sentence about the first wrong element."""
 
     wrong: int
     first: str
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """`count` rows of `row_bytes` bytes, of PEs or of groups."""
+    """`count` rows of `row_bytes` bytes. Each row belongs to a PE or to a group."""
 
     count: int
     row_bytes: int
@@ -41,7 +41,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Problem:
-    """One collective on one hypercube; `bytes` per PE. Only reductions use `op`."""
+    """A case: one collective on one hypercube, with `bytes` per PE. Only reductions use `op`."""
 
     collective: CollectiveName
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def row(self) -> Collective:
-        """The collective's row of the table."""
+        """The row of the collective in COLLECTIVES."""
         return COLLECTIVES[self.collective]
 
     @property
@@ -87,13 +87,13 @@ class Problem:
         return _verify.fill_for(self.row.takes_op, TYPES[self.dtype].code, OPS[self.op].code)
 
     def payload_key(self, seed: int, kind: str | None = None) -> tuple[object, ...]:
-        """Return a value that is equal for problems with equal payloads."""
+        """Return a value that is equal for cases with equal payloads."""
         fill = self._fill(kind)
         depends_on_type = fill != _verify.Fill.distinct
         return seed, fill, self.before.shape, (self.dtype, self.op) if depends_on_type else None
 
     def payload(self, seed: int, kind: str | None = None, out: ByteRows | None = None) -> ByteRows:
-        """Return the input rows, or fill `out` with them; by default, with the kind that shows the most errors."""
+        """Return the input rows, in `out` if given. By default, choose the kind that reveals the most errors."""
         rows = np.empty(self.before.shape, np.uint8) if out is None else out
         if rows.size:
             type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
@@ -107,7 +107,7 @@ class Problem:
         return after
 
     def check(self, before: ByteRows, got: ByteRows) -> Verdict:
-        """Compare every element of the output rows with the expected one."""
+        """Compare every element of the output rows with the expected element."""
         return Verdict(*self._native.check(as_bytes(before), as_bytes(got)))
 
 

@@ -1,4 +1,4 @@
-"""The machine under test: real DIMMs, or emulated DIMMs, whose settings a measurement may read and change."""
+"""The machine under test. Measurements may read and change the settings of emulated DIMMs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Flush: TypeAlias = bool | Literal["once"]
 SDK: str = _core.SDK
-"""The SDK that the library was built for, and its version."""
+"""The SDK for which the library was built, and its version."""
 IS_EMULATED: bool = _core.IS_EMULATED
 COHERENCE = "none" if IS_EMULATED else "hardware"
 """The default coherence policy of the library."""
@@ -26,7 +26,7 @@ COHERENCE = "none" if IS_EMULATED else "hardware"
 
 @contextmanager
 def _errors_of_dpuemu() -> Iterator[None]:
-    """Raise errors of dpuemu as those of pidcomm."""
+    """Convert errors of dpuemu to errors of pidcomm."""
     import dpuemu
 
     try:
@@ -57,37 +57,37 @@ def configure(**settings: Any) -> None:
 
 
 def threads() -> int:
-    """Return the host threads of the SDK's transfers: the setting of the emulated SDK; on DIMMs, one per CPU."""
+    """Return the number of host threads of the emulated SDK's transfers, or on DIMMs the number of CPUs."""
     machine = emulated()
     return len(os.sched_getaffinity(0)) if machine is None else machine.threads
 
 
 def max_pes() -> int | None:
-    """Return the number of PEs of the emulated machine; None on DIMMs, where only `pidcomm.allocate` can count them."""
+    """Return the number of PEs of the emulated machine, or None on DIMMs, where only an allocation can count PEs."""
     machine = emulated()
     return None if machine is None else machine.ranks * _core.PES_PER_RANK
 
 
 def ranks_per_channel() -> int:
-    """Return the number of ranks per memory channel; on DIMMs 4, as servers usually have."""
+    """Return the number of ranks per memory channel. On DIMMs it is 4, the usual number in servers."""
     machine = emulated()
     return 4 if machine is None else machine.ranks_per_channel
 
 
 def host_bytes(mram_bytes: int) -> int:
-    """Return the host memory that backs MRAM; 0 on DIMMs. Huge pages double it, as they also back the gaps."""
+    """Return the bytes of host memory for MRAM, or 0 on DIMMs. Huge pages also back gaps, which doubles the bytes."""
     machine = emulated()
     return 0 if machine is None else mram_bytes * (2 if machine.hugepages else 1)
 
 
 def sdk_flush() -> Flush | None:
-    """Return whether transfers of the emulated SDK flush lines; None on DIMMs, where the SDK decides."""
+    """Return whether transfers of the emulated SDK flush lines, or None on DIMMs, where the SDK decides."""
     machine = emulated()
     return None if machine is None else machine.flush
 
 
 def set_transfers(threads: int | None, flush: Flush) -> None:
-    """Set threads (None: no change) and flushes of the emulated SDK's transfers. Does nothing on DIMMs."""
+    """Set the threads (None: no change) and flushes of the emulated SDK's transfers. On DIMMs does nothing."""
     if not IS_EMULATED:
         return
     import dpuemu
@@ -97,7 +97,7 @@ def set_transfers(threads: int | None, flush: Flush) -> None:
 
 
 def launch_seconds(pes: PeSet) -> float:
-    """Launch the program of a set; return the PEs' seconds, modelled on emulated DIMMs and measured on DIMMs."""
+    """Launch the program of a set. Return the PEs' seconds: modelled on emulated DIMMs, measured on DIMMs."""
     begin = perf_counter()
     pes.launch()
     measured = perf_counter() - begin
@@ -110,7 +110,7 @@ def launch_seconds(pes: PeSet) -> float:
 
 
 def run_program(words: Sequence[str]) -> int:
-    """Run a host program; return its exit code, 128 + n for signal n. On emulated DIMMs it uses the emulated SDK."""
+    """Run a host program on the machine under test. Return its exit code, or 128 + n for signal n."""
     if not IS_EMULATED:
         code = subprocess.run(list(words), check=False).returncode
         return code if code >= 0 else 128 - code

@@ -1,6 +1,6 @@
-"""Numbers that the PID-Comm paper states about its experiments. Published, not measured by us.
+"""Numbers that the PID-Comm paper states about its experiments. They are not measurements of this project.
 
-The number of broadcast is inferred, because the text has none.
+The number of broadcast is inferred, because the paper does not state it.
 """
 
 from __future__ import annotations
@@ -74,4 +74,4 @@ _POINTS = [
     ),
 ]
 PUBLISHED = {point.key: point for point in _POINTS}
-"""The points by key. Speed-ups over several problems are geometric means; the paper's PID-Comm is our pr+im+cm."""
+"""The points by key. Speed-ups over several cases are geometric means. PID-Comm in the paper is pr+im+cm here."""

@@ -1,4 +1,4 @@
-"""The report of a benchmark: a table with comments, JSON lines, or both."""
+"""Reports of benchmarks: tables with comments, JSON lines, or both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pidcomm.sizes import format_duration
 
 
 class Report:
-    """Write comments and rows, and the rows also as JSON lines."""
+    """Write comments and rows. Rows are also written as JSON lines."""
 
     def __init__(self, results: Results, *, is_wide: bool = False) -> None:
         self._results = results
@@ -35,12 +35,12 @@ class Report:
         self._results.text(*(f"# {line}" for line in lines))
 
     def skipped(self, errors: Iterable[Error]) -> None:
-        """Name each skipped case: with the text, or on stderr if stdout is for JSON."""
+        """Report each skipped case in the text, or on stderr if stdout is for JSON."""
         for error in errors:
             self._results.note(f"# skipped: {error}")
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
-        """Write rows, with titles before the first row of a kind, and mask and type before the first of a problem."""
+        """Write rows. Titles precede the first row of each kind; mask and type precede the first row of a case."""
         for row in rows:
             about = f"mask {row.mask}, {row.dtype}" + (f" {row.op}" if row.op else "")
             if about != self._about:
@@ -49,12 +49,12 @@ class Report:
             if (titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()) != self._titles:
                 self._results.text(titles)
                 self._titles = titles
-            self._results.json_lines([json_row(row, self._facts)])  # first, so the file has every row shown
+            self._results.json_lines([json_row(row, self._facts)])  # before the text: every shown row is in the file
             self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a row for JSON: its fields, and the facts of the run."""
+    """Return a row for JSON, with the fields of the row and the facts of the run."""
     return {**asdict(row), **facts}
 
 
@@ -72,8 +72,8 @@ def run_facts() -> dict[str, Any]:
 def _flush_words() -> str:
     return {
         "off": "off",
-        "once": "once, before the first load, as the collectives",
-        "stock": "before and after each transfer, as the stock SDK; the collectives flush once",
+        "once": "once, before the first load, as in collectives",
+        "stock": "before and after each transfer, as in the stock SDK; the collectives flush once",
     }[sdk_flush()]
 
 
@@ -94,7 +94,7 @@ def section_header(section: Section, condition: SdkCondition, hypercube_us: floa
     yield f"{section}; hypercube made in {format_duration(hypercube_us * 1e-6)}"
     yield from condition.lines()
     if not condition.holds:
-        yield "so the rows have no speed-up over conventional"
+        yield "therefore the rows have no speed-up over conventional"
 
 
 _PROBLEM = (
@@ -158,7 +158,7 @@ def row_line(row: Row | Step, *, is_wide: bool = True) -> str:
 
 
 def technique_label(asked: str, carried_out: str) -> str:
-    """Return the name of a technique; for auto, also the one that it chose."""
+    """Return the name of a technique. For auto, add the technique that it chose."""
     return asked if asked == carried_out else f"{asked}={carried_out}"
 
 
@@ -207,9 +207,9 @@ def _step_fields(step: Step) -> dict[str, str]:
 def ablation_header(assumed: Assumed) -> Iterator[str]:
     """Yield the lines above an ablation."""
     yield (
-        "ablation: host_us is measured (median); step = gain over the line before, the median of the rounds "
-        f"(?: 1 lies between their quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique that works as "
-        "another has no line"
+        "ablation: host_us is the measured median; step is the gain over the previous line, the median of the rounds "
+        f"(?: 1 lies between the quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique with the plan of "
+        "another technique has no line"
     )
     yield (
         "measured phases of techniques that go through host memory: from the PEs, work on the host, to the PEs. Parts "
@@ -226,7 +226,7 @@ def ablation_header(assumed: Assumed) -> Iterator[str]:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for every collective and technique, then for every technique the mean over its collectives."""
+    """Yield a line for every collective and technique, and then a line with the mean of every technique."""
     yield "summary: minimum / median / maximum of the rows"
     medians: dict[str, list[float]] = {}
     for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):

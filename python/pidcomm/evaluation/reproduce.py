@@ -1,4 +1,4 @@
-"""The experiments of the PID-Comm paper run twice: measured on this host, and modelled on the paper's machine."""
+"""The experiments of the PID-Comm paper, measured on this host and modelled on the paper's machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = "emulated DIMMs of this host"
 
 
 def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> dict[Problem, list[str]]:
-    """Return the problems of experiments for `pes` PEs and `size_bytes`, each with all techniques that it needs."""
+    """Return the cases of experiments for `pes` PEs and `size_bytes`, each with the techniques that run it."""
     found: dict[Problem, list[str]] = {}
     for problem, technique in dict.fromkeys(
         it for experiment in experiments for it in experiment.pairs(pes, size_bytes)
@@ -31,7 +31,7 @@ def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> di
 
 
 def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
-    """Raise the library's error for the first invalid problem. Moves nothing."""
+    """Raise the library's error for the first invalid case. Moves no bytes."""
     for problem, techniques in pairs.items():
         for technique in techniques:
             sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype}
@@ -40,7 +40,7 @@ def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
 
 
 def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
-    """Return problems in sections of equal shape and size."""
+    """Return sections of cases with equal shape and size."""
     found: dict[tuple[tuple[int, ...], int], Section] = {}
     for problem in problems:
         key = problem.shape, problem.bytes
@@ -50,7 +50,7 @@ def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
 
 @dataclass
 class Measurements:
-    """Measured rows. unfair: problems for which the emulated SDK was too slow for a fair comparison."""
+    """The measured rows. unfair: cases for which the emulated SDK was too slow for a fair comparison."""
 
     rows: dict[Pair, Row] = field(default_factory=dict)
     unfair: set[Problem] = field(default_factory=set)
@@ -64,7 +64,7 @@ class Measurements:
         scratch: Scratch,
         on_step: Callable[[], None] = lambda: None,
     ) -> SdkCondition:
-        """Measure the problems of a section. Every result is compared with the oracle."""
+        """Measure the cases of a section. Every result is compared with the oracle."""
         with pidcomm.allocate(pes=section.pes) as pes:
             condition = measure_sdk(pes.hypercube(*section.shape), section.size_bytes, options, scratch)
             for problem in section.problems:
@@ -76,19 +76,19 @@ class Measurements:
         return condition
 
     def costs(self, pairs: Iterable[Pair]) -> dict[Pair, Cost]:
-        """Return the costs of calls here, without wrong results and calls that were not measured.
+        """Return the measured costs of calls. Calls with wrong results and unmeasured calls are left out.
 
-        Launches and loads are left out, because their time on emulated DIMMs does not predict their time on DIMMs.
+        Costs exclude launches and loads, because their time on emulated DIMMs does not predict their time on DIMMs.
         """
         rows = ((pair, self.rows[pair]) for pair in pairs if pair in self.rows)
         return {pair: Cost(row.t_p50_us, row.pe_us, None, row.source) for pair, row in rows if not row.wrong}
 
     def fair(self, costs: Costs) -> dict[Pair, Cost]:
-        """Return the costs that are fair to compare: without `conventional` where the emulated SDK was too slow."""
+        """Return the costs that are fair to compare. If the emulated SDK was too slow, `conventional` is left out."""
         return {(it, name): cost for (it, name), cost in costs.items() if name != BASE or it not in self.unfair}
 
     def wrong(self) -> list[tuple[Problem, Row]]:
-        """Return the problems and rows of wrong results."""
+        """Return the cases and rows of wrong results."""
         return [(problem, row) for (problem, _), row in self.rows.items() if row.wrong]
 
 
@@ -100,7 +100,7 @@ def format_value(value: float, unit: str) -> str:
 class Value(NamedTuple):
     """A number and its source: published, measured, modelled or mixed.
 
-    host_alone: for mixed numbers, the number without the modelled part of the PEs; it is measured.
+    host_alone: for mixed numbers, the measured number without the modelled time of the PEs.
     """
 
     value: float
@@ -110,7 +110,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """A statistic: as published, as measured here, and as modelled on the paper's machine; None if missing."""
+    """The published, measured and modelled values of a statistic; None if a value is missing."""
 
     statistic: Statistic
     published: Value | None
@@ -119,7 +119,7 @@ class Line:
 
     @property
     def ratio(self) -> float | None:
-        """Return the measured value over the published one."""
+        """Return the measured value over the published value."""
         return self.here.value / self.published.value if self.here and self.published else None
 
     @property
@@ -131,7 +131,7 @@ class Line:
 def lines_of(
     experiment: Experiment, here: Costs, modelled: Costs, problems: Sequence[Problem] | None = None
 ) -> list[Line]:
-    """Return the statistics of an experiment. problems: those that must be measured (default: those with a cost)."""
+    """Return the statistics of an experiment. problems: all that must be measured (default: all with a cost)."""
     alone = {pair: replace(cost, pe_us=0.0, start_us=None) for pair, cost in here.items()}
 
     def value(it: Statistic, costs: Costs, of: Sequence[Problem] | None = None) -> Value | None:
@@ -152,7 +152,7 @@ def lines_of(
 
 
 def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of an experiment as rows for JSON. on: the machine; facts: common to all rows."""
+    """Return the calls of an experiment as rows for JSON. on: name of the machine. facts: fields of all rows."""
     return [
         {
             "figure": experiment.name,
@@ -180,9 +180,9 @@ def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, An
 def statistic_rows(
     experiment: Experiment, lines: Sequence[Line], machine: str, measured: tuple[int, int], modelled: tuple[int, int]
 ) -> list[dict[str, Any]]:
-    """Return the statistics of an experiment as rows for JSON, one row per number, so that each has its source.
+    """Return the statistics of an experiment as rows for JSON. Every number has a separate row with its source.
 
-    measured, modelled: the largest number of PEs and bytes per PE of the calls.
+    measured, modelled: the largest number of PEs and the largest bytes per PE of the calls.
     """
     most = {HERE: measured, machine: modelled}
     rows = []

@@ -1,4 +1,4 @@
-"""Output of commands: text to stdout, JSON to a file, or JSON to stdout instead of text."""
+"""The output of commands. Text goes to stdout, and JSON to a file; or JSON replaces the text on stdout."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WIDE = 300  # more columns than any table needs
 
 
 class Results:
-    """Write results: text to stdout; with a target also JSON to that file; with STDOUT as target JSON and no text.
+    """Write results as text to stdout, and as JSON to the target. With target STDOUT, write only JSON to stdout.
 
-    A file keeps its contents until the first JSON is written. Every write is a whole line or object and is flushed at
-    once, so an interrupt never leaves a part of one. Use as a context manager.
+    A file keeps its contents until the first JSON is written. Every write is a complete line or object and is flushed
+    at once; therefore an interrupt cannot leave an incomplete line. Use as a context manager.
     """
 
     def __init__(self, target: str | None) -> None:
-        """Open the file before the command measures. Raises Error if the file cannot be written."""
+        """Open the file, so that errors occur before measurements. Raises Error if the file cannot be written."""
         self.has_text = target != STDOUT
         self._path = Path(target) if target is not None and self.has_text else None
         self._file: TextIO | None = None if self.has_text else sys.stdout
@@ -54,7 +54,7 @@ class Results:
                 stdout.print(shown, style=style, markup=False, soft_wrap=isinstance(part, str))
 
     def note(self, line: str) -> None:
-        """Write a line that users must see: as text, or on stderr if stdout is for JSON."""
+        """Write an important line to the text, or to stderr if stdout is for JSON."""
         if self.has_text:
             self.text(line)
         else:
@@ -65,7 +65,7 @@ class Results:
         self._write(json.dumps(value, indent=2))
 
     def json_lines(self, values: Iterable[object]) -> None:
-        """Write objects as JSON, a line each."""
+        """Write each object as one line of JSON."""
         for value in values:
             self._write(json.dumps(value))
 
@@ -96,7 +96,7 @@ class Results:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the file; remove it if it is new and a command failed before its first result."""
+        """Close the file. Remove a new file if the command failed before its first result."""
         if self._path is None or self._file is None:
             return
         with suppress(OSError):
@@ -106,13 +106,13 @@ class Results:
 
 
 def _write_whole(file: TextIO, text: str) -> None:
-    """Write lines in one call, so that Ctrl-C cannot split them; print writes the line break separately."""
+    """Write lines in one call, so that Ctrl-C cannot split them. `print` writes the line break separately."""
     file.write(f"{text}\n")
     file.flush()
 
 
 def wrapped(line: str, width: int) -> str:
-    """Return a line broken at words; later lines are indented for a comment, a list item or "name:   value"."""
+    """Return a line broken at words. Later lines are indented as comments, list items or values need."""
     if len(line) <= width:
         return line
     indent = re.match(r"#? *(?:[\w -]+: {2,})?", line)
@@ -131,9 +131,9 @@ _live: Console | None = None  # the console of progress, if stdout and stderr ar
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console: coloured on terminals or by NO_COLOR and FORCE_COLOR; wide enough for tables elsewhere."""
+    """Return a console. It is coloured on terminals or by NO_COLOR and FORCE_COLOR; in files it has WIDE columns."""
     if _live is not None:
-        return _live  # it clears its progress line before it prints
+        return _live  # this console clears its progress line before it prints
     made = _Console(stderr=stderr, highlight=False, emoji=False)
     if not (sys.stderr if stderr else sys.stdout).isatty():
         made.width = WIDE
@@ -142,7 +142,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def live_console() -> Iterator[Console]:
-    """Yield a console for progress, quiet unless stderr is a terminal; if stdout is one, too, it also shows results."""
+    """Yield a console for progress, quiet unless stderr is a terminal. It shows results if stdout is a terminal."""
     global _live
     is_shared = sys.stderr.isatty() and sys.stdout.isatty()
     made = console(stderr=not is_shared)

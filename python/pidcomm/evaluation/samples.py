@@ -1,4 +1,4 @@
-"""Random collectives, timed on this machine, for calibration and validation."""
+"""Random collectives that are timed on this machine for calibration and validation."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MAX_PES = 1024
 DST = _core.MRAM_BYTES // 4
 SCRATCH = 2 * DST
 MAX_WINDOW = DST
-MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger side at the PEs, all PEs
-MAX_REORDERED = 1 << 26  # the same, if PEs reorder: emulating their program is slow
+MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger side, summed over PEs
+MAX_REORDERED = 1 << 26  # the limit of these bytes if PEs reorder blocks, because their emulation is slow
 SECONDS_EACH = 0.25
 MIN_ROUNDS = 3
 _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHASES]
@@ -36,7 +36,7 @@ _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHA
 
 @dataclass(frozen=True)
 class Sample:
-    """A collective with all parameters that its time depends on, not in place."""
+    """A collective with all parameters that affect its time. It does not work in place."""
 
     problem: Problem
     options: Options
@@ -57,7 +57,7 @@ class Sample:
         return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
     def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
-        """Return the arguments of the library's prediction, except the machine."""
+        """Return the arguments of `_core.predict` except the machine."""
         it = self.problem
         request = make_request(it.row, it.mask, it.bytes, 0, DST, it.dtype, it.op)
         return as_shape(it.shape), request, option_codes({**self.options, "scratch": SCRATCH})
@@ -72,13 +72,13 @@ class Timed:
 
 
 def host_seconds(arguments: tuple[list[int], _core.Request, _core.OptionCodes], numbers: Sequence[float]) -> float:
-    """Return the modelled seconds of the host on the machine with these numbers."""
+    """Return the modelled seconds of the host. numbers: the constants of the machine."""
     phases = _core.predict(*arguments, numbers)[5]
     return sum(phases[index] for index in _HOST_PHASES)
 
 
 def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total: int = MAX_TOTAL) -> list[Sample]:
-    """Return random samples; they depend only on the arguments and on the instruction sets of this machine.
+    """Return random samples. They depend only on the arguments and on the instruction sets of this machine.
 
     Raises ArgumentError unless max_total is more than MIN_TOTAL.
     """
@@ -94,7 +94,7 @@ def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths; in three of four cases the lanes divide them without remainder."""
+    """Return axis lengths of a random shape. In three of four cases the lanes divide the shape without remainder."""
     axes = rng.randint(1, 3)
     if rng.random() < 0.75:
         return *rng.choices((2, 4, 8, 16, 32), k=axes - 1), rng.choice((3, 5, *(1 << power for power in range(1, 11))))
@@ -165,7 +165,7 @@ class Timer:
         self._set.free()
 
     def time(self, sample: Sample) -> Timed:
-        """Run a sample for SECONDS_EACH, after one run that does not count."""
+        """Time a sample for SECONDS_EACH, after one untimed run."""
         problem = sample.problem
         cube = self._set.hypercube(*problem.shape)
         make_transfers_alike(sample.options)

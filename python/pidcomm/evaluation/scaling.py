@@ -1,8 +1,8 @@
-"""How the cost of collectives grows with PEs, channels, bytes, group size and hosts; where it stops scaling, and why.
+"""Studies of how the cost of collectives grows with PEs, channels, bytes, group size and hosts.
 
-A study is data: the parameter that varies, its values, and the fixed parameters. Its points are modelled for a machine,
-or measured here on emulated DIMMs; each says which. The points show where a study stops scaling; the phases of the two
-points around it show why.
+A study has a parameter that varies, its values, and fixed parameters. The points of a study are modelled for a machine,
+or measured on the emulated DIMMs of this host; each point has its source. The points show at which value a collective
+stops scaling. The phases of the two points around this value show why.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from pidcomm.tables import DEFAULT_ISA
 DTYPE = "int32"
 OP: OpName = "sum"
 EMULATED = "emulated here" if platform.IS_EMULATED else "measured here"
-GAIN = 0.10  # least gain per doubling that counts as scaling, or the largest loss where the rate should stay
+GAIN = 0.10  # the least gain per doubling that counts as scaling; or the largest loss if the rate should stay constant
 GROUP_PES = 32
 RANK_PES = pidcomm.PES_PER_RANK
-MANY_PES = 1024  # of studies that do not vary them
+MANY_PES = 1024  # the number of PEs in studies that do not vary it
 MOST_HOSTS = 64
 LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
 MEASURED_PHASES = {
@@ -49,7 +49,7 @@ MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
 
 
 def _many(pes: int) -> int:
-    """Return the number of PEs that a study uses if it does not vary them. pes: of the machine."""
+    """Return the number of PEs in a study that does not vary it. pes: the PEs of the machine."""
     return powers_of_two(1, min(pes, MANY_PES))[-1]
 
 
@@ -57,10 +57,11 @@ def _many(pes: int) -> int:
 class Study:
     """The parameter that varies and the fixed parameters, on a machine with `pes` PEs.
 
-    varies: a field of `Point`, over values(pes). shape(pes, value), mask, size(pes): of a point; size is in bytes per
-    PE and is used unless bytes vary. on(machine, value): the machine of a point. grows: whether throughput should grow
-    with the parameter, or stay. For measured points this holds for limit%, unless PEs vary: the memory of this machine
-    does not grow. is_measured: whether emulated DIMMs can measure it.
+    varies: the field of `Point` that varies; its values are values(pes). shape(pes, value), mask and size(pes) are the
+    parameters of a point; size is in bytes per PE and is used unless bytes vary. on(machine, value): the machine of a
+    point. grows: whether the throughput should grow with the parameter, or stay constant. For measured points, limit%
+    replaces the throughput. If PEs vary, limit% should stay constant, because the memory of this machine does not grow.
+    is_measured: whether emulated DIMMs can measure the study.
     """
 
     name: str
@@ -75,20 +76,20 @@ class Study:
     is_measured: bool = False
 
     def group_pes(self, shape: Sequence[int]) -> int:
-        """Return the PEs of a group."""
+        """Return the number of PEs per group."""
         return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
 
     def can_be_on(self, machine: Machine) -> bool:
-        """Return whether the machine has the parameter that varies: emulated DIMMs have no separate channels."""
+        """Return whether the machine has the parameter that varies. Emulated DIMMs do not have separate channels."""
         return self.varies != "channels" or not machine["host.emulated"]
 
     def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
-        """Return the bytes per PE of a point. size_bytes: the caller's choice; None for the study's default."""
+        """Return the bytes per PE of a point. size_bytes: the caller's choice, or None for the default of the study."""
         return value if self.varies == "bytes_per_pe" else size_bytes or self.size(pes)
 
 
 def _spread(ranks: int, channels: int) -> int:
-    """Return the number of channels with ranks if all channels except the last have the same number of ranks."""
+    """Return the number of used channels. All used channels except the last have the same number of ranks."""
     return -(-ranks // -(-ranks // channels))
 
 
@@ -101,7 +102,7 @@ def _on_channels(machine: Machine, channels: int) -> Machine:
 
 
 def _size_for_hosts(pes: int) -> int:
-    """Return the smallest size that makes blocks for all PEs with every number of hosts."""
+    """Return the smallest size that can be divided into blocks for all PEs with every number of hosts."""
     unit = pes * MOST_HOSTS * 8
     return -(-LEAST_OF_HOSTS // unit) * unit
 
@@ -111,7 +112,7 @@ STUDIES = {
     for study in (
         Study(
             "pes",
-            f"more PEs in groups of {GROUP_PES}, each with the same bytes",
+            f"more PEs in groups of {GROUP_PES}; the bytes per PE are constant",
             "pes",
             lambda pes: [value for value in [*powers_of_two(64, 2048), 2560] if value <= pes],
             lambda _, value: (GROUP_PES, value // GROUP_PES),
@@ -121,7 +122,7 @@ STUDIES = {
         ),
         Study(
             "channels",
-            f"the PEs of the machine, in groups of {GROUP_PES}, spread over more channels",
+            f"the PEs of the machine in groups of {GROUP_PES}, distributed over more channels",
             "channels",
             lambda pes: [value for value in [*powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
             lambda pes, _: (GROUP_PES, pes // GROUP_PES),
@@ -131,7 +132,7 @@ STUDIES = {
         ),
         Study(
             "bytes",
-            f"more bytes on each of at most {MANY_PES} PEs in groups of {GROUP_PES}",
+            f"more bytes per PE, on at most {MANY_PES} PEs in groups of {GROUP_PES}",
             "bytes_per_pe",
             lambda _: powers_of_two(1 << 10, 8 << 20),
             lambda pes, _: (GROUP_PES, _many(pes) // GROUP_PES),
@@ -141,7 +142,7 @@ STUDIES = {
         ),
         Study(
             "groups",
-            f"larger groups of at most {MANY_PES} PEs, each with the same bytes",
+            f"larger groups of at most {MANY_PES} PEs; the bytes per PE are constant",
             "group_pes",
             lambda pes: powers_of_two(2, _many(pes)),
             lambda pes, value: (value, _many(pes) // value),
@@ -152,7 +153,7 @@ STUDIES = {
         ),
         Study(
             "hosts",
-            "more hosts like the machine, all PEs of all hosts in one group",
+            "more equal hosts; all PEs of all hosts are one group",
             "hosts",
             lambda _: powers_of_two(1, MOST_HOSTS),
             lambda pes, _: (pes,),
@@ -168,10 +169,11 @@ STUDIES = {
 class Point(Shown):
     """One collective with one technique at one value of a study. 1 GB = 1e9 bytes.
 
-    where: the machine that it is modelled for, or `EMULATED`. hosts, channels: in use; None if it has no meaning. pes:
-    of all hosts; shape, mask: of one. seconds: of a call. algbw_gb_s: larger side summed over PEs, per second.
-    limit_pct: as in `bench.Row`; measured points only. speed_up: over `conventional`, at the same value. phases: parts
-    of seconds, by name of MEANINGS. wrong: elements; None for modelled points. source: modelled or measured.
+    where: the modelled machine, or `EMULATED`. hosts, channels: the numbers in use; None if unknown. pes: the PEs of
+    all hosts. shape, mask: the shape and mask of one host. seconds: the time of a call. algbw_gb_s: the larger side
+    summed over PEs, per second. limit_pct: as in `bench.Row`; only for measured points. speed_up: the speed-up over
+    `conventional` at the same value. phases: the seconds of each phase, by name of MEANINGS. wrong: the number of wrong
+    elements; None for modelled points. source: modelled or measured.
     """
 
     study: str
@@ -212,12 +214,12 @@ class Point(Shown):
 
     @property
     def rate(self) -> float:
-        """Return the rate that should grow or stay: throughput if modelled, limit% if measured."""
+        """Return the rate that should grow or stay constant: throughput if modelled, limit% if measured."""
         return self.algbw_gb_s if self.limit_pct is None else self.limit_pct
 
     @property
     def longest(self) -> str:
-        """Return the phase that takes most of the time."""
+        """Return the longest phase."""
         return max(self.phases, key=lambda name: self.phases[name])
 
     def share_pct(self, phase: str) -> float:
@@ -227,7 +229,7 @@ class Point(Shown):
 
 @contextmanager
 def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
-    """Skip a case that the library refuses for its size, and note the error by its sentence."""
+    """Skip a case with an unsupported size, and record the error by its sentence."""
     try:
         yield
     except Error as error:
@@ -239,7 +241,7 @@ def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
 def model_points(
     study: Study, collectives: Sequence[CollectiveName], machine: Machine, values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Point], list[Error]]:
-    """Return the points of a study for a machine, and the errors of those that the library refuses for their size.
+    """Return the points of a study for a machine. Also return the errors of points with unsupported sizes.
 
     Raises ArgumentError for a machine without the parameter that varies.
     """
@@ -310,7 +312,7 @@ def _predicted(study: Study, collective: CollectiveName, machine: Machine, value
 def measured_sections(
     study: Study, collectives: Sequence[CollectiveName], values: Sequence[int], size_bytes: int | None
 ) -> tuple[list[Section], list[Error]]:
-    """Return the points of a study that this machine can measure, and the errors of the others.
+    """Return the points of a study that this machine can measure, and the errors of other points.
 
     Raises ArgumentError for a study that emulated DIMMs cannot measure.
     """
@@ -326,7 +328,7 @@ def measured_sections(
         problems: list[Problem] = []
         for collective in collectives:
             with _left_out(refusals):
-                predict(collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP)  # checks, moves nothing
+                predict(collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP)  # checks the arguments
                 problems.append(Problem(collective, shape, study.mask, size, DTYPE, OP))
         if problems:
             sections.append(Section(shape, size, DEFAULT_ISA, problems))
@@ -335,7 +337,7 @@ def measured_sections(
 
 
 def available_pes() -> int:
-    """Return the number of PEs of the machine; on DIMMs, of PEs that can be allocated now."""
+    """Return the number of PEs of the emulated machine, or on DIMMs the number of PEs that can be allocated now."""
     most = platform.max_pes()
     if most is not None:
         return most
@@ -351,7 +353,7 @@ def measure_points(
     scratch: Scratch,
     on_step: Callable[[], None] = lambda: None,
 ) -> Iterator[Point]:
-    """Time and check the collectives at one value of a study on this machine, as `measure_rows` does."""
+    """Time and check the collectives of a section with `measure_rows`. Yield a point per row."""
     with pidcomm.allocate(pes=section.pes) as pe_set:
         condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
         for problem in section.problems:
@@ -391,15 +393,18 @@ def _measured(study: Study, row: Row, pes: int, group_pes: int) -> Point:
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a collective stops scaling in a study, and why.
+    """The value at which a collective stops scaling in a study, and the reason.
 
-    stops_at: the first value from which the step to the next gains less than GAIN per doubling (or, where throughput
-    should stay, loses more than GAIN); None if it scales to the end. next_at: the value after it, or the last one.
-    gain_pct: the gain of the step to next_at. phase: the phase that exceeds the time that scaling allows by most in
-    this step, or the longest phase at next_at if it scales to the end; phase_pct: its share of the time at next_at.
-    resumes_at: the value from which it scales again. regained_at: if the rate falls, the first value at which it
-    reaches the rate at stops_at again. ends_at: the value at which it stops for good after it has scaled again. These
-    three are None if there is no such value. source: of the points.
+    stops_at: the first value from which the step to the next value gains less than GAIN per doubling. If the throughput
+    should stay constant, it is the first value from which the step loses more than GAIN. It is None if the collective
+    scales to the end. next_at: the value after stops_at, or the last value. gain_pct: the gain of the step to next_at.
+    phase: the phase whose time in this step exceeds ideal scaling by most; if the collective scales to the end, the
+    longest phase at next_at. phase_pct: the share of the phase in the time at next_at. source: the source of the
+    points.
+
+    The next three are None if there is no such value. resumes_at: the value from which the collective scales again.
+    regained_at: if the rate falls, the first later value with at least the rate at stops_at. ends_at: the value at
+    which the collective, after it has scaled again, stops scaling until the end.
     """
 
     study: str
@@ -418,14 +423,14 @@ class Stop:
     source: str
 
     def __str__(self) -> str:
-        """Return a sentence about it."""
+        """Return a sentence about the stop."""
         head = f"{self.collective}, {self.technique} ({self.source}):"
         show = format_size if self.varies == "bytes_per_pe" else str
         what = self.varies.replace("_", " ")
         meaning = MEANINGS[self.phase].partition(",")[0]
         why = f"{self.phase} ({meaning}) takes {self.phase_pct:.0f}% of the time"
         if self.stops_at is None:
-            return f"{head} scales to the end; there {why}"
+            return f"{head} scales to the end, where {why}"
         step = "doubling" if self.next_at == 2 * self.stops_at else f"the step to {show(self.next_at)}"
         change = f"{step} {'gains' if self.gain_pct >= 0 else 'costs'} {abs(self.gain_pct):.0f}%"
         tail = "".join(
@@ -433,15 +438,15 @@ class Stop:
             for words, value in (
                 ("scales again from", self.resumes_at),
                 ("back at the same rate at", self.regained_at),
-                ("stops for good at", self.ends_at),
+                ("finally stops at", self.ends_at),
             )
             if value is not None
         )
-        return f"{head} stops at {what} {show(self.stops_at)}: {change}, as {why} after it{tail}"
+        return f"{head} stops at {what} {show(self.stops_at)}: {change}, because {why} after it{tail}"
 
 
 def stops_of(points: Sequence[Point]) -> list[Stop]:
-    """Return where each series of points stops. A series has one study, collective, technique, source and machine."""
+    """Return the stop of each series of points. A series has one study, collective, technique, source and machine."""
     series: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
         series.setdefault((point.study, point.collective, point.technique, point.source, point.where), []).append(point)
@@ -450,7 +455,7 @@ def stops_of(points: Sequence[Point]) -> list[Stop]:
 
 def _stop(points: Sequence[Point]) -> Stop:
     study = STUDIES[points[0].study]
-    # Emulated PEs share one memory: more PEs are not faster, but the rate should stay as near to the limit.
+    # Emulated PEs share one memory: more PEs are not faster, but limit% should stay constant.
     grows = study.grows and not (study.varies == "pes" and points[0].source != MODELLED)
     steps = [(*pair, _is_enough(*pair, grows)) for pair in pairwise(points)]
     before, after, scales = next((step for step in steps if not step[2]), steps[-1])
@@ -485,9 +490,9 @@ def _stop(points: Sequence[Point]) -> Stop:
 
 
 def _is_enough(before: Point, after: Point, grows: bool) -> bool:
-    """Return whether a step gains enough per doubling or, where the rate should stay, loses little.
+    """Return whether a step gains enough per doubling, or loses little if the rate should stay constant.
 
-    A loss over less than a doubling is not extrapolated to a doubling.
+    If a step is less than a doubling, its loss is not extrapolated to a doubling.
     """
     doublings = log2(after.value / before.value)
     least = (1 + GAIN) ** doublings if grows else (1 - GAIN) ** max(1.0, doublings)
@@ -495,7 +500,7 @@ def _is_enough(before: Point, after: Point, grows: bool) -> bool:
 
 
 def _culprit(before: Point, after: Point, wanted: float) -> str:
-    """Return the phase that exceeds its allowed time by most, if the rate should have grown by factor `wanted`."""
-    # rate * seconds is work, in bytes or in bytes of the limit.
+    """Return the phase with the largest excess over its allowed time. wanted: the factor of the expected growth."""
+    # rate * seconds is the work: bytes if modelled, bytes at the streaming limit if measured.
     allowed = after.seconds * after.rate / (before.seconds * before.rate) / wanted
     return max(after.phases, key=lambda name: after.phases[name] - allowed * before.phases[name])

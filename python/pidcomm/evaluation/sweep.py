@@ -1,4 +1,4 @@
-"""The cases of a benchmark: every combination of the given shapes, sizes, masks, types and so on."""
+"""The cases of a benchmark: every combination of the given shapes, sizes, masks, types and other parameters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parse_sweeps(texts: Iterable[str]) -> dict[str, list[int]]:
         if name not in SWEEPS or not equals:
             raise ArgumentError(f"sweep {text!r} is not a sweep; {SWEEP_RULE}")
         if name in sweeps:
-            raise ArgumentError(f"sweep {text!r} is the second over {name}; give one sweep, which may be a list")
+            raise ArgumentError(f"sweep {text!r} is the second sweep of {name}; give one, with all values")
         first, dots, last = values.partition("..")
         numbers = [SWEEPS[name](value) for value in ([first, last] if dots else values.split(","))]
         sweeps[name] = _powers_of_two(text, *numbers) if dots else numbers
@@ -52,18 +52,18 @@ def _is_power_of_two(number: int) -> bool:
 
 
 def even_shape(pes: int, axes: int) -> tuple[int, ...]:
-    """Return `axes` powers of two as even as possible whose product is `pes`, the larger ones first.
+    """Return a shape of `pes` PEs whose axis lengths are powers of two and as equal as possible, the largest first.
 
-    64 in two axes is 8x8, 128 is 16x8. Raises ArgumentError unless `pes` is a power of two.
+    With two axes, 64 PEs are 8x8, and 128 PEs are 16x8. Raises ArgumentError unless `pes` is a power of two.
     """
     if not _is_power_of_two(pes):
-        raise ArgumentError(f"{pes} PEs are not a power of two, so a sweep cannot make a shape of them", "ERR_SHAPE")
+        raise ArgumentError(f"{pes} PEs are not a power of two; a sweep cannot make a shape of them", "ERR_SHAPE")
     exponent, larger = divmod(pes.bit_length() - 1, axes)
     return tuple(1 << (exponent + (axis < larger)) for axis in range(axes))
 
 
 def parse_shapes(text: str, pes: Sequence[int] | None) -> list[tuple[int, ...]]:
-    """Return the shapes of a comma-separated list; if `pes` are given, an even shape of each with as many axes."""
+    """Return the shapes in a comma-separated list. For each of `pes`, if given, return an even shape instead."""
     shapes = [parse_shape(part) for part in text.split(",")]
     if pes is not None:
         shapes = list(dict.fromkeys(even_shape(count, len(shape)) for shape in shapes for count in pes))
@@ -71,7 +71,7 @@ def parse_shapes(text: str, pes: Sequence[int] | None) -> list[tuple[int, ...]]:
 
 
 def masks_of(shape: tuple[int, ...], text: str) -> list[str]:
-    """Return the masks of a comma-separated list with one character per axis; for "all", all masks except 0...0.
+    """Return the masks in a comma-separated list that have one character per axis. "all" means all except 0...0.
 
     A single mask is returned unchecked, so that the library reports its errors.
     """
@@ -83,7 +83,7 @@ def masks_of(shape: tuple[int, ...], text: str) -> list[str]:
 
 
 def _require_partners(shapes: Sequence[tuple[int, ...]], text: str) -> None:
-    """Raise ArgumentError if a shape has no mask or a mask no shape."""
+    """Raise ArgumentError if no mask fits a shape, or no shape fits a mask."""
     used = {mask for shape in shapes for mask in masks_of(shape, text)}
     for shape in shapes:
         if not masks_of(shape, text):
@@ -98,7 +98,7 @@ def _require_partners(shapes: Sequence[tuple[int, ...]], text: str) -> None:
 
 @dataclass(frozen=True)
 class Section:
-    """Problems with the same PEs, size and instruction set, and therefore the same streaming limit."""
+    """Cases with the same PEs, size and instruction set. Therefore they have the same streaming limit."""
 
     shape: tuple[int, ...]
     size_bytes: int
@@ -117,7 +117,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The parameters of a benchmark; masks as in `masks_of`."""
+    """The parameters of a benchmark. masks: the text of option --mask, which `masks_of` parses."""
 
     collectives: Sequence[CollectiveName]
     shapes: Sequence[tuple[int, ...]]
@@ -129,13 +129,13 @@ class Wanted:
     techniques: Mapping[str, Sequence[str]]  # by collective
 
     def sections(self, options: Options) -> tuple[list[Section], list[Error]]:
-        """Return every combination in sections, and the errors of those that the library refuses for their size.
+        """Return every combination in sections. Also return the errors of combinations with unsupported sizes.
 
-        Raises other errors of the library. Moves nothing.
+        Raises other errors of the library. Moves no bytes.
         """
         _require_partners(self.shapes, self.masks)
         sections = []
-        refusals: dict[str, Error] = {}  # by sentence: types and instruction sets repeat it
+        refusals: dict[str, Error] = {}  # the key is the sentence, because types and instruction sets repeat it
         for shape, size_bytes, isa in product(self.shapes, self.sizes_bytes, self.isas):
             problems = []
             for mask, dtype, name in product(masks_of(shape, self.masks), self.dtypes, self.collectives):
@@ -156,7 +156,7 @@ class Wanted:
 
 
 def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[list[Section], list[Error]]:
-    """Return the sections that fit in the memory of this machine, and an error for each of the others."""
+    """Return the sections that fit in the memory of this machine, and an error for each other section."""
     found = []
     refusals: dict[str, Error] = {}
     for section in sections:
@@ -170,7 +170,7 @@ def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[
 
 
 def halved_to_fit(pes: int, size_bytes: int, techniques: Iterable[str]) -> int:
-    """Return a size per PE, halved until this machine has memory for it, down to 8 KiB."""
+    """Return the size per PE, halved until it fits in the memory of this machine or is at most 8 KiB."""
     while size_bytes > 1 << 13:
         try:
             require_memory(pes, size_bytes, techniques)

@@ -18,14 +18,14 @@ from pidcomm.evaluation.samples import MAX_TOTAL, Sample, Timer, draw, host_seco
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 
-SEED = 2  # not the one that calibration draws with
+SEED = 2  # differs from the seed of the calibration
 SAMPLES = 200
 PERCENTILES = (5, 25, 50, 75, 95)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A collective, timed here and predicted for the same machine: the time of the host, without PEs."""
+    """The measured and the predicted host time of a collective on the same machine, without the time of PEs."""
 
     sample: Sample
     measured_us: float
@@ -45,10 +45,10 @@ def compare(
     max_total: int = MAX_TOTAL,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Compared]:
-    """Time random collectives on this machine, and predict them for `machine`, which should describe it.
+    """Time random collectives on this machine, and predict their times. machine: a description of this machine.
 
-    on_step is called after every sample. Raises ArgumentError if the machine lacks an instruction set of this one, or
-    was fitted to samples of this seed.
+    on_step is called after every sample. Raises ArgumentError if the description lacks an instruction set of this
+    machine, or was fitted to samples of this seed.
     """
     on = load_machine(machine)
     if f"(seed {seed})" in " ".join(it.source for it in on.constants.values() if it.kind == "fitted"):
@@ -67,7 +67,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Errors:
-    """The distribution of errors of predictions, in percent. median_abs: the median of the absolute errors."""
+    """The distribution of the errors of predictions, in percent. median_abs: the median of the absolute errors."""
 
     name: str
     count: int
@@ -85,7 +85,7 @@ class Errors:
 
 
 def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
-    """Yield the distribution of all errors, then by technique, and by collective."""
+    """Yield the distribution of all errors, then a distribution for each technique and for each collective."""
     yield Errors.of("all", compared)
     techniques = [str(it.sample.options["technique"]) for it in compared]
     collectives = [it.sample.problem.collective for it in compared]
@@ -96,14 +96,14 @@ def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
 
 @dataclass(frozen=True)
 class Choice:
-    """A collective, timed with every technique that auto chooses from here. measured_us: by technique."""
+    """A collective that was timed with the choice of auto and with other techniques. measured_us: by technique."""
 
     sample: Sample
     chosen: str
     measured_us: dict[str, float]
 
     def loss(self, technique: str) -> float:
-        """Return the time of a technique over that of the fastest."""
+        """Return the time of a technique over the time of the fastest technique."""
         return self.measured_us[technique] / min(self.measured_us.values())
 
 
@@ -142,18 +142,21 @@ FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"
 USES = (FITTED, HELD_OUT, DEPENDENT)
 DEPENDENCIES = {
     "fig14.broadcast": "1 by construction",
-    "fig14.geomean": "two of its eight calls are fitted",
+    "fig14.geomean": "the model is fitted to two of its eight calls",
     "fig17.im": "the product of fig16.pr and fig16.im",
-    "fig18.largest": "half of its calls are those of fig19.1024",
-    "fig19.1024": "two of its four calls are fitted, in fig14",
-    "fig20.allreduce": "host.overlap was chosen with it",
+    "fig18.largest": "fig19.1024 has half of its calls",
+    "fig19.1024": "the model is fitted to two of its four calls, in fig14",
+    "fig20.allreduce": "constant host.overlap was chosen by this number",
 }
-"""Published numbers that are not fitted, and why agreement with them is weaker evidence than with others."""
+"""Published numbers that depend on numbers to which the model is fitted, and the reasons.
+
+Agreement with these numbers is weaker evidence than agreement with numbers that are held out.
+"""
 
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A published number beside the predicted one. use: one of USES; why: the reason if it is not independent."""
+    """A published number and its prediction. use: one of USES. why: the reason if the number is not independent."""
 
     published: Published
     modelled: float
@@ -167,11 +170,11 @@ class PublishedCheck:
 
 
 def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
-    """Return every published number beside its prediction.
+    """Return every published number with its prediction.
 
-    A number is fitted if the source of a constant of the machine names it after ``fitted:``. Some others depend on
-    fitted ones (DEPENDENCIES); the remainder is held out. Raises ArgumentError unless the machine has as many PEs as
-    the paper's.
+    A number is fitted if the source of a constant of the machine names the number after ``fitted:``. Some other numbers
+    depend on fitted numbers (DEPENDENCIES); the remaining numbers are held out. Raises ArgumentError unless the machine
+    has the same number of PEs as the paper's machine.
     """
     on = load_machine(machine)
     if on.pes != PAPER_PES:

@@ -1,4 +1,4 @@
-"""Predictions of the time of collectives on machines, from their plans."""
+"""Predictions of the time of collectives on machines. Predictions use the plans of the collectives."""
 
 from pidcomm.model.advice import Advice, Estimate, Way, advise, compare, influences
 from pidcomm.model.hosts import NETWORK_PHASES, HostsPrediction, predict_hosts

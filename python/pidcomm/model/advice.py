@@ -1,4 +1,4 @@
-"""Compare techniques, rank hypercubes and rank the constants of a machine, by predictions."""
+"""Predictions that compare techniques, rank hypercubes, and rank the constants of a machine."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from pidcomm.arguments import Options
 
 MAX_AXES = 3
-MANY_WAYS = 1 << 24  # ways times PEs; above it, ways that make the same groups are priced once, to save seconds
-STEP = 0.01  # relative change of a constant, up and down, to find its influence
+MANY_WAYS = 1 << 24  # limit of the product of ways and PEs; above it, ways with the same groups are priced only once
+STEP = 0.01  # relative change of a constant by which its influence is found
 NEGLIGIBLE = 1e-6
-_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units that cannot grow by a percent
-_AT_LEAST_1 = "1 or more"  # a unit
+_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of constants that cannot grow by one percent
+_AT_LEAST_1 = "1 or more"  # the unit of constants that are at least 1
 _ALWAYS = "tile"  # supports every valid request
 
 
 @dataclass(frozen=True)
 class Estimate(Shown):
-    """A hypercube, a mask and a technique, with their prediction and the needs of the technique.
+    """A hypercube, a mask and a technique, with their prediction and the requirements of the technique.
 
-    scratch_bytes: MRAM per PE besides the windows. replaces_program: whether PEs run a program of the library, which
-    replaces the loaded program.
+    scratch_bytes: the MRAM per PE that the technique needs besides the windows. replaces_program: whether PEs run a
+    program of the library, which replaces the loaded program.
     """
 
     shape: tuple[int, ...]
@@ -90,8 +90,8 @@ def compare(
 ) -> list[Estimate]:
     """Return an estimate for every technique that supports a collective on a machine, the fastest first.
 
-    Arguments are those of `predict`. The input is at the start of MRAM, the output behind it, and scratch behind the
-    output unless options give its offset. Raises ArgumentError as the collective would.
+    Arguments are those of `predict`. The input is at the start of MRAM, and the output behind the input. Scratch is
+    behind the output unless options give its offset. Raises ArgumentError as the collective would.
     """
     on = load_machine(machine)
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
@@ -111,13 +111,13 @@ def advise(
     top: int = 10,
     **options: Unpack[Options],
 ) -> list[Advice]:
-    """Return the hypercubes, masks and techniques that are predicted to be the fastest, best first, `top` at most.
+    """Return at most `top` combinations of hypercube, mask and technique, the shortest predicted time first.
 
-    pes: number of PEs; shapes are all shapes of one to three axes with that product. bytes: per PE. group: number of
-    PEs per group (default: all). Other arguments are those of `predict`; if the options have a technique, only that one
-    is predicted. Ways with the same cost and the same plan are one piece of advice, the one with the fewest axes. With
-    very many PEs (`MANY_WAYS`), a shape is skipped if its mask treats two neighbouring axes the same: one axis instead
-    of the two makes the same groups.
+    pes: number of PEs; all shapes of one to three axes with this product are compared. bytes: per PE. group: number of
+    PEs per group (default: all PEs). Other arguments are those of `predict`; if the options have a technique, only this
+    technique is predicted. Ways with the same cost and the same plan make one piece of advice, which shows the way with
+    the fewest axes. With very many PEs (`MANY_WAYS`), a shape is skipped if its mask has equal bits for two
+    neighbouring axes, because a shape that joins the two axes makes the same groups.
 
     Raises ArgumentError as the collective would, and for a group that does not divide pes.
     """
@@ -126,7 +126,7 @@ def advise(
     if pes % group:
         raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is not a multiple of {group}")
     on = load_machine(machine)
-    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # an impossible number of PEs is an error at once
+    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # raises for an invalid number of PEs
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
@@ -154,11 +154,11 @@ def influences(
     machine: str | Machine = DEFAULT_MACHINE,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Return by how many percent a prediction changes if a constant grows by one percent, largest influence first.
+    """Return by how many percent a prediction changes if a constant grows by one percent, for each constant.
 
-    Arguments are those of `predict`: bytes per PE, and so on. An influence is the mean of a step up and a step down, or
-    of the step up alone if a step down leaves the constant's range. Constants without influence and counts, such as the
-    number of channels, are left out. Raises ArgumentError as `predict` does.
+    The largest influence is first. Arguments are those of `predict`. An influence is the mean over a step up and a step
+    down, or only the step up if a step down leaves the constant's range. Constants without influence are omitted.
+    Counts, such as the number of channels, are omitted, too. Raises ArgumentError as `predict` does.
     """
     on = load_machine(machine)
 
@@ -183,7 +183,7 @@ def influences(
 
 
 def _arrangements(pes: int, group: int) -> list[tuple[tuple[int, ...], str]]:
-    """Return shapes, fewest axes first, with the masks that make groups of `group` PEs; fewer if there are many PEs."""
+    """Return shapes and masks that make groups of `group` PEs, fewest axes first. With many PEs some are skipped."""
     ways = list(_every_arrangement(pes, group))
     if len(ways) * pes <= MANY_WAYS:
         return ways
@@ -218,7 +218,7 @@ def _estimates(
     arguments: dict[str, Any],
     options: Options,
 ) -> Iterator[tuple[Estimate, dict[str, Any]]]:
-    """Yield each valid estimate and its plan, for the technique of the options or else for every technique."""
+    """Yield each valid estimate and its plan. If the options have no technique, use every technique."""
     wanted, size_bytes = options.get("technique"), arguments["bytes"]
     scratch = options.get("scratch") or 2 * size_bytes  # 0: not given
     refusals: list[Error] = []
@@ -255,14 +255,14 @@ def _rounded(prediction: Prediction) -> float:
     return float(f"{prediction.seconds:.9g}")
 
 
-_NOTHING = "nothing moves, as there are 0 bytes"
+_NOTHING = "no bytes move, because the size is 0"
 
 
 def _how(made: dict[str, Any]) -> str:
-    """Return how a plan works, in a few words."""
+    """Return a short description of the method of a plan."""
     path = made["path"]
     if path == "general":
-        return "the general path, as the 8 lanes do not divide the shape"
+        return "the general path, because the 8 lanes do not divide the shape"
     if path == "sdk":
         return "through host memory, by transfers of the SDK"
     if path == "member_steps":
@@ -271,7 +271,7 @@ def _how(made: dict[str, Any]) -> str:
         when = " and ".join(name for name in ("before", "after") if name in made)
         return f"PEs reorder blocks {when} the host pass"
     if made["group_pes"] == 1:
-        return "a copy, as a group is one PE"
+        return "a copy, because a group is one PE"
     if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
         return f"members differ in {bits} of the 3 lane bits"
     if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):
@@ -282,7 +282,7 @@ def _how(made: dict[str, Any]) -> str:
 
 
 def _why(prediction: Prediction, best: Prediction) -> str:
-    """Return the phase that makes a prediction slower than the best, or the longest phase of the best."""
+    """Return in words the phase that makes a prediction slower than the best; for the best, its longest phase."""
     if prediction.seconds <= best.seconds * (1 + 1e-9):
         share, phase = max((seconds, name) for name, seconds in prediction.phases.items())
         return f"{100 * share / prediction.seconds:.0f}% of the time in {phase}" if share else "it takes no time"

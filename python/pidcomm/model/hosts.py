@@ -1,9 +1,9 @@
 """Predictions of collectives over several hosts: local collectives, and messages between the hosts. Modelled only.
 
-Every host has its own PEs, in the same shape. The hosts are one more axis, the last, and the collective runs along it
-and along the axes of the mask: a group consists of one local group of every host. As in section IX-A of the PID-Comm
-paper, each host runs local collectives, and the hosts exchange the remainder in rings. In a round of an exchange a host
-sends (H-1)/H of its data in H-1 messages and receives the same amount.
+Every host has separate PEs, in the same shape. The hosts form one more axis, the last axis. The collective runs along
+the axis of the hosts and along the axes of the mask: a group consists of one local group of every host. As in section
+IX-A of the PID-Comm paper, each host runs local collectives, and the hosts exchange the remaining data in rings. With
+H hosts, in a round of an exchange a host sends (H-1)/H of its data in H-1 messages and receives the same amount.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between
 
 
 class Sizes(NamedTuple):
-    """A collective over hosts: hosts, local groups, PEs of one, bytes per PE."""
+    """Sizes of a collective over hosts: hosts, groups per host, PEs per local group, bytes per PE."""
 
     hosts: int
     groups: int
@@ -43,12 +43,12 @@ class Sizes(NamedTuple):
 
     @property
     def block(self) -> int:
-        """Bytes of a block, one for each member on all hosts."""
+        """Bytes of a block, if each member on all hosts has one block."""
         return self.bytes // (self.hosts * self.group_pes)
 
     @property
     def part(self) -> int:
-        """Bytes of the blocks of one host."""
+        """Bytes of all blocks of one host."""
         return self.bytes // self.hosts
 
     @property
@@ -79,9 +79,9 @@ class Local(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """The steps of the hosts, in order: local collectives, rounds of an exchange, local collectives.
+    """The steps of the hosts: first local collectives, then rounds of an exchange, then local collectives.
 
-    exchanged: bytes of a round, of which a host sends (H-1)/H.
+    exchanged: bytes of a round. With H hosts, a host sends (H-1)/H of these bytes.
     """
 
     before: Sequence[Local]
@@ -112,14 +112,14 @@ ALGORITHMS = {
     "reduce": Algorithm([_REDUCE], 2, lambda s: s.rows, []),
     "broadcast": Algorithm([], 2, lambda s: s.rows, [_BROADCAST]),
 }
-"""The algorithm of each collective; a single host runs the collective itself."""
+"""The algorithm of each collective over two or more hosts."""
 
 
 class Part(NamedTuple):
-    """One step of every host: a local collective, `calls` times with `bytes` bytes per PE, or the exchange.
+    """One step of every host: a local collective that runs `calls` times with `bytes` bytes per PE, or the exchange.
 
-    For the exchange, bytes are those that cross the link of the busiest host one way, calls are its messages, and
-    technique is None. All modelled.
+    For the exchange, bytes cross the link of the busiest host in one direction, calls are the messages of this host,
+    and technique is None. All values are modelled.
     """
 
     name: str
@@ -129,15 +129,15 @@ class Part(NamedTuple):
     technique: str | None = None
 
 
-EXCHANGE = "exchange"  # the name of the part between hosts
+EXCHANGE = "exchange"  # the name of the step that sends data between hosts
 
 
 @dataclass(frozen=True)
 class HostsPrediction(Shown):
     """The time of a collective over several hosts. All times are modelled.
 
-    parts: in order; their seconds add up to seconds. phases: seconds by name of ``PHASES`` and ``NETWORK_PHASES``; they
-    add up to seconds, too.
+    parts: the steps in order. phases: the seconds of each phase in ``PHASES`` and ``NETWORK_PHASES``. The sum over
+    parts and the sum over phases both equal seconds.
     """
 
     machine: str
@@ -153,12 +153,12 @@ class HostsPrediction(Shown):
 
     @property
     def exchange(self) -> Part:
-        """Return the part between hosts; with one host it has 0 bytes."""
+        """Return the exchange between hosts; with one host it has 0 bytes."""
         return next((part for part in self.parts if part.name == EXCHANGE), Part(EXCHANGE, 0, 0, 0.0))
 
     @property
     def network_share(self) -> float:
-        """Return the share of the time that the exchange takes, 0 to 1."""
+        """Return the share of the exchange in the time, 0 to 1."""
         return self.exchange.seconds / self.seconds
 
     def __repr__(self) -> str:
@@ -185,12 +185,13 @@ def predict_hosts(
     """Return the predicted time of a collective over hosts, each a machine with PEs arranged as shape.
 
     collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has members on all
-    hosts. With hosts = 1 the prediction is that of the collective itself. Local collectives, the exchange and local
-    collectives follow one another without overlap. The model assumes that all hosts send and receive at the full rate
-    of the network at the same time, and that the network hides the work in host memory. An exchange of 0 bytes is free.
+    hosts. With hosts = 1 the result equals the result of `predict`. The steps (local collectives, the exchange, local
+    collectives) run one after another without overlap. The model assumes that all hosts send and receive at the full
+    rate of the network at the same time, and that the network hides the work in host memory. An exchange of 0 bytes
+    takes no time.
 
-    Raises ArgumentError as `predict` does, if bytes are not a multiple of 8 per block where each member has a block,
-    and if the technique does not support a local collective.
+    Raises ArgumentError as `predict` does. Raises it also if a block is not a multiple of 8 bytes, and if the technique
+    does not support a local collective.
     """
     on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)

@@ -1,4 +1,4 @@
-"""Machines as numbers: descriptions in TOML, every constant with its unit and its source."""
+"""Machines that are described by constants in TOML files. Every constant has a unit and a source."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ CONSTANTS = [ConstantRow(f"{section}.{key}", unit, meaning) for section, key, un
 LINE_COSTS = [ConstantRow(key, "ns per line", meaning) for key, meaning in _TABLES["line_costs"]]
 """Constants of every instruction set of a machine, ``isa.NAME.key``, in the library's order."""
 PHASES = {name: meaning for name, meaning in _TABLES["phases"]}
-"""Phases of a prediction by name, in the library's order, and their meanings."""
+"""Meanings of the phases of a prediction, by name, in the library's order."""
 _ISAS_BY_CODE = sorted(ISAS.values(), key=lambda isa: isa.code)
 
 
 class Constant(NamedTuple):
-    """A number of a machine. kind: published, measured, fitted or assumed, the first word of the source."""
+    """A constant of a machine. The first word of its source is its kind: published, measured, fitted or assumed."""
 
     value: float
     unit: str
@@ -55,16 +55,16 @@ class Constant(NamedTuple):
 
 
 KINDS = ("published", "measured", "fitted", "assumed")
-"""First words of sources."""
+"""Kinds of constants: the first words of their sources."""
 OWN_KINDS = ("measured", "fitted")
 """Kinds that are valid for one machine only."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine to predict for. constants: by ``section.key`` and ``isa.NAME.key``.
+    """A machine for predictions. constants: by ``section.key`` and ``isa.NAME.key``.
 
-    inherits: name of the built-in machine that supplies the constants that the description leaves out.
+    inherits: name of the built-in machine that supplies the constants that are missing in the description.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Machine:
         return replace(self, constants={**self.constants, **changed})
 
     def inheritance(self) -> dict[str, Constant]:
-        """Return the constants for a machine that inherits this one; measured and fitted ones become assumed."""
+        """Return the constants for a machine that inherits them. Measured and fitted constants become assumed."""
         return {
             name: it._replace(source=f"assumed: as {it.kind} for {self.name}") if it.kind in OWN_KINDS else it
             for name, it in self.constants.items()
@@ -137,12 +137,12 @@ class Machine:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a basic string of TOML, which a JSON string is."""
+    """Return a text as a basic string of TOML. JSON strings are valid basic strings."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _names() -> Iterator[str]:
-    """Yield the names of constants in the order of the library's doubles; "" for unused places."""
+    """Yield the names of constants in the order of the library's array of doubles. Unused elements have name ""."""
     yield from (row.name for row in CONSTANTS)
     yield from ("" for _ in LINE_COSTS)  # codes start at 1
     for isa in _ISAS_BY_CODE:
@@ -155,12 +155,10 @@ def machine_names() -> list[str]:
 
 
 def load_machine(name: str | Machine) -> Machine:
-    """Return a built-in machine by name, or the machine of a .toml file, whose name is then the path as given.
+    """Return a built-in machine by name, or the machine of a .toml file. The path is then the name of the machine.
 
-    A Machine is returned as it is.
-
-    Raises ArgumentError for an unknown name, or for a file that inherits an unknown machine or itself, or that has a
-    missing constant, an unknown constant, or a constant without unit or source.
+    A Machine is returned unchanged. Raises ArgumentError for an unknown name, and for a file that inherits an unknown
+    machine or itself, that lacks a constant, or that has an unknown constant or a constant without unit or source.
     """
     if isinstance(name, Machine):
         return name
@@ -180,7 +178,7 @@ def _read(path: Path, heirs: tuple[str, ...] = ()) -> Machine:
 
 
 def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
-    """Return the machine that a file inherits. heirs: the chain of machines that inherit it, the file's name last."""
+    """Return the machine that a file inherits. heirs: the chain of machines that inherit each other, this file last."""
     if inherits not in machine_names():
         raise ArgumentError(f"{path}: inherits = {inherits!r} is no built-in machine; use {', '.join(machine_names())}")
     if inherits in heirs:
@@ -193,7 +191,7 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ArgumentError(f"{path} is no TOML: {error}") from None
+        raise ArgumentError(f"{path} is not valid TOML: {error}") from None
     title = tree.pop("title", None)
     if not isinstance(title, str):
         raise ArgumentError(f"{path}: title is missing; it names the machine in one line")

@@ -1,4 +1,4 @@
-"""Predictions of the time of a collective on a machine. Modelled, never measured."""
+"""Predictions of the time of a collective on a machine. All times are modelled."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SOURCE = "modelled"
 
 @dataclass(frozen=True)
 class Prediction(Shown):
-    """The predicted time of a collective on a machine, and how it would run. All times are modelled.
+    """The predicted time of a collective on a machine, and the options with which it would run.
 
-    phases: seconds by name of ``pidcomm.model.PHASES``; they add up to seconds.
+    All times are modelled. phases: the seconds of each phase in ``pidcomm.model.PHASES``; their sum is seconds.
     """
 
     machine: str
@@ -46,7 +46,7 @@ class Prediction(Shown):
 
     @property
     def pe_seconds(self) -> float:
-        """Return the seconds of the PEs: reordering, starting them, loading programs."""
+        """Return the seconds in which PEs reorder blocks, start, and load programs."""
         return sum(self.phases[name] for name in PE_PHASES)
 
     @property
@@ -80,12 +80,12 @@ def predict(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> Prediction:
-    """Return the predicted time of a collective on PEs of a machine, arranged as shape.
+    """Return the predicted time of a collective on the PEs of a machine, arranged as shape.
 
     collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options are as in the
     methods of `Hypercube`; dst defaults to the end of the source. machine: a name of `machine_names`, the path of a
-    TOML file, or a Machine; it sets the defaults of options. If it has fewer PEs than the shape, the model puts more
-    ranks on its channels.
+    TOML file, or a Machine; the machine sets the defaults of options. If the machine has fewer PEs than the shape, the
+    model puts more ranks on its channels.
 
     Raises ArgumentError as the collective would, and for unknown machines.
     """
@@ -100,7 +100,7 @@ def predict(
 
 
 def use_machine(machine: str | Machine | None) -> None:
-    """Make ``technique="auto"`` choose by predictions for this machine, in this process; None restores the default.
+    """Set the machine whose predictions ``technique="auto"`` uses in this process. None restores the default.
 
     machine: as for `predict`. Raises ArgumentError for unknown machines.
     """

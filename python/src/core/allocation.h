@@ -17,15 +17,16 @@ namespace core {
 
 namespace nb = nanobind;
 
-/// An allocation and the hypercubes on it. Users of a hypercube hold the lock shared. `free` blocks new users, waits for current ones, and
-/// destroys the hypercubes first. A thread releases the GIL before it waits for this lock, because the holder may need the GIL.
+/// An allocation and the hypercubes on it. Threads that use a hypercube hold the lock shared. `free` blocks new users, waits for
+/// current users, and destroys the hypercubes before it frees the set. A thread releases the GIL before it waits for this lock,
+/// because the holder may need the GIL.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
   ~Allocation() {
     try {
       free();
-    } catch (const StatusError &) {  // a destructor cannot report it
+    } catch (const StatusError &) {  // a destructor cannot report the error
     }
   }
   Allocation(const Allocation &) = delete;
@@ -36,7 +37,7 @@ class Allocation {
     const std::scoped_lock entry(entry_);  // blocks new users until the set is freed
     const std::unique_lock lock(mutex_);
     if (is_freed_) return;
-    require_no_pending();  // a call may have started before this thread got the lock
+    require_no_pending();  // a call may have started before this thread acquired the lock
     is_freed_ = true;
     for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
     cubes_.clear();
@@ -62,13 +63,13 @@ class Allocation {
     pidcomm_hypercube_destroy(cube);
   }
 
-  /// Counts the non-blocking calls that have not been waited for.
+  /// The number of non-blocking calls that have not been waited for.
   std::atomic<uint32_t> &pending() { return pending_; }
 
-  /// Held from preparing the buffers of a transfer until its end, because a set has only one list of buffers.
+  /// A transfer holds this mutex from the preparation of its buffers until its end, because a set has only one list of buffers.
   std::mutex &transfers() const { return transfers_; }
 
-  /// Calls body(set) without the GIL; the set cannot be freed meanwhile.
+  /// Calls body(set) without the GIL. The set cannot be freed during the call.
   template <class Body>
   auto use(const Body &body) const {
     const nb::gil_scoped_release released;
@@ -91,7 +92,7 @@ class Allocation {
     if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
   }
   struct dpu_set_t set_;
-  mutable std::mutex entry_;  // held while a thread waits for mutex_, so that no user overtakes `free`
+  mutable std::mutex entry_;  // a thread holds it while it waits for mutex_, so that users cannot overtake `free`
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<pidcomm_hypercube *> cubes_;

@@ -1,4 +1,4 @@
-// The parts of pidcomm._core.
+// Functions that add the parts of module pidcomm._core.
 #pragma once
 
 #include <nanobind/nanobind.h>

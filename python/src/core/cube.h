@@ -25,10 +25,10 @@ namespace core {
 
 inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A non-blocking call with its memory. The destructor waits for the call. The creator keeps the hypercube alive.
+/// A non-blocking call and its host memory. The destructor waits for the call. The code that creates the call keeps the hypercube alive.
 class Pending {
  public:
-  /// Starts nothing; see `start`.
+  /// Does not start the call; see `start`.
   Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
       : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
   ~Pending() {
@@ -64,7 +64,7 @@ class Pending {
     {
       const nb::gil_scoped_release released;
       const std::unique_lock lock(mutex_, std::try_to_lock);
-      if (!lock.owns_lock()) return std::nullopt;  // another thread waits
+      if (!lock.owns_lock()) return std::nullopt;  // another thread waits for the call
       int is_done = 0;
       const int status = is_over_ ? status_ : pidcomm_test(&call_, &is_done, &trace_);
       if (!is_over_ && !is_done && status == PIDCOMM_OK) return std::nullopt;
@@ -132,14 +132,14 @@ class Cube {
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_validate(cube_, &value, &options)); });
   }
 
-  /// The counts of the audit instruction set in the last call.
+  /// The counts of instruction set audit in the last call.
   nb::dict audit() {
     pidcomm_audit counts{};
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_audit_of(cube_, &counts)); });
     return dict_of(counts);
   }
 
-  /// Index of the rank in the set, chip and bank.
+  /// The place of a PE: index of the rank in the set, chip and bank.
   std::tuple<uint32_t, uint32_t, uint32_t> location(uint32_t pe) const {
     uint32_t rank = 0, chip = 0, bank = 0;
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_pe_location(cube_, pe, &rank, &chip, &bank)); });
@@ -171,7 +171,7 @@ class Cube {
     return result;
   }
 
-  /// Seconds of one dpu_push_xfer between rows (row = PE) and the PEs at `offset`.
+  /// Seconds of one dpu_push_xfer between rows (one row per PE) and the PEs at `offset`.
   double push_xfer(bool to_pes, uint64_t offset, MutableBytes rows) {
     return allocation_->use([&](struct dpu_set_t set) {
       const uint32_t pes = pidcomm_pes(cube_);

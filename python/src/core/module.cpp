@@ -1,4 +1,4 @@
-// pidcomm._core: the C ABI of pidcomm and dpu.h for Python, unchanged. The Python package adds names, defaults, shapes and dtypes.
+// Module pidcomm._core: the C functions of pidcomm and dpu.h for Python. The Python package adds names, defaults, shapes and dtypes.
 //
 // Memory is passed as one-dimensional contiguous arrays of bytes. Functions that wait or move bytes release the GIL.
 #include <nanobind/nanobind.h>

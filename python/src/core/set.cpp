@@ -36,7 +36,7 @@ namespace core {
 
 namespace {
 
-/// The names: "pr, pr+im, ...".
+/// The names of the techniques: "pr, pr+im, ...".
 std::string techniques_with_pe_program() {
   std::string names;
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
@@ -46,8 +46,8 @@ std::string techniques_with_pe_program() {
   return names;
 }
 
-/// The PEs of a set as sets of one PE, in the order of rows: first as the largest possible hypercube numbers them, then the PEs of
-/// incomplete entangled groups that no hypercube can use, in the order of DPU_FOREACH.
+/// The PEs of a set as sets of one PE, in the order of rows. PEs of the largest possible hypercube come first, in the order of the
+/// hypercube. PEs of incomplete entangled groups, which no hypercube can use, follow in the order of DPU_FOREACH.
 std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   uint32_t pes = 0;
   check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
@@ -65,7 +65,7 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   };
   std::vector<struct dpu_set_t> rows;
   if (numbered(pes, rows)) return rows;
-  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs (maybe 0) make a hypercube, `high` do not
+  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs (maybe 0) make a hypercube, `high` PEs do not
     const uint32_t middle = low + (high - low) / 2;
     (numbered(middle, rows) ? low : high) = middle;
   }
@@ -79,14 +79,14 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   return rows;
 }
 
-/// The bytes of a struct dpu_set_t, with which other extensions access a set.
+/// The bytes of a struct dpu_set_t, which other extension modules use to access a set.
 nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof set); }
 
-/// Functions of bytes_of a set that exist on emulated DIMMs only.
+/// Functions that exist only on emulated DIMMs. Their argument is bytes_of(set).
 using Stop = std::optional<nb::callable>;          // ends the launch of a set
 using ExplainFault = std::optional<nb::callable>;  // returns a sentence about the faulting PE of a set
 
-/// Waits for `run`. On Ctrl-C it stops the PEs if it can (emulated DIMMs), and throws KeyboardInterrupt after they have ended.
+/// Waits for `run`. After Ctrl-C it throws KeyboardInterrupt when the PEs have ended; on emulated DIMMs it stops the PEs first.
 /// Requires a released GIL.
 template <class Run>
 dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
@@ -107,7 +107,7 @@ using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
 
 class Set {
  public:
-  /// Requires pes or ranks to be 0; both 0 allocates all free PEs.
+  /// Allocates `pes` PEs or `ranks` ranks. At least one number must be 0; if both are 0, allocates all free PEs.
   Set(uint32_t pes, uint32_t ranks, const std::optional<std::string> &profile) {
     const nb::gil_scoped_release released;
     const char *text = profile ? profile->c_str() : nullptr;
@@ -195,7 +195,7 @@ class Set {
     });
   }
 
-  /// The output of the PE since the last call, and whether it was larger than the log.
+  /// The output of the PE since the last call, and whether the output was larger than the log.
   std::pair<nb::bytes, bool> log(uint32_t pe) {
     std::string text;
     bool is_cut = false;
@@ -224,7 +224,7 @@ class Set {
     return rows_;
   }
 
-  /// Throws for a fault, with a sentence about the first faulting PE in the order of rows.
+  /// Throws if PEs faulted, with a sentence about the first faulting PE in the order of rows.
   void check_run(dpu_error_t error, struct dpu_set_t set, const ExplainFault &explain) {
     if (error != DPU_ERR_DPU_FAULT) return check_device(error, "running the PE program");
     std::string first;
@@ -263,7 +263,7 @@ class Set {
       for (std::size_t pe = 0; pe < all.size(); ++pe)
         check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
       const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second}, offset, row_bytes, DPU_XFER_DEFAULT);
-      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // else the set keeps pointers to the caller's memory
+      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // otherwise the set keeps pointers to the caller's memory
       check_access(error);
     });
   }
@@ -273,7 +273,7 @@ class Set {
     return symbol.first >= pidcomm::kMramAddress && symbol.first < kIramAddress;
   }
 
-  /// Throws if a collective with PE reordering has replaced the caller's program: launches and symbols would use the wrong one.
+  /// Throws if a collective with PE reordering has replaced the caller's program. Launches and symbols would use the wrong program.
   static void require_own_program(struct dpu_set_t set) {
     struct dpu_set_t dpu;
     bool is_replaced = false;

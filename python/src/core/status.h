@@ -1,4 +1,4 @@
-// Statuses of the library and of dpu.h as exceptions. `translate` makes them pidcomm.Error and its subclasses.
+// Statuses of the library and of dpu.h as exceptions. `translate` converts them to pidcomm.Error and its subclasses.
 #pragma once
 
 #include <dpu_error.h>
@@ -10,7 +10,7 @@
 
 namespace core {
 
-/// A status other than OK, which `translate` makes a Python exception.
+/// A status other than OK. `translate` converts it to a Python exception.
 class StatusError : public std::runtime_error {
  public:
   StatusError(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
@@ -20,16 +20,16 @@ class StatusError : public std::runtime_error {
   int status_;
 };
 
-/// An exception translator for nanobind: makes a StatusError the Python exception of its status.
+/// An exception translator for nanobind. It converts a StatusError to the Python exception of its status.
 void translate(const std::exception_ptr &pointer, void *);
 
 /// Throws StatusError with the library's sentence unless status is OK.
 void check(int status);
 
-/// Throws StatusError unless error is DPU_OK. doing: the first part of the sentence. status: of the StatusError.
+/// Throws StatusError unless error is DPU_OK. doing: the first part of the sentence. status: the status of the StatusError.
 void check_device(dpu_error_t error, const std::string &doing, int status = PIDCOMM_ERR_DEVICE);
 
-/// The status of an error about a program or a symbol: ERR_ARGUMENT if the caller caused it, else ERR_DEVICE.
+/// The status of an error about a program or a symbol: ERR_ARGUMENT if the caller caused the error, else ERR_DEVICE.
 int status_of(dpu_error_t error);
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// Functions that need no device: the rows of tables.h and model.h, plans and predictions.
+// Functions that do not need a device: the rows of tables.h and model.h, plans and predictions.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -81,7 +81,7 @@ std::string plan_json(const std::vector<uint32_t> &lengths, const Request &reque
   }
 }
 
-/// The rows of model.h, in the order of the doubles of a pidcomm_machine and of a pidcomm_prediction.
+/// The rows of model.h, in the order of the doubles in pidcomm_machine and pidcomm_prediction.
 nb::dict model_tables() {
   nb::list constants, line_costs, phases;
 #define PIDCOMM_ROW(section, key, unit, meaning) constants.append(nb::make_tuple(#section, #key, unit, meaning));
@@ -100,7 +100,7 @@ nb::dict model_tables() {
   return dict;
 }
 
-// A machine is its size, then doubles.
+// A pidcomm_machine has its size as the first field; all other fields are doubles.
 constexpr std::size_t kMachineNumbers = (sizeof(pidcomm_machine) - sizeof(std::size_t)) / sizeof(double);
 char *numbers_of(pidcomm_machine &machine) { return reinterpret_cast<char *>(&machine) + sizeof machine.size; }
 
@@ -128,7 +128,7 @@ void use_machine(const std::optional<std::vector<double>> &numbers) {
   check(pidcomm_use_machine(machine ? &*machine : nullptr));
 }
 
-/// Technique, instruction set, threads and coherence; seconds, and those of the phases.
+/// Technique, instruction set, threads and coherence; then the seconds of the call and the seconds of each phase.
 using Predicted = std::tuple<std::string, std::string, int, std::string, double, std::vector<double>>;
 
 Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, const std::vector<double> &numbers) {

@@ -1,4 +1,4 @@
-// Requests, options and traces of the C API as Python types; memory as one-dimensional contiguous arrays of bytes.
+// Conversions between C and Python: requests, options, traces, and memory as one-dimensional contiguous arrays of bytes.
 #pragma once
 
 #include <line_kernels/audit_counts.h>
@@ -31,7 +31,7 @@ using OptionCodes = std::tuple<int, int, int, int, uint64_t>;  // technique, isa
 
 pidcomm_options options_of(const OptionCodes &codes);
 
-/// Every field of a trace by name; codes as names.
+/// A dict with every field of a trace. Codes are converted to names.
 nb::dict dict_of(const pidcomm_trace &trace);
 nb::dict dict_of(const pidcomm_audit &audit);
 

@@ -26,22 +26,24 @@ from pidcomm.model.machines import SUFFIX, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 
-TotalOption = Annotated[str, typer.Option("--max-total", help="Largest collective: bytes summed over PEs.")]
+TotalOption = Annotated[
+    str, typer.Option("--max-total", help="Size of the largest collective, in bytes summed over PEs.")
+]
 
 
 @command("pidcomm model calibrate mine.toml --json -", group=group)
 def calibrate(
-    file: Annotated[Path, typer.Argument(help=f"File to write, ending in {SUFFIX}.")],
-    title: Annotated[str, typer.Option("--title", help="Name of this machine in a line.")] = "this machine",
-    samples: Annotated[int, typer.Option("--samples", min=50, help="Random collectives to time.")] = 400,
+    file: Annotated[Path, typer.Argument(help=f"File to write; its name ends in {SUFFIX}.")],
+    title: Annotated[str, typer.Option("--title", help="Title of this machine, in one line.")] = "this machine",
+    samples: Annotated[int, typer.Option("--samples", min=50, help="Number of random collectives to time.")] = 400,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives.")] = 1,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
 ) -> None:
-    """Measure this machine and write its description, for --machine of the other commands.
+    """Measure this machine and write its description, a file for option --machine of other commands.
 
-    Rates of memory are measured by themselves; the other constants are fitted to random collectives. The machine must
-    be idle. How well it fits: pidcomm model validate --machine FILE.
+    The machine must be idle. The command measures the rates of memory first, and then fits the other constants to the
+    times of random collectives. To see the errors of the description, run pidcomm model validate --machine FILE.
     """
     require("scipy", "calibrate")
     from pidcomm.evaluation import calibrate as calibration
@@ -77,23 +79,26 @@ def validate(
         str | None,
         typer.Option(
             "--machine",
-            help=f"A built-in machine or a TOML file; default: {EMULATED_MACHINE}, with --published isca24.",
+            help=f"A built-in machine or a TOML file (default: {EMULATED_MACHINE}; with --published: isca24).",
         ),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Random collectives to time.")] = 200,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Number of random collectives to time.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives; calibrate uses 1.")] = 2,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     published: Annotated[
-        bool, typer.Option("--published", help="Compare with the paper's numbers; measure nothing.")
+        bool, typer.Option("--published", help="Compare with the paper's numbers, without measurements.")
     ] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Compare the choice of technique auto with the fastest technique here.")
+        bool,
+        typer.Option(
+            "--choices", help="Compare the technique that auto chooses with the fastest technique on this machine."
+        ),
     ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per comparison")] = None,
 ) -> None:
     """Compare predictions with measurements on this machine, or with the paper's numbers.
 
-    Errors are those of the modelled times, in percent of the measured or published ones.
+    An error is the difference of the modelled time, in percent of the measured or published time.
     """
     from pidcomm.evaluation import validate as validation
 
@@ -178,7 +183,7 @@ def _error_table(name: str, distributions: list[Any]) -> Table:
 
 def _choice_table(name: str, chosen: list[Any]) -> Table:
     made = table(
-        f"measured here: auto, choosing by {name} (modelled), and always one; time over that of the fastest",
+        f"measured here: time over that of the fastest technique, if auto chooses by {name} (modelled), or always one",
         ["technique", ">is the fastest", ">mean", ">95th pct", ">most"],
     )
     losses = {"auto": [it.loss(it.chosen) for it in chosen]}

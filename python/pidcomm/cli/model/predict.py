@@ -1,4 +1,4 @@
-"""The commands model predict, model machines and model advise. All their times are modelled."""
+"""The commands model predict, model machines and model advise. All times are modelled."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
 
-NOTED = 4  # constants that a note names
-MATTERS = 0.05  # smallest influence with which an assumed constant is listed
-MORE_PCT = 10  # the change of a constant whose effect the notes report
+NOTED = 4  # the number of constants in a note
+MATTERS = 0.05  # assumed constants with at least this influence are listed
+MORE_PCT = 10  # the notes report the effect of this change of a constant
 
 MachineOption = Annotated[
     str,
     typer.Option(
         "--machine",
         metavar="NAME|FILE",
-        help="" + ", ".join(machine_names()) + ", or a .toml file.",
+        help="Machine: " + ", ".join(machine_names()) + ", or a .toml file.",
         autocompletion=complete_name(machine_names()),
     ),
 ]
@@ -62,7 +62,8 @@ ModelTechniques = Annotated[
     str,
     typer.Option(
         "--technique",
-        help=f"A list, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest without --scratch).",
+        help=f"One or more, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest technique that "
+        "does not need scratch).",
         autocompletion=complete_list([*TECHNIQUES, AUTO]),
     ),
 ]
@@ -83,12 +84,12 @@ def predict(
     op: OpOption = "sum",
     machine: MachineOption = DEFAULT_MACHINE,
     technique: ModelTechniques = "all",
-    threads: Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for those of the machine.")] = 0,
+    threads: Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs of the machine.")] = 0,
     isa: Annotated[
         str | None,
         typer.Option(
             "--isa",
-            help="Instruction set; this CPU need not have it (default: the machine's best).",
+            help="Instruction set, even one that this CPU lacks (default: the machine's best).",
             autocompletion=complete_name(ISAS),
         ),
     ] = None,
@@ -96,28 +97,28 @@ def predict(
         str | None,
         typer.Option(
             "--coherence",
-            help="Coherence policy (default: hardware, or none where DIMMs are emulated).",
+            help="Coherence policy (default: hardware; for machines with emulated DIMMs: none).",
             autocompletion=complete_name(COHERENCES),
         ),
     ] = None,
     scratch: Annotated[
-        str, typer.Option("--scratch", help="MRAM offset of scratch, 0: after the windows (auto: none).")
+        str, typer.Option("--scratch", help="MRAM offset of scratch; 0 means after the windows (auto gets no scratch).")
     ] = "0",
-    is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of every phase.")] = False,
+    is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of all phases.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
 ) -> None:
     """Predict the time of a collective on a machine, for each technique.
 
-    All times are modelled from the plan and the constants of the machine (`pidcomm model machines`). Nothing runs.
-    GB/s: the larger side summed over PEs, per total. The lines under the table: how much the total changes if one of
-    the constants that matter most grows by 10%.
+    The times are modelled from the plan and the constants of the machine (`pidcomm model machines`); the collective
+    does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table show how
+    much the total changes if a constant grows by 10%, for the constants with the largest effect.
     """
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
     options = options_of(threads=threads, isa=isa, coherence=coherence)
     if offset := parse_size(scratch):
         options["scratch"] = offset
-    # None: every possible technique, without errors for the others.
+    # None: every possible technique. Impossible techniques are omitted without an error.
     wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO], "technique")
     with Results(json_target) as results:
         found = []
@@ -131,7 +132,7 @@ def predict(
         shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
         columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
         made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
-        notes = {}  # by technique carried out: auto repeats one of the others
+        notes = {}  # the key is the technique that runs: auto repeats another technique
         assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
@@ -172,18 +173,18 @@ def machines(
         str | None,
         typer.Argument(
             metavar="[NAME|FILE]",
-            help="Show its constants: " + ", ".join(machine_names()) + ", or a .toml file.",
+            help="Machine whose constants to show: " + ", ".join(machine_names()) + ", or a .toml file.",
             autocompletion=complete_name(machine_names()),
         ),
     ] = None,
     is_wide: WideOption = False,
     json_target: Annotated[
-        str | None, json_option("a JSON line per machine, or per constant of the one named,")
+        str | None, json_option("a JSON line per machine (or per constant of the named machine)")
     ] = None,
 ) -> None:
     """List the machines, or the constants of one machine and their sources.
 
-    A constant is published (the source names where), measured (by us), fitted (to measurements), or assumed.
+    A constant is published (the source is a publication), measured by us, fitted to measurements, or assumed.
     """
     with Results(json_target) as results:
         if name is not None:
@@ -209,20 +210,22 @@ def machines(
 def advise_shapes(
     collective: CollectiveArgument,
     pes: Annotated[int, typer.Option("--pes", min=1, help="Number of PEs.")] = 1024,
-    group_pes: Annotated[int | None, typer.Option("--group", min=1, help="PEs of a group (default: all).")] = None,
+    group_pes: Annotated[
+        int | None, typer.Option("--group", min=1, help="Number of PEs per group (default: all).")
+    ] = None,
     size: BytesOption = "1MiB",
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
     machine: MachineOption = DEFAULT_MACHINE,
-    top: Annotated[int, typer.Option("--top", min=1, help="Number of lines.")] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of lines to print.")] = 10,
     is_wide: WideOption = False,
-    json_target: Annotated[str | None, json_option("a JSON line per line of advice")] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per ranked shape")] = None,
 ) -> None:
     """Rank shapes, masks and techniques for a collective by predicted time.
 
-    Shapes have one to three axes. Variants with equal cost and equal movement are one line: the one with the fewest
-    axes; alike counts the others. All times are modelled. For large PE counts, shapes with neighbouring axes of equal
-    mask bit are left out.
+    All times are modelled. Shapes have one to three axes. If several variants have equal plans and times, only the
+    variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, shapes
+    with neighbouring axes of equal mask bit are omitted.
     """
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
@@ -253,17 +256,17 @@ def advise_shapes(
 
 
 def _title(problem: Problem, machine: Machine) -> str:
-    """Return the title of a prediction, which says that it is modelled."""
+    """Return the title of a prediction. The title contains the word "modelled"."""
     op = f" {problem.op}" if problem.row.takes_op else ""
     size = format_size(problem.bytes)
     return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
 
 
 def _capacity(problem: Problem, machine: Machine) -> list[str]:
-    """Return a line if the machine has fewer PEs than the problem."""
+    """Return a line of explanation if the machine has fewer PEs than the case."""
     if problem.pes <= machine.pes:
         return []
-    return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} its channels are taken to hold more ranks"]
+    return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} PEs the model puts more ranks on its channels"]
 
 
 def _needs(estimate: Estimate) -> str:
@@ -272,7 +275,7 @@ def _needs(estimate: Estimate) -> str:
 
 
 def _algbw(problem: Problem, estimate: Estimate) -> float | None:
-    """Return GB/s of the larger side; None if the time is 0."""
+    """Return the GB/s of the larger side, or None if the time is 0."""
     seconds = estimate.prediction.seconds
     return problem.larger_side_bytes / seconds / 1e9 if seconds else None
 
@@ -315,7 +318,7 @@ def _largest_phase(prediction: Prediction) -> tuple[str, float]:
 
 
 def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
-    """Return the constants that matter most to a prediction."""
+    """Return in words the constants with the largest effect on a prediction."""
     changes = [
         f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
     ]
@@ -323,7 +326,7 @@ def _note(prediction: Prediction, influence: dict[str, float], machine: Machine)
 
 
 def _facts(machine: Machine) -> dict[str, Any]:
-    """Return the facts about a machine that its row shows."""
+    """Return the facts about a machine for its row in the table."""
     kinds = [constant.kind for constant in machine.constants.values()]
     return {
         "machine": machine.name,

@@ -75,7 +75,7 @@ def scale(
     study: Annotated[
         str,
         typer.Argument(
-            help="Study: " + ", ".join(STUDIES) + ", or all (default).", autocompletion=complete_name([*STUDIES, ALL])
+            help="Name of the study: " + ", ".join(STUDIES) + ", or all.", autocompletion=complete_name([*STUDIES, ALL])
         ),
     ] = ALL,
     collectives: Annotated[
@@ -90,29 +90,36 @@ def scale(
         bool,
         typer.Option(
             "--measure/--no-measure",
-            help="Also measure on emulated DIMMs here: "
+            help="Also measure on the emulated DIMMs of this machine (studies "
             + ", ".join(it.name for it in STUDIES.values() if it.is_measured)
-            + ".",
+            + ").",
         ),
     ] = False,
     size: Annotated[
         str | None,
-        typer.Option("--bytes", help="Bytes per PE, unless they vary (default: the study's)."),
+        typer.Option("--bytes", help="Bytes per PE in studies that keep them constant (default: set by the study)."),
     ] = None,
     up_to: Annotated[
-        str | None, typer.Option("--up-to", help="Largest value of the varied quantity; sizes as 64KiB (default: all).")
+        str | None,
+        typer.Option(
+            "--up-to", help="Largest value of the parameter that varies, such as 512 or 64KiB (default: all)."
+        ),
     ] = None,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds of measured rows.")] = 5,
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds before.")] = 1,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds of measured rows.")] = 5,
+    warmup: Annotated[
+        int, typer.Option("--warmup", min=0, help="Number of untimed rounds before the timed rounds.")
+    ] = 1,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row and per stop")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw a picture: a .svg or .png file.")] = None,
 ) -> None:
-    """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts, and where that stops.
+    """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts.
 
-    Rows are modelled for a machine, or measured here; the column source says which. algbw: larger side summed over PEs
-    per time. limit%: of the streaming limit, measured rows only: compare them by it, as emulated DIMMs share the memory
-    of one machine. most in: the phase that takes most of the time. docs/evaluation.md explains studies and stops.
+    Column source shows whether a row is modelled for a machine or measured on this machine. algbw is the larger side
+    summed over PEs, divided by the time. limit% is the percentage of the streaming limit. Compare measured rows by
+    limit%, because emulated DIMMs share the memory of one machine; modelled rows have no limit%. most in is the longest
+    phase. A stop is the value from which doubling the parameter gains little. docs/evaluation.md explains studies and
+    stops.
     """
     studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
@@ -128,7 +135,7 @@ def scale(
     studies = [it for it in studies if it not in left_out]
     whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
     if len(whole) == len(studies):
-        whole = []  # an error: every study starts above the limit
+        whole = []  # _values raises an error: every study starts above the limit
     options = options_of(coherence=platform.COHERENCE, threads=platform.threads())
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
@@ -185,7 +192,7 @@ def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
     values = study.values(pes)
     kept = [value for value in values if most is None or value <= most]
     if not kept:
-        raise ArgumentError(f"study {study.name} starts at {min(values, default=0)}; nothing is up to {most}")
+        raise ArgumentError(f"study {study.name} starts at {min(values, default=0)}; no value is at most {most}")
     return kept
 
 
@@ -195,7 +202,7 @@ def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[s
     if is_measured:
         yield "measured rows: emulated DIMMs share the memory of this machine: compare limit%"
     percent = f"{100 * GAIN:.0f}%"
-    yield f"a stop: the first value from which doubling gains less than {percent} (groups: costs more)"
+    yield f"a stop is the first value from which doubling gains less than {percent} (groups: costs more)"
 
 
 def _kinds(machine: Machine) -> str:
@@ -205,7 +212,7 @@ def _kinds(machine: Machine) -> str:
 
 def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines) -> None:
     for point in points:
-        results.json_lines([_json(point, facts)])  # first: what is shown is in the file
+        results.json_lines([_json(point, facts)])  # before the text: every shown row is in the file
         fields = {
             "value": getattr(point, study.varies),
             "channels": _text(point.channels, "d"),
@@ -219,7 +226,7 @@ def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[
 
 
 def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON of a point or stop, with facts of the run; facts of this machine only if it ran here."""
+    """Return the JSON of a point or stop, with facts of the run. Only measured points have facts of this machine."""
     return {**asdict(it), **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)}}
 
 

@@ -1,4 +1,5 @@
-"""Pictures: figures of benchmark rows, of PEs and plans, and an HTML report.
+"""Figures of benchmark rows, PEs and plans, and an HTML report.
 
-Matplotlib is imported only when a figure is drawn. Nothing here needs a display or changes `matplotlib.pyplot`.
+Matplotlib is imported only when a figure is drawn. This package does not need a display, and it does not change
+`matplotlib.pyplot`.
 """

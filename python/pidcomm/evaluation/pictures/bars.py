@@ -1,4 +1,4 @@
-"""Bars: one per collective and technique, each with its limit."""
+"""Bar charts with one bar per collective and technique. Each bar shows its limit."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-GROUP_WIDTH = 0.84  # of the distance between groups
+GROUP_WIDTH = 0.84  # width of a group, as a share of the distance between groups
 MAX_PANELS = 16
 PANEL_COLUMNS = 2
 WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8, 1.2
-FRAME_INCHES = 0.5  # of a panel's height, for its title and ticks
+FRAME_INCHES = 0.5  # part of a panel's height for its title and ticks
 CHARACTER_INCHES = 0.6 * style.SMALL_POINTS / 72
-MOST_SHARED = 3.0  # ratio of the panels' highest values up to which panels share the scale
+MOST_SHARED = 3.0  # panels share the scale if the ratio of their highest values is at most this
 FLAT_LABEL_INCHES, LINES_INCHES = 0.42, 0.3  # width and height of a speed-up with "slower" on a second line
 ROOMY_GROUP_INCHES = 0.9
 
 
 def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
-    """Return grouped bars, with one panel per shape, mask, type and so on. Raises ArgumentError."""
+    """Return grouped bars, with one panel per combination of conditions. Raises ArgumentError."""
     metric = METRICS[metric_name]
     parts = split(rows)
     if len(parts.parts) > MAX_PANELS:
         raise ArgumentError(
-            f"the rows differ in {len(parts.parts)} combinations of shape, mask, type and so on; "
+            f"the rows have {len(parts.parts)} combinations of shape, mask, type and other conditions; "
             f"bars have room for {MAX_PANELS}: plot fewer rows"
         )
     techniques = techniques_of(rows)
@@ -75,12 +75,12 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
 
 
 def _top(rows: Sequence[JsonRow], metric: Metric) -> float:
-    """Return the highest value, limits included."""
+    """Return the highest value of rows and their limits."""
     return max(value for row in rows for value in (metric.of(row), metric.limit_of(row)) if value is not None)
 
 
 def _label(row: JsonRow) -> str:
-    """Return the words over a bar."""
+    """Return the text above a bar."""
     gain = row["speed_up"]
     return "" if gain is None or row["technique"] == BASE else format_gain(gain)
 

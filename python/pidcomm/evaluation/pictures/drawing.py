@@ -1,4 +1,4 @@
-"""A collective as a picture: left, the PEs of the machine in their groups' colours; right, the plan as a flow."""
+"""Pictures of collectives: on the left the PEs in the colours of their groups, on the right the steps of the plan."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Of group 0, 1, ...: they repeat. Neighbours differ in lightness.
+# Colours of group 0, 1, ...; the colours repeat. Neighbours differ in lightness.
 COLOURS = ("#fff3b8", "#98c0e8", "#f9cfa8", "#8fbf9f", "#e6d3f2", "#dc8f9d", "#c9e39b", "#93a0bd")
 RANK_WORDS = ("rank {}: PEs {}-{}", "rank {}: {}-{}", "{1}-{2}")
 
-# Inches, except points.
+# Sizes are in inches, except those named points.
 FLOW_INCHES, TITLE_INCHES, GAP_INCHES, EDGE_INCHES = 5.4, 0.75, 0.30, 0.15
 RANK_GAP, HEAD, CHANNEL_HEAD, CHANNEL_GAP, AXIS_ROOM = 0.18, 0.17, 0.24, 0.14, 0.42
 LARGEST_CELL, SMALLEST_CELL, MACHINE_INCHES = 0.50, 0.15, 9.5
@@ -31,13 +31,13 @@ CELL_POINTS = style.SMALL_POINTS
 LEGEND_INCHES, LEGEND_COLUMNS = 1.0, 4
 FLOW_POINTS, LINE_FACTOR, BOX_PAD, ARROW_INCHES = 7.0, 1.42, 0.09, 0.26
 FLOW_CHARACTERS = 76
-INDENT = "  "  # of what is carried over to the next line
+INDENT = "  "  # indent of the later lines of a broken line
 LINE_INCHES = style.SMALL_POINTS * LINE_FACTOR / 72
 DIGIT_EMS = 0.64  # width of a digit of the font
 
 
 class _Box(NamedTuple):
-    """A box of the flow: a heading in bold and lines below it."""
+    """A box with a step of the plan: a heading in bold and lines below it."""
 
     heading: list[str]
     lines: list[str]
@@ -48,7 +48,7 @@ class _Box(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The layout of channels and ranks; cell in inches."""
+    """The layout of channels and ranks. cell: the width of a cell in inches."""
 
     cell: float
     rank_columns: int
@@ -120,7 +120,7 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
 
 
 def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
-    """Write words that the layout engine skips: there are thousands, and all lie inside the axes."""
+    """Write words that the layout engine ignores, because there are thousands of words and all lie inside the axes."""
     axes.text(x, y, words, va="center", in_layout=False, **how)
 
 
@@ -128,7 +128,7 @@ def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
 
 
 def _lay_out(places: Places) -> _Layout:
-    """Return the layout with the largest cells among those at most MACHINE_INCHES wide and about as high."""
+    """Return the layout with the largest cells, among layouts of at most about MACHINE_INCHES in width and height."""
     in_channel = min(max(places.pes_of_rank) + 1, places.ranks_per_channel)
     bank_rows = BANKS_PER_CHIP if len(places.pes_of_rank) > 1 else max(it.bank for it in places.location) + 1
     found = []
@@ -183,7 +183,9 @@ def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
         axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
         _text(axes, x, y - 0.07, words.format(rank, pes[0], pes[-1]), fontsize=style.SMALL_POINTS)
     corners = [_rank_corner(places, layout, rank) for rank in places.pes_of_rank]
-    _draw_axes(axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout)  # below it there is room
+    _draw_axes(
+        axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout
+    )  # the space below this rank is free
 
 
 def _draw_axes(axes: Axes, x: float, y: float, layout: _Layout) -> None:
@@ -215,7 +217,7 @@ def _cells(places: Places, layout: _Layout) -> Iterator[tuple[int, float, float]
 
 
 def _draw_cells(axes: Axes, places: Places, layout: _Layout) -> None:
-    """Draw the cells of each colour as one shape: a file then has 8 of them, not 2560."""
+    """Draw the cells of each colour as one shape. A file then has 8 shapes instead of 2560."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -232,7 +234,7 @@ def _draw_cells(axes: Axes, places: Places, layout: _Layout) -> None:
 
 
 def _draw_numbers(axes: Axes, places: Places, layout: _Layout) -> None:
-    """Write PE and group into each cell, or the group alone if there is no room for both."""
+    """Write PE and group into each cell. If there is no room for both, write only the group."""
     has_pes = _has_pes(places, layout)
     if not has_pes and not _fits(places.groups - 1, layout):
         return
@@ -290,7 +292,7 @@ def _draw_groups(axes: Axes, places: Places, layout: _Layout) -> None:
 
 
 def _axis_lines(places: Places) -> Iterator[str]:
-    """Yield a line per axis of the hypercube: which PEs it runs over."""
+    """Yield a line per axis of the hypercube, with the PEs along the axis."""
     distance = 1
     for number, (length, bit) in enumerate(zip(places.shape, places.mask, strict=True)):
         name = "xyz"[number] if len(places.shape) <= 3 else str(number)

@@ -1,4 +1,4 @@
-"""Draws rows as the kind of figure that suits them."""
+"""Draw rows as the kind of figure that fits them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ KINDS = ("bars", "sweep", "ablation")
 
 
 def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = None) -> Figure:
-    """Return the figure of rows.
+    """Return a figure that shows rows.
 
-    kind: one of KINDS (default: the kind that suits the rows). metric: one of METRICS (default: bus in sweeps; in bars
-    speed-up if every row has one, else time). Raises ArgumentError for unknown names, rows with wrong elements and rows
-    that do not suit the kind.
+    kind: one of KINDS (default: the kind that fits the rows). metric: one of METRICS. The default metric of sweeps is
+    bus; the default metric of bars is speed-up if every row has a speed-up, or else time. Raises ArgumentError for
+    unknown names, rows with wrong elements and rows that do not fit the kind.
     """
     from pidcomm.evaluation.pictures import bars, phases, sweeps
 
@@ -32,7 +32,7 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = 
         if row["wrong"]:
             raise ArgumentError(
                 f"the row of {row['collective']} with {row['technique']} has {row['wrong']} wrong elements, "
-                "so its times are no result"
+                "therefore its times are not valid"
             )
     if metric == "speed-up" and not (rows := [row for row in rows if row.get("speed_up") is not None]):
         raise ArgumentError("the rows have no speed-ups: run pidcomm bench with the technique conventional, too")

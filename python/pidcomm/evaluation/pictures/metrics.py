@@ -1,4 +1,4 @@
-"""The quantities that bars and sweeps can show, each with its limit."""
+"""The quantities that bars and sweeps can show. Each quantity has a limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pidcomm.evaluation.pictures.rows import JsonRow
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity of rows. key: a field of `pidcomm.evaluation.bench.Row`, or `time`. 1 GB = 1e9 bytes."""
+    """A quantity of rows. key: a field of `pidcomm.evaluation.bench.Row`, or `time`."""
 
     key: str
     label: str
@@ -20,7 +20,7 @@ class Metric:
         return _call_us(row) / 1e3 if self.key == "time" else float(row[self.key])
 
     def limit_of(self, row: JsonRow) -> float | None:
-        """Return the value of a call whose host part runs at the streaming limit; None if no limit was measured."""
+        """Return the value for a call whose host part runs at the streaming limit. Without a limit return None."""
         if row["limit_gb_s"] is None:
             return None
         if self.key == "bus_gb_s":

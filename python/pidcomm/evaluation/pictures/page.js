@@ -1,4 +1,4 @@
-// Makes the headers of tables buttons that sort the rows: numbers by value, words by letter, what is missing last.
+// Turns the headers of tables into buttons that sort the rows: numbers by value, words by letter, missing values last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const headers = [...table.tHead.rows[0].cells];
   headers.forEach((header, column) => {

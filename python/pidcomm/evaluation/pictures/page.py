@@ -1,4 +1,4 @@
-"""A report as one HTML file without network access or fonts; its only script sorts tables."""
+"""Reports as one HTML file. The page does not access the network or load fonts; its only script sorts tables."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from pidcomm.evaluation.pictures import figures, style
 from pidcomm.evaluation.pictures.rows import JsonRow, is_ablation, kind_of
 
 SUFFIXES = (".html", ".htm")
-RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # equal in all rows of a run
-# The first columns, which need no scrolling; the others follow, and what is equal in all rows stands above the table.
+RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # fields that are equal in all rows of a run
+# The first columns, which are visible without scrolling; other columns follow. Equal values stand above the table.
 FIRST = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_p50_us", "total_us", "speed_up"),
     *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
 ]
-ALWAYS = ("collective", "technique", "wrong", "source")  # columns, even if all rows are equal
-_DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")  # before "from_us, work_us, to_us: the phases"
+ALWAYS = ("collective", "technique", "wrong", "source")  # columns that are shown even if all rows have equal values
+_DEFINED = re.compile(
+    r"(?<=[.;]) (?=(?:\w+, )*\w+: )"
+)  # the space before a definition, such as "from_us, work_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
@@ -37,7 +39,7 @@ _REFERENCE = re.compile(r'(?:url\(|href=")#([^)"]+)')
 
 @dataclass(frozen=True)
 class Source:
-    """Rows and their origin. comments: the lines that the benchmark wrote before the rows, if they are known."""
+    """Rows and their origin. comments: the lines of the benchmark before the rows, if known."""
 
     name: str
     rows: Sequence[JsonRow]
@@ -76,7 +78,7 @@ def build(sources: Sequence[Source]) -> str:
 
 
 def check_name(path: Path) -> None:
-    """Raise ArgumentError unless a file name ends as a page's does and its folder exists."""
+    """Raise ArgumentError unless a file name ends in one of SUFFIXES and its folder exists."""
     if path.suffix.lower() not in SUFFIXES:
         raise ArgumentError(f"cannot write {path} as a page: its name must end in {' or '.join(SUFFIXES)}")
     if not path.absolute().parent.is_dir():
@@ -125,7 +127,7 @@ def _section(source: Source, number: int) -> Iterator[str]:
 
 
 def inline_svg(document: str, prefix: str, label: str) -> str:
-    """Return an SVG document as an element of a page: without namespaces and metadata, and with unique ids."""
+    """Return an SVG document as an element of a page, without namespaces and metadata and with unique ids."""
     element = _NAMESPACE.sub("", _METADATA.sub("", _XML_HEAD.sub("", document)))
     used = set(_REFERENCE.findall(element))
     element = _ID.sub(lambda match: f' id="{prefix}{match[1]}"' if match[1] in used else "", element)
@@ -134,7 +136,7 @@ def inline_svg(document: str, prefix: str, label: str) -> str:
 
 
 def _runs(rows: Sequence[JsonRow]) -> list[list[JsonRow]]:
-    """Return rows by run and by columns."""
+    """Return lists of rows with equal run and equal columns."""
     found: dict[str, list[JsonRow]] = {}
     for row in rows:
         found.setdefault(repr(([row.get(key) for key in RUN_KEYS], list(row))), []).append(row)
@@ -163,7 +165,7 @@ def _keys(rows: Sequence[JsonRow]) -> list[str]:
 
 
 def _columns(rows: Sequence[JsonRow]) -> list[str]:
-    """Return the columns of a table, the deciding ones first; columns of several equal values are left out."""
+    """Return the columns of a table, most important first. Columns whose values are all equal are left out."""
     names = [it for it in _keys(rows) if it in ALWAYS or len(rows) == 1 or any(row[it] != rows[0][it] for row in rows)]
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
@@ -192,7 +194,7 @@ def _cell(value: object, is_number: bool) -> str:
     return f'<td{_class(is_number)} data-value="{escape(str(value))}">{escape(text)}</td>'
 
 
-# ---- what columns mean: as the classes of rows say it
+# ---- meanings of columns, from the docstrings of the row classes
 
 
 def _definitions(sources: Sequence[Source]) -> Iterator[str]:

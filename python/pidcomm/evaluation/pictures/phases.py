@@ -1,4 +1,4 @@
-"""An ablation as stacked bars: the parts of each technique's time, and how each part is known."""
+"""Ablations as stacked bars, with the parts of each technique's time and the source of each part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PANEL_COLUMNS = 2
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 0.27, 0.75, 1.4
-ROOM_FOR_TOTALS = 1.42  # over the longest bar
+ROOM_FOR_TOTALS = 1.42  # width of a panel, as a multiple of the longest bar
 MAX_PANELS = 16
 SOURCES = (
     "host phases measured, PE reorder modelled, launches and loads assumed; the medians of the phases need not add up "
@@ -38,7 +38,7 @@ class Phase:
 
 
 def _rest_us(row: JsonRow) -> float:
-    """Return the host time outside the other phases: the pass over memory. Medians make it inexact."""
+    """Return the time of the pass over memory: the host time less the other phases. Medians make it inexact."""
     return max(0.0, float(row["host_us"] - sum(row[name] for name in ("outside_us", "from_us", "work_us", "to_us"))))
 
 
@@ -60,7 +60,7 @@ PHASES = (
 
 
 def draw(rows: Sequence[JsonRow]) -> Figure:
-    """Return stacked bars of time, with one panel per collective, shape and so on. Raises ArgumentError."""
+    """Return stacked bars of time, with one panel per collective and conditions. Raises ArgumentError."""
     parts = split(rows)
     panels = [(words, name) for words, part in parts.parts.items() for name in collectives_of(part)]
     if len(panels) > MAX_PANELS:

@@ -17,7 +17,7 @@ from pidcomm.sizes import format_shape
 class Places:
     """PEs of a hypercube, and their groups under a mask.
 
-    location, group, member: one per PE. ranks_per_channel: of the machine.
+    location, group and member have one element per PE.
     """
 
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Places:
 
     @cached_property
     def pes_of_rank(self) -> dict[int, list[int]]:
-        """The PEs by rank; ranks without PEs are absent."""
+        """The PEs of each rank that has PEs."""
         found: dict[int, list[int]] = {}
         for pe, location in enumerate(self.location):
             found.setdefault(location.rank, []).append(pe)
@@ -44,7 +44,7 @@ class Places:
 
     @property
     def channels(self) -> int:
-        """Number of channels up to the last one with PEs."""
+        """Number of channels up to the last channel with PEs."""
         return self.channel(max(self.pes_of_rank)) + 1
 
     def channel(self, rank: int) -> int:
@@ -85,9 +85,9 @@ class Places:
 
 
 def locate(shape: Sequence[int], mask: str) -> Places:
-    """Return the places of the PEs of a shape. Allocates the PEs; does not touch their MRAM.
+    """Return the places of the PEs of a shape. Allocates the PEs, but does not access their MRAM.
 
-    Raises ArgumentError if shape or mask breaks a rule, Error if the machine has fewer PEs.
+    Raises ArgumentError if shape or mask breaks a rule, and Error if the machine has fewer PEs.
     """
     with pidcomm.allocate(pes=max(1, prod(shape))) as pe_set:
         cube = pe_set.hypercube(*shape)
@@ -105,7 +105,7 @@ def locate(shape: Sequence[int], mask: str) -> Places:
 
 
 def runs(numbers: Sequence[int]) -> Iterator[str]:
-    """Yield numbers in short form: "0-3" for consecutive numbers, "0, 8, .. 56" for equal distances."""
+    """Yield numbers in short form: "0-3" for consecutive numbers, and "0, 8, .. 56" for numbers at equal distances."""
     begin = 0
     while begin < len(numbers):
         end = begin + 1

@@ -1,4 +1,4 @@
-"""An experiment of the paper: measured and modelled numbers beside the published ones."""
+"""Pictures of the paper's experiments, with measured, modelled and published numbers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 1.2
-BAR = 0.36  # of the distance between statistics
-ROOM_FOR_VALUES = 1.15  # over the longest bar
-LABEL_WIDTH = 0.1  # of a value, as a share of the panel's width
+BAR = 0.36  # width of a bar, as a share of the distance between statistics
+ROOM_FOR_VALUES = 1.15  # width of a panel, as a multiple of the longest bar
+LABEL_WIDTH = 0.1  # width of the text of a value, as a share of the panel's width
 # Words, colour and hatch by source. Bars of numbers from this host have the colour of their technique.
 LOOKS = {
     "measured": ("measured here, on emulated DIMMs", "#b0b0b0", ""),
@@ -35,7 +35,7 @@ MODELLED = (
 
 
 def draw(experiment: Experiment, lines: Sequence[Line], conditions: Sequence[str] = ()) -> Figure:
-    """Return bars of an experiment's statistics, a panel per unit. conditions: of the measured numbers."""
+    """Return bars of an experiment's statistics, with a panel per unit. conditions: of the measurements, in words."""
     panels = list(_panels(lines))
     heights = [FRAME_INCHES + LINE_INCHES * len(found) for _, found in panels]
     with style.settings():
@@ -62,7 +62,7 @@ def _panels(lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
 
 
 def _bar(line: Line, value: Value) -> dict[str, Any]:
-    """Return how a bar looks."""
+    """Return the arguments of matplotlib for a bar."""
     _, colour, hatch = LOOKS[value.source]
     own = style.look_of(line.statistic.techniques[0]).colour
     return style.box(colour if value.source == "modelled" else own, hatch)
@@ -114,7 +114,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
-    """Return the place of a value: right of its bar; with a mark there, inside or tied by a line."""
+    """Return the place of a value: right of its bar, or in the bar if a mark is there, or with a line to the bar."""
     if is_inside:
         return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
     if is_mark_behind:

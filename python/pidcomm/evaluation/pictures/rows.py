@@ -1,4 +1,4 @@
-"""Reads rows of `pidcomm bench --json` from files, and splits them by the conditions in which they differ."""
+"""Read rows of `pidcomm bench --json` from files, and split rows by the conditions in which they differ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TEXTS = {"collective", "technique", "dtype", "shape", "mask", "isa", "coherence
 
 
 def is_ablation(row: JsonRow) -> bool:
-    """Return whether a row is one of `pidcomm bench --ablation`."""
+    """Return whether `pidcomm bench --ablation` wrote a row."""
     return "total_us" in row
 
 
@@ -53,7 +53,7 @@ def _read_file(path: Path) -> list[JsonRow]:
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ArgumentError(f"{path} is no text; {WRITER} writes JSON lines") from None
+        raise ArgumentError(f"{path} is not a text file; {WRITER} writes JSON lines") from None
     rows = [_parse(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise ArgumentError(f"{path} has no rows; {WRITER} writes a JSON object per line")
@@ -66,13 +66,15 @@ def _parse(path: Path, number: int, line: str) -> JsonRow:
     except ValueError:
         row = None
     if not isinstance(row, dict):
-        raise ArgumentError(f"line {number} of {path} is no JSON object; {WRITER} writes one per line")
+        raise ArgumentError(f"line {number} of {path} is no JSON object; {WRITER} writes one object per line")
     needed = _PROBLEM_KEYS | (_ABLATION_KEYS if is_ablation(row) else _BENCH_KEYS)
     if missing := sorted(needed - set(row)):
-        raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}, so {WRITER} did not write it")
+        raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}; {WRITER} did not write this row")
     for key in sorted(needed | (set(_OPTIONAL) & set(row))):
         if not _is_sound(key, row[key]):
-            raise ArgumentError(f"line {number} of {path} has {row[key]!r} for {key!r}, so {WRITER} did not write it")
+            raise ArgumentError(
+                f"line {number} of {path} has {row[key]!r} for {key!r}; {WRITER} did not write this row"
+            )
     if pes_of(row) == 0:
         raise ArgumentError(f"line {number} of {path} has no PEs: its shape is {row['shape']}")
     return row
@@ -88,7 +90,7 @@ def _is_sound(key: str, value: object) -> bool:
     return isinstance(value, (int, float)) and isfinite(value) and (value > 0 or key not in _POSITIVE)
 
 
-# ---- conditions: the properties of rows that titles name
+# ---- conditions: the properties of rows in titles
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Split:
-    """Rows by the words of the conditions that differ; title and small_print: words of the equal conditions."""
+    """Rows by the words of the conditions that differ. title, small_print: the words of the equal conditions."""
 
     title: list[str]
     small_print: list[str]
@@ -186,10 +188,10 @@ def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], Jso
 
 
 def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
-    """Return the condition that the rows sweep over, bytes_per_pe or pes; None if they are no sweep.
+    """Return the condition that the rows sweep, bytes_per_pe or pes, or None if the rows are not a sweep.
 
-    In a sweep, rows that agree in all other conditions have different values. If both sweep, the one with more values
-    counts.
+    In a sweep, rows that agree in all other conditions have different values. If both conditions vary, the condition
+    with more values is returned.
     """
     found = []
     for name in SWEPT:
@@ -201,7 +203,7 @@ def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
     return max(found)[1] if found else None
 
 
-SWEPT = {"bytes_per_pe": ("bytes_per_pe",), "pes": ("pes", "shape")}  # conditions that vary with the swept one
+SWEPT = {"bytes_per_pe": ("bytes_per_pe",), "pes": ("pes", "shape")}  # conditions that vary with the swept condition
 
 
 def _series_key(row: JsonRow, swept: str) -> tuple[object, ...]:
@@ -214,7 +216,7 @@ def kind_of(rows: Sequence[JsonRow]) -> str:
     ablations = {is_ablation(row) for row in rows}
     if len(ablations) > 1:
         raise ArgumentError(
-            "the rows are mixed: some are of `pidcomm bench --ablation` and some are not; plot them in two figures"
+            "the rows are mixed: only some rows are of `pidcomm bench --ablation`; plot them in two figures"
         )
     if ablations.pop():
         return "ablation"

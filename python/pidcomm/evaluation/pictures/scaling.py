@@ -1,4 +1,4 @@
-"""Scaling studies: a row of panels per study and source, a panel per collective, a line per technique."""
+"""Pictures of scaling studies: a row of panels per study and source, a panel per collective, a line per technique."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ AXIS_LABELS = {
 def check_room(collectives: Sequence[str]) -> None:
     """Raise ArgumentError for more than MAX_COLLECTIVES collectives."""
     if len(collectives) > MAX_COLLECTIVES:
-        raise ArgumentError(
-            f"there is room for {MAX_COLLECTIVES} collectives beside each other, not {len(collectives)}"
-        )
+        raise ArgumentError(f"there is room for {MAX_COLLECTIVES} collectives in a picture, not {len(collectives)}")
 
 
 def draw(points: Sequence[Point]) -> Figure:
-    """Return lines on logarithmic axes: GB/s of modelled points, percent of the limit of measured ones.
+    """Return line charts with logarithmic axes. Modelled points show GB/s, measured points the percentage of the limit.
 
     A ring marks the value at which scaling stops. Raises ArgumentError for more than MAX_COLLECTIVES collectives.
     """

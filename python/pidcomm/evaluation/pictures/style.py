@@ -1,4 +1,4 @@
-"""How figures look. Colours also differ in lightness, hatch, marker or dash, so that grey prints stay readable."""
+"""The style of figures. Colours also differ in lightness, hatch, marker or dash, so that grey prints stay readable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODELLED_HATCH, ASSUMED_HATCH = "////", "xxxx"
 
 
 class Look(NamedTuple):
-    """How bars (colour, hatch) and lines (colour, dash, marker) of a technique look."""
+    """The style of a technique's bars (colour, hatch) and lines (colour, dash, marker)."""
 
     colour: str
     hatch: str
@@ -34,7 +34,7 @@ class Look(NamedTuple):
     marker: str
 
 
-# Every technique in every picture. Those of the ablation go from light to dark.
+# The look of every technique in all pictures. The techniques of the ablation go from light to dark.
 TECHNIQUE_LOOKS = {
     "conventional": Look("#e8c56f", "", "--", "s"),
     "pr": Look("#a3c77f", "///", "-.", "^"),
@@ -46,9 +46,9 @@ TECHNIQUE_LOOKS = {
     "auto": Look("#c9709a", "+++", "-", "*"),
 }
 OTHER_LOOK = Look("#ffffff", "**", ":", "p")
-# Parts of a bar, light to dark: no technique has these colours.
+# Colours of the parts of a bar, light to dark. No technique has these colours.
 PARTS = ("#f9ddcf", "#eba98d", "#cf7783", "#93508c", "#4a2a5e")
-# Further lines of one technique.
+# Markers and dashes of further lines of one technique.
 SERIES_MARKERS = "s^DvPX*<"
 SERIES_DASHES = ("--", ":", "-.", "-")
 
@@ -67,14 +67,14 @@ _SETTINGS: Any = {
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
     "text.parse_math": False,
-    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
-    "svg.hashsalt": "pidcomm",  # equal figures are equal files
+    "svg.fonttype": "none",  # text stays text, which can be searched and read aloud
+    "svg.hashsalt": "pidcomm",  # equal figures give equal files
 }
 
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Apply the settings of figures inside a with block, and restore the old ones after it."""
+    """Apply the settings of figures in a with block, and restore the old settings after it."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
@@ -86,7 +86,7 @@ def new_figure(
 ) -> tuple[Figure, SubFigure]:
     """Return a white figure and its body, the part between the title with the conditions and the small print.
 
-    It needs no display and no pyplot. height_inches: without the small print.
+    The figure does not need a display or pyplot. height_inches: the height without the small print.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
 
 
 def mark_limit(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
-    """Draw a piece of the limit, with a white edge that shows on dark bars."""
+    """Draw a part of the limit, with a white edge that is visible on dark bars."""
     from matplotlib.patheffects import withStroke
 
     axes.plot(
@@ -129,7 +129,7 @@ def limit_handle(label: str) -> Line2D:
 
 
 class Stack(NamedTuple):
-    """A bar of time. parts: gid, ms and (colour, hatch) of each; words: beside the bar; limit_ms: a mark, if any."""
+    """A bar of time. parts: gid, ms and (colour, hatch) of each part. words: the text beside the bar."""
 
     name: str
     parts: Sequence[tuple[str, float, tuple[str, str]]]
@@ -138,7 +138,7 @@ class Stack(NamedTuple):
 
 
 def draw_stacks(panel: Axes, stacks: Sequence[Stack], right_ms: float) -> None:
-    """Draw horizontal bars, the first on top, on an axis up to right_ms."""
+    """Draw horizontal bars on an axis up to right_ms, with the first bar at the top."""
     for at, stack in enumerate(stacks):
         left = 0.0
         for gid, width, look in stack.parts:
@@ -181,7 +181,7 @@ def box(colour: str, hatch: str = "") -> dict[str, Any]:
 
 
 def line_of(technique: str, series: int = 0) -> dict[str, Any]:
-    """Return the arguments of matplotlib for a technique's line. series: 1 and up for its further lines."""
+    """Return the arguments of matplotlib for a technique's line. series: 0 for its first line, then 1, 2, ..."""
     look = look_of(technique)
     return {
         "color": look.colour,
@@ -196,7 +196,7 @@ def line_of(technique: str, series: int = 0) -> dict[str, Any]:
 
 
 def check_format(path: Path) -> str:
-    """Return the format of a file name. Raises ArgumentError for other formats than FORMATS and for missing folders."""
+    """Return the format of a file name. Raises ArgumentError unless it is in FORMATS and the folder exists."""
     if path.suffix.lower() not in FORMATS:
         raise ArgumentError(f"cannot draw {path}: its name must end in {' or '.join(FORMATS)}")
     if not path.parent.is_dir():
@@ -217,7 +217,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def grid_of(panels: int, columns: int) -> tuple[int, int]:
-    """Return the rows and columns of a grid of panels. columns: the most columns."""
+    """Return the numbers of rows and columns of a grid of panels. columns: the largest number of columns."""
     columns = min(panels, columns)
     return -(-panels // columns), columns
 

@@ -1,4 +1,4 @@
-"""Lines over bytes or PEs, a panel per collective."""
+"""Line charts against bytes per PE or number of PEs, with a panel per collective."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ PANEL_COLUMNS = 4
 MIN_WIDTH_INCHES, PANEL_INCHES, HEAD_AND_FOOT_INCHES = 6.5, 2.4, 1.3
 MAX_SERIES = 8
 MAX_TICKS = 4
-LEAST_RANGE = 4.0  # of the logarithmic y axis: high over low
-MANTISSAS = ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))  # of its ticks, the fewest that are enough
+LEAST_RANGE = 4.0  # the least ratio of the highest to the lowest value of the logarithmic y axis
+# Mantissas of the ticks of the y axis: the first list that gives ENOUGH_TICKS.
+MANTISSAS = ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))
 ENOUGH_TICKS = 3
 AXIS_LABELS = {"bytes_per_pe": "bytes per PE", "pes": "number of PEs"}
 TITLES = {"bytes_per_pe": "over bytes per PE", "pes": "over the number of PEs"}
 
 
 def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
-    """Return lines over bytes or PEs on logarithmic axes. Raises ArgumentError if the rows are no sweep."""
+    """Return line charts with logarithmic axes. Raises ArgumentError if the rows are not a sweep."""
     metric = METRICS[metric_name]
     axis = sweep_axis(rows)
     if axis is None:
@@ -46,7 +47,7 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
     parts = split(rows, without=SWEPT[axis])
     series = [(words, technique) for words, part in parts.parts.items() for technique in techniques_of(part)]
     if len(series) > MAX_SERIES:
-        raise ArgumentError(f"the rows make {len(series)} lines per collective, and {MAX_SERIES} can be told apart")
+        raise ArgumentError(f"the rows make {len(series)} lines per collective; a figure can show {MAX_SERIES}")
     conditions = list(parts.parts)
     collectives = collectives_of(rows)
     lines, columns = style.grid_of(len(collectives), PANEL_COLUMNS)
@@ -105,7 +106,7 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, tech
 
 
 def log_scales(panel: Axes, values: Iterable[int], heights: Iterable[float], words: Callable[[int], str]) -> None:
-    """Make both axes of a panel logarithmic. words: of a value on the x axis."""
+    """Make both axes of a panel logarithmic. words: returns the text of a value on the x axis."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
     values, heights = sorted(set(values)), sorted(heights)

@@ -1,4 +1,4 @@
-"""A collective in words: its PEs, their groups and the plan."""
+"""Descriptions of collectives in words: the PEs, their groups and the plan."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pidcomm.evaluation import explain, platform
 from pidcomm.evaluation.pictures.places import Places, runs
 from pidcomm.sizes import format_shape
 
-MAX_GRIDS = 2  # ranks whose PEs are listed one by one
+MAX_GRIDS = 2  # number of ranks whose PEs are listed one by one
 MAX_GROUPS = 8
-MAX_RUNS = 12  # of a group's PEs
+MAX_RUNS = 12  # number of runs of PEs that are listed
 
 
 def explain_places(places: Places, plan: dict[str, Any]) -> Iterator[str]:
@@ -36,7 +36,7 @@ def count(number: int, name: str) -> str:
 
 
 def used(places: Places) -> str:
-    """Return which part of the machine the PEs use."""
+    """Return in words the ranks and channels that the PEs use."""
     it = platform.emulated()
     if it is None:
         return f"{count(places.pes, 'PE')} in {count(len(places.pes_of_rank), 'rank')}"
