@@ -28,7 +28,6 @@ static void transfer(dpu_xfer_t direction, uint32_t offset, int32_t *rows, size_
 }
 
 static void allreduce_by_hand(void) {
-  /* [by_hand_allreduce] */
   transfer(DPU_XFER_FROM_DPU, 0, staging, kBytes);
   for (int y = 0; y < kY; ++y) {
     int32_t *first = staging + y * kX * kWords;
@@ -37,7 +36,6 @@ static void allreduce_by_hand(void) {
     for (int x = 1; x < kX; ++x) memcpy(first + x * kWords, first, kBytes);
   }
   transfer(DPU_XFER_TO_DPU, kTo, staging, kBytes);
-  /* [end] */
 }
 
 static void allreduce(void) {
