@@ -211,7 +211,10 @@ def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
         ),
         ({"bottom": []}, r"bottom layers \[13\]: there must be at least one, and the last must have 16 outputs"),
         ({"bottom": [np.zeros((16, 13), np.int32)]}, r"bottom layer 1 of shape \(16, 13\) must have .* 14\)"),
-        ({"top": [np.zeros((2, 32), np.int32)]}, r"top layers \[31, 2\]: there must be at least one, and the last must have 1 outputs"),
+        (
+            {"top": [np.zeros((2, 32), np.int32)]},
+            r"top layers \[31, 2\]: there must be at least one, and the last must have 1 outputs",
+        ),
     ],
 )
 def test_arrays_that_do_not_agree_are_refused(change: dict[str, Any], message: str) -> None:
