@@ -69,7 +69,8 @@ _STRICT_GNU = re.compile(r"-std=gnu")
 class CompileError(Exception):
     """Raised if a step fails.
 
-    `code` is the exit code of the step; the text is empty or a sentence for the user (gcc has printed its own messages).
+    `code` is the exit code of the step; the text is empty or a sentence for the user (gcc has printed its own
+    messages).
     """
 
     def __init__(self, sentence: str = "", code: int = 1) -> None:

@@ -4,7 +4,7 @@ count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and adds `leaq N(
 block, where N is the block's modelled number of DPU instructions (costs.py). An lea changes no flags, so it may stand
 anywhere. A block ends after every jump, call and return, so the instructions before a call are counted before the call.
 
-Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section, it also drops the labels:
+Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section, it drops them too:
   __pe_size_<N>_<k>             the section has N instructions
   __pe_uses_<k>_<routine>       the section calls a software routine, which IRAM holds once per program
 """

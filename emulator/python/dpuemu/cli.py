@@ -1,4 +1,4 @@
-"""The command dpuemu: run programs for the UPMEM SDK without DIMMs."""
+"""Define the command dpuemu, which runs programs for the UPMEM SDK without DIMMs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import dpuemu
 from dpuemu import _dpuemu, run, tools
 
 STDOUT = "-"
-USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes; 0: success
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means success
 
 
 def main() -> None:
@@ -28,12 +28,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush succeeds
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # now the last flush succeeds
         sys.exit(BROKEN_PIPE)
 
 
 def run_command(words: Sequence[str]) -> int:
-    """Run one command line; return its exit code. Raises SystemExit for wrong usage."""
+    """Run one command line; return its exit code. Raises SystemExit if the arguments are wrong."""
     options = parser().parse_args(words)
     try:
         return int(options.act(options))
