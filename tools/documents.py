@@ -1,15 +1,15 @@
-"""Checks the code blocks and links of the documents, and writes excerpts of files into them.
+"""Check the code blocks and links of the documents, and write excerpts of files into them.
 
-Every fenced block of a document is one of (the marker is the line before the fence):
+Every fenced block of a document has one of these forms; the marker is the line before the fence:
 
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
     any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs
-    ```text        output, tables, formulas; or <!-- printed by: python --> (or sh): those blocks print it
+    ```text        output, tables, formulas; or <!-- printed by: python --> (or sh): the python (or sh) blocks print it
     any            <!-- add to: PATH#PLACE -->: lines that a test adds to a copy of a file; PATH alone: a new file
-    any            <!-- run by: PATH -->: a test's file, which contains every line of the block
+    any            <!-- run by: PATH -->: a test file that contains every line of the block
     ```sh          <!-- run with: WORDS -->: a test makes each command short: OLD=>NEW replaces, other words are added
-    any            <!-- not run: REASON -->: it cannot run here
+    any            <!-- not run: REASON -->: no test can run the block
 
 python tools/documents.py           writes the excerpts anew
 python tools/documents.py --check   reports faults, and lists the blocks that are not run
@@ -34,7 +34,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
 MARKERS = ("from", "add to", "run by", "run with", "printed by", "not run")
-# The reason not to run a block must name one of these, which the tests lack.
+# The tests lack these things. The reason not to run a block must name one of them.
 LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
 
 _MARKER = re.compile(rf"<!-- ({'|'.join(MARKERS)}): (.*?) -->\s*")
@@ -46,7 +46,7 @@ _NOT_OURS = {"build", "node_modules", "venv", "sdk"}
 
 
 class Block(NamedTuple):
-    """A fenced block. line: of its first line of text, from 1. marker, about: from the line above the block."""
+    """A fenced block. line: number of its first line of text, from 1. marker, about: parts of the line above the block."""
 
     line: int
     language: str
@@ -56,26 +56,26 @@ class Block(NamedTuple):
 
     @property
     def commands(self) -> list[str]:
-        """Its lines without comments."""
+        """The lines of the block without comments."""
         lines = (_COMMENT.sub("", line).strip() for line in self.text.splitlines())
         return [line for line in lines if line]
 
 
 class Link(NamedTuple):
-    """A link or picture: its line and its target."""
+    """A link or picture, with its line and its target."""
 
     line: int
     target: str
 
 
 class Region(NamedTuple):
-    """A file and the name of a region in it; an empty name is the whole file."""
+    """A file and the name of a region in it; an empty name means the complete file."""
 
     path: Path
     name: str
 
     def read(self) -> str:
-        """Return the text without common indentation; the pieces of a region follow one another.
+        """Return the text without common indentation; the pieces of a region follow each other.
 
         Raises ValueError if the file or region does not exist, or if the region does not end.
         """
@@ -105,7 +105,7 @@ class Document:
 
     @property
     def name(self) -> str:
-        """Its path from the root."""
+        """The path of the document, relative to the root."""
         return self.path.relative_to(ROOT).as_posix()
 
     @cached_property
@@ -114,7 +114,7 @@ class Document:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """Its fenced and indented blocks; an indented one has no language."""
+        """The fenced and indented blocks of the document; an indented block has no language."""
         blocks = []
         for before, token in zip([None, *self._tokens], self._tokens, strict=False):
             if token.type not in ("fence", "code_block") or token.map is None:
@@ -128,7 +128,7 @@ class Document:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """The targets of links: its headings as repository viewers name them, and ids."""
+        """The targets of links: the headings, as repository viewers name them, and ids."""
         found: dict[str, int] = {}
         names = set()
         for before, token in zip([None, *self._tokens], self._tokens, strict=False):
@@ -140,7 +140,7 @@ class Document:
 
     @cached_property
     def links(self) -> list[Link]:
-        """Its links and pictures, also those in HTML."""
+        """The links and pictures of the document, including links and pictures in HTML."""
         found = []
         for token in self._tokens:
             line = token.map[0] + 1 if token.map else 0
@@ -152,7 +152,7 @@ class Document:
         return found
 
     def script(self, language: str) -> str:
-        """Return the blocks of a language that the tests run, each line at its line number in the document."""
+        """Return the code of a language that the tests run; each line keeps its line number in the document."""
         lines: list[str] = []
         for block in self.blocks:
             if block.language == language and not block.marker:
@@ -178,7 +178,7 @@ class Document:
         return cut
 
     def with_excerpts(self) -> str:
-        """Return its text with all excerpts updated from their files. Raises ValueError if one is not found."""
+        """Return the text with all excerpts updated from their files. Raises ValueError if an excerpt is not found."""
         lines = self.path.read_text().splitlines()
         for block in reversed(self.blocks):
             if block.marker == "from":
@@ -193,7 +193,7 @@ class Document:
                 yield f"{self.name}:{block.line}: {problem}"
 
     def wrong_links(self) -> Iterator[str]:
-        """Yield a sentence for each broken link. Links to other machines must be https; they are not followed."""
+        """Yield a sentence for each broken link. Links to other machines must be https; this does not follow them."""
         for link in self.links:
             if problem := self._link_problem(link.target):
                 yield f"{self.name}:{link.line}: {link.target}: {problem}"
@@ -237,7 +237,7 @@ def _plain_text(token: Token) -> str:
 
 
 def _problem(block: Block) -> str:
-    """Return the fault of a block, or an empty text."""
+    """Return a sentence about the fault of a block, or an empty text."""
     if block.language not in LANGUAGES:
         return f"language {block.language!r} is not one of {', '.join(LANGUAGES)}"
     if block.marker == "from":

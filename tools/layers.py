@@ -1,4 +1,4 @@
-"""Lists includes and imports between folders; fails if one goes up or in a circle.
+"""List includes and imports between folders; fail if one goes to a higher layer or in a circle.
 
 python tools/layers.py          # a line for each pair of folders: from, to, number of files
 """
@@ -102,7 +102,7 @@ def uses() -> dict[str, set[str]]:
 
 
 def upward(graph: dict[str, set[str]]) -> list[str]:
-    """Return the uses that do not go down, as sentences."""
+    """Return a sentence for each use that does not go to a lower layer."""
     wrong = []
     for user, used_files in graph.items():
         for used in used_files:
@@ -121,7 +121,7 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
 
 
 def cycles(graph: dict[str, set[str]]) -> list[str]:
-    """Return cycles of files that use each other, as sentences."""
+    """Return a sentence for each cycle of files that use each other."""
     found, done = [], set()
     path: list[str] = []
 
@@ -141,7 +141,7 @@ def cycles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def main() -> int:
-    """Print the uses of folders; return 1 if one goes up or in a circle."""
+    """Print which folders use which; return 1 if a use goes to a higher layer or in a circle."""
     graph = uses()
     pairs = Counter(
         (folder_of(user) or "", folder_of(used) or "") for user, used_files in graph.items() for used in used_files

@@ -1,4 +1,4 @@
-"""A hook of MkDocs: adds the documents, the files that they link to, the drawings and the reference to the site."""
+"""Add the documents, the files that they link to, the drawings and the reference to the site (a hook of MkDocs)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HTML = {"para": "p", "computeroutput": "code", "verbatim": "pre"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file under its path in the project."""
+    """Add every file; its path in the site is its path in the project."""
     found = {document.name: document.path for document in documents()}
     for document in documents():
         for link in document.links:
@@ -56,14 +56,14 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the search index as a script, too, for pages that a browser opens as files."""
+    """Also write the search index as a script, for pages that a browser opens as files."""
     index = Path(config.site_dir, "search/search_index.json")
     index.with_suffix(".js").write_text(f"var search_index = {index.read_text()};\n")
 
 
 def c_lines(xml: Path) -> Iterator[str]:
     """Return the page about C and C++: functions and classes with their comments, from the XML of Doxygen."""
-    yield "# C and C++\n\n[Types, fields, macros and sources](c/files.html) have pages of their own.\n"
+    yield "# C and C++\n\n[Types, fields, macros and sources](c/files.html) have their own pages.\n"
     for name in PARTS:
         part = ElementTree.parse(xml / f"{name}.xml").getroot()[0]
         yield f"## {part.get('kind')} {part.findtext('compoundname')}\n\n{comment(part)}\n"

@@ -1,4 +1,4 @@
-"""Writes the public Python API as one .pyi file per package: a change of the API is a change of these files.
+"""Write the public Python API to one .pyi file per package; every change of the API changes these files.
 
 python tools/stubs.py          # writes tests/python/golden/*.pyi anew
 """
@@ -19,10 +19,10 @@ ELLIPSIS = ast.Expr(ast.Constant(...))
 
 
 class _WithoutBodies(ast.NodeTransformer):
-    """Keeps signatures and fields; removes bodies, docstrings and private names."""
+    """Keep signatures and fields; remove bodies, docstrings and private names."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
-        """Drop the body of a function, or all of a private one."""
+        """Drop the body of a function; drop a private function completely."""
         if node.name.startswith("_") and node.name != "__init__":
             return None
         node.body = [ELLIPSIS]

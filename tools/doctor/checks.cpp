@@ -28,7 +28,7 @@ constexpr Arithmetic kArithmetic[] = {{PIDCOMM_INT32, PIDCOMM_SUM},  {PIDCOMM_UI
                                       {PIDCOMM_INT64, PIDCOMM_XOR},  {PIDCOMM_INT16, PIDCOMM_MIN}, {PIDCOMM_FLOAT64, PIDCOMM_PROD},
                                       {PIDCOMM_UINT32, PIDCOMM_AND}, {PIDCOMM_INT8, PIDCOMM_SUM},  {PIDCOMM_UINT64, PIDCOMM_SUM}};
 
-/// Shapes for a number of entangled groups: fast ones that use them all, and general ones.
+/// Shapes for a number of entangled groups: fast shapes that use all groups, and general shapes.
 std::vector<Axes> shapes(uint32_t egs) {
   std::vector<Axes> all = {{kLanes * egs}, {kLanes, egs}, {2, 4, egs}, {4, 2 * egs}};
   if (egs >= 2) all.insert(all.end(), {{3, 5}, {5, 2, kLanes * egs / 10}});
@@ -37,7 +37,7 @@ std::vector<Axes> shapes(uint32_t egs) {
   return all;
 }
 
-/// Every mask that selects an axis.
+/// Every mask that selects at least one axis.
 std::vector<std::string> masks(std::size_t axes) {
   std::vector<std::string> all;
   for (unsigned bits = 1; bits < 1u << axes; ++bits) {
@@ -54,7 +54,7 @@ Bytes payload(const Cube &cube, uint64_t seed, std::size_t row_bytes) {
   return rows;
 }
 
-/// The largest product of a call's bytes and PEs. Checks skip larger sizes, so that they end on machines with many ranks.
+/// The largest product of a call's bytes and PEs. Checks skip larger sizes, so that they end soon on machines with many ranks.
 std::size_t most_bytes(const Settings &settings) {
   return std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 20;
 }
@@ -115,7 +115,7 @@ std::string check_address_map(const Cube &cube, Direction direction, const Setti
   const auto seed_of = [&](std::size_t offset) { return settings.seed ^ verify::mix(offset + static_cast<std::size_t>(direction)); };
   for (const std::size_t offset : words) write(offset, payload(cube, seed_of(offset), kWordBytes));
   for (const std::size_t offset : words) check(offset, payload(cube, seed_of(offset), kWordBytes));
-  // Blocks across the places where the map jumps.
+  // These blocks cross the places where the address map jumps.
   const std::size_t block = 3 * kRunBytes + 8;
   for (const std::size_t jump : {kRunBytes, 2 * kRunBytes, std::size_t{1} << 21, std::size_t{1} << 22, kMramBytes - block + 24}) {
     const Bytes rows = payload(cube, seed_of(jump) + 1, block);
@@ -230,7 +230,7 @@ std::string check_collective(const Ranks &ranks, int collective, const Settings 
 
 namespace {
 
-/// Bytes per PE of the measurements: in total more than the caches hold.
+/// Bytes per PE in the measurements; the total is more than the caches hold.
 std::size_t measured_bytes(const Cube &cube, const Settings &settings) {
   const std::size_t bytes = std::size_t{settings.is_quick ? 32u : settings.is_emulated ? 256u : 1024u} << 10;
   return std::min(bytes, std::max(kRunBytes, most_bytes(settings) / cube.pes() / kRunBytes * kRunBytes));

@@ -1,4 +1,4 @@
-// The items of the check list. Each returns a detail for the report, or throws Failed or Skipped.
+// The items of the check list. Each item returns a detail for the report, or throws Failed or Skipped.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,33 @@ struct Settings {
   uint64_t seed = 1;
 };
 
-/// A hypercube on every rank by itself: the library finds the rank's memory, and reads the words that the SDK writes.
+/// Makes a hypercube on each rank: the library finds the rank's memory, and reads the words that the SDK writes.
 std::string check_mappings(const Ranks &ranks);
 
 enum class Direction { kSdkToLibrary, kLibraryToSdk };
-/// Words that differ in each address bit, at random places and in long blocks: one side writes all of them, then the other reads them.
+/// Compares words whose addresses differ in each bit, at random places, and in long blocks: the library writes all words and the SDK reads
+/// them, or the reverse.
 std::string check_address_map(const Cube &cube, Direction direction, const Settings &settings);
 
-/// dpu_push_xfer repeatedly changes lines that the host's caches hold.
+/// Calls dpu_push_xfer repeatedly to change lines that the caches of the host hold.
 std::string check_stale_lines(const Cube &cube, const Settings &settings);
 
-/// The same by PEs: launch, collective, launch.
+/// Lets PEs change such lines: launch, collective, launch.
 std::string check_launches(const Ranks &ranks, const Cube &cube, const PeProgram &program, const Settings &settings);
 
-/// A technique (code, and collectives that it is for: a row of PIDCOMM_TECHNIQUES): all masks of a shape. Where PEs reorder blocks, the
+/// Checks a technique with all masks of a shape. A row of PIDCOMM_TECHNIQUES has its code and its collectives. If PEs reorder blocks, the
 /// library replaces their program.
 std::string check_technique(const Ranks &ranks, int technique, uint32_t collectives, const Settings &settings);
 
-/// A collective on several shapes, all masks, several types and operators.
+/// Checks a collective with several shapes, all masks, and several types and operators.
 std::string check_collective(const Ranks &ranks, int collective, const Settings &settings);
 
-/// GB/s of the best order of a streaming copy.
+/// Measures the GB/s of a streaming copy in its best order.
 double copy_gb_s(const Cube &cube, const Settings &settings);
-/// GB/s of a collective on the memory bus, and its percentage of the copy's.
+/// Measures the GB/s of a collective on the memory bus, also as a percentage of the copy.
 std::string measure_collective(const Cube &cube, int collective, double limit_gb_s, const Settings &settings);
 
-/// Random collectives until `seconds` have passed.
+/// Checks random collectives until `seconds` have passed.
 std::string soak(const Ranks &ranks, double seconds, const Settings &settings);
 
 }  // namespace doctor

@@ -1,4 +1,4 @@
-// The ranks under examination, hypercubes on them, and payloads that the SDK itself moves.
+// The ranks that the doctor checks, hypercubes on them, and payloads that the SDK moves.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ using Axes = std::vector<uint32_t>;
 using Bytes = std::vector<uint8_t>;
 using pidcomm::kBanks, pidcomm::kLanes, pidcomm::kMramAddress, pidcomm::kMramBytes, pidcomm::kRunBytes, pidcomm::kWordBytes;
 
-/// Throw Failed with the sentence of the SDK or of the library.
+/// Throw Failed with the error sentence of the SDK or of the library.
 void check_sdk(dpu_error_t status, const std::string &doing);
 void check_library(int status, const std::string &doing);
 
-/// Some DPUs of a set. Rows are in the order of the DPUs; dpu_push_xfer moves them to and from MRAM byte `address`.
+/// Some DPUs of a set. Rows are in the order of the DPUs; dpu_push_xfer copies rows to and from MRAM byte `address`.
 class Dpus {
  public:
   Dpus(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
@@ -81,18 +81,18 @@ class Cube {
   /// Bytes of MRAM from offset 0 on.
   std::size_t room() const { return kMramBytes - heap_base(); }
 
-  /// Rows in PE order, by dpu_push_xfer (the SDK's way) or pidcomm_write and pidcomm_read (the library's).
+  /// Move rows in PE order with dpu_push_xfer (the SDK) or with pidcomm_write and pidcomm_read (the library).
   void write_by_sdk(std::size_t offset, Bytes &rows) const { dpus_->write(heap_base() + offset, rows); }
   Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const { return dpus_->read(heap_base() + offset, row_bytes); }
   void write_by_library(std::size_t offset, const Bytes &rows) const;
   Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
-  /// Throws Failed naming the first PE whose row at `offset` differs. what: "read by the library: ".
+  /// Throws Failed for the first PE whose row at `offset` differs. what: start of the sentence, such as "read by the library: ".
   void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) const;
   /// The rows of the set's other DPUs at the same offset.
   Bytes read_others(std::size_t offset, std::size_t row_bytes) const { return others_->read(heap_base() + offset, row_bytes); }
 
  private:
-  /// MRAM byte that the library's offsets count from: where the heap of the loaded program starts.
+  /// The MRAM byte from which the library counts offsets: the start of the heap of the loaded program.
   std::size_t heap_base() const;
 
   Axes axis_len_;
@@ -100,7 +100,7 @@ class Cube {
   std::optional<Dpus> dpus_, others_;
 };
 
-/// A collective on a fresh payload, which the SDK writes and reads.
+/// Runs a collective on a new payload; the SDK writes the payload and reads the result.
 struct Trial {
   verify::Problem problem;
   std::size_t src = 0, dst = 0;
@@ -112,6 +112,6 @@ struct Trial {
 /// destination of the set's other DPUs.
 pidcomm_trace run_trial(const Cube &cube, const Trial &trial);
 
-/// `block_words` words per block as the `bytes` of a collective on groups of `group_pes`.
+/// Returns the argument `bytes` of a collective on groups of `group_pes` PEs with `block_words` words per block.
 std::size_t bytes_of_call(int collective, uint32_t group_pes, std::size_t block_words);
 }  // namespace doctor

@@ -1,4 +1,5 @@
-// pidcomm-doctor: a check list for a machine with UPMEM DIMMs, or an emulated one. It uses only the UPMEM SDK and the C API of the library.
+// pidcomm-doctor: runs a check list on a machine with UPMEM DIMMs, or on an emulated machine. It uses only the UPMEM SDK and the C API of
+// the library.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -20,12 +21,12 @@ constexpr const char *kUsage =
     "the PEs' memory, every collective and its speed; then random calls for the rest of the time. Overwrites the MRAM of the ranks that\n"
     "it allocates. The exit code is 0 if no item failed, 1 if an item failed, 2 for wrong options.\n"
     "\n"
-    "  --quick         about ten seconds\n"
+    "  --quick         finish in about ten seconds\n"
     "  --minutes M     duration (10); random calls fill the time that the other items leave\n"
     "  --ranks N       ranks to allocate (all free ones; on an emulated machine 4)\n"
     "  --profile TEXT  profile of the allocation (backend=hw,regionMode=perf)\n"
-    "  --seed N        seed of the payloads and the random calls (1)\n"
-    "  --json FILE     also write one JSON object per line to this file; -: only JSON, to standard output\n";
+    "  --seed N        seed of the payloads and of the random calls (1)\n"
+    "  --json FILE     also write one JSON object per line to this file; - writes only JSON, to standard output\n";
 
 struct Options {
   Settings settings;
@@ -97,7 +98,7 @@ int examine(const Options &options, std::FILE *json) {
     return ranks->describe();
   });
   if (!has_ranks || !report.item("mapping of each rank", [&] { return check_mappings(*ranks); }))
-    return report.finish();  // all other items need them
+    return report.finish();  // all other items need the ranks
 
   const uint32_t egs = ranks->whole_egs();
   std::unique_ptr<Cube> cube;
@@ -126,7 +127,7 @@ int examine(const Options &options, std::FILE *json) {
   cube.reset();
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, ...) \
   if (code != PIDCOMM_TECHNIQUE_TILE) report.item("technique " name, [&] { return check_technique(*ranks, code, collectives, settings); });
-  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // the collectives above used `tile`
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // the collectives above use the technique `tile`
 #undef PIDCOMM_ROW
   const double left = settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
   report.item("random calls", [&] { return soak(*ranks, left, settings); });

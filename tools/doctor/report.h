@@ -1,4 +1,4 @@
-// The doctor's report: per item of its check list a line with `ok`, `FAILED: sentence` or `skipped: reason`, and the time.
+// The doctor's report has a line for each item of the check list: `ok`, `FAILED: sentence` or `skipped: reason`, and the time.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ class Stopwatch {
 
 class Report {
  public:
-  /// has_text: prints text to stdout. json: also receives one JSON object per line; nullptr or borrowed.
+  /// has_text: whether to print text to stdout. json (may be nullptr; borrowed): also receives one JSON object per line.
   Report(bool has_text, std::FILE *json) : has_text_(has_text), json_(json) {}
 
   /// Facts, in this order, before the items.
@@ -46,7 +46,7 @@ class Report {
   /// Runs an item and prints its result; body returns a detail. Returns false if the item failed.
   bool item(const std::string &name, const std::function<std::string()> &body);
 
-  /// Prints the totals. Returns the exit code: 0 if nothing failed.
+  /// Prints the totals. Returns the exit code: 0 if no item failed.
   int finish() const;
 
  private:
