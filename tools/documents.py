@@ -46,7 +46,7 @@ _NOT_OURS = {"build", "node_modules", "venv", "sdk"}
 
 
 class Block(NamedTuple):
-    """A fenced block. line: number of its first line of text, from 1. marker, about: parts of the line above the block."""
+    """A fenced block. line: number of its first line of text, from 1. marker, about: parts of the line above it."""
 
     line: int
     language: str

@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
-        epilog="The exit code is 0 for success, 2 for wrong usage or an error. `run` returns the exit code of the program.",
+        epilog="Exit codes: 0 for success, 2 for wrong usage or an error. `run` returns the code of the program.",
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
         "The program finds the stand-in tools in PATH, and finds the library of the emulator. If an option is missing, "
         "its DPUEMU_* environment variable applies. The exit code is the exit code of the program, 128 + n if signal n "
         "ended it, 127 if it does not exist, 126 if it cannot run.\n\n"
-        "The report has a line per launch; for an asynchronous launch, a line per rank. Its columns are exact (counted), "
+        "The report has a line per launch; for an asynchronous launch, a line per rank. Columns are exact (counted), "
         "modelled (time on a DPU; `PE us` is the time of the slowest PE) or measured (time on this machine). `odd DMA` "
         "counts transfers whose address or size the hardware masks or wraps.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
