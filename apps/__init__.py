@@ -4,9 +4,9 @@ problem = pidcomm.apps.get("bfs").make(generate="rmat:scale=12")
 for run in pidcomm.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):
     print(run.technique, run.wrong, run.result)
 
-An application is a folder: ``__init__.py`` has its class (`pidcomm.apps.application.Application`), ``kernel.c`` the
-program of the PEs, and ``cpu.cpp`` the CPU reference, which every result is compared with. A name in `NAMES` adds the
-application to ``pidcomm app``, the tests and the plots.
+Each application has a folder with three files: ``__init__.py`` has its class (`pidcomm.apps.application.Application`),
+``kernel.c`` is the program of the PEs, and ``cpu.cpp`` is the CPU reference that checks every result. A name in `NAMES`
+adds the application to ``pidcomm app``, the tests and the plots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pidcomm.apps.application import Application, Run, compare, run
 from pidcomm.errors import ArgumentError, unknown
 
 NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm")
-"""The applications, a folder each."""
+"""Names of the applications and of their folders."""
 
 __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]
 

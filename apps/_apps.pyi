@@ -1,4 +1,4 @@
-"""Types of the extension with the CPU references of the applications; see apps/*/cpu.cpp."""
+"""Declare the extension that contains the CPU references of the applications; see apps/*/cpu.cpp."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""The interface of applications; runs, times and checks them."""
+"""Define the interface of applications; run, time and check applications."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES, WORD_BYTES
 
 CONDITION_ROUNDS = 9
-REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # at least
+REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs and minimum time
 TECHNIQUES_OF_APPLICATIONS = [
     *(name for name, it in TECHNIQUES.items() if all(map(it.is_for, COLLECTIVES.values()))),
     AUTO,
@@ -32,38 +32,40 @@ TECHNIQUES_OF_APPLICATIONS = [
 
 
 class Application(ABC):
-    """A problem of one application: its input, in host memory.
+    """An application together with one input in host memory.
 
-    The class makes instances from arrays; `make` makes them from a file or a generator, as the command line does. An
-    instance may run any number of times.
+    The constructor takes arrays; `make` takes a file or a generator, as the command line does. An instance may run any
+    number of times.
     """
 
     name: ClassVar[str]
-    """As in ``pidcomm app NAME``: the name of the folder."""
+    """The NAME in ``pidcomm app NAME``, which is also the name of the folder."""
     about: ClassVar[str]
-    """One sentence, for --help."""
+    """The sentence that --help prints."""
     axes: ClassVar[int]
-    """Number of axes of its hypercube."""
+    """Number of axes of the hypercube."""
     data_help: ClassVar[str]
     """The files that `make` reads."""
     generate_help: ClassVar[str]
-    """The generators of `make`, with their defaults."""
+    """The generators that `make` knows, with their defaults."""
 
     @classmethod
     @abstractmethod
     def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Application:
-        """Return the problem of a file or of a generator, by default of the application's default generator.
+        """Read an input from a file or generate one; return the application with this input.
 
-        data, generate: not both. quick: a default problem of a second or two. Subclasses add keyword arguments, each
-        ``Annotated[type, "sentence for --help"]`` with a default; the command line has them as options.
+        data: the file. generate: the generator; without both, the application's default generator. quick: selects an
+        input that takes a second or two. Subclasses add keyword arguments, each ``Annotated[type, "sentence for
+        --help"]`` with a default; they become options of the command line.
 
-        Raises ArgumentError if both are given, for an unknown generator, and for a malformed file, with its line.
+        Raises ArgumentError if both data and generate are given, for an unknown generator, and for a malformed file,
+        with the line number.
         """
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, int | str]:
-        """Facts about the problem: the first, ``input``, is its source; the others are its sizes."""
+        """Facts about the input: the first, ``input``, is its source; the other facts are its sizes."""
 
     @classmethod
     @abstractmethod
@@ -72,26 +74,26 @@ class Application(ABC):
 
     @abstractmethod
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the program of the PEs and its MRAM layout. Raises ArgumentError if the problem does not fit."""
+        """Return the program of the PEs and its MRAM layout. Raises ArgumentError if the input does not fit."""
 
     @abstractmethod
     def run(self, stage: Stage) -> Array:
-        """Solve the problem on PEs; return the result."""
+        """Compute the result on PEs and return it."""
 
     @abstractmethod
     def reference(self) -> Array:
-        """Return the result, computed by all CPUs of the host without PEs (``cpu.cpp``)."""
+        """Compute the result on all CPUs of the host, without PEs (``cpu.cpp``), and return it."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A problem solved with one technique: its result, check and costs.
+    """The result, check and costs of one run with one technique.
 
-    result: of `Application.run`. wrong: number of elements that differ from `Application.reference`. costs: by phase:
-    ``kernel``, ``host`` (rows that the host lays out, variables that it writes before a launch) and the names of
-    collectives, in the order of their first use (`Cost`). setup: data that is placed once and stays, such as a graph or
-    weights; no total contains it. cpu_seconds: of `Application.reference`, measured: the best of several runs with all
-    CPUs and with one; None if not timed.
+    result: the return value of `Application.run`. wrong: number of elements that differ from `Application.reference`.
+    costs: a `Cost` for each phase, in the order of first use. The phases are ``kernel``, ``host`` (the host lays out
+    rows, and writes variables before a launch) and the names of collectives. setup: cost of placing data that stays,
+    such as a graph or weights; no total contains it. cpu_seconds: measured time of `Application.reference`, the best of
+    several runs with all CPUs and with one; None if not timed.
     """
 
     application: str
@@ -111,32 +113,32 @@ class Run:
 
     @property
     def kernel(self) -> Cost:
-        """The programs of the application, modelled, with the assumed costs of their launches."""
+        """Modelled cost of the PE programs of the application, with the assumed cost of their launches."""
         return self.costs.get(KERNEL, Cost())
 
     @property
     def host(self) -> Cost:
-        """Work of the host outside collectives, measured."""
+        """Measured cost of the host outside collectives."""
         return self.costs.get(HOST, Cost())
 
     @property
     def communication(self) -> Cost:
-        """All collectives, measured; PE reordering is modelled."""
+        """Cost of all collectives: measured, except that PE reordering is modelled."""
         return sum((self.costs[name] for name in self.collectives), Cost())
 
     @property
     def collectives(self) -> list[str]:
-        """Phases that are collectives."""
+        """Names of the phases that are collectives."""
         return [name for name in self.costs if name not in (KERNEL, HOST)]
 
     @property
     def total(self) -> Cost:
-        """Kernels, collectives and work of the host."""
+        """Cost of kernels, collectives and host together."""
         return self.kernel + self.communication + self.host
 
 
 def run(problem: Application, **arguments: Any) -> Run:
-    """Solve a problem with one technique, ``technique`` (default: tile); other arguments are those of `compare`."""
+    """Run an application with one technique (default: tile); the other arguments are the same as in `compare`."""
     (only,) = compare(problem, techniques=[arguments.pop("technique", "tile")], **arguments)
     return only
 
@@ -152,14 +154,14 @@ def compare(
     with_cpu: bool = False,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Run]:
-    """Solve a problem with every technique on emulated DIMMs; check each result against the reference.
+    """Run an application with every technique on emulated DIMMs; check each result against the reference.
 
-    pes, shape: give one; for pes the application chooses the shape. techniques: auto, or names of
-    ``pidcomm.TECHNIQUES`` that support all collectives. options: of the collectives except technique and scratch.
-    iters: number of runs of each collective; the median time counts. with_cpu: whether to time the reference.
-    on_phase: called with a few words before each phase.
+    pes, shape: give one of the two; for pes the application chooses the shape. techniques: auto, or names of
+    ``pidcomm.TECHNIQUES`` that support all collectives. options: options of the collectives, except technique and
+    scratch. iters: number of runs of each collective; the median time counts. with_cpu: whether to time the reference.
+    on_phase: a function that is called with a few words before each phase.
 
-    Raises ArgumentError, before any allocation, if the problem, the machine or its memory does not allow the run.
+    Raises ArgumentError, before any allocation, if the input does not fit the machine or its memory.
     """
     lengths = shape_for(type(problem), pes, shape)
     chosen = with_defaults(options or {})
@@ -211,7 +213,8 @@ def _runs(
 def shape_for(application: type[Application], pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
     """Return the given shape, or the application's shape for `pes` PEs.
 
-    Raises ArgumentError for both, for neither, for a wrong number of axes, and for more PEs than this machine has.
+    Raises ArgumentError unless exactly one of pes and shape is given, for a wrong number of axes, and for more PEs than
+    this machine has.
     """
     if (pes is None) == (shape is None):
         raise ArgumentError(f"give pes ({pes}) or shape ({shape}), exactly one")
@@ -229,13 +232,13 @@ def shape_for(application: type[Application], pes: int | None, shape: Sequence[i
 
 
 def with_defaults(options: Options) -> Options:
-    """Return options with defaults: the coherence policy of the DIMMs, and the threads of the SDK."""
+    """Return options with two defaults: the coherence policy of the DIMMs and the SDK's number of threads."""
     threads = options.get("threads") or platform.threads()
     return options_of(**{**options, "coherence": options.get("coherence") or platform.COHERENCE, "threads": threads})
 
 
 def require_technique(name: str, shape: Sequence[int], options: Options) -> None:
-    """Raise ArgumentError if a technique lacks a collective or does not support the shape, or for wrong options."""
+    """Raise ArgumentError if a technique lacks a collective or the shape, or if options are invalid."""
     if name not in TECHNIQUES_OF_APPLICATIONS:
         raise ArgumentError(
             f"technique {name!r} does not support all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
@@ -250,14 +253,15 @@ def require_technique(name: str, shape: Sequence[int], options: Options) -> None
 
 
 def heaviest_bytes(run: Run) -> int:
-    """Return the bytes per PE of the largest call of the collective that takes the most time of a run."""
+    """Find the collective that takes the most time in a run; return the bytes per PE of its largest call."""
     return max((run.costs[name] for name in run.collectives), key=lambda cost: cost.total, default=Cost()).bytes_per_pe
 
 
 def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) -> SdkCondition:
     """Return whether a comparison with `conventional` is fair: the emulated SDK may be too slow.
 
-    size_bytes: per PE, of the timed transfers, as in the collectives that matter. Needs 8 times as much memory per PE.
+    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 times as much memory
+    per PE.
     """
     make_transfers_alike(options)
     problem = Problem("gather", tuple(shape), "1" * len(shape), size_bytes, "int32")
@@ -266,14 +270,14 @@ def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) 
 
 
 def count_wrong(result: Array, expected: Array) -> int:
-    """Return the number of elements in which two arrays differ; all if they differ in shape or type."""
+    """Return the number of elements that differ; if shapes or types differ, return the number of all elements."""
     if result.shape != expected.shape or result.dtype != expected.dtype:
         return max(result.size, expected.size, 1)
     return int(np.count_nonzero(result != expected))
 
 
 def reference_seconds(problem: Application) -> float:
-    """Return the time of the reference: the best of several runs with all CPUs and with one.
+    """Return the shortest time of the reference in several runs, with all CPUs and with one CPU.
 
     For small work one CPU can be faster: threads may wait for a CPU that another process uses.
     """

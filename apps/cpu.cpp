@@ -17,7 +17,7 @@ Part::Part(void (*add)(nb::module_ &)) { parts().push_back(add); }
 }  // namespace pidcomm_apps
 
 NB_MODULE(_apps, module) {
-  module.doc() = "CPU references of the applications, for checks and as a baseline of times.";
+  module.doc() = "CPU references of the applications, for checks and as a baseline for times.";
   module.def(
       "set_threads",
       [](int count) {

@@ -4,7 +4,7 @@
 ///
 ///   PIDCOMM_APPS_ADD(module) { module.def("NAME", &function); }
 ///
-/// Arguments and results are nanobind's ndarrays; functions release the GIL and use OpenMP.
+/// Arguments and results are ndarrays of nanobind. The functions release the GIL and use OpenMP.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -32,7 +32,7 @@ class Owned {
   explicit Owned(size_t count) : values_(new T[count]()) {}
   T *data() { return values_.get(); }
   T &operator[](size_t i) { return values_[i]; }
-  /// Transfers ownership to Python. Requires the GIL, and rows * columns to be the count.
+  /// Transfers ownership to Python. Requires the GIL; rows * columns must equal the count.
   Out<T> array(size_t count) {
     T *const values = data();
     return Out<T>(values, {count}, owner());
@@ -49,14 +49,14 @@ class Owned {
   std::unique_ptr<T[]> values_;
 };
 
-/// A file's part of the extension.
+/// The functions that one file adds to the extension.
 struct Part {
   explicit Part(void (*add)(nb::module_ &));
 };
 
 }  // namespace pidcomm_apps
 
-/// Before a function, which must not be a template: compiles it for several vector widths; the loader chooses the widest that runs.
+/// Compiles the function after it for several vector widths; the loader chooses the widest that the CPU supports. Not for templates.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define PIDCOMM_APPS_WIDEST_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

@@ -1,6 +1,7 @@
-"""Cut the edges of a graph into even slices for PEs, and each slice into patches: a chunk times a tile of vertices.
+"""Cut the edges of a graph into even slices, one per PE, and each slice into patches.
 
-The program of the PEs reads the patches with ``apps/pe/edges.h``, which has the same layout.
+A patch holds the edges from one chunk of vertices to one tile of vertices. The PEs read patches with
+``apps/pe/edges.h``, which has the same layout.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from pidcomm.apps.partition import bounds, ragged_rows, round_up
 from pidcomm.apps.stage import Stage, require_memory
 from pidcomm.arguments import as_integer
 
-ALIGNMENT = 64  # of the first vertex and the size of chunks and tiles, in vertices: 8 bytes at one bit per vertex
+ALIGNMENT = 64  # chunks and tiles begin at multiples of 64 vertices: 8 bytes at one bit per vertex
 EDGE_BITS = 32
-MIN_BITS = 6  # of chunks and tiles: ALIGNMENT vertices
+MIN_BITS = 6  # log2 of the smallest chunk or tile: ALIGNMENT vertices
 BYTES_OF_CUT = 64  # peak memory per edge, measured
-FIELDS = 6  # of a patch, uint32 each
-# Smallest vector to reduce: the techniques pr cut it into a block of whole words for each lane of an entangled group.
+FIELDS = 6  # number of fields of a patch, each uint32
+# Smallest vector to reduce: the pr techniques cut it into 8 blocks, one per lane of an entangled group, of whole words.
 REDUCED_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The edges of a graph by PE: row p is for PE p.
+    """The edges of a graph, cut for the PEs: row p is for PE p.
 
     edges: (pes, n), source - chunk_first in the high bits, target - tile_first in the low `tile_bits`. patches: (pes, m
     * FIELDS), the fields of ``struct patch``. counts: (pes,), the number of patches without padding.
@@ -52,33 +53,33 @@ class Cut:
 
 
 class Cutter:
-    """Cuts one graph, and caches the last cut."""
+    """Cut one graph, and cache the last cut."""
 
     def __init__(self, graph: Graph) -> None:
-        """Take a graph, whose edges are by source and then target."""
+        """Take a graph; its edges must be sorted by source and then target."""
         self._graph = graph
         self._last: tuple[tuple[int, int, int], Cut] | None = None
 
     def cut(self, pes: int, chunk_bits: int, tile_bits: int) -> Cut:
-        """Return `cut` of the graph, maybe from the cache."""
+        """Return the result of `cut`, from the cache if possible."""
         how = pes, chunk_bits, tile_bits
         if self._last is None or self._last[0] != how:
-            self._last = None  # frees its memory first
+            self._last = None  # free the memory of the old cut first
             self._last = how, cut(self._graph, pes, chunk_bits=chunk_bits, tile_bits=tile_bits)
         return self._last[1]
 
 
 def total_count(stage: Stage) -> int:
-    """Return the sum over all PEs of the counts in their window ``count`` of REDUCED_BYTES."""
+    """Add the counts in the window ``count`` (REDUCED_BYTES) of all PEs."""
     return int(stage.reduce("1", bytes=REDUCED_BYTES, src="count", dtype=np.int64).sum())
 
 
 def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     """Cut edges, sorted by source and then target, into an even slice per PE, and each slice into patches.
 
-    A slice has few sources and any targets. Its chunks begin at its first source and have up to 2^chunk_bits vertices;
-    tiles have 2^tile_bits vertices and begin at multiples of their size. Raises ArgumentError if bits are less than 6,
-    or more than 32 in sum.
+    A slice has few sources, but its targets can be any vertices. Its chunks begin at its first source and have up to
+    2^chunk_bits vertices; tiles have 2^tile_bits vertices and begin at multiples of their size. Raises ArgumentError if
+    chunk_bits or tile_bits is less than 6, or if their sum is more than 32.
     """
     as_integer("chunk_bits", chunk_bits, MIN_BITS, EDGE_BITS - MIN_BITS)
     as_integer("tile_bits", tile_bits, MIN_BITS, EDGE_BITS - chunk_bits)
@@ -86,14 +87,14 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     padded_vertices = round_up(graph.vertices, ALIGNMENT)
     slices = bounds(graph.edges, pes)
     has_edges = np.diff(slices) > 0
-    first, last = np.zeros(pes, np.int64), np.zeros(pes, np.int64)  # sources of each PE
+    first, last = np.zeros(pes, np.int64), np.zeros(pes, np.int64)  # the sources of the edges of each PE
     first[has_edges] = graph.sources[slices[:-1][has_edges]] // ALIGNMENT * ALIGNMENT
     last[has_edges] = graph.sources[slices[1:][has_edges] - 1]
     chunks = (last - first >> chunk_bits) + 1
-    chunk_of = np.concatenate([[0], np.cumsum(chunks)])  # of all PEs, one after the other
+    chunk_of = np.concatenate([[0], np.cumsum(chunks)])  # the patches of all PEs, one PE after the other
     tiles = (graph.vertices >> tile_bits) + 1
 
-    # One sort of 64-bit numbers: the patch, then the edge in it.
+    # Sort 64-bit numbers once: the high bits are the patch, the low bits the edge in the patch.
     pe_of_edge = np.repeat(np.arange(pes), np.diff(slices))
     local = graph.sources - first[pe_of_edge]
     patch = (chunk_of[pe_of_edge] + (local >> chunk_bits)) * tiles + (graph.targets >> np.uint32(tile_bits))

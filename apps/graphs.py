@@ -1,4 +1,4 @@
-"""Graphs: from MatrixMarket files and lists of edges, and generated."""
+"""Read graphs from MatrixMarket files and lists of edges, and generate graphs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError, require
 
 BANNER = "%%MatrixMarket"
-FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: numbers in the line of an entry
+FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: how many words the line of an entry has
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 MAX_VERTICES = 2**32 - 1
 MAX_SCALE = 31
 QUICK = "rmat:scale=11"
-DATA_HELP = f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges, two numbers a line, # before comments"
+DATA_HELP = (
+    f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges: two numbers per line, # starts a comment"
+)
 # Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
 BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
-# Errors of NumPy and gzip for a malformed file. The slow path then finds the reason.
+# Errors of NumPy and gzip for a malformed file. After one of them, the slow path finds the reason.
 FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Directed edges between vertices 0 to vertices - 1: edge i leads from sources[i] to targets[i].
+    """A directed graph with the vertices 0 to vertices - 1: edge i leads from sources[i] to targets[i].
 
     Edges may occur more than once, and from a vertex to itself. name: the file, or the generator with all parameters.
     ids: the numbers of the vertices in the file, ascending; None if they are 0 to vertices - 1.
@@ -81,7 +83,7 @@ class Graph:
         return self._distinct(np.concatenate(both), keep_loops=False)
 
     def starts(self) -> NDArray[np.int64]:
-        """Return the start of each vertex's edges, and the end: shape (vertices + 1,). Edges are sorted by source."""
+        """Return where the edges of each vertex start, then the end: shape (vertices + 1,). Edges must be sorted."""
         needed = BYTES_OF_STARTS * self.vertices + 8 * self.edges
         require_memory(needed, f"the starts of {self.vertices} vertices")
         return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
@@ -113,12 +115,12 @@ def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[
 
 
 def generate_help(default: str) -> str:
-    """Return the generators of `load`, with the default."""
+    """Describe the generators of `load` and the default."""
     return f"{describe(GENERATORS)}; default {canonical(default, GENERATORS)}"
 
 
 def load(data: Path | None, generate: str | None, default: str) -> Graph:
-    """Return the graph of a file, or of a generator (default: `default`). Raises ArgumentError for both."""
+    """Return the graph of a file or of a generator (default: `default`). Raises ArgumentError if both are given."""
     one_source(data, generate)
     try:
         return generated(generate or default, GENERATORS) if data is None else read_graph(data)
@@ -157,7 +159,7 @@ def _read_edges(path: Path) -> Graph:
 
 
 def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
-    """Return the numbers of a text file, a line each row. Raises one of FAULTS."""
+    """Return the numbers of a text file, one row per line. Raises one of FAULTS."""
     with catch_warnings():
         simplefilter("error", DeprecationWarning)  # 1.5 as an integer
         filterwarnings("ignore", message=".*no data")
@@ -165,7 +167,7 @@ def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
 
 
 def _renumbered(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return the distinct numbers, ascending, and for each number its index among them."""
+    """Return the distinct numbers in ascending order, and the index of each number among the distinct ones."""
     span = int(numbers.max(initial=-1)) + 1
     if span > 8 * len(numbers):
         ids, places = np.unique(numbers, return_inverse=True)
@@ -193,7 +195,7 @@ def _words(line: str) -> list[str]:
 def _check_vertices(path: Path, number: int, words: list[str], low: int, high: int) -> None:
     for word in words:
         if not fullmatch("[+-]?[0-9]+", word):
-            malformed(path, number, f"vertex number {word!r} is no integer")
+            malformed(path, number, f"vertex number {word!r} is not an integer")
         if not low <= int(word) <= high:
             malformed(path, number, f"vertex number {word} is not between {low} and {high}")
 
@@ -223,7 +225,7 @@ def _read_matrix_market(path: Path) -> Graph:
 
 
 def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
-    """Return the number of the line with the sizes, then vertices, entries, field and symmetry."""
+    """Return the number of the line with the sizes, then the vertices, entries, field and symmetry."""
     lines = numbered_lines(path)
     _, first = next(lines)
     words = first.lower().split()
@@ -267,7 +269,7 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
         try:
             list(map(float, words[2:]))
         except ValueError:
-            malformed(path, number, f"value {words[2]!r} is no number")
+            malformed(path, number, f"value {words[2]!r} is not a number")
     if found < entries:
         malformed(path, number, f"the file ends after {found} of the {entries} entries of line {sizes}")
     raise ArgumentError(f"{path}: {why}")
@@ -277,7 +279,7 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
 
 
 def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
-    """Return the Kronecker graph of Graph500: 2^scale vertices in random order, `edges` edges for each."""
+    """Return the Kronecker graph of Graph500: 2^scale vertices in random order, with `edges` edges per vertex."""
     as_integer("scale", scale, 0, MAX_SCALE)
     count = as_integer("edges", edges) << scale
     random = np.random.default_rng(as_integer("seed", seed))
@@ -295,7 +297,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
 
 
 def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
-    """Return edges between random vertices, uniformly distributed."""
+    """Return a graph with edges between random vertices, uniformly distributed."""
     as_integer("vertices", vertices, 1 if edges else 0, MAX_VERTICES)
     require_memory(BYTES_OF_UNIFORM * as_integer("edges", edges), f"{edges} edges")
     ends = np.random.default_rng(as_integer("seed", seed)).integers(0, max(vertices, 1), (2, edges), np.uint32)
@@ -303,7 +305,7 @@ def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Gra
 
 
 def grid(*, rows: int = 256, columns: int = 256) -> Graph:
-    """Return a grid, row by row: an edge from each vertex to its right, and to the one below it."""
+    """Return a grid: edges lead from each vertex to its right neighbour and to the neighbour below it."""
     vertices = as_integer("rows", rows, 0, MAX_VERTICES) * as_integer("columns", columns, 0, MAX_VERTICES)
     as_integer("rows * columns", vertices, 0, MAX_VERTICES)
     require_memory(BYTES_OF_GRID * vertices, f"{rows} rows of {columns} vertices")

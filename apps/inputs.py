@@ -1,4 +1,4 @@
-"""Sources of problems: generators with parameters, and text files, whose errors have line numbers."""
+"""Read inputs of the applications from text files, with line numbers in errors, or call generators with parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file, or one packed by gzip if its name ends in .gz. Raises Error if it cannot be read."""
+    """Open a text file; gzip unpacks it if its name ends in .gz. Raises Error if the file cannot be read."""
     try:
         if path.suffix == ".gz":
             return gzip.open(path, "rt", encoding="utf-8", errors="replace")
@@ -29,19 +29,19 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     with open_text(path) as file:
         try:
             yield from enumerate((line.rstrip("\r\n") for line in file), 1)
-        except (OSError, EOFError, zlib.error) as error:  # errors of gzip
+        except (OSError, EOFError, zlib.error) as error:  # gzip raises these
             raise Error(f"cannot read {path}: {error}") from None
 
 
 def malformed(path: Path, line: int, rule: str) -> NoReturn:
-    """Raise ArgumentError for a line of a file: ``graph.txt:7: ...``."""
+    """Raise ArgumentError with the place of a line of a file: ``graph.txt:7: ...``."""
     raise ArgumentError(f"{path}:{line}: {rule}")
 
 
 def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
     """Return the result of a generator: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its keyword arguments.
 
-    Parameters take the type of their default, numbers or text. Raises ArgumentError for unknown generators and
+    Each parameter has the type of its default, a number or text. Raises ArgumentError for unknown generators and
     parameters, with the valid ones, and for values of the wrong type.
     """
     name, parameters = _parsed(spec, generators)
@@ -77,7 +77,7 @@ def describe(generators: Mapping[str, Callable[..., Any]]) -> str:
 
 
 def one_source(data: Path | None, generate: str | None) -> None:
-    """Raise ArgumentError if a problem has both a file and a generator."""
+    """Raise ArgumentError if both a file and a generator are given."""
     if data is not None and generate is not None:
         raise ArgumentError(f"give data ({data}) or a generator ({generate}), not both")
 

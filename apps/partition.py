@@ -1,4 +1,4 @@
-"""Cut problems into even shares, and round sizes to valid blocks of collectives."""
+"""Cut arrays into even shares, and round sizes to valid blocks of collectives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import DTypeLike
 from pidcomm.arguments import Array
-from pidcomm.tables import WORD_BYTES as WORD_BYTES  # of which blocks and DMA transfers are multiples
+from pidcomm.tables import WORD_BYTES as WORD_BYTES  # blocks and DMA transfers are multiples of this size
 
 
 def round_up(value: int, multiple: int) -> int:
@@ -17,18 +17,18 @@ def round_up(value: int, multiple: int) -> int:
 
 
 def share(elements: int, parts: int, dtype: DTypeLike, multiple: int = 1) -> int:
-    """Return elements per part, equal for all parts: whole words of 8 bytes, and a multiple of `multiple`."""
+    """Return the number of elements per part: complete words of 8 bytes, and a multiple of `multiple`."""
     words = max(WORD_BYTES // np.dtype(dtype).itemsize, 1)
     return max(round_up(-(-elements // parts), lcm(words, multiple)), lcm(words, multiple))
 
 
 def bounds(elements: int, parts: int) -> Array:
-    """Return the start of each of `parts` even parts, and the end of the last: shape (parts + 1,)."""
+    """Return where each of `parts` even parts starts, then the end of the last part: shape (parts + 1,)."""
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
 def padded(array: Array, shape: Sequence[int]) -> Array:
-    """Return an array padded with zeros at the end of each axis to a shape."""
+    """Pad an array to a shape, with zeros at the end of each axis."""
     if array.shape == tuple(shape):
         return array
     whole = np.zeros(shape, array.dtype)
@@ -37,9 +37,9 @@ def padded(array: Array, shape: Sequence[int]) -> Array:
 
 
 def ragged_rows(values: Array, starts: Array, multiple: int) -> Array:
-    """Return the parts of an array as rows of equal length, (parts, n). starts: of the parts, then the end.
+    """Return the parts of an array as rows of equal length, (parts, n). starts: where the parts start, then the end.
 
-    Zeros fill each row up to n: the longest part, rounded up to a multiple of `multiple`, which is also the minimum.
+    Zeros fill each row up to n, the length of the longest part, rounded up to a positive multiple of `multiple`.
     """
     lengths = np.diff(starts)
     width = max(round_up(int(lengths.max(initial=0)), multiple), multiple)

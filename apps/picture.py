@@ -1,4 +1,4 @@
-"""Runs of an application: bars of time by phase, and speed-ups over the number of PEs."""
+"""Draw runs of an application: bars of time by phase, and a chart of speed-ups against the number of PEs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = 8.0, 0.27, 0.75, 1.5, 2.2
-ROOM_FOR_TOTALS = 1.3  # over the longest bar
+ROOM_FOR_TOTALS = 1.3  # length of the axis, in longest bars
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
 LOOKS = {
@@ -28,13 +28,13 @@ LOOKS = {
     for at, name in enumerate(COLLECTIVES)
 } | {HOST: ("#ffffff", "")}
 SOURCES = (
-    f"beside the bars: total and speed-up over {BASE}; mixed sources: collectives and host measured here, kernels and "
-    "PE reordering modelled; only gains over the CPUs count launches and reloads of programs"
+    f"beside the bars: total and speed-up over {BASE}; collectives and host are measured here, kernels and "
+    "PE reordering are modelled; only gains over the CPUs include launches and reloads of programs"
 )
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Return stacked bars of time, one per technique and number of PEs; below, gains if the number of PEs varies."""
+    """Draw a stacked bar of time per technique and number of PEs; if the number of PEs varies, also draw gains."""
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
     first = rows[0]
@@ -82,7 +82,7 @@ def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
 
 
 def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
-    """Draw gains over the number of PEs: over the CPUs if they were timed, else over the conventional technique."""
+    """Draw a chart of gains: over the CPUs if they were timed, else over the conventional technique."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     has_cpu = any(row.cpu_speed_up is not None for row in rows)

@@ -1,4 +1,4 @@
-"""Rows of runs, which the command line prints, writes as JSON and draws."""
+"""Make rows of runs; the command line prints them, writes them as JSON and draws them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAIR_ITERS = 3  # least number of timings of a collective for a fair comparison
 
 @dataclass(frozen=True)
 class Phase:
-    """Kernels, or all calls of one collective: us by source, measured here, modelled, and assumed for DIMMs."""
+    """Time in us of the kernels or of all calls of one collective: measured here, modelled, and assumed for DIMMs."""
 
     name: str
     calls: int
@@ -34,22 +34,22 @@ class Phase:
 
 @dataclass(frozen=True)
 class Row(Shown):
-    """A problem solved with one technique. Times in us.
+    """The result of a run with one technique; times are in us.
 
-    phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: programs of the
-    application, modelled. host_us: rows that the host lays out and variables that it writes, measured. collectives_us:
-    the host in collectives, measured; each call counts with the median of `iters` runs. reorder_us: PEs that reorder
-    blocks in collectives, modelled.
-    total_us: the sum of these four. communication_us: collectives_us and reorder_us. No total contains assumed_us, the
-    assumed cost on DIMMs of launches and of reloading replaced programs (launch_us, load_us each), and setup_us, the
-    measured time to place resident data.
-    communication_speed_up, speed_up: of communication_us and total_us over `conventional`; None if `conventional` did
-    not run or the comparison is not fair. sdk_share_pct: the measure of fairness: transfers of the emulated SDK in
-    percent of the streaming limit, with fair_bytes_per_pe, the size of the collective that takes the most time; None if
-    `conventional` did not run.
-    cpu_us: the reference on the CPUs of this machine, measured; None if not timed. cpu_speed_up: cpu_us over the sum of
-    total_us and assumed_us. wrong: elements that differ from the reference. source: of totals and speed-ups; always
-    `mixed`, measured and modelled parts.
+    phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: modelled time of the
+    application's PE programs. host_us: measured time in which the host lays out rows and writes variables.
+    collectives_us: measured time of the host in collectives; each call counts with the median of `iters` runs.
+    reorder_us: modelled time in which PEs reorder blocks in collectives.
+    total_us: the sum of these four times. communication_us: collectives_us plus reorder_us. No total contains
+    assumed_us and setup_us. assumed_us: the assumed cost on DIMMs of launches (launch_us each) and of reloading
+    replaced programs (load_us each). setup_us: the measured time to place resident data.
+    communication_speed_up, speed_up: speed-ups of communication_us and total_us over `conventional`; None if
+    `conventional` did not run or the comparison is not fair. sdk_share_pct: the measure of fairness, which is the speed
+    of the emulated SDK's transfers in percent of the streaming limit; None if `conventional` did not run.
+    fair_bytes_per_pe: the size of these transfers, which is the size of the collective that takes the most time.
+    cpu_us: measured time of the reference on the CPUs of this machine; None if not timed. cpu_speed_up: cpu_us divided
+    by the sum of total_us and assumed_us. wrong: number of elements that differ from the reference. source: source of
+    totals and speed-ups, always `mixed`: some parts are measured, some are modelled.
     """
 
     application: str
@@ -98,9 +98,9 @@ class Row(Shown):
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of all runs of a problem on one shape: number of runs of each collective, and options.
+    """Conditions of all runs of an application on one shape: number of runs of each collective, and options.
 
-    transfers: of the emulated SDK, with fair_bytes_per_pe; None if there is no run to compare with.
+    transfers: speed of the emulated SDK with fair_bytes_per_pe; None if `conventional` did not run.
     """
 
     iters: int
@@ -110,7 +110,7 @@ class Conditions:
 
     @property
     def sdk_share_pct(self) -> float | None:
-        """The slower way of the emulated SDK, in percent of the streaming limit."""
+        """The slower direction of the emulated SDK, in percent of the streaming limit."""
         it = self.transfers
         return None if it is None else 100 * min(it.to_pes_gb_s, it.from_pes_gb_s) / it.limit_gb_s
 
@@ -121,7 +121,7 @@ class Conditions:
 
 
 def rows_of(runs: Iterable[Run], conditions: Conditions) -> list[Row]:
-    """Return the rows of the runs of one problem on one shape."""
+    """Return the rows of the runs of one application on one shape."""
     runs = list(runs)
     base = next((run for run in runs if run.technique == BASE), None) if conditions.are_fair else None
     return [_row(run, base, conditions) for run in runs]

@@ -1,4 +1,4 @@
-"""The stage of an application: PEs with its program, named windows of MRAM, and a timer for each phase."""
+"""Define the stage of an application: PEs with its program, named windows of MRAM, and a timer for each phase."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 T = TypeVar("T")
 KERNEL, HOST = "kernel", "host"  # phases that are not collectives
-ALIGNMENT_BYTES = 64  # of windows; enough for every element type and DMA transfer
+ALIGNMENT_BYTES = 64  # alignment of windows, enough for every element type and DMA transfer
 SHARED_HEADERS = Path(__file__).parent / "pe"
 ASSUMED = Assumed()
 
@@ -36,9 +36,10 @@ ASSUMED = Assumed()
 class Cost:
     """Time of a phase in seconds, by source.
 
-    measured: the host, here. modelled: the PEs, from the cycles of the slowest. launches, loads: of programs, with
-    assumed costs (`pidcomm.evaluation.ablation.Assumed`). calls: number of times that the phase occurred. bus_bytes:
-    bytes that crossed the memory bus, read and written. bytes_per_pe: ``bytes`` of the largest collective.
+    measured: time of the host, on this machine. modelled: time of the PEs, from the cycles of the slowest. launches,
+    loads: numbers of launches and loads of programs, with assumed costs (`pidcomm.evaluation.ablation.Assumed`). calls:
+    number of times that the phase occurred. bus_bytes: bytes that crossed the memory bus, read and written.
+    bytes_per_pe: argument ``bytes`` of the largest collective.
     """
 
     measured: float = 0.0
@@ -60,7 +61,7 @@ class Cost:
         return self.measured + self.modelled
 
     def __add__(self, other: Cost) -> Cost:
-        """Return the sum of two phases."""
+        """Return a cost with the times and counts of both costs added."""
         return Cost(
             self.measured + other.measured,
             self.modelled + other.modelled,
@@ -76,11 +77,12 @@ class Cost:
 class Placement:
     """The program of an application's PEs, and the layout of MRAM.
 
-    source: the C file. It defines no MRAM variable, so offsets from the MRAM heap do not depend on the loaded program.
-    resident: bytes per PE, by name, of data that is placed once and stays, such as a graph or weights. windows: bytes
-    per PE, by name, of data for collectives. All follow one another from the start of the heap, each aligned to 64
-    bytes; the program gets their offsets as macros, ``AT_EDGES`` for ``edges``. tasklets: NR_TASKLETS. defines: more
-    macros. stack_bytes: of each tasklet. host_bytes: memory that `Application.run` needs for rows, besides the problem.
+    source: the C file. It must not define MRAM variables, so that offsets of the heap do not depend on the program.
+    resident: names and sizes (bytes per PE) of data that is placed once and stays, such as a graph or weights. windows:
+    names and sizes of data for collectives. Resident data and windows follow each other from the start of the heap,
+    each aligned to 64 bytes; the program gets their offsets as macros, such as ``AT_EDGES`` for ``edges``. tasklets:
+    NR_TASKLETS. defines: more macros. stack_bytes: stack of each tasklet. host_bytes: memory that `Application.run`
+    needs for rows, besides the input.
     """
 
     source: Path
@@ -98,18 +100,18 @@ class Placement:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """Offset of each, in bytes from the start of the MRAM heap."""
+        """Offsets of resident data and windows, in bytes from the start of the MRAM heap."""
         ends = np.cumsum([0, *map(_aligned, self.sizes.values())])
         return dict(zip(self.sizes, map(int, ends), strict=False))
 
     @property
     def bytes(self) -> int:
-        """Sum of all sizes, aligned."""
+        """Sum of all sizes, each aligned."""
         return sum(map(_aligned, self.sizes.values()))
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes behind them that techniques may need: the size of the longest input of a collective."""
+        """Bytes after the windows that techniques may need: the size of the longest input of a collective."""
         return max(map(_aligned, self.windows.values()), default=0)
 
     def options(self) -> list[str]:
@@ -129,7 +131,7 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
         raise ArgumentError(
             f"a PE of {pes} needs {format_about(per_pe)} of MRAM ({sizes}"
             + (", scratch of the pr techniques" if needs_scratch else "")
-            + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller problem"
+            + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller input"
         )
     require_memory(
         platform.host_bytes(pes * per_pe) + placement.host_bytes,
@@ -138,7 +140,7 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
 
 
 def require_memory(needed: int, what: str) -> None:
-    """Raise ArgumentError if fewer than `needed` bytes of memory are available. what: subject of the sentence."""
+    """Raise ArgumentError if fewer than `needed` bytes of memory are available. what: subject of the error sentence."""
     available = available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
@@ -149,8 +151,8 @@ def require_memory(needed: int, what: str) -> None:
 class Stage:
     """PEs with the program of an application, and timed collectives between its launches.
 
-    ``src`` and ``dst`` are names of windows; equal names mean in place. Collectives that are not in place run several
-    times, and their median time counts. Use as a context manager.
+    ``src`` and ``dst`` are names of windows; equal names mean that the collective works in place. Collectives that are
+    not in place run several times, and their median time counts. Use as a context manager.
     """
 
     def __init__(
@@ -162,7 +164,7 @@ class Stage:
         repeats: int = 1,
         on_phase: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Compile the program. Raises ArgumentError, with the compiler's messages, if that fails."""
+        """Compile the program. Raises ArgumentError with the compiler's messages if compilation fails."""
         self.cube = pe_set.hypercube(*shape)
         self.offsets = placement.offsets
         """Offset of each window, in bytes from the start of the MRAM heap."""
@@ -199,21 +201,22 @@ class Stage:
     # ---- before a run
 
     def poison(self) -> None:
-        """Fill resident data, windows and scratch with a pattern, untimed, so that stale data cannot pass the check.
+        """Fill resident data, windows and scratch with a pattern, so that stale data cannot pass the check.
 
-        This also allocates their memory, so that the first technique does not pay for it.
+        This is not timed. It also allocates the memory, so that the first technique does not pay for the allocation.
         """
         scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
         row = np.full((1, self._placement.bytes + scratch_bytes), POISON, np.uint8)
         if row.size:
             self.cube.broadcast("1" * len(self.shape), host=row)
 
-    # ---- the input that stays
+    # ---- resident data
 
     def place(self, name: str, rows: Array, *, at: int = 0) -> None:
         """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. Its cost is in `setup` and in no total.
 
-        Rows are multiples of 8 bytes. Always uses `tile`: the stage's technique is for repeated transfers only.
+        Rows are multiples of 8 bytes. The technique is always `tile`: the technique of the stage is for repeated
+        transfers only.
         """
         _require_room_in(self._placement.resident, name, at + rows[0].nbytes)
         self._on_phase(f"{self.technique}: placing {name}")
@@ -223,7 +226,7 @@ class Stage:
     # ---- work of the host
 
     def host_work(self, act: Callable[[], T]) -> T:
-        """Time and return act(), work of the host that every input needs, such as laying out rows.
+        """Return the result of act(), timed: work of the host that every input needs, such as laying out rows.
 
         It runs as often as collectives, and the median counts, so each call must do the same.
         """
@@ -244,7 +247,7 @@ class Stage:
     def launch(self, **variables: int | Array) -> None:
         """Write variables of the program, then run it on all PEs. Variables keep their values between launches.
 
-        variables: by the name of a ``__host uint32_t`` of the program; an int for all PEs, or an array of shape (pes,)
+        variables: the name of a ``__host uint32_t`` of the program -> an int for all PEs, or an array of shape (pes,)
         with a value for each PE.
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
@@ -264,7 +267,7 @@ class Stage:
         self._add(KERNEL, Cost(modelled=platform.launch_seconds(self._pe_set), launches=1, calls=1))
 
     def _load(self) -> bool:
-        """Load the program unless it is loaded; return whether it was not. The first load counts as set-up."""
+        """Load the program if it is not loaded; return whether this loaded it. The first load counts as set-up."""
         if self._is_loaded:
             return False
         self._pe_set.load(self._program)
@@ -275,7 +278,7 @@ class Stage:
             self._add(self._replaced_by, Cost(loads=1))
         return True
 
-    # ---- collectives; masks, bytes, dtype and op as those of `pidcomm.Hypercube`
+    # ---- collectives; mask, bytes, dtype and op are the same as in `pidcomm.Hypercube`
 
     def alltoall(self, mask: str, *, bytes: int, src: str, dst: str) -> None:
         """Move block q of member p to block p of member q."""

@@ -1,5 +1,5 @@
-/// AllReduce (max) of floats along x of an 8 x 8 hypercube, then along both axes, with the C++ interface. Sets and hypercubes free
-/// themselves; exceptions name the offending values and the rule. Loops on the host check the results.
+/// AllReduce (max) of floats along x of an 8 x 8 hypercube, then along both axes, with the C++ interface. Destructors free
+/// sets and hypercubes; exceptions name the invalid values and the rule. Loops on the host check the results.
 #include <algorithm>
 #include <cstdio>
 #include <pidcomm/pidcomm.hpp>

@@ -1,4 +1,4 @@
-"""A study in cells, for editors and Jupyter (jupytext): breadth-first search in a random network of people, on 64 PEs.
+"""Study breadth-first search in a random network of people on 64 PEs, in cells for editors and Jupyter (jupytext).
 
 The application in pidcomm.apps takes and returns arrays; SciPy checks the result.
 """
@@ -29,7 +29,7 @@ levels = runs[-1].result
 found = levels[levels >= 0]
 histogram = np.bincount(found)
 
-# %% The same with SciPy.
+# %% Compute the same levels with SciPy.
 from scipy.sparse.csgraph import shortest_path  # noqa: E402
 
 expected = shortest_path(graph.undirected().matrix(), unweighted=True, indices=0)

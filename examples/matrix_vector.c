@@ -1,8 +1,8 @@
 /* A PE program with collectives between its launches: x becomes A' A x, four times, with the matrix A in blocks on 8 x 8 PEs.
  *
  * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of the vector. Allreduce along x adds the
- * products of a row of blocks: its part of y = A x. The next launch multiplies by the transposed blocks, and allreduce along y leaves each
- * part of A' y at its PEs. The vector never leaves the PEs. Loops on the host check the result; words wrap. */
+ * products of a row of blocks; the sum is this row's part of y = A x. The next launch multiplies by the transposed blocks, and allreduce
+ * along y leaves each part of A' y at its PEs. The vector never leaves the PEs. Loops on the host check the result; words wrap. */
 #include "pe/matrix_vector.h"
 
 #include <pidcomm/pidcomm.h>
@@ -18,7 +18,7 @@ enum { kGrid = 8, kPes = kGrid * kGrid, kN = kGrid * kSide, kSteps = 8 };
 static uint32_t matrix[kN][kN], x[kN], y[kN];
 static uint32_t blocks[kPes][kSide][kSide], parts[kPes][kSide];
 
-/* Puts blocks and parts of the vector into one row per PE. */
+/* Makes one row per PE from the blocks and the parts of the vector. */
 static void distribute(void) {
   for (uint32_t pe = 0; pe < kPes; ++pe) {
     const uint32_t row = pe / kGrid * kSide, column = pe % kGrid * kSide;

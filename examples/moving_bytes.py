@@ -1,4 +1,4 @@
-"""How the host moves bytes, in NumPy, checked against the definitions, the library and an emulated rank.
+"""Move bytes as the host does, in NumPy; check the result against definitions, the library and an emulated rank.
 
 docs/design.md explains the ideas. Here a region is an array of bytes, laid out as the host sees the ranks in memory.
 """
@@ -141,7 +141,7 @@ def replicate(lines: Lines, lane_mask: int, t: int) -> Lines:
 
 
 def lane_split(shape: tuple[int, ...], mask: str) -> tuple[int, list[int], list[int]]:
-    """Return the lane mask, the entangled groups of one set in member order, and the first one of every set."""
+    """Return the lane mask, the entangled groups of one set in member order, and the first group of every set."""
     lane_mask, stride, egs = 0, 1, {"1": [0], "0": [0]}
     for length, selected in zip(shape, mask, strict=True):
         room = max(8 // stride, 1) if stride < 8 else 1
@@ -159,7 +159,7 @@ def lane_split(shape: tuple[int, ...], mask: str) -> tuple[int, list[int], list[
 
 
 def alltoall(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int) -> None:
-    """Transpose a tile for every pair of entangled groups of a set."""
+    """For every pair of entangled groups of a set, transpose a tile."""
     lane_mask, members, sets = lane_split(shape, mask)
     ways = 1 << lane_mask.bit_count()
     block = size // (ways * len(members))
@@ -243,7 +243,7 @@ def members_of(shape: tuple[int, ...], mask: str) -> NDArray[np.int64]:
 
 
 def defined(name: str, x: Bytes, shape: tuple[int, ...], mask: str, dtype: Any) -> Bytes:
-    """Return the result at each PE, by definition; x: (pes, bytes)."""
+    """Return the result at each PE according to the definition; x: (pes, bytes)."""
     results: dict[int, Bytes] = {}
     for group in members_of(shape, mask):
         n = len(group)
@@ -329,13 +329,13 @@ def check_the_collectives(random: np.random.Generator) -> int:
 
 
 class DpuSet(ctypes.Structure):
-    """A set of ranks: struct dpu_set_t."""
+    """A set of ranks, which is struct dpu_set_t."""
 
     _fields_ = [("kind", ctypes.c_uint64), ("nr_ranks", ctypes.c_uint64), ("ranks", ctypes.POINTER(ctypes.c_void_p))]
 
 
 class RankAccess(ctypes.Structure):
-    """The region of a rank: dpuemu_rank_access_t."""
+    """The region of a rank, which is dpuemu_rank_access_t."""
 
     _fields_ = [
         ("base", ctypes.c_void_p),

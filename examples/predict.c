@@ -1,12 +1,12 @@
 /* Predicts the time of an allreduce on another machine, and the gain from more threads. No PE is allocated.
  *
- * All times are modelled. Checked: phases add up to the total, auto is not slower than tile, many threads are not slower than one. */
+ * All times are modelled. The checks: phases add up to the total, auto is not slower than tile, many threads are not slower than one. */
 #include <pidcomm/model.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The sum of the phases, in table order. */
+/* Returns the sum of the phases, in table order. */
 static double sum_of(const pidcomm_prediction *prediction) {
   double sum = 0;
 #define ADD(name, meaning) sum += prediction->seconds.name;

@@ -10,7 +10,7 @@ enum { kPes = 64, kWords = 2048, kMembers = 8, kBlockWords = kWords / kMembers, 
 
 static uint32_t input[kPes][kWords], blocks[kPes][kBlockWords], sums[kPes][kWords];
 
-/* Word i of the sum over the group of a PE. */
+/* Returns word i of the sum over the group of a PE. */
 static uint32_t sum_of_group(uint32_t pe, uint32_t i) {
   const uint32_t x = pe % 4, z = pe / 32;
   uint32_t sum = 0;

@@ -1,8 +1,8 @@
-"""Training steps of linear regression on 8 x 8 PEs, with five collectives, checked against the same steps in NumPy.
+"""Run training steps of linear regression on 8 x 8 PEs with five collectives, and the same steps in NumPy as a check.
 
 Every PE has its own samples. To save memory, the weights are sharded along x: each of the 8 PEs of a group keeps an
-eighth. A step gathers the weights, computes the gradients, sums them shard by shard along x and then along y, and
-updates the shards. pe/training_step.c is the PE program.
+eighth of the weights. A step gathers the weights, computes the gradients, sums them shard by shard along x and then
+along y, and updates the shards. pe/training_step.c is the PE program.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Breadth-first search: the least number of edges from one vertex to every other."""
+"""Breadth-first search: find the least number of edges from one vertex to every other vertex."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pidcomm.errors import ArgumentError
 DEFAULT = "rmat:scale=20"  # 128 KiB of bits
 DIRECTIONS = ("undirected", "directed")
 MOST_EDGES = -1
-MAX_BITS = 16  # of chunks and tiles: 8 KiB of WRAM each
-WORD_VERTICES = 8 * WORD_BYTES  # a bit each
+MAX_BITS = 16  # limit of chunk_bits and tile_bits: a chunk takes 8 KiB of WRAM
+WORD_VERTICES = 8 * WORD_BYTES  # one bit for each vertex
 
 
 class BreadthFirstSearch(Application):
-    """The levels of all vertices: int32, the number of edges from the source, -1 for unreachable vertices."""
+    """The levels of all vertices, int32: the number of edges from the source, or -1 if the vertex is unreachable."""
 
     name = "bfs"
-    about = "Breadth-first search: the number of edges from one vertex to every other."
+    about = "Breadth-first search: the least number of edges from one vertex to every other vertex."
     axes = 1
     data_help = graphs.DATA_HELP
     generate_help = graphs.generate_help(DEFAULT)
@@ -44,7 +44,7 @@ class BreadthFirstSearch(Application):
     ) -> None:
         """Take a graph; `make` describes source and direction.
 
-        chunk_bits, tile_bits: log2 of the vertices of a patch (`pidcomm.apps.edges.cut`), 6 to 16.
+        chunk_bits, tile_bits: log2 of the vertices of a chunk and of a tile (`pidcomm.apps.edges.cut`), 6 to 16.
         """
         if direction not in DIRECTIONS:
             raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")
@@ -65,16 +65,20 @@ class BreadthFirstSearch(Application):
         data: Path | None = None,
         generate: str | None = None,
         quick: bool = False,
-        source: Annotated[int, "First vertex, as the file numbers it; -1: the one with the most edges"] = MOST_EDGES,
-        direction: Annotated[str, "undirected: follow edges in both directions; directed: in one"] = DIRECTIONS[0],
+        source: Annotated[
+            int, "First vertex, as the file numbers it; -1 selects the vertex with the most edges"
+        ] = MOST_EDGES,
+        direction: Annotated[
+            str, "undirected: follow edges in both directions; directed: follow them in one direction"
+        ] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
-        """Return the problem of a file or a generator."""
+        """Return the search in the graph of a file or a generator."""
         graph = graphs.load(data, generate, graphs.QUICK if quick else DEFAULT)
         return cls(graph, source=source, direction=direction)
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """The graph, the number of its edges, and the first vertex."""
+        """The graph, its number of edges, and the first vertex."""
         graph = self.graph
         return {
             "input": graph.name,
@@ -86,11 +90,11 @@ class BreadthFirstSearch(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return one axis."""
+        """Return a shape with one axis."""
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout: bits of all vertices on every PE; edges and levels in even shares."""
+        """Return the layout: every PE has a bit for every vertex, and an even share of the edges and levels."""
         pes = prod(shape)
         bits = self._words * WORD_BYTES
         share_words = self._share(pes) // WORD_VERTICES
@@ -111,7 +115,7 @@ class BreadthFirstSearch(Application):
         )
 
     def run(self, stage: Stage) -> NDArray[np.int32]:
-        """Search level by level, until a level has no vertex."""
+        """Search level by level until a level has no vertices."""
         edges = self._cutter.cut(stage.pes, **self._bits)
         edges.place(stage)
         bits = self._words * WORD_BYTES
@@ -146,7 +150,7 @@ class BreadthFirstSearch(Application):
         return share(self.graph.vertices, pes, np.uint8, WORD_VERTICES)
 
     def _find(self, source: int) -> int:
-        """Return the number from 0 of a vertex of the file."""
+        """Translate a vertex number of the file to the number that counts from 0."""
         vertices, ids = self.graph.vertices, self.graph.ids
         if source == MOST_EDGES:
             return int(np.argmax(np.diff(self._starts))) if vertices else 0
@@ -159,7 +163,7 @@ class BreadthFirstSearch(Application):
             if place < vertices and ids[place] == source:
                 return place
             rule = f"its {vertices} vertices are from {ids[0]} to {ids[-1]}" if vertices else "there are no vertices"
-        raise ArgumentError(f"source ({source}) is no vertex of {self.graph.name}: {rule}")
+        raise ArgumentError(f"source ({source}) is not a vertex of {self.graph.name}: {rule}")
 
 
 APPLICATION = BreadthFirstSearch

@@ -1,7 +1,7 @@
-/// Breadth-first search on all CPUs, level by level: top down from a list of the frontier; or, if that visits fewer edges, bottom up from
-/// the unreached vertices to a bitmap of the frontier.
+/// Breadth-first search on all CPUs, level by level. Each level is searched in the direction that visits fewer edges: top down from a list
+/// of the frontier, or bottom up from the unreached vertices to a bitmap of the frontier.
 ///
-/// Source: Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search" (SC'12), with its two thresholds.
+/// Source: Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search" (SC'12), which also gives the two thresholds.
 #include "../cpu.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Search {
 
   int64_t edges_of(uint32_t v) const { return starts[v + 1] - starts[v]; }
 
-  // Returns the number of edges of the vertices found.
+  // Returns the number of edges of the vertices that it finds.
   int64_t top_down(int32_t level) {
     std::atomic<size_t> end{0};
     int64_t edges = 0;
@@ -58,7 +58,7 @@ struct Search {
     return edges;
   }
 
-  // Returns the number of vertices found. No race: a word of 64 vertices belongs to one thread.
+  // Returns the number of vertices that it finds. There is no race: a word of 64 vertices belongs to one thread.
   int64_t bottom_up(int32_t level) {
     int64_t count = 0;
 #pragma omp parallel for schedule(dynamic, 16) reduction(+ : count)

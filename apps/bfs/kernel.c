@@ -1,14 +1,14 @@
-/* One level of a breadth-first search. Every PE has a slice of the edges, and a bit for every vertex that says whether it is reached.
+/* Searches one level of a breadth-first search. Every PE has a slice of the edges, and a bit for every vertex: whether it is reached.
  *
  * A vertex is in the frontier if it is reached now but was not in the last launch. `next` has the vertices that this PE has found in all
  * launches. The union of `next` over PEs is the set of reached vertices, so the kernel merges nothing. */
 #include "edges.h"
 
-#define WORD_VERTICES 64u /* a bit each */
+#define WORD_VERTICES 64u /* one bit for each vertex */
 #define TILE_WORDS ((1u << TILE_BITS) / WORD_VERTICES)
 
-__host uint32_t level;   /* of the frontier; 0 begins a search and ignores the contents of the windows */
-__host uint32_t patches; /* of edges */
+__host uint32_t level;   /* level of the frontier; 0 begins a search and ignores the contents of the windows */
+__host uint32_t patches; /* number of patches of edges */
 __host uint32_t first;   /* first word of the vertices whose levels this PE stores */
 
 BARRIER_INIT(everybody, NR_TASKLETS);
@@ -20,7 +20,7 @@ __dma_aligned uint32_t buffers[NR_TASKLETS][EDGES_AT_ONCE];
 uint32_t counts[NR_TASKLETS];
 uint8_t is_empty[NR_TASKLETS];
 
-/* Stores the level of this PE's vertices in the frontier; returns their number. Tasklets share no word of 8 bytes. */
+/* Stores the level of this PE's vertices in the frontier; returns their number. No two tasklets write the same word of 8 bytes. */
 static uint32_t note_levels(int32_t *levels) {
   uint32_t count = 0;
   for (uint32_t word = me(); word < SHARE_WORDS; word += NR_TASKLETS) {
@@ -46,8 +46,8 @@ static uint32_t note_levels(int32_t *levels) {
   return count;
 }
 
-/* Reads the frontier of a patch's chunk, each tasklet its part; returns whether it is empty. A launch reads no chunk twice, so reached
- * vertices count as visited from here on. */
+/* Reads the frontier of a patch's chunk; each tasklet reads a part. Returns whether the frontier is empty. A launch does not read a chunk
+ * twice, so reached vertices count as visited from here on. */
 static uint32_t read_frontier(const struct patch *patch, uint64_t *visited) {
   const struct part part = my_part(patch->chunk_vertices / WORD_VERTICES);
   uint64_t any = 0;
@@ -69,20 +69,20 @@ static uint32_t read_frontier(const struct patch *patch, uint64_t *visited) {
   barrier_wait(&everybody);
   uint32_t all = 1;
   for (uint32_t t = 0; t < NR_TASKLETS; ++t) all &= is_empty[t];
-  barrier_wait(&everybody); /* no tasklet writes is_empty for the next chunk before all have read it */
+  barrier_wait(&everybody); /* all tasklets read is_empty before one writes it for the next chunk */
   return all;
 }
 
 /* Several tasklets may set bits in the same word. A word is written only under its mutex, after it is read again, so no bit is lost. The
  * check before the mutex relies on atomic 32-bit loads from WRAM: a bit that reads as set is set. A bit that is being set may read as
- * unset; this costs only the mutex. Volatile: the compiler must not cache words. */
+ * unset; then the tasklet only takes the mutex in vain. Volatile keeps the compiler from caching words. */
 static void follow(const struct patch *patch, uint32_t *edges) {
   volatile uint32_t *const found = (volatile uint32_t *)tile;
   const uint32_t *const active = (const uint32_t *)frontier;
   struct edge_slice slice = my_edges(patch);
   for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
     for (const uint32_t *edge = edges, *const end = edges + count; edge < end;) {
-      /* Edges of one source are adjacent: look it up once. */
+      /* Edges of one source are adjacent, so the source is looked up once. */
       const uint32_t source = source_of(*edge), last = *edge | ((1u << TILE_BITS) - 1);
       if (!(active[source / 32] >> (source % 32) & 1)) {
         while (++edge < end && *edge <= last) {

@@ -1,4 +1,4 @@
-"""Connected components of a graph whose edges connect in both directions."""
+"""Find the connected components of an undirected graph."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ DEFAULT = "rmat:scale=18"  # 1 MiB of labels
 LABEL_BYTES = 4
 WORD_LABELS = WORD_BYTES // LABEL_BYTES
 CHUNK_BITS = 11  # 8 KiB of labels
-ROOM_BITS = 12  # the largest tile that is read whole: 16 KiB
-# A tile is read whole if it has at most this number of vertices per edge to it. Else 8 bytes are read for each edge.
-# The emulated DMA engine needs 0.53 cycles per byte and 34 per transfer.
+ROOM_BITS = 12  # the largest tile that PEs read completely: 16 KiB
+# A PE reads a complete tile if the tile has at most this number of vertices per edge. Else it reads 8 bytes for each
+# edge. The emulated DMA engine needs 0.53 cycles per byte, plus 34 cycles per transfer.
 VERTICES_PER_READ = 16
 
 
 class ConnectedComponents(Application):
-    """The label of every vertex: uint32, the smallest vertex number, from 0, in its component."""
+    """The label of every vertex, uint32: the smallest vertex number in its component; numbers count from 0."""
 
     name = "cc"
-    about = "Connected components: the least vertex number of the component of every vertex."
+    about = "Connected components: for every vertex, the least vertex number in its component."
     axes = 1
     data_help = graphs.DATA_HELP
     generate_help = graphs.generate_help(DEFAULT)
@@ -42,11 +42,11 @@ class ConnectedComponents(Application):
         room_bits: int = ROOM_BITS,
         tile_bits: int | None = None,
     ) -> None:
-        """Take a graph, whose edges connect in both directions.
+        """Take a graph; its edges connect in both directions.
 
-        chunk_bits, tile_bits: log2 of the vertices of a patch (`pidcomm.apps.edges.cut`), 6 to 11, and 6 to 32 -
-        chunk_bits. room_bits: log2 of the vertices of the largest tile that is read whole, 6 to 12. By default
-        tile_bits is room_bits; if there are too few edges to read tiles whole, it is as large as possible.
+        chunk_bits: log2 of the number of vertices of a chunk (`pidcomm.apps.edges.cut`), 6 to 11. tile_bits: the same
+        for a tile, 6 to 32 - chunk_bits. room_bits: the same for the largest tile that PEs read completely, 6 to 12. By
+        default tile_bits is room_bits; if there are too few edges to read complete tiles, it is as large as possible.
         """
         as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
         as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)
@@ -59,21 +59,21 @@ class ConnectedComponents(Application):
 
     @classmethod
     def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> ConnectedComponents:
-        """Return the problem of a file or a generator."""
+        """Return the application with the graph of a file or a generator."""
         return cls(graphs.load(data, generate, graphs.QUICK if quick else DEFAULT))
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """The graph, and the number of edges, each counted in both directions."""
+        """The graph, and its number of edges; each edge counts once per direction."""
         return {"input": self.graph.name, "vertices": self.graph.vertices, "edges": self.graph.edges}
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return one axis."""
+        """Return a shape with one axis."""
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout: labels of all vertices on every PE; edges and result in even shares."""
+        """Return the layout: every PE has the labels of all vertices, and an even share of the edges and the result."""
         pes = prod(shape)
         chunk_bits, room_bits, _ = self._bits
         edges = self._cut_for(pes)
@@ -114,7 +114,7 @@ class ConnectedComponents(Application):
         return stage.gather("1", bytes=size, src="result", dtype=np.uint32)[0, : self.graph.vertices]
 
     def reference(self) -> NDArray[np.uint32]:
-        """Return the labels, by Afforest."""
+        """Compute the labels with the Afforest algorithm."""
         from pidcomm.apps import _apps
 
         return _apps.cc(self._starts, self.graph.targets)

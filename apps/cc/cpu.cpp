@@ -21,7 +21,7 @@ using Label = std::atomic_ref<uint32_t>;
 
 uint32_t load(uint32_t &label) { return Label(label).load(std::memory_order_relaxed); }
 
-// Joins two trees: the larger root gets the smaller as its parent, so a root is the smallest vertex of its tree.
+// Joins two trees: the smaller root becomes the parent of the larger, so a root is the smallest vertex of its tree.
 void link(uint32_t a, uint32_t b, uint32_t *parent) {
   for (a = load(parent[a]), b = load(parent[b]); a != b;) {
     if (a < b) std::swap(a, b);

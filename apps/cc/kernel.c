@@ -1,22 +1,22 @@
-/* One round of connected components. Every PE has the labels of all vertices, and a slice of the edges. The graph has each edge in both
- * directions.
+/* Computes one round of connected components. Every PE has the labels of all vertices, and a slice of the edges. The graph has each edge in
+ * both directions.
  *
  * A label is the number of a vertex of the same component. It is at most the vertex's own number, and it only gets smaller. The next labels
- * are the minima over all PEs. So `next` may keep values of earlier rounds, and a PE need not touch vertices that it does not change. A
- * round in which no PE changes a label is the last: then both ends of every edge have the same label. Three steps reduce labels:
+ * are the minima over all PEs. So `next` may keep values of earlier rounds, and a PE need not write vertices that it does not change. The
+ * rounds end when no PE changes a label: then both ends of every edge have the same label. Three steps reduce labels:
  *
  *   fold       the label of a source becomes the smallest label of its targets;
  *   shortcut   a label becomes the label of the vertex that it names, several times;
- *   hook       the vertex named by a source's old label gets the source's new label, which moves whole trees at once.
+ *   hook       the vertex that a source's old label names gets the source's new label, which moves a complete tree at once.
  *
- * Hooks and shortcuts are those of Shiloach and Vishkin (1982). */
+ * Source of hooks and shortcuts: Shiloach and Vishkin (1982). */
 #include "edges.h"
 
 #define HOPS 4u
-#define ROOM (1u << ROOM_BITS) /* vertices of the largest tile that is read */
+#define ROOM (1u << ROOM_BITS) /* vertices of the largest tile that is read completely */
 
-__host uint32_t round_number; /* 0 begins and ignores the contents of `next` */
-__host uint32_t patches;      /* of edges */
+__host uint32_t round_number; /* 0 begins the computation and ignores the contents of `next` */
+__host uint32_t patches;      /* number of patches of edges */
 __host uint32_t first;        /* first vertex of this PE's share of the result */
 
 BARRIER_INIT(everybody, NR_TASKLETS);
@@ -38,14 +38,14 @@ static void read_chunk(uint32_t chunk_first, struct part part, uint32_t *next) {
   for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
     const uint32_t vertices = min_of(end - v, EDGES_AT_ONCE), at = (chunk_first + v) * 4;
     read_heap(AT_LABELS + at, chunk + v, vertices * 4);
-    read_heap(AT_NEXT + at, next, vertices * 4); /* less where this PE has hooked */
+    read_heap(AT_NEXT + at, next, vertices * 4); /* smaller than the old labels where this PE has hooked */
     for (uint32_t i = 0; i < vertices; ++i) chunk[v + i] = min_of(chunk[v + i], next[i]);
   }
 }
 
 /* Two tasklets may have edges of the same source. A label is written only under its mutex, after it is read again, so no label gets
- * larger. The check before the mutex relies on atomic 32-bit loads from WRAM: it sees a valid label, which may be old; this costs only
- * the mutex. Volatile: the compiler must not cache labels. */
+ * larger. The check before the mutex relies on atomic 32-bit loads from WRAM: it sees a valid label. If that label is old, the tasklet
+ * only takes the mutex in vain. Volatile keeps the compiler from caching labels. */
 static inline __attribute__((always_inline)) void fold(const struct patch *patch, int is_tile_read, uint32_t *edges) {
   volatile uint32_t *const labels = chunk;
   struct edge_slice slice = my_edges(patch);
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void fold(const struct patch *patch
     }
 }
 
-/* Writes the labels of a tasklet's part of the chunk, after shortcuts, to `next`; returns how many are smaller than before. */
+/* Shortcuts the labels of a tasklet's part of the chunk, writes them to `next`, and returns how many are smaller than before. */
 static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *before) {
   uint32_t changed = 0;
   for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
@@ -78,7 +78,7 @@ static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *be
 }
 
 /* A word of `next` has two labels and is changed only under its mutex. The check before the mutex relies on atomic DMA of 8 bytes: it sees
- * a valid word, which may be old; this costs only the mutex. */
+ * a valid word. If that word is old, the tasklet only takes the mutex in vain. */
 static void hook(uint32_t root, uint32_t label) {
   __dma_aligned uint32_t pair[2];
   const uint32_t at = AT_NEXT + root / 2 * 8;
@@ -102,7 +102,7 @@ static void hook_chunk(uint32_t chunk_first, struct part part, uint32_t *before)
   }
 }
 
-/* Call it when all edges of a chunk are folded. Hooks come after the whole chunk is written, and before the next is read. */
+/* Call this when all edges of a chunk are folded. It hooks after the complete chunk is written and before the next chunk is read. */
 static uint32_t finish_chunk(uint32_t chunk_first, struct part part, uint32_t *buffer) {
   barrier_wait(&everybody);
   const uint32_t changed = write_chunk(chunk_first, part, buffer);
@@ -129,7 +129,7 @@ int main(void) {
       read_chunk(chunk_first, part, buffer);
       barrier_wait(&everybody);
     }
-    /* Barriers: all tasklets have read their parts; no tasklet reads the next tile before all are done with this one. */
+    /* The barriers separate three steps: all tasklets read their parts of the tile, use the tile, and read the next tile. */
     if (patch->tile_vertices <= ROOM && patch->tile_vertices <= VERTICES_PER_READ * patch->edges) {
       const struct part mine = my_part_of(patch->tile_vertices / 2, ROOM / 2);
       read_heap(AT_LABELS + patch->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);

@@ -21,24 +21,28 @@ GENERATORS = {"criteo": Criteo}
 DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
 QUICK_SAMPLES, QUICK_ROWS = 512, 4096
 SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
-SAMPLE_BYTES = 1024  # of memory per sample, about, in the generator
-OUTPUTS_MAX, FEATURES_MAX = 2048, 256  # outputs of a layer; dense features, which one transfer reads
-COLUMNS_MAX = 64  # of an embedding: two of its rows fit in a tasklet's buffer
-NO_ROW = np.uint32(2**32 - 1)  # row of padded samples and tables; no PE has this row
+SAMPLE_BYTES = 1024  # approximate memory of the generator per sample
+OUTPUTS_MAX, FEATURES_MAX = (
+    2048,
+    256,
+)  # limits of the outputs of a layer and of the dense features, which one transfer reads
+COLUMNS_MAX = 64  # limit for an embedding: two of its rows fit in a tasklet's buffer
+NO_ROW = np.uint32(2**32 - 1)  # the row number in padded samples and tables; no PE has this row
 
 TASKLETS = 16
 STACK_BYTES = 768
-BUFFER_BYTES = 1024  # of a tasklet
-WRAM_BYTES = 60 * 1024  # of 64 KiB; the remainder is for the program's other variables
-PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # of kernel.c
+BUFFER_BYTES = 1024  # size of the buffer of each tasklet
+WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kernel.c
 
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a PE: its number of samples; its tables, rows and columns of the model; bytes of windows.
+    """The part of the model and of the samples that one PE has, and the sizes of its windows.
 
-    wanted_bytes: the indices of its samples into all tables. index_bytes: the indices of all samples into its tables.
-    vector_bytes: the rows of its tables and columns, for the samples of all PEs with the same y.
+    samples, tables, rows, columns: the numbers of each. wanted_bytes: size of the indices of the PE's samples into all
+    tables. index_bytes: size of the indices of all samples into the PE's tables. vector_bytes: size of the rows that
+    the PE looks up in its tables and columns, for the samples of all PEs with the same y.
     """
 
     samples: int
@@ -51,13 +55,13 @@ class Part:
 
 
 class Dlrm(Application):
-    """Rows of embedding tables, products of pairs of them, and dense layers before and after, in 32-bit integers."""
+    """Deep learning recommendation model: embedding tables, dot products and dense layers, in 32-bit integers."""
 
     name = "dlrm"
-    about = "Deep learning recommendation model: embedding tables, products of pairs, dense layers."
+    about = "Deep learning recommendation model: embedding tables, dot products of pairs, dense layers."
     axes = 3
     data_help: ClassVar[str] = (
-        "a Criteo click log, .gz too: a label, 13 numbers and 26 categories a line, separated by tabs"
+        "a Criteo click log (.gz also works): each line has a label, 13 numbers and 26 categories, separated by tabs"
     )
     generate_help = inputs.describe(GENERATORS)
 
@@ -75,9 +79,9 @@ class Dlrm(Application):
 
         tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), the row of each table that a sample
         uses. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1);
-        the last column is the bias. The last layer of bottom has an output for each column of a table. The first layer
-        of top has these as inputs and a product of each pair of vectors; the last layer of top has one output. source,
-        seed: of the samples and of the model, for `facts`.
+        the last column is the bias. The last layer of bottom has an output for each column of a table. The inputs of
+        the first layer of top are these outputs and a dot product for each pair of vectors. The last layer of top has
+        one output. source: origin of the samples, for `facts`. seed: seed of the model, for `facts`.
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
@@ -91,7 +95,7 @@ class Dlrm(Application):
         if columns % 2 or columns > COLUMNS_MAX:
             raise ArgumentError(f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}")
         if found.ndim != 2 or found.shape[1] != count or not len(found):
-            raise ArgumentError(f"rows of shape {found.shape} must have shape (samples, {count}), a column per table")
+            raise ArgumentError(f"rows of shape {found.shape} must have shape (samples, {count}), one column per table")
         if self.dense.ndim != 2 or len(self.dense) != len(found) or not 1 <= self.dense.shape[1] <= FEATURES_MAX:
             raise ArgumentError(
                 f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to {FEATURES_MAX})"
@@ -112,12 +116,17 @@ class Dlrm(Application):
         generate: str | None = None,
         quick: bool = False,
         batch: Annotated[
-            int | None, f"Samples; of a file, the first ones (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES})."
+            int | None,
+            f"Number of samples; from a file, the first samples (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
         ] = None,
-        embedding: Annotated[int, "Columns of the tables; 16 and 32 in the paper."] = 16,
-        rows: Annotated[int | None, f"Rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS})."] = None,
-        bottom: Annotated[str, "Outputs of the hidden layers before the products, as 64,32."] = "64,32",
-        top: Annotated[str, "Outputs of the hidden layers after the products, as 64,32."] = "64,32",
+        embedding: Annotated[int, "Number of columns of the tables; the paper uses 16 and 32."] = 16,
+        rows: Annotated[
+            int | None, f"Number of rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS})."
+        ] = None,
+        bottom: Annotated[
+            str, "Numbers of outputs of the hidden layers before the dot products, such as 64,32."
+        ] = "64,32",
+        top: Annotated[str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."] = "64,32",
         seed: Annotated[int, "Seed of the random tables and layers."] = 1,
     ) -> Dlrm:
         """Return the model with random tables and layers, and a batch of clicks.
@@ -171,7 +180,7 @@ class Dlrm(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return axes for tables, rows, columns. Factors of 2 go to x, y, z in turn, to x 16, to z 8; the rest to y."""
+        """Return axis lengths. Factors of 2 go to x, y and z in turn, up to x = 16 and z = 8; the rest goes to y."""
         lengths, most = [1, 1, 1], (16, pes, 8)
         rest, axis = pes, 0
         while rest % 2 == 0:
@@ -282,7 +291,7 @@ class Dlrm(Application):
         )
 
     def _layers(self) -> Array:
-        """Return all layers in the layout of kernel.c: rows one after the other, each padded to an even word count."""
+        """Return all layers in the layout of kernel.c: rows without gaps, each padded to an even word count."""
         rows = (padded(it, (len(it), round_up(it.shape[1], 2))) for it in (*self.bottom, *self.top))
         return np.concatenate([it.ravel() for it in rows])
 
@@ -290,7 +299,7 @@ class Dlrm(Application):
         return samples, round_up(self.dense.shape[1], 2)
 
     def _group(self, widest: int, samples: int) -> int:
-        """Return the number of samples that the layers of a PE take at once: even, in equal groups that fit in WRAM."""
+        """Return the even number of samples that a PE processes together: equal groups that fit in WRAM."""
         tables, _, columns = self.tables.shape
         words = round_up(self.top_widths[0] + 1, 2) + tables * columns + 2 * round_up(widest + 1, 2)
         room = WRAM_BYTES - TASKLETS * (STACK_BYTES + BUFFER_BYTES)
@@ -312,12 +321,12 @@ def _words(name: str, values: Array) -> Array:
 
 
 def _hidden(name: str, text: str) -> list[int]:
-    """Return the widths in the text of an option."""
+    """Parse the widths in the text of an option."""
     try:
         return [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")] if text else []
     except ValueError:
         raise ArgumentError(
-            f"{name} ({text!r}) must be the outputs of layers, each from 1 to {OUTPUTS_MAX}, as 64,32"
+            f"{name} ({text!r}) must be numbers of outputs, each from 1 to {OUTPUTS_MAX}, such as 64,32"
         ) from None
 
 
@@ -326,7 +335,7 @@ def _random_layers(rng: np.random.Generator, widths: Sequence[int]) -> list[Arra
 
 
 def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> list[int]:
-    """Return the inputs of the first layer and the outputs of all. Raises ArgumentError if they do not fit."""
+    """Return the inputs of the first layer and the outputs of all layers. Raises ArgumentError if they do not fit."""
     widths = [inputs]
     for number, layer in enumerate(layers, 1):
         if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= OUTPUTS_MAX:
@@ -336,7 +345,9 @@ def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> li
             )
         widths.append(len(layer))
     if len(widths) == 1 or widths[-1] != outputs:
-        raise ArgumentError(f"{name} layers {widths} must be one or more, the last with {outputs} outputs")
+        raise ArgumentError(
+            f"{name} layers {widths}: there must be at least one, and the last must have {outputs} outputs"
+        )
     return widths
 
 

@@ -1,5 +1,5 @@
 // The forward pass on the CPUs. Threads take groups of samples; each sample of a group uses one lane of the vector registers. Arithmetic is
-// unsigned, so that it wraps.
+// unsigned, because unsigned arithmetic wraps.
 #include "../cpu.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ using pidcomm_apps::Out;
 using pidcomm_apps::Owned;
 
 constexpr size_t kLanes = 32;
-struct alignas(64) Lanes {  // one value of each sample of a group
+struct alignas(64) Lanes {  // one value for each sample of a group
   uint32_t of[kLanes];
 };
 
 struct Layers {
-  const uint32_t *weights;  // for each output: a weight per input, then the bias
-  const int32_t *widths;    // inputs of the first layer, outputs of all
+  const uint32_t *weights;  // for each output: one weight per input, then the bias
+  const int32_t *widths;    // the number of inputs of the first layer, then the number of outputs of each layer
   size_t count;
 };
 
@@ -47,7 +47,7 @@ class Workspace {
 
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
 
-/// sum += factor * values, with one factor for all lanes or one for each.
+/// sum += factor * values; there is one factor for all lanes, or one factor per lane.
 ALWAYS_INLINE void add_products(Lanes *sum, uint32_t factor, const Lanes &values) {
 #pragma omp simd
   for (size_t lane = 0; lane < kLanes; ++lane) sum->of[lane] += factor * values.of[lane];
@@ -57,7 +57,7 @@ ALWAYS_INLINE void add_products(Lanes *sum, const Lanes &factors, const Lanes &v
   for (size_t lane = 0; lane < kLanes; ++lane) sum->of[lane] += factors.of[lane] * values.of[lane];
 }
 
-/// Computes all layers, the last into `out`. is_end: whether the last layer has no maximum with 0.
+/// Computes all layers; writes the outputs of the last to `out`. is_end: omits the maximum with 0 after the last layer.
 ALWAYS_INLINE void all_layers(const Layers &layers, const Lanes *in, Lanes *out, std::vector<Lanes> *between, bool is_end) {
   const uint32_t *weights = layers.weights;
   for (size_t i = 0; i < layers.count; ++i) {
@@ -75,7 +75,7 @@ ALWAYS_INLINE void all_layers(const Layers &layers, const Lanes *in, Lanes *out,
   }
 }
 
-/// `count` samples, at most kLanes.
+/// Computes `count` samples, at most kLanes.
 PIDCOMM_APPS_WIDEST_VECTORS
 void forward(const Model &model, const uint32_t *rows, const uint32_t *dense, size_t count, uint32_t *results, Workspace *work) {
   const size_t columns = model.columns;

@@ -1,6 +1,6 @@
 """Read, generate and write click logs in the format of the Criteo data sets, and convert them to inputs of the model.
 
-A line is a click: 40 fields separated by tabs, which are a label (0 or 1), 13 numbers and 26 categories. A category is
+A line describes a click in 40 fields separated by tabs: a label (0 or 1), 13 numbers and 26 categories. A category is
 a 32-bit word of up to 8 hex digits. Numbers and categories may be empty.
 """
 
@@ -32,7 +32,7 @@ NUMBER_CHARACTERS, CATEGORY_CHARACTERS = 11, 8
 _NUMBER = re.compile(r"(-?[0-9]+)?")
 _CATEGORY = re.compile(r"[0-9A-Fa-f]*")
 
-# Shares of empty fields, about as in the Kaggle set.
+# Shares of empty fields, similar to the Kaggle set.
 MISSING_NUMBERS = (0.45, 0.0, 0.21, 0.22, 0.03, 0.22, 0.04, 0.001, 0.04, 0.45, 0.04, 0.76, 0.22)
 MISSING_CATEGORIES = (
     {2: 0.03, 3: 0.03, 5: 0.12, 11: 0.03, 15: 0.03, 20: 0.03, 23: 0.03}
@@ -41,7 +41,7 @@ MISSING_CATEGORIES = (
 )
 # Mean of the natural logarithm of a generated number plus one; its standard deviation is 1.
 MEAN_LOGARITHM = (1.1, 2.5, 1.8, 1.6, 7.5, 3.2, 1.7, 2.0, 3.7, 0.4, 0.9, 0.4, 1.7)
-LOWEST_NUMBER = 3  # below 0, in the second field only, as in the set
+LOWEST_NUMBER = 3  # numbers of the second field start at -3, as in the Kaggle set
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Clicks:
 
 @dataclass(frozen=True)
 class Criteo:
-    """A generated log: categories follow Zipf's law, with the numbers of categories of the Kaggle set.
+    """A generated log: its categories follow Zipf's law; each field has as many categories as in the Kaggle set.
 
     skew: the exponent s; the k-th category of a field has a probability of about k^-s.
     """
@@ -100,7 +100,7 @@ class Criteo:
 
 
 def read(path: Path, limit: int) -> Clicks:
-    """Return the first clicks of a file, at most `limit`. Raises ArgumentError with the number of a malformed line."""
+    """Return the first clicks of a file, up to `limit`. Raises ArgumentError with the number of a malformed line."""
     lines = [line for _, line in islice(inputs.numbered_lines(path), limit)]
     if not lines:
         raise ArgumentError(f"{path} is empty; {FORMAT}")
@@ -131,7 +131,7 @@ def write(path: Path, clicks: Clicks) -> None:
 
 
 def _parsed(words: Array, characters: int, base: int) -> tuple[Array, bool]:
-    """Return the values of words, int64, 0 for empty ones, and whether all are numbers that are not too long."""
+    """Return the values of words (int64; 0 for an empty word), and whether all words are valid numbers."""
     longest = words.dtype.itemsize // 4
     codes = np.ascontiguousarray(words).view(np.uint32).reshape(*words.shape, longest)
     is_negative = codes[..., 0] == ord("-") if base == 10 else np.zeros(words.shape, bool)
@@ -180,7 +180,7 @@ def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
 
 
 def _mixed(values: Array, fields: Array) -> Array:
-    """Return uint32: the last steps of MurmurHash3 of a value and its field number; one to one for each field."""
+    """Hash a value and its field number to a uint32 with the last steps of MurmurHash3; one to one within a field."""
     mixed: Array = values ^ (fields.astype(np.uint32) + np.uint32(1)) * np.uint32(0x9E3779B9)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         mixed = (mixed ^ mixed >> np.uint32(shift)) * np.uint32(factor)

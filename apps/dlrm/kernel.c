@@ -1,8 +1,13 @@
-/* DLRM on a PE. `phase` ARRANGE: writes the indices of the PE's own samples, in a block for each PE that needs them; LOOK_UP: reads the
- * rows of this PE's part of its tables, for the indices of all samples; PREDICT: computes the layers, for the PE's own samples. The host
- * defines these three and: PES_X, PES_Y, PES_Z; SAMPLES of a PE; TABLES of a PE, ALL_TABLES; ROWS and COLUMNS of a PE's part of a table;
- * EMBEDDING; DENSE features; the widths of layers, BOTTOM and TOP, each from its inputs on; WIDEST, the largest width between layers;
- * GROUP, an even number of samples whose vectors fit in WRAM; BUFFER_BYTES. Arithmetic is unsigned, so that it wraps. */
+/* Runs one phase of DLRM on a PE.
+ *
+ *   ARRANGE    writes the indices of the PE's own samples, in a block for each PE that needs them;
+ *   LOOK_UP    reads the rows of this PE's part of its tables, for the indices of all samples;
+ *   PREDICT    computes the layers for the PE's own samples.
+ *
+ * The host defines these three and: the axis lengths PES_X, PES_Y and PES_Z; SAMPLES and TABLES, the numbers of a PE, and ALL_TABLES; ROWS
+ * and COLUMNS of a PE's part of a table; EMBEDDING; the number of DENSE features; BOTTOM and TOP, the widths of the layers, starting with
+ * their inputs; WIDEST, the largest width between layers; GROUP, an even number of samples whose vectors fit in WRAM; BUFFER_BYTES.
+ * Arithmetic is unsigned, because unsigned arithmetic wraps. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -18,7 +23,7 @@ enum {
   kFeatures = 0, /* vector 0, the output of the bottom layers, then the products of pairs of vectors */
   kPairs = kFeatures + EMBEDDING,
   kInputsOfTop = EMBEDDING + ALL_TABLES * (ALL_TABLES + 1) / 2,
-  kVectors = kFeatures + EVEN(kInputsOfTop + 1), /* vectors 1 to ALL_TABLES, of the tables */
+  kVectors = kFeatures + EVEN(kInputsOfTop + 1), /* vectors 1 to ALL_TABLES, from the tables */
   kLayers = kVectors + ALL_TABLES * EMBEDDING,   /* two buffers for values between layers */
   kLayerWords = EVEN(WIDEST + 1),
   kSampleWords = kLayers + 2 * kLayerWords
@@ -26,11 +31,11 @@ enum {
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 __host uint32_t phase;
-__host uint32_t first_row; /* of this PE in every table */
+__host uint32_t first_row; /* the first row of every table that this PE has */
 
-/* One per tasklet. */
+/* Each tasklet has its own. */
 __dma_aligned uint32_t buffers[NR_TASKLETS][kBufferWords];
-/* Shared. Between two barriers, only one tasklet writes a word, and others read it only if no tasklet writes it. So no lock is needed. */
+/* Shared by all tasklets without locks: between two barriers, either one tasklet writes a word, or any tasklets read it. */
 __dma_aligned uint32_t samples[GROUP][kSampleWords];
 __dma_aligned uint32_t results[GROUP];
 
@@ -38,8 +43,8 @@ static const uint32_t bottom[] = {BOTTOM}, top[] = {TOP};
 
 /* ---- ARRANGE */
 
-/* Indices are in the order (x, sample, table). Tables belong to an x, so PEs of the same x get the same block: each piece of it is read
- * once, and written for all y and z. Each piece, read or written, belongs to one tasklet. */
+/* Indices are in the order (x, sample, table). All PEs with the same x have the same tables, so they get the same block: each piece of the
+ * block is read once, and written for all y and z. One tasklet reads and writes a piece. */
 enum { kBlockBytes = SAMPLES * TABLES * 4, kPieceBytes = BUFFER_BYTES, kPiecesOfBlock = (kBlockBytes + kPieceBytes - 1) / kPieceBytes };
 
 static void arrange(void) {
@@ -55,7 +60,7 @@ static void arrange(void) {
 /* ---- LOOK_UP */
 
 /* The indices for members x = 0 to PES_X - 1 with the same y and z form a run, and so do their rows. Runs are in the order (y, z, x), as
- * the collectives along y, and then along x and z, need them. Each piece of a run, read or written, belongs to one tasklet. */
+ * the collectives along y, and then along x and z, need them. One tasklet reads and writes a piece of a run. */
 enum {
   kRun = PES_X * SAMPLES * TABLES,
   kTableBytes = ROWS * COLUMNS * 4,
@@ -93,7 +98,7 @@ static void look_up(void) {
 
 /* ---- PREDICT */
 
-/* words: even. */
+/* Requires an even number of words. */
 static inline uint32_t dot(const uint32_t *a, const uint32_t *b, uint32_t words) {
   uint32_t even = 0, odd = 0;
   for (const uint32_t *const end = a + words; a != end; a += 2, b += 2) {
@@ -103,8 +108,8 @@ static inline uint32_t dot(const uint32_t *a, const uint32_t *b, uint32_t words)
   return even + odd;
 }
 
-/* Vectors come in slices from the PEs of all x and z; a slice has the tables of x and the columns of z. A transfer per slice and sample
- * takes about a hundredth of the time of the layers. */
+/* Vectors come in slices from the PEs of all x and z; a slice has the tables of x and the columns of z. One transfer per slice and sample
+ * is fast enough: these transfers take about a hundredth of the time of the layers. */
 static void load_vectors(uint32_t first, uint32_t count) {
   uint32_t *const slice = buffers[me()];
   for (uint32_t work = me(); work < PES_X * PES_Z * count; work += NR_TASKLETS) {
@@ -112,7 +117,7 @@ static void load_vectors(uint32_t first, uint32_t count) {
     const uint32_t z = member / PES_X, x = member - z * PES_X;
     const uint32_t at = AT_VECTORS + 4 * COLUMNS * TABLES * (member * SAMPLES + first + s);
     const uint32_t before = min_of(x * TABLES, ALL_TABLES);
-    const uint32_t left = min_of(ALL_TABLES - before, TABLES); /* the last x may have fewer tables, or 0 */
+    const uint32_t left = min_of(ALL_TABLES - before, TABLES); /* PEs with the last x may have fewer tables, or none */
     uint32_t *to = samples[s] + kVectors + x * TABLES * EMBEDDING + z * COLUMNS;
     for (uint32_t done = 0; done < left;) {
       const uint32_t tables = min_of(left - done, kBufferWords / COLUMNS);
@@ -132,7 +137,7 @@ static void load_dense(uint32_t first, uint32_t count) {
   }
 }
 
-/* One layer, for `count` samples. An output belongs to one tasklet, so its weights are read once for all samples. If there are fewer
+/* Computes a layer for `count` samples. An output belongs to one tasklet, so its weights are read once for all samples. If there are fewer
  * outputs than tasklets, several tasklets share an output and take different samples. Returns the address of the next layer's weights. */
 static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, uint32_t from, uint32_t to, uint32_t count,
                       uint32_t is_last) {
@@ -157,7 +162,7 @@ static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, ui
   return weights_at + 4 * outputs * row_words;
 }
 
-/* The products of vector i with all vectors before it. */
+/* Computes the dot products of vector i with all vectors before it. */
 static void multiply(uint32_t *sample, uint32_t i) {
   const uint32_t *const vector = sample + kVectors + (i - 1) * EMBEDDING, *other = sample + kVectors;
   uint32_t *out = sample + kPairs + i * (i - 1) / 2;
@@ -165,7 +170,7 @@ static void multiply(uint32_t *sample, uint32_t i) {
   for (uint32_t j = 1; j < i; ++j, other += EMBEDDING) *++out = dot(vector, other, EMBEDDING);
 }
 
-/* A tasklet takes the k-th vector and the k-th last together: the same number of products for every k. */
+/* A tasklet processes the k-th vector and the k-th last together: every pair has the same number of products. */
 static void interact(uint32_t count) {
   enum { kHalf = (ALL_TABLES + 1) / 2 };
   for (uint32_t work = me(); work < count * kHalf; work += NR_TASKLETS) {

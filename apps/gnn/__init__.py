@@ -1,6 +1,6 @@
-"""Graph neural network (PID-Comm, section VII-B): layers H' = relu(A H W), in both of the paper's strategies.
+"""Graph neural network (PID-Comm, section VII-B): layers H' = relu(A H W), in both strategies of the paper.
 
-A is the adjacency matrix, cut into a tile for each PE of a 2D hypercube; H the features of the vertices, W weights.
+A is the adjacency matrix, cut into a tile for each PE of a 2D hypercube; H are the features of the vertices, W weights.
 The last layer has no relu. The first features reach the PEs by a broadcast along y; layers swap the axes, and strategy
 `rs_ar` or `ar_ag` moves sums and features between the PEs (docs/evaluation.md).
 """
@@ -24,20 +24,20 @@ from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
 
 STRATEGIES = ("rs_ar", "ar_ag")
-"""The paper's RS&AR, reduce_scatter before and allreduce after the combination, and AR&AG, allreduce and allgather."""
+"""Collectives before and after the combination: reduce_scatter, allreduce (rs_ar) or allreduce, allgather (ar_ag)."""
 DTYPES = ("int8", "int16", "int32")
 DEFAULT_GRAPH = "rmat:scale=16,edges=16"
 QUICK_GRAPH = "rmat:scale=10,edges=8"
-MAGNITUDE = 4  # of random features and weights
+MAGNITUDE = 4  # largest magnitude of random features and weights
 
 
 class Gnn(Application):
     """Layers of a graph neural network on one graph.
 
-    graph: its directed edges; duplicates count once. A vertex sums up the features of the vertices that its edges lead
-    to. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix for each layer, of the same type, with
-    as many rows as the layer before has columns. strategy: one of `STRATEGIES`. seed: of random features and weights;
-    for `facts` only.
+    graph: the directed edges; duplicates count once. A vertex adds the features of the vertices to which its edges
+    lead. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix of the same type for each layer; it
+    has as many rows as the matrix of the layer before has columns. strategy: one of `STRATEGIES`. seed: seed of random
+    features and weights, for `facts` only.
 
     Arithmetic wraps. Raises ArgumentError for shapes or types that do not match.
     """
@@ -56,7 +56,7 @@ class Gnn(Application):
         strategy: str = "rs_ar",
         seed: int | None = None,
     ) -> None:
-        """Check and keep the problem."""
+        """Check and store the arguments."""
         if strategy not in STRATEGIES:
             raise ArgumentError(f"strategy {strategy!r} is unknown; use {', '.join(STRATEGIES)}")
         if features.dtype.name not in DTYPES:
@@ -91,12 +91,12 @@ class Gnn(Application):
         ] = "rs_ar",
         dtype: Annotated[str, f"Element type: {', '.join(DTYPES)}"] = "int32",
         layers: Annotated[int, "Number of layers"] = 3,
-        features: Annotated[int, "Features of a vertex before the first layer"] = 64,
-        hidden: Annotated[int, "Features of a vertex between layers"] = 64,
-        outputs: Annotated[int, "Features of a vertex after the last layer"] = 16,
+        features: Annotated[int, "Number of features of a vertex before the first layer"] = 64,
+        hidden: Annotated[int, "Number of features of a vertex between layers"] = 64,
+        outputs: Annotated[int, "Number of features of a vertex after the last layer"] = 16,
         seed: Annotated[int, "Seed of the features and weights"] = 1,
     ) -> Gnn:
-        """Return the problem of a graph; features and weights are small random integers."""
+        """Return the application with a graph; its features and weights are small random integers."""
         if dtype not in DTYPES:
             raise ArgumentError(f"dtype {dtype!r} is not supported; use {', '.join(DTYPES)}")
         widths = [
@@ -116,7 +116,7 @@ class Gnn(Application):
 
     @property
     def widths(self) -> list[int]:
-        """Features of a vertex before and after each layer."""
+        """Number of features of a vertex before the first layer and after each layer."""
         return [self.features.shape[1], *(matrix.shape[1] for matrix in self.weights)]
 
     @property
@@ -143,7 +143,7 @@ class Gnn(Application):
         return self._layout_for(shape).placement()
 
     def run(self, stage: Stage) -> Array:
-        """Return the features after the last layer: shape (vertices, outputs)."""
+        """Compute the features after the last layer: shape (vertices, outputs)."""
         layout = self._layout_for(stage.shape)
         for name, rows in layout.resident_rows():
             stage.place(name, rows)
@@ -155,7 +155,7 @@ class Gnn(Application):
         return stage.host_work(lambda: layout.result(rows, self.widths[-1]))
 
     def reference(self) -> Array:
-        """Return the same result, computed layer by layer on all CPUs."""
+        """Compute the same result layer by layer on all CPUs."""
         from pidcomm.apps import _apps
 
         rows = self.features
@@ -179,7 +179,7 @@ class Gnn(Application):
 
 
 def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
-    """Per layer: sum up and split by features; combine and sum up again. Each PE of a row then has the whole strip."""
+    """Per layer: add and split by features, combine, add again. Then each PE of a row has the complete strip."""
     for layer in layout.layers:
         mask, rows = layer.mask, layer.side.rows
         _aggregate(stage, layout, layer)
@@ -192,7 +192,7 @@ def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
 
 
 def _run_ar_ag(stage: Stage, layout: Layout) -> Array:
-    """Per layer: sum up; combine to a part of the new features; gather all parts. Each PE of a row has the strip."""
+    """Per layer: add, combine to a part of the new features, gather the parts. Each PE of a row then has the strip."""
     for layer in layout.layers:
         mask, rows = layer.mask, layer.side.rows
         _aggregate(stage, layout, layer)

@@ -1,4 +1,4 @@
-/// A layer of a graph neural network on the CPUs.
+/// Computes a layer of a graph neural network on the CPUs.
 #include "cpu.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace pidcomm_apps;
 
 namespace {
 
-constexpr size_t kRows = 8;  // of the product that are computed together; their sums stay in registers
+constexpr size_t kRows = 8;  // rows of the product that are computed together; their sums stay in registers
 constexpr size_t kVectorBytes = 64;
 
 template <class T>
@@ -82,10 +82,11 @@ std::vector<T> in_vectors(const T *matrix, size_t rows, size_t columns) {
   return vectors;
 }
 
-/// Returns A * H * W: row v of A has ones at targets[starts[v]] to targets[starts[v + 1] - 1]. is_rectified: replaces H by max(H, 0).
+/// Returns A * H * W: row v of A has ones in columns targets[starts[v]] to targets[starts[v + 1] - 1]. is_rectified: replaces H by max(H,
+/// 0).
 template <class Signed>
 Out2<Signed> layer(In<int64_t> starts, In<uint32_t> targets, In2<Signed> features, In2<Signed> weights, bool is_rectified) {
-  using T = std::make_unsigned_t<Signed>;  // which wraps
+  using T = std::make_unsigned_t<Signed>;  // unsigned arithmetic wraps
   const size_t vertices = features.shape(0), depth = features.shape(1), columns = weights.shape(1);
   check(starts, targets, vertices, depth, weights.shape(0));
   const T *const in = reinterpret_cast<const T *>(features.data());

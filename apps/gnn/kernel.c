@@ -1,10 +1,10 @@
-/* One half of a graph neural network layer, on this PE's part: the aggregation, sums = tile * features, or the combination, a product with
- * weights (gemm.h).
+/* Computes one step of a graph neural network layer on this PE's part: the aggregation (sums = tile * features) or the combination (a
+ * product with weights, gemm.h).
  *
- * Features, sums and blocks are matrices in slabs of WIDTH columns: [slab][row][WIDTH]. The tile of the adjacency matrix is cut into cells:
- * CHUNK_ROWS rows of features, which WRAM holds, times block_rows rows of sums, which a tasklet works on at a time. Cell
- * chunk * blocks + block has the edges starts[cell] to starts[cell + 1]. An edge is two byte offsets: its row in the chunk, in the low 16
- * bits, and its row in the block.
+ * Features, sums and blocks are matrices in slabs of WIDTH columns: [slab][row][WIDTH]. The tile of the adjacency matrix is cut into cells.
+ * A cell has the edges between a chunk, CHUNK_ROWS rows of features that fit in WRAM, and a block, block_rows rows of sums that a tasklet
+ * computes at a time. Cell chunk * blocks + block has the edges starts[cell] to starts[cell + 1] - 1. An edge is two byte offsets: of the
+ * row in the chunk, in the low 16 bits, and of the row in the block.
  *
  * The host defines ELEMENT, ELEMENT_BYTES, WIDTH, CHUNK_BYTES and BLOCK_BYTES. Offsets are from the start of the MRAM heap. */
 #include <barrier.h>
@@ -28,8 +28,8 @@
 
 __host uint32_t is_combination;
 __host uint32_t input, output;    /* features and sums, or the factor and the product */
-__host uint32_t rows, block_rows; /* of sums, or of the product */
-__host uint32_t slabs;            /* of features and sums, or of the factor */
+__host uint32_t rows, block_rows; /* rows of sums, or of the product */
+__host uint32_t slabs;            /* slabs of features and sums, or of the factor */
 __host uint32_t source_rows, starts, edges, is_rectified;
 __host uint32_t weights, weight_slabs;
 
@@ -50,7 +50,7 @@ static inline uint32_t rectified(uint32_t word) {
   return word & ~(signs | (signs - (signs >> (ELEMENT_BITS - 1))));
 }
 
-/* Reads rows of features into the chunk with all tasklets; each rectifies the rows that it has read. */
+/* Reads rows of features into the chunk with all tasklets; each tasklet rectifies the rows that it has read. */
 static void read_chunk(uint32_t at, uint32_t bytes) {
   read_together(at, chunk, bytes);
   if (!is_rectified) return;

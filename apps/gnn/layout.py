@@ -1,4 +1,4 @@
-"""The layout of a graph neural network in MRAM: tiles, weights and matrices in slabs."""
+"""Lay out a graph neural network in MRAM: tiles, weights and matrices in slabs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pidcomm.apps.stage import Placement
 from pidcomm.arguments import Array
 
 TASKLETS = 16
-CHUNK_BYTES = 24 << 10  # of features or weights in WRAM, shared by the tasklets
-BLOCK_BYTES = 512  # of each of the two buffers of a tasklet
-SLAB_ROW_BYTES = (64, 32, 16, 8)  # the widest first
+CHUNK_BYTES = 24 << 10  # size of a chunk of features or weights in WRAM, which the tasklets share
+BLOCK_BYTES = 512  # size of each of the two buffers of a tasklet
+SLAB_ROW_BYTES = (64, 32, 16, 8)  # the widest row first
 STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into up to 8 parts of whole words
 EDGE = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
 class Side:
-    """The adjacency matrix in tiles: columns are split along the axis over which PEs sum up, rows along the other.
+    """The adjacency matrix in tiles: columns are split along the axis of the sums, rows along the other axis.
 
-    row_bytes: of a slab's row. A tile is cut into cells of chunk_rows columns times block_rows rows.
+    row_bytes: bytes of a row of a slab. A tile is cut into cells; a cell has chunk_rows columns and block_rows rows.
     """
 
     shape: tuple[int, int]
@@ -40,23 +40,23 @@ class Side:
 
     @property
     def name(self) -> str:
-        """The axis: x or y."""
+        """Name of the axis of the sums: x or y."""
         return "xy"[self.along]
 
     @property
     def chunk_rows(self) -> int:
-        """Rows of features that are in WRAM at once."""
+        """Number of rows of features that WRAM holds at a time."""
         return CHUNK_BYTES // self.row_bytes
 
     @property
     def block_rows(self) -> int:
-        """Rows of sums that a tasklet works on at a time, so that all tasklets have the same number of blocks."""
+        """Number of rows of sums in a block; all tasklets have the same number of blocks."""
         rounds = ceil(self.rows / (TASKLETS * (BLOCK_BYTES // self.row_bytes)))
         return ceil(self.rows / (TASKLETS * rounds))
 
     @property
     def blocks(self) -> int:
-        """Number of blocks."""
+        """Number of blocks of a tile."""
         return ceil(self.rows / self.block_rows)
 
     @property
@@ -66,12 +66,12 @@ class Side:
 
     @property
     def starts_bytes(self) -> int:
-        """Bytes of the starts of the cells and the end of the last; the PE reads 16 bytes aligned to 8."""
+        """Bytes of the starts of the cells and the end of the last cell; the PE reads 16 bytes aligned to 8."""
         return round_up(self.cells + 3, 2) * EDGE.itemsize
 
     @cached_property
     def tiles(self) -> Array:
-        """The PE that each edge belongs to."""
+        """Number of the PE to which each edge belongs."""
         column, row = self.targets // self.columns, self.sources // self.rows
         x, y = (column, row) if self.along == 0 else (row, column)
         pes: Array = x + self.shape[0] * y
@@ -84,7 +84,7 @@ class Side:
         return max(round_up(most * EDGE.itemsize, WORD_BYTES), WORD_BYTES)
 
     def resident_rows(self) -> Iterator[tuple[str, Array]]:
-        """Return the edges and the starts of the cells, as kernel.c reads them, a row for each PE."""
+        """Return the edges and the starts of the cells as kernel.c reads them, with one row for each PE."""
         block, row = np.divmod(self.sources % self.rows, self.block_rows)
         chunk, column = np.divmod(self.targets % self.columns, self.chunk_rows)
         cell = self.tiles * self.cells + chunk * self.blocks + block
@@ -100,7 +100,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Layer:
-    """The layout of a layer. side: its tiles. width and next_width: features before and after it, padded.
+    """The layout of a layer. side: the tiles. width, next_width: padded numbers of features before and after it.
 
     members: PEs that share a row of tiles. in_width and out_width: rows and columns of a PE's part of the weights.
     weights_at: offset of this part in the window of the weights.
@@ -116,7 +116,7 @@ class Layer:
 
     @property
     def mask(self) -> str:
-        """The axis that PEs sum up along."""
+        """Mask of the axis of the sums."""
         return ("10", "01")[self.side.along]
 
     @property
@@ -128,8 +128,8 @@ class Layer:
 class Layout:
     """A network on a hypercube.
 
-    graph: each edge once. widths: features before and after each layer. splits_input: whether the summing PEs split the
-    features before the combination, as in RS&AR, or after it, as in AR&AG.
+    graph: has each edge once. widths: numbers of features before the first layer and after each layer. splits_input:
+    whether the PEs of a sum split the features before the combination (RS&AR) or after it (AR&AG).
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Layout:
         self.vertices = graph.vertices
         self.dtype = dtype
         members = [shape[layer % 2] for layer in range(len(widths) - 1)]
-        # A matrix that is split by columns has whole slabs for each member.
+        # A matrix that is split by columns has one or more complete slabs for each member.
         parts = [*members, 1] if splits_input else [1, *members]
 
         def padded_widths(row_bytes: int) -> list[int]:
@@ -156,7 +156,7 @@ class Layout:
             pairs = zip(pairwise(padded_widths(row_bytes)), members, strict=True)
             return sum(width * next_width // count for (width, next_width), count in pairs)
 
-        # The fewest products, as they take the most time; then the widest slabs, which read edges least often.
+        # Prefer the fewest products, which take the most time; then the widest slabs, which read edges least often.
         self.row_bytes = min(SLAB_ROW_BYTES, key=products)
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
@@ -220,7 +220,7 @@ class Layout:
         return 2 * (strips + results)
 
     def strips(self, features: Array) -> Array:
-        """Return the strips of the first layer in slabs; row x is for all PEs (x, y)."""
+        """Return the strips of the first layer in slabs; all PEs with coordinate x get row x."""
         count, rows = self.shape[0], self.layers[0].side.columns
         slabs = padded(features, (count * rows, self.widths[0])).reshape(count, rows, -1, self.slab)
         return slabs.swapaxes(1, 2).reshape(count, -1)
@@ -236,12 +236,12 @@ class Layout:
         return by_member[(pes % self.shape[0], pes // self.shape[0])[layer.side.along]]
 
     def resident_rows(self) -> Iterator[tuple[str, Array]]:
-        """Return the tiles, by name, a row for each PE."""
+        """Return the tiles by name, with one row for each PE."""
         for side in self._sides:
             yield from side.resident_rows()
 
     def result(self, rows: Array, width: int) -> Array:
-        """Return `width` columns of the matrix of the last layer. rows: of the groups, in slabs."""
+        """Return `width` columns of the matrix of the last layer. rows: the rows of the groups, in slabs."""
         layer = self.layers[-1]
         slabs = rows.reshape(len(rows), -1, layer.side.rows, self.slab)
         matrix = slabs.swapaxes(1, 2).reshape(-1, layer.next_width)

@@ -1,4 +1,4 @@
-"""Multi-layer perceptron: five square layers, one input vector, weights cut by columns.
+"""Multi-layer perceptron with five square layers, one input vector, and weights cut by columns.
 
 Source: PID-Comm paper, section VII-E. PrIM's MLP has the same layers and cuts them by rows.
 """
@@ -26,28 +26,28 @@ QUICK_FEATURES = 1024
 FEATURES_MAX, LAYERS_MAX, SEED_MAX = 2**20, 2**10, 2**32 - 1
 DTYPES = ("int8", "int16", "int32", "int64")
 GENERATOR = "uniform"
-TASKLETS = 12  # the pipeline needs 11; each has a block of 2 KiB in WRAM
-ALL = "1"  # the mask
+TASKLETS = 12  # the pipeline needs 11; each tasklet has a block of 2 KiB in WRAM
+ALL = "1"  # the mask of all PEs
 
 Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
 """Returns an array of a shape and dtype: the weights of layer i, or x if i is the number of layers."""
 
 
 def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
-    """Return random integers from low to high, both included."""
+    """Return random integers from low to high, including both."""
     as_integer("seed", seed, 0, SEED_MAX)
 
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
         limits = np.iinfo(dtype)
         if not limits.min <= low <= high <= limits.max:
-            raise ArgumentError(f"low ({low}) and high ({high}) must be in order, and in {dtype.name}")
+            raise ArgumentError(f"low ({low}) and high ({high}) must be in ascending order, and within {dtype.name}")
         return np.random.default_rng([seed, index]).integers(low, high, shape, dtype, endpoint=True)
 
     return make
 
 
 def sparse(density: float = 0.1, seed: int = 1) -> Values:
-    """Return mostly zeros; a share `density` of the elements of weights and x is random from -8 to 8."""
+    """Return zeros, except that a share `density` of the elements of weights and x is random from -8 to 8."""
     if not 0 <= density <= 1:
         raise ArgumentError(f"density ({density}) must be from 0 to 1")
     values_of = uniform(seed=seed)
@@ -63,7 +63,7 @@ def sparse(density: float = 0.1, seed: int = 1) -> Values:
 
 
 def prim() -> Values:
-    """Return the values of PrIM's MLP: 0 and 1, one element in a hundred of weights and one in fifty of x."""
+    """Return values as in PrIM's MLP: 1 for one in a hundred weights and one in fifty elements of x, else 0."""
 
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
         i = np.arange(100)
@@ -78,9 +78,9 @@ GENERATORS: Mapping[str, Callable[..., Values]] = {"uniform": uniform, "sparse":
 
 @dataclass(frozen=True)
 class Cut:
-    """The parts of a layer: PE p has `width` columns from p * width on, and the same elements of x.
+    """The parts of a layer: PE p has `width` columns, from p * width on, and the elements of x with these numbers.
 
-    Zeros pad the columns to pes * width, and the rows to a whole word of y.
+    Zeros pad the columns to pes * width, and the rows to complete 8-byte words of y.
     """
 
     features: int
@@ -89,22 +89,22 @@ class Cut:
 
     @property
     def width(self) -> int:
-        """Columns of a PE."""
+        """Number of columns of a PE."""
         return share(self.features, self.pes, self.dtype)
 
     @property
     def columns(self) -> int:
-        """Columns of all, and elements of y."""
+        """Number of columns of all PEs, and of elements of y."""
         return self.width * self.pes
 
     @property
     def rows(self) -> int:
-        """Rows that PEs have of each of their columns."""
+        """Number of rows of a column, padded."""
         return round_up(self.features, WORD_BYTES // self.dtype.itemsize)
 
     @property
     def slab_bytes(self) -> int:
-        """Of one layer in one PE."""
+        """Bytes of the columns of one PE in one layer."""
         return self.rows * self.width * self.dtype.itemsize
 
     def slabs(self, weights: Array) -> Array:
@@ -117,15 +117,15 @@ class Mlp(Application):
     """Weights of square layers and a vector: x becomes W x, then W relu(x) for every later layer."""
 
     name = "mlp"
-    about = "Multi-layer perceptron on one vector: layers cut by columns, a reduce_scatter between two of them."
+    about = "Multi-layer perceptron on one vector: layers cut by columns, with a reduce_scatter between two layers."
     axes = 1
     data_help = "An .npz with arrays w0, w1, ... (features x features) and x (features), all of one integer dtype."
     generate_help = describe(GENERATORS)
 
     def __init__(self, weights: Sequence[Array], x: Array, source: str = "arrays") -> None:
-        """Take W of each layer, (features, features), and x, (features,). Raises ArgumentError for other shapes.
+        """Take W of each layer, shape (features, features), and x, shape (features,).
 
-        source: of the arrays, for messages and `facts`.
+        source: origin of the arrays, for messages and `facts`. Raises ArgumentError for other shapes.
         """
         named = {"x": x, **{f"w{layer}": array for layer, array in enumerate(weights)}}
         if not weights:
@@ -152,23 +152,27 @@ class Mlp(Application):
         generate: str | None = None,
         quick: bool = False,
         features: Annotated[
-            int | None, f"Features of every layer; a file has its own (default: {FEATURES}; quick: {QUICK_FEATURES})."
+            int | None,
+            f"Number of features of every layer; a file sets it itself (default: {FEATURES}; quick: {QUICK_FEATURES}).",
         ] = None,
-        layers: Annotated[int | None, f"Number of layers; a file has its own (default: {LAYERS})."] = None,
+        layers: Annotated[int | None, f"Number of layers; a file sets it itself (default: {LAYERS})."] = None,
         dtype: Annotated[
-            str | None, f"Type of weights and x, {', '.join(DTYPES)}; a file has its own (default: {DTYPE})."
+            str | None, f"Type of weights and x: {', '.join(DTYPES)}; a file sets it itself (default: {DTYPE})."
         ] = None,
     ) -> Mlp:
-        """Return the problem of a file, or of a generator.
+        """Return the perceptron of a file or of a generator.
 
-        quick: 1024 features, unless features, data or generate are given. Options that contradict a file are errors.
+        quick: 1024 features, unless features, data or generate are given. Raises ArgumentError if options contradict
+        the file.
         """
         one_source(data, generate)
         if data is not None:
             problem = cls.load(data)
             for name, given in (("features", features), ("layers", layers), ("dtype", dtype)):
                 if given not in (None, problem.facts[name]):
-                    raise ArgumentError(f"{data}: the file has {name} {problem.facts[name]}; {given} is for generators")
+                    raise ArgumentError(
+                        f"{data}: the file has {name} {problem.facts[name]}; {given} is only for generators"
+                    )
             return problem
         spec = generate or GENERATOR
         values = generated(spec, GENERATORS)
@@ -185,7 +189,7 @@ class Mlp(Application):
 
     @classmethod
     def load(cls, path: Path) -> Mlp:
-        """Return the problem of an .npz file. Raises ArgumentError if it is malformed, Error if it cannot be read."""
+        """Read an .npz file. Raises ArgumentError if the file is malformed, Error if it cannot be read."""
         try:
             file = np.load(path, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
@@ -202,7 +206,7 @@ class Mlp(Application):
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """Source, features, layers, dtype."""
+        """The source of the arrays, the number of features and layers, and the dtype."""
         return {
             "input": self.source,
             "features": self.x.size,
@@ -212,11 +216,11 @@ class Mlp(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return one axis."""
+        """Return a shape with one axis."""
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout: weights of all layers, then a PE's part of x, and its partial sums of y."""
+        """Return the layout of a PE: its weights of all layers, then its part of x, and its partial sums of y."""
         cut = self._cut(shape[0])
         size = cut.dtype.itemsize
         return Placement(
@@ -230,11 +234,11 @@ class Mlp(Application):
                 "ROWS": cut.rows,
                 "SLAB_BYTES": cut.slab_bytes,
             },
-            host_bytes=2 * cut.slab_bytes * cut.pes,  # of one layer at a time: padded, and cut
+            host_bytes=2 * cut.slab_bytes * cut.pes,  # the host pads and cuts one layer at a time
         )
 
     def run(self, stage: Stage) -> Array:
-        """Solve the problem; return y of the last layer, shape (features,)."""
+        """Compute y of the last layer, shape (features,)."""
         cut = self._cut(stage.pes)
         for layer, weights in enumerate(self.weights):
             stage.place("weights", cut.slabs(weights), at=layer * cut.slab_bytes)
@@ -248,7 +252,7 @@ class Mlp(Application):
         return stage.reduce(ALL, bytes=size, src="y", dtype=dtype)[0, : cut.features]
 
     def reference(self) -> Array:
-        """Return the same result, computed layer by layer on all CPUs."""
+        """Compute the same result layer by layer on all CPUs."""
         from pidcomm.apps import _apps
 
         y = self.x
@@ -261,7 +265,7 @@ class Mlp(Application):
 
 
 def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
-    """Return x and w0, w1, ... in order. Raises ArgumentError if one is missing or there are others."""
+    """Return x and w0, w1, ... in order. Raises ArgumentError if an array is missing or has another name."""
     layers = sum(re.fullmatch(r"w\d+", name) is not None for name in file)
     needed = [*(f"w{layer}" for layer in range(max(layers, 1))), "x"]
     missing, unknown = ([name for name in a if name not in b] for a, b in ((needed, file), (file, needed)))

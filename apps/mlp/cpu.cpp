@@ -1,4 +1,4 @@
-/// One layer on the CPUs: y = W relu(x), rows divided among all threads. It reads W once, at memory bandwidth.
+/// Computes one layer on the CPUs: y = W relu(x). All threads share the rows. W is read once, at memory bandwidth.
 #include "../cpu.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace pidcomm_apps;
 
-/// Returns the sum of a[i] * b[i] modulo 2^bits of T. Sum: an unsigned type, at least as wide, with vector multiplication.
+/// Returns the sum of a[i] * b[i] modulo 2^bits of T. Sum: an unsigned type, at least as wide as T, that vector instructions multiply.
 template <class Sum, class T>
 [[gnu::always_inline]] inline T dot_of(const T *a, const T *b, size_t count) {
   using Unsigned = std::make_unsigned_t<T>;
@@ -21,7 +21,7 @@ template <class Sum, class T>
   return static_cast<T>(sum);
 }
 
-// Not templates, so that each is compiled for several CPUs.
+// These functions are not templates, so that each can be compiled for several CPUs.
 PIDCOMM_APPS_WIDEST_VECTORS int8_t dot(const int8_t *a, const int8_t *b, size_t count) { return dot_of<uint16_t>(a, b, count); }
 PIDCOMM_APPS_WIDEST_VECTORS int16_t dot(const int16_t *a, const int16_t *b, size_t count) { return dot_of<uint16_t>(a, b, count); }
 PIDCOMM_APPS_WIDEST_VECTORS int32_t dot(const int32_t *a, const int32_t *b, size_t count) { return dot_of<uint32_t>(a, b, count); }

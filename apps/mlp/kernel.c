@@ -1,14 +1,14 @@
-/* This PE's part of one layer, y = W relu(x): its columns of W times its elements of x, a sum for every row.
+/* Computes this PE's part of one layer, y = W relu(x): for every row, the sum over its columns of W times its elements of x.
  *
- * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: this PE's columns of one layer. ROWS and WIDTH are
- * whole words of 8 bytes. y may have any values behind ROWS: they become elements of x whose columns of W are zeros.
+ * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: this PE's columns of one layer. ROWS and WIDTH fill
+ * complete words of 8 bytes. y may have any values behind ROWS: they become elements of x whose columns of W are zeros.
  *
- * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: many short rows, or a piece of a long row, at
- * a time. All of x fits into WRAM: no PE has more columns than W has rows, and a PE's part of W fits into MRAM, so x has at most
+ * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: a block has many short rows, or a piece of a
+ * long row. All of x fits into WRAM: no PE has more columns than W has rows, and a PE's part of W fits into MRAM, so x has at most
  * sqrt(64 MiB * 8 bytes) < 24 KiB.
  *
- * No two tasklets write the same bytes: each has its own block, its own sums, and a range of rows that is whole words of y. The shared x is
- * written before the barrier, each part by one tasklet, and only read after it. */
+ * No two tasklets write the same bytes: each has its own block, its own sums, and a range of rows that fills complete words of y. Each part
+ * of the shared x is written by one tasklet before the barrier; after the barrier x is only read. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 
 #define JOINED(a, b, c) a##b##c
 #define TYPE(prefix, bits) JOINED(prefix, bits, _t)
-/* Sums wrap, which only unsigned arithmetic may do. */
+/* Sums wrap; in C only unsigned arithmetic may wrap. */
 typedef TYPE(uint, ELEMENT_BITS) element_t;
 typedef TYPE(int, ELEMENT_BITS) signed_element_t;
 
@@ -37,7 +37,7 @@ __dma_aligned element_t x[WIDTH];
 __dma_aligned element_t blocks[NR_TASKLETS][ELEMENTS(BLOCK_BYTES)];
 __dma_aligned element_t sums[NR_TASKLETS][ELEMENTS(SUMS_BYTES)];
 
-/* Reads every NR_TASKLETS-th block of x; layers after the first take max(x, 0). */
+/* Reads every NR_TASKLETS-th block of x; after the first layer, replaces x by max(x, 0). */
 static void read_x(void) {
   for (uint32_t at = me() * BLOCK_BYTES; at < BYTES(WIDTH); at += NR_TASKLETS * BLOCK_BYTES) {
     const uint32_t bytes = min_of(BYTES(WIDTH) - at, BLOCK_BYTES);
@@ -49,7 +49,7 @@ static void read_x(void) {
   }
 }
 
-/* A word at a time: the inner loop has a constant count and is unrolled. The product is truncated before the addition, so that 8-bit
+/* One word per step: the inner loop has a constant count and is unrolled. The product is truncated before the addition, so that 8-bit
  * elements use the DPU's 8-bit multiplication. */
 static inline element_t dot(const element_t *a, const element_t *b, uint32_t elements) {
   element_t sum = 0;
@@ -64,7 +64,7 @@ static void multiply_rows(uint32_t first, uint32_t last) {
   element_t *const block = blocks[me()], *const out = sums[me()];
   uint32_t from = AT_WEIGHTS + layer * SLAB_BYTES + first * BYTES(WIDTH);
   const uint32_t end = AT_WEIGHTS + layer * SLAB_BYTES + last * BYTES(WIDTH);
-  uint32_t next = 0, available = 0; /* elements of the block */
+  uint32_t next = 0, available = 0; /* the next element of the block, and how many the block has */
   uint32_t summed = 0, to = AT_Y + BYTES(first);
   for (uint32_t row = first; row < last; ++row) {
     element_t sum = 0;

@@ -1,9 +1,9 @@
-/// gemm.h: the product of two matrices in MRAM, computed by all tasklets of a PE, in integers that wrap.
+/// gemm.h: multiplies two matrices in MRAM with all tasklets of a PE, in integers that wrap.
 ///
-/// A program defines ELEMENT (int8_t, int16_t or int32_t) and ELEMENT_BYTES before it includes this.
+/// A program defines ELEMENT (int8_t, int16_t or int32_t) and ELEMENT_BYTES before it includes this header.
 ///
-/// Matrices are stored in slabs of `width` columns, one after the other, each slab row by row: [slab][row][width]. One slab is a matrix row
-/// by row. With narrow slabs a collective splits a matrix by columns without a copy, because its blocks are whole slabs.
+/// Matrices are stored in slabs of `width` columns, one after the other, each slab row by row: [slab][row][width]. A single slab
+/// is a matrix stored row by row. With narrow slabs a collective splits a matrix by columns without a copy, because its blocks are slabs.
 #ifndef PIDCOMM_APPS_GEMM_H
 #define PIDCOMM_APPS_GEMM_H
 
@@ -15,14 +15,14 @@
 #include "heap.h"
 #include "unroll.h"
 
-#define PIECE_BYTES 512  // that a tasklet reads at a time in read_together
+#define PIECE_BYTES 512  // size of the pieces that tasklets read in read_together
 
 /// out = in * weights. Addresses are offsets from the start of the MRAM heap, multiples of 8, as are the bytes of a slab's row; `out` lies
 /// apart from the others.
 struct product {
   uint32_t in, weights, out;
   uint32_t rows;                  // of in and out
-  uint32_t block_rows;            // rows that a tasklet takes at a time
+  uint32_t block_rows;            // rows that a tasklet computes at a time
   uint32_t in_slabs, in_width;    // in_slabs * in_width columns of in are the rows of weights
   uint32_t out_slabs, out_width;  // of out and of weights
 };
@@ -35,23 +35,24 @@ struct product_room {
   ELEMENT *in, *out;
 };
 
-/// Copies from MRAM to WRAM with all tasklets, which take pieces in turn. The caller puts barriers around it.
+/// Copies from MRAM to WRAM with all tasklets; piece i belongs to tasklet i modulo their number. The caller puts barriers around it.
 static inline void read_together(uint32_t from, void *to, uint32_t bytes) {
   for (uint32_t at = me() * PIECE_BYTES; at < bytes; at += NR_TASKLETS * PIECE_BYTES)
     read_heap(from + at, (uint8_t *)to + at, min_of(PIECE_BYTES, bytes - at));
 }
 
-// Columns that are summed up at once, in registers: 8 bytes of them.
+// Columns whose sums are in registers at the same time: 8 bytes of columns.
 #define PRODUCT_COLUMNS (8 / ELEMENT_BYTES)
 
-// A PE multiplies bytes in one instruction, longer integers in a routine of about 30 instructions. Sums have 32 bits until they are stored.
+// A PE multiplies bytes in one instruction, and longer integers in a routine of about 30 instructions. Sums have 32 bits until they are
+// stored.
 #if ELEMENT_BYTES == 1
 #define PRODUCT(a, b) ((uint16_t)((uint8_t)(a) * (uint8_t)(b)))
 #else
 #define PRODUCT(a, b) ((uint32_t)(a) * (uint32_t)(b))
 #endif
 
-/// out += in * weights, in WRAM, row by row: `rows` x `depth` times `depth` x `width`. Not inline: it needs the registers.
+/// out += in * weights in WRAM; `in` is `rows` x `depth`, weights are `depth` x `width`. Not inline: the function needs the registers.
 static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEMENT *weights, ELEMENT *out, uint32_t rows, uint32_t depth,
                                                   uint32_t width) {
   for (; rows > 0; rows--, in += depth) {
@@ -62,7 +63,7 @@ static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEME
       const ELEMENT *factors = weights + column;
       for (uint32_t k = 0; k < depth; k++, factors += width) {
         const ELEMENT value = in[k];
-        if (value == 0) continue;  // as in padding
+        if (value == 0) continue;  // for example in padding
         UNROLL
         for (uint32_t i = 0; i < PRODUCT_COLUMNS; i++) sums[i] += PRODUCT(value, factors[i]);
       }
@@ -72,13 +73,13 @@ static __attribute__((noinline)) void add_product(const ELEMENT *in, const ELEME
   }
 }
 
-/// Computes a product; every tasklet calls this, with a barrier of all of them.
+/// Computes a product. Every tasklet calls this function with the same barrier.
 ///
 /// There is no race: weights are written between two barriers and read between the next two; a block of rows of `out` belongs to one
-/// tasklet, which takes the same ones for each part of the weights.
+/// tasklet, which computes the same blocks for each part of the weights.
 static inline void multiply(const struct product *p, const struct product_room *room, barrier_t *barrier) {
   const uint32_t in_row = p->in_width * ELEMENT_BYTES, out_row = p->out_width * ELEMENT_BYTES;
-  const uint32_t slab_bytes = p->in_width * out_row;  // of the weights that one slab of in and one of out need
+  const uint32_t slab_bytes = p->in_width * out_row;  // part of the weights that one slab of in and one slab of out need
   const uint32_t part = room->weights_bytes / slab_bytes;
   for (uint32_t out_slab = 0; out_slab < p->out_slabs; out_slab++) {
     for (uint32_t first = 0; first < p->in_slabs; first += part) {

@@ -1,14 +1,14 @@
-/// dpu.h: the part of the UPMEM host API that dpuemu emulates. Names, signatures and values are those of the UPMEM SDK 2025.1.
+/// dpu.h: the part of the UPMEM host API that dpuemu emulates. Names, signatures and values match the UPMEM SDK 2025.1.
 ///
-/// Present: sets and their iteration, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks, status.
-/// Absent: scatter-gather transfers, FIFOs, checkpoints, transfers to IRAM.
-/// The stand-in compiler dpu-upmem-dpurte-clang makes the PE programs; files of the SDK's compiler return DPU_ERR_ELF_INVALID_FILE.
+/// dpuemu has sets and their iteration, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks, status.
+/// It lacks scatter-gather transfers, FIFOs, checkpoints, transfers to IRAM.
+/// The stand-in compiler dpu-upmem-dpurte-clang makes the PE programs; a file from the SDK's compiler gives DPU_ERR_ELF_INVALID_FILE.
 ///
 /// Errors of every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set is invalid or its allocation has been freed (even if
 /// the ranks are allocated again); DPU_ERR_SYSTEM if memory or threads run out. All checks come before the first byte moves.
 ///
-/// Threads: any number of threads may call any function; sets are independent of each other. If several threads transfer to one rank at
-/// the same time, the emulator does not order their bytes.
+/// Threads: any number of threads may call any function; sets are independent of each other. If several threads write to one rank at
+/// the same time, the order of their writes is undefined.
 #ifndef DPU_H
 #define DPU_H
 
@@ -38,21 +38,21 @@ typedef enum dpu_xfer_t {
 } dpu_xfer_t;
 
 typedef enum dpu_xfer_flags_t {
-  DPU_XFER_DEFAULT = 0,        ///< return when the bytes have moved; forget the prepared buffers
+  DPU_XFER_DEFAULT = 0,        ///< return after the transfer; forget the prepared buffers
   DPU_XFER_NO_RESET = 1 << 0,  ///< keep the prepared buffers for the next transfer
   DPU_XFER_ASYNC = 1 << 1,     ///< return at once; the transfer runs after the earlier asynchronous work of each rank
-  DPU_XFER_PARALLEL = 1 << 2,  ///< beside running PEs and before queued work; WRAM only
+  DPU_XFER_PARALLEL = 1 << 2,  ///< transfer while PEs run, and before queued work; for WRAM only
 } dpu_xfer_flags_t;
 
 typedef enum dpu_callback_flags_t {
-  DPU_CALLBACK_DEFAULT = 0,           ///< once per rank, in the calling thread, before dpu_callback returns
-  DPU_CALLBACK_ASYNC = 1 << 0,        ///< as a job of each rank: after the rank's earlier jobs, before its later ones
-  DPU_CALLBACK_NONBLOCKING = 1 << 1,  ///< with ASYNC: later jobs of the rank do not wait for it
-  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< once for the whole set, when all its ranks have reached it
-  DPU_CALLBACK_PARALLEL = 1 << 3,     ///< with ASYNC: does not wait for running PEs
+  DPU_CALLBACK_DEFAULT = 0,           ///< run once per rank, in the calling thread, before dpu_callback returns
+  DPU_CALLBACK_ASYNC = 1 << 0,        ///< run as a job of each rank: after the rank's earlier jobs, before its later jobs
+  DPU_CALLBACK_NONBLOCKING = 1 << 1,  ///< with ASYNC: later jobs of the rank do not wait for the callback
+  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< run once for the set, when all its ranks have reached this job
+  DPU_CALLBACK_PARALLEL = 1 << 3,     ///< with ASYNC: the callback does not wait for running PEs
 } dpu_callback_flags_t;
 
-/// If `statement` is not DPU_OK, prints the place and the error on stderr, then runs `on_error`.
+/// If `statement` is not DPU_OK, prints the source line and the error to stderr, then runs `on_error`.
 #define DPU_CHECK(statement, on_error)                                                                 \
   do {                                                                                                 \
     dpu_error_t dpu_check_error_ = (statement);                                                        \
@@ -66,7 +66,7 @@ typedef enum dpu_callback_flags_t {
 
 #define DPU_ASSERT(statement) DPU_CHECK(statement, exit(EXIT_FAILURE))
 
-/// Count for dpu_alloc and dpu_alloc_ranks: all free DPUs or ranks.
+/// Argument of dpu_alloc and dpu_alloc_ranks that requests all free DPUs or ranks.
 #define DPU_ALLOCATE_ALL (UINT_MAX)
 
 /// Takes free ranks in ascending order until they have at least `nr_dpus` enabled DPUs, then disables the surplus DPUs one by one. It
@@ -74,11 +74,11 @@ typedef enum dpu_callback_flags_t {
 ///
 /// profile: NULL or a list "key=value,key=value". Keys have no effect (for nrThreadPerPool use DPUEMU_THREADS).
 /// MRAM is undefined after allocation, as on hardware.
-/// Errors: DPU_ERR_ALLOCATION for 0 or too many DPUs (allocates nothing); DPU_ERR_INVALID_PROFILE if the profile is not such a list, or
-/// if a DPUEMU_ environment variable has an invalid value.
+/// Errors: DPU_ERR_ALLOCATION for 0 or too many DPUs (then no rank is allocated); DPU_ERR_INVALID_PROFILE if the profile is not such a
+/// list, or if a DPUEMU_ environment variable has an invalid value.
 dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set);
 
-/// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: as dpu_alloc.
+/// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: the same as dpu_alloc.
 dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set);
 
 /// Waits for the asynchronous work and running PEs of the set, then frees its ranks and returns their memory to the operating system.
@@ -132,11 +132,11 @@ void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator);
 struct dpu_set_dpu_iterator_t dpu_set_dpu_iterator_from(struct dpu_set_t *set);
 void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator);
 
-/// Loads the program into every PE of the set: text, initial values of its variables in WRAM and MRAM, an empty log. All other bytes of
-/// MRAM and the WRAM heap keep their values. Waits for earlier asynchronous work.
-/// program (may be NULL): receives the program, for dpu_get_symbol; it lives as long as the process.
-/// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program is larger than that
-/// memory, DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged.
+/// Loads the program into every PE of the set: the text and the initial values of variables in WRAM and MRAM. The log is then empty. All
+/// other bytes of MRAM and the WRAM heap keep their values. Waits for earlier asynchronous work.
+/// program (may be NULL): receives the program, for dpu_get_symbol; the program lives as long as the process.
+/// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program does not fit in
+/// that memory; DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged.
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
@@ -153,20 +153,21 @@ dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *
   }
 
 /// Finds a symbol of a program: a variable (its address and size), or DPU_MRAM_HEAP_POINTER_NAME (the MRAM after the program's
-/// variables). Without a program (NULL) only the latter exists and covers the whole MRAM: address 0x08000000, 64 MiB. (The SDK returns
-/// an error then; here, MRAM is usable without a PE program.)
+/// variables). Without a program (NULL) only DPU_MRAM_HEAP_POINTER_NAME exists; it covers all 64 MiB of MRAM from address 0x08000000.
+/// (In this case the SDK returns an error; in the emulator, MRAM is usable without a PE program.)
 /// Errors: DPU_ERR_UNKNOWN_SYMBOL, also for a NULL name; DPU_ERR_NO_PROGRAM_LOADED for any other name without a program.
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
 
-/// Runs the loaded program on every PE of the set, each tasklet from its main. DPU_SYNCHRONOUS: waits for earlier asynchronous work, and
+/// Runs the loaded program on every PE of the set; each tasklet starts at main. DPU_SYNCHRONOUS: waits for earlier asynchronous work, and
 /// returns when all PEs have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the rank's earlier asynchronous work and
 /// before its later work (except PARALLEL work).
 /// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED. DPU_SYNCHRONOUS also:
-/// DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or rank access is open (no PE has run); DPU_ERR_DPU_FAULT if a PE is
-/// in fault (all others have ended; dpuemu_get_fault returns the reason). DPU_ASYNCHRONOUS: dpu_sync returns these.
+/// DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or rank access is open (then no PE has run); DPU_ERR_DPU_FAULT if a
+/// PE is in fault (then all other PEs have ended; dpuemu_get_fault returns the reason). With DPU_ASYNCHRONOUS, dpu_sync returns these
+/// errors.
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
 
-/// done: no PE of the set runs and its asynchronous work is finished. fault: a PE of the set is in fault. Does not wait.
+/// Does not wait. done: whether no PE of the set runs and its asynchronous work is finished. fault: whether a PE of the set is in fault.
 dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
 
 /// Waits for the asynchronous work and running PEs of the set.
@@ -174,48 +175,48 @@ dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
 /// rank's next run or load, or dpu_free).
 dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
 
-/// Sets the host buffer of the next dpu_push_xfer for each DPU in the set. NULL: the DPU takes no part.
+/// Sets the host buffer of the next dpu_push_xfer for each DPU in the set. With NULL, the transfer skips the DPU.
 /// Errors: DPU_ERR_DPU_DISABLED for a single disabled DPU.
 dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 
-/// Moves `length` bytes between each prepared buffer and its DPU's MRAM or WRAM at symbol + offset. DPUs without a buffer keep every byte.
-/// In MRAM, offset and length may be any number of bytes: unlike the SDK, nothing is rounded to 8. Multiples of 8 are fast. In WRAM both
-/// are multiples of 4.
+/// Moves `length` bytes between each prepared buffer and its DPU's MRAM or WRAM at symbol + offset. The transfer skips DPUs
+/// without a buffer. In MRAM, offset and length may be any number of bytes; unlike the SDK, the emulator does not round them to multiples
+/// of 8, but such multiples are faster. In WRAM both must be multiples of 4.
 /// Errors: DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS, DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS,
-/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, those of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if the
-/// symbol's address or size differs between the PEs; DPU_ERR_MRAM_BUSY while PEs run, also for WRAM unless PARALLEL. An asynchronous
-/// transfer waits for running PEs instead, and dpu_sync returns its errors. After an error the prepared buffers stay.
+/// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, the errors of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if the
+/// symbol's address or size differs between the PEs; DPU_ERR_MRAM_BUSY while PEs run (for WRAM, only without PARALLEL). An
+/// asynchronous transfer waits for running PEs instead, and dpu_sync returns its errors. After an error the buffers stay prepared.
 dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
                           dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
                                  size_t length, dpu_xfer_flags_t flags);
 
-/// Copies the same `length` bytes to every DPU of the set. Errors: as dpu_push_xfer.
+/// Copies the same `length` bytes to every DPU of the set. Errors: the same as dpu_push_xfer.
 dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length,
                              dpu_xfer_flags_t flags);
 dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
                                     size_t length, dpu_xfer_flags_t flags);
 
-/// dpu_broadcast_to with DPU_XFER_DEFAULT.
+/// Calls dpu_broadcast_to with DPU_XFER_DEFAULT.
 dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length);
 dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
                                size_t length);
 
-/// Copies from one DPU. Errors: as dpu_push_xfer, and DPU_ERR_INVALID_DPU_SET if the set is not a single DPU.
+/// Copies from one DPU. Errors: the same as dpu_push_xfer, and DPU_ERR_INVALID_DPU_SET if the set is not a single DPU.
 dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst, size_t length);
 dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length);
 
-/// Calls callback(rank as a set, index of the rank in the set, args) for each rank; for a single DPU or DPU_CALLBACK_SINGLE_CALL once,
-/// with the whole set and UINT32_MAX. Inside a callback, calls do not wait for the callback's ranks: transfers run at once and use
-/// separate prepared buffers.
-/// Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error of a synchronous callback (dpu_sync returns those of asynchronous ones).
+/// Calls callback(rank as a set, index of the rank in the set, args) for each rank. For a single DPU or DPU_CALLBACK_SINGLE_CALL
+/// there is one call, with the complete set and UINT32_MAX. Inside a callback, calls do not wait for the callback's ranks: transfers run
+/// immediately and use separate prepared buffers. Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error of a synchronous callback.
+/// dpu_sync returns the errors of asynchronous callbacks.
 dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
                          dpu_callback_flags_t flags);
 
 /// Writes to `stream` the output of the DPU's program since the last dpu_log_read or dpu_load.
 /// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if its program does
-/// not print, DPU_ERR_MRAM_BUSY while it runs; DPU_ERR_LOG_BUFFER_TOO_SMALL if the output exceeded the log (1 MiB, or the size set by
-/// STDOUT_BUFFER_INIT): then only the part that fits is written.
+/// not print, DPU_ERR_MRAM_BUSY while its program runs; DPU_ERR_LOG_BUFFER_TOO_SMALL if the output exceeded the log (1 MiB, or the size set
+/// by STDOUT_BUFFER_INIT): then only the part that fits is written.
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/// dpu_error.h: the status codes of the UPMEM host API. Names, order and values are those of the UPMEM SDK.
+/// dpu_error.h: the status codes of the UPMEM host API. Names, order and values match the UPMEM SDK.
 #ifndef DPU_ERROR_H
 #define DPU_ERROR_H
 
@@ -20,32 +20,32 @@ typedef enum dpu_error_t {
   DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol is in IRAM, which the host cannot reach; or too many instructions
   DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; or the program needs more MRAM
   DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
-  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a rank access is open: the other side owns the MRAM
+  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a rank access is open
   DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
-  DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL on an MRAM symbol
+  DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL is used with an MRAM symbol
   DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu
   DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program
   DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< the symbol's address or size differs between the PEs of the set
   DPU_ERR_CORRUPTED_MEMORY,                  ///< not used by dpuemu
   DPU_ERR_DPU_DISABLED,                      ///< the single-DPU set names a disabled DPU
   DPU_ERR_DPU_ALREADY_RUNNING,               ///< the PEs of the rank run already
-  DPU_ERR_INVALID_MEMORY_TRANSFER,           ///< neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU
-  DPU_ERR_INVALID_LAUNCH_POLICY,             ///< neither DPU_SYNCHRONOUS nor DPU_ASYNCHRONOUS
+  DPU_ERR_INVALID_MEMORY_TRANSFER,           ///< the direction is neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU
+  DPU_ERR_INVALID_LAUNCH_POLICY,             ///< the policy is neither DPU_SYNCHRONOUS nor DPU_ASYNCHRONOUS
   DPU_ERR_DPU_FAULT,                         ///< a DPU of the set is in fault
-  DPU_ERR_ELF_INVALID_FILE,                  ///< not a program of the stand-in compiler
+  DPU_ERR_ELF_INVALID_FILE,                  ///< the file is not a program of the stand-in compiler
   DPU_ERR_ELF_NO_SUCH_FILE,                  ///< the program file does not exist
   DPU_ERR_ELF_NO_SUCH_SECTION,               ///< not used by dpuemu
   DPU_ERR_TIMEOUT,                           ///< not used by dpuemu
-  DPU_ERR_INVALID_PROFILE,                   ///< a profile that is not a list of key=value, or an invalid machine
+  DPU_ERR_INVALID_PROFILE,                   ///< the profile is not a list of key=value, or the machine is invalid
   DPU_ERR_UNKNOWN_SYMBOL,                    ///< the program has no symbol of that name
   DPU_ERR_LOG_FORMAT,                        ///< not used by dpuemu
   DPU_ERR_LOG_CONTEXT_MISSING,               ///< the loaded program does not print
-  DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< more was printed than the log holds
+  DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< the program printed more bytes than the log holds
   DPU_ERR_VPD_INVALID_FILE,                  ///< not used by dpuemu
   DPU_ERR_VPD_NO_REPAIR,                     ///< not used by dpuemu
   DPU_ERR_NO_THREAD_PER_RANK,                ///< not used by dpuemu
   DPU_ERR_INVALID_BUFFER_SIZE,               ///< not used by dpuemu
-  DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING without DPU_CALLBACK_ASYNC
+  DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING is used without DPU_CALLBACK_ASYNC
   DPU_ERR_TOO_MANY_TASKLETS,                 ///< the program has more than 24 tasklets
   DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< not used by dpuemu
   DPU_ERR_SG_LENGTH_MISMATCH,                ///< not used by dpuemu
@@ -57,7 +57,7 @@ typedef enum dpu_error_t {
 /// Lowest bit of the failed job's kind in an SDK code that has DPU_ERR_ASYNC_JOBS set.
 #define DPU_ERROR_ASYNC_JOB_TYPE_SHIFT (16)
 
-/// A sentence for `status`. The caller frees it with free(). NULL only if memory has run out.
+/// Returns a sentence that explains `status`; the caller frees it with free(). Returns NULL only if memory has run out.
 char *dpu_error_to_string(dpu_error_t status);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/// dpu_log.h: the output of one DPU's program.
+/// dpu_log.h: reads the output of one DPU's program.
 #ifndef DPU_LOG_H
 #define DPU_LOG_H
 
@@ -11,7 +11,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// As dpu_log_read for a set of this one DPU.
+/// Does the same as dpu_log_read for a set that contains only this DPU.
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream);
 
 #pragma GCC visibility pop

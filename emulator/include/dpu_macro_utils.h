@@ -1,11 +1,11 @@
-/// dpu_macro_utils.h: helper macros of DPU_FOREACH. Not for programs.
+/// dpu_macro_utils.h: helper macros of DPU_FOREACH. Programs do not use them directly.
 #ifndef DPU_MACRO_UTILS_H
 #define DPU_MACRO_UTILS_H
 
 #define DPU_MACRO_CONCAT_(a, b) a##b
 #define DPU_MACRO_CONCAT(a, b) DPU_MACRO_CONCAT_(a, b)
 
-/// The number of arguments: 1 (the element) or 2 (the element and its index). The last argument keeps `...` from being empty, which strict
+/// Counts the arguments: 1 (the element) or 2 (the element and its index). The last argument keeps `...` from being empty, which strict
 /// C11 does not allow.
 #define DPU_MACRO_VARIANT(...) DPU_MACRO_VARIANT_(__VA_ARGS__, 2, 1, WRONG_NUMBER_OF_ARGUMENTS)
 #define DPU_MACRO_VARIANT_(first, second, variant, ...) variant

@@ -1,4 +1,4 @@
-/// dpu_management.h: properties of ranks and DPUs. Names and signatures are those of the UPMEM SDK.
+/// dpu_management.h: properties of ranks and DPUs. Names and signatures match the UPMEM SDK.
 ///
 /// None of these functions returns a status. For a rank or DPU that is not allocated they return NULL, false, -1, or all ones.
 #ifndef DPU_MANAGEMENT_H
@@ -15,31 +15,31 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// The DPU at (chip, bank), enabled or not. NULL if chip or bank is not below 8.
+/// Returns the DPU at (chip, bank), even if it is disabled; NULL if chip or bank is not below 8.
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id);
 
-/// rank id << 16 | chip << 8 | bank
+/// Returns rank id << 16 | chip << 8 | bank.
 dpu_id_t dpu_get_id(struct dpu_t *dpu);
 
-/// Number of the rank in the machine, 0 to 39. Rank r is on channel r / ranks_per_channel (dpuemu_get_machine).
+/// Returns the number of the rank in the machine, 0 to 39. Rank r is on channel r / ranks_per_channel (dpuemu_get_machine).
 dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
 
-/// Node of the rank's memory, -1 if unknown.
+/// Returns the NUMA node of the rank's memory, -1 if unknown.
 int dpu_get_rank_numa_node(struct dpu_rank_t *rank);
 
 struct dpu_rank_t *dpu_get_rank(struct dpu_t *dpu);
 
-/// The chip 0..7, the bank 0..7.
+/// Return the chip (0 to 7) and the bank (0 to 7).
 dpu_slice_id_t dpu_get_slice_id(struct dpu_t *dpu);
 dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu);
 
 bool dpu_is_enabled(struct dpu_t *dpu);
 
-/// A set of one rank. `*rank` must outlive the set.
+/// Returns a set that contains one rank. `*rank` must outlive the set.
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank);
 struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu);
 
-/// The rank of a one-rank set, the DPU of a single-DPU set; NULL for other sets.
+/// Return the rank of a set of one rank, and the DPU of a set of one DPU; NULL for other sets.
 struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set);
 struct dpu_t *dpu_from_set(struct dpu_set_t set);
 

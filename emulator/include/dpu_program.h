@@ -10,7 +10,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// The program loaded into the DPU, for dpu_get_symbol; opaque. NULL if no program is loaded or the DPU's set has been freed.
+/// Returns the program in the DPU, for dpu_get_symbol (opaque); NULL if no program is loaded or the DPU's set has been freed.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu);
 
 #pragma GCC visibility pop

@@ -1,4 +1,5 @@
-/// dpu_transfer_matrix.h: the host buffers of one rank's transfer, for the rank-level functions of dpu_memory.h. Layout of the UPMEM SDK.
+/// dpu_transfer_matrix.h: the host buffers of one rank's transfer, for the rank-level functions of dpu_memory.h. The layout matches the
+/// UPMEM SDK.
 #ifndef DPU_TRANSFER_MATRIX_H
 #define DPU_TRANSFER_MATRIX_H
 
@@ -13,7 +14,8 @@ extern "C" {
 
 #define MAX_NR_DPUS_PER_RANK 64
 
-/// ptr[bank*8 + chip] is the host buffer of that DPU, NULL if it takes no part. Note the order: DPU_FOREACH counts chip*8 + bank.
+/// ptr[bank*8 + chip] is the host buffer of that DPU; with NULL, the transfer skips the DPU. Note the order: DPU_FOREACH counts chip*8 +
+/// bank.
 struct dpu_transfer_matrix {
   union {
     void *ptr[MAX_NR_DPUS_PER_RANK];
@@ -30,7 +32,7 @@ void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *
 void dpu_transfer_matrix_set_all(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix, void *buffer);
 void dpu_transfer_matrix_clear_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix);
 
-/// Empties the whole matrix: buffers, offset, size, type.
+/// Clears the buffers, offset, size and type of the matrix.
 void dpu_transfer_matrix_clear_all(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix);
 void dpu_transfer_matrix_copy(struct dpu_transfer_matrix *dst, struct dpu_transfer_matrix *src);
 void *dpu_transfer_matrix_get_ptr(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Chips ("slices", one control interface each) of a rank, and DPUs ("members", banks) of a chip.
+/// Number of chips of a rank (the SDK calls them slices or control interfaces), and of DPUs (members, banks) of a chip.
 #define DPU_MAX_NR_CIS 8
 #define DPU_MAX_NR_DPUS_PER_CI 8
 #define DPU_MAX_NR_GROUPS 8
@@ -57,7 +57,7 @@ struct dpu_rank_list_t {
   struct dpu_rank_t **ranks;
 };
 
-/// A set of DPUs: the enabled DPUs of whole ranks, or one DPU. Copied by value; the ranks array belongs to the allocation.
+/// A set of DPUs: all enabled DPUs of some ranks, or one DPU. Sets are copied by value; the array of ranks belongs to the allocation.
 struct dpu_set_t {
   dpu_set_kind_t kind;
   union {
@@ -79,7 +79,7 @@ struct dpu_incbin_t {
   const char *path;
 };
 
-/// The blocks of one DPU in a scatter-gather transfer. Only the layout: dpuemu has no scatter-gather transfers.
+/// The blocks of one DPU in a scatter-gather transfer. dpuemu declares only this layout: it has no scatter-gather transfers.
 struct sg_xfer_buffer {
   uint32_t max_nr_blocks;
   uint8_t **blocks_addr;

@@ -1,8 +1,8 @@
-/// calls.h: the calls by which a PE program enters the emulator. For C++, C and the assembler.
+/// calls.h: the calls by which a PE program enters the emulator. C++, C and the assembler include this header.
 ///
-/// X(number, name), numbers ascending from 0: the PE program calls `name` as an ordinary function. Its body (runtime/gate.S) enters the
-/// emulator, which executes the call at the tasklet's modelled time and resumes the tasklet with the result. Arguments are 32-bit words in
-/// edi, esi, edx, ecx; the result is in rax.
+/// Each call has a row X(number, name); numbers ascend from 0. The PE program calls `name` as an ordinary function. Its body
+/// (runtime/gate.S) enters the emulator, which executes the call at the tasklet's modelled time and resumes the tasklet with the result.
+/// Arguments are 32-bit words in edi, esi, edx, ecx; the result is in rax.
 #ifndef DPUEMU_PE_CALLS_H
 #define DPUEMU_PE_CALLS_H
 
@@ -51,7 +51,8 @@
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
-/// Instructions that IRAM holds. A program's number is an estimate, good to about a factor of 1.5, so the second limit applies.
+/// Instructions that IRAM holds. The number for a program is an estimate, accurate to about a factor of 1.5, so the second limit
+/// applies.
 #define PE_MAX_INSTRUCTIONS 4096
 #define PE_MAX_ESTIMATED_INSTRUCTIONS 6144
 

@@ -1,4 +1,4 @@
-// dpu.h: waiting, status and callbacks.
+// Implements dpu.h: waiting, status and callbacks.
 #include <dpu.h>
 #include <dpu_management.h>
 
@@ -32,11 +32,11 @@ struct CallbackCall {
   }
 };
 
-/// Makes the call in a new thread. Only dpu_sync and dpu_free of its ranks wait for it.
+/// Makes the call in a new thread. Only dpu_sync and dpu_free of the ranks wait for the call.
 void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   for (Rank *rank : call->ranks) rank->begin_detached();
   const auto end = [](const CallbackCall &ended, dpu_error_t status) {
-    for (Rank *rank : ended.ranks) rank->end_detached(std::exchange(status, DPU_OK));  // the first rank reports for all
+    for (Rank *rank : ended.ranks) rank->end_detached(std::exchange(status, DPU_OK));  // the first rank reports the status for all
   };
   try {
     std::thread([call, end] { end(*call, guarded(*call)); }).detach();
@@ -45,7 +45,7 @@ void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   }
 }
 
-/// A meeting point of the jobs of several ranks: the last to arrive makes the call. If the call blocks, the others wait for it.
+/// A barrier for the jobs of several ranks: the last job to arrive makes the call. If the call blocks, the other jobs wait for it.
 class Meeting {
  public:
   Meeting(std::shared_ptr<const CallbackCall> call, bool blocks) : call_(std::move(call)), missing_(call_->ranks.size()), blocks_(blocks) {}
@@ -67,7 +67,7 @@ class Meeting {
     return status;
   }
 
-  /// Releases the waiting jobs; a call that has not been made is cancelled.
+  /// Releases the waiting jobs, and cancels the call if it has not been made.
   void end() {
     std::lock_guard<std::mutex> lock(mutex_);
     is_over_ = true;

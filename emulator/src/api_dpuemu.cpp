@@ -1,4 +1,4 @@
-// dpuemu.h: the machine, rank access, runs.
+// Implements dpuemu.h: the machine, rank access and runs.
 #include <dpu_management.h>
 #include <dpuemu.h>
 

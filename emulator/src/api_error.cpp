@@ -1,4 +1,4 @@
-// dpu_error.h: sentences of the status codes.
+// Implements dpu_error.h: a sentence for each status code.
 #include <dpu_error.h>
 
 #include <cstring>

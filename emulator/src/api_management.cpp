@@ -1,4 +1,4 @@
-// dpu_management.h: properties of ranks and DPUs.
+// Implements dpu_management.h: properties of ranks and DPUs.
 #include <dpu_management.h>
 
 #include "machine.h"

@@ -1,4 +1,4 @@
-// dpu.h, dpu_program.h, dpu_log.h, dpuemu.h: PE programs.
+// Implements dpu.h, dpu_program.h, dpu_log.h, dpuemu.h: PE programs.
 #include <dpu.h>
 #include <dpu_log.h>
 #include <dpu_management.h>
@@ -126,7 +126,7 @@ dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
 
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
 
-// No lock, since collectives call it for every DPU. The handle of a freed DPU reads as zero.
+// This takes no lock, because collectives call it for every DPU. The handle of a freed DPU reads as zero.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
   return dpu == nullptr || dpu->pe == nullptr ? nullptr : as_handle(dpu->pe->program);
 }

@@ -1,4 +1,4 @@
-// dpu.h: allocation of sets, counting and iterating them.
+// Implements dpu.h: allocates sets, counts their DPUs and iterates over them.
 #include <dpu.h>
 
 #include <bit>

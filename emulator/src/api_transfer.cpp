@@ -1,4 +1,4 @@
-// dpu.h, dpu_memory.h, dpu_transfer_matrix.h: transfers. Every check comes before the first byte moves.
+// Implements dpu.h, dpu_memory.h, dpu_transfer_matrix.h: transfers. All checks precede the first copied byte.
 #include <dpu.h>
 #include <dpu_management.h>
 #include <dpu_memory.h>
@@ -27,7 +27,7 @@ dpu_error_t run_transfer(const Transfer &transfer) {
   return DPU_OK;
 }
 
-/// Each rank's part joins the rank's queue.
+/// Adds each rank's part to the queue of the rank.
 void queue_transfer(const Transfer &transfer, bool is_parallel) {
   std::vector<QueuedWork> work;
   for (const RankBuffers &entry : transfer.ranks) {
@@ -48,7 +48,7 @@ struct Target {
   uint64_t length;
 };
 
-/// Finds the target's memory and its offset there.
+/// Finds the memory of the target, and the offset of the target in this memory.
 dpu_error_t locate(const Target &target, Memory &memory, uint64_t &offset) {
   if (target.length > target.symbol.size || target.offset > target.symbol.size - target.length) return DPU_ERR_INVALID_SYMBOL_ACCESS;
   const uint64_t address = target.symbol.address + target.offset;
@@ -100,7 +100,7 @@ dpu_error_t transfer_set(const PinnedSet &set, Move move, const Target &target, 
   return start(std::move(transfer), flags);
 }
 
-/// The same buffer for all members of each rank.
+/// Returns the same buffer for all members of each rank.
 std::vector<PreparedBuffers> same_buffer(const PinnedSet &set, uint8_t *buffer) {
   std::vector<PreparedBuffers> all(set.ranks().size());
   for (size_t i = 0; i < all.size(); ++i) for_each_dpu(set.members(i), [&](uint32_t dpu) { all[i].of_dpu[dpu] = buffer; });
@@ -123,7 +123,7 @@ dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, Trans
 
 constexpr dpu_symbol_t kWholeMram = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
 
-/// dpu_memory.h has no symbols: an access past the symbol's end is past the end of MRAM.
+/// dpu_memory.h has no symbols: an access past the end of the symbol is past the end of MRAM.
 dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
 
 dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer) {
@@ -238,7 +238,7 @@ dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *
   });
 }
 
-/// The DPU's entry in the matrix; a dummy if the DPU is not allocated.
+/// Returns the DPU's entry in the matrix, or a dummy if the DPU is not allocated.
 void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
   thread_local void *nowhere;
   nowhere = nullptr;

@@ -27,14 +27,14 @@ void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   }
 }
 
-/// Reserves inaccessible addresses for all that a 32-bit pointer and an operand of 16 bytes reach from gs. Returns 0 on failure.
+/// Reserves inaccessible addresses: all addresses that a 32-bit pointer and an operand of 16 bytes reach from gs. Returns 0 on failure.
 constexpr uint64_t kGsBytes = (UINT64_C(4) << 30) + kPageBytes;
 uint64_t reserve_gs_range() {
   void *reserved = mmap(nullptr, kGsBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
 }
 
-/// Bytes that the next page fault makes accessible. The number of mappings of a process is limited, so the units grow: a run uses at most
+/// Returns how many bytes the next page fault makes accessible. A process can have few mappings, so these units grow: a run uses at most
 /// 2 * (kSmallUnits + kMediumUnits + 32) mappings.
 constexpr uint32_t kSmallUnits = 32, kMediumUnits = 32;
 constexpr uint64_t unit_bytes(uint32_t units) {

@@ -101,7 +101,7 @@ void leave_by_signal(Door &door, int signal, uint64_t address, void *context) {
   door.instructions = static_cast<uint64_t>(registers[REG_R15]);
   registers[REG_R11] = reinterpret_cast<greg_t>(&door);
   registers[REG_RIP] = reinterpret_cast<greg_t>(&dpuemu_leave);
-  registers[REG_EFL] &= ~greg_t{0x400};  // direction flag
+  registers[REG_EFL] &= ~greg_t{0x400};  // clears the direction flag
 }
 
 }  // namespace dpuemu

@@ -1,14 +1,14 @@
-// A door: a host thread enters a tasklet of a PE program through it, and leaves it at a call of pe/calls.h or by a signal.
+// A door: through it, a host thread enters a tasklet of a PE program. The thread leaves at a call of pe/calls.h or by a signal.
 //
-// Inside, the thread runs the program's code on the tasklet's stack. It keeps the host's thread pointer (fs) and signal mask; gs is unused
-// on x86-64 and serves the program's direct MRAM accesses. r15 counts modelled instructions; PE programs use it for nothing else.
+// Inside, the thread runs the program's code on the tasklet's stack. It keeps the host's thread pointer (fs) and signal mask; x86-64 hosts
+// do not use gs, so it serves direct MRAM accesses. r15 counts modelled instructions; PE programs do not use r15 otherwise.
 #pragma once
 
 #include <cstdint>
 
 namespace dpuemu {
 
-/// One per host thread. The assembly in door.cpp uses these offsets.
+/// Each host thread has a Door. The assembly in door.cpp uses the offsets of the fields.
 struct Door {
   uint64_t host_stack = 0;
   uint64_t tasklet_stack = 0;  // stack pointer of the tasklet: set before the entry, updated when it leaves
@@ -17,18 +17,18 @@ struct Door {
   uint32_t is_inside = 0;
   uint64_t instructions = 0;  // r15 at the call
 
-  // Of the signal.
+  // The signal that ended the tasklet.
   int signal = 0;
   uint64_t signal_address = 0;  // the accessed address, or the instruction's address
 };
 
 constexpr uint32_t kSignal = UINT32_MAX;
 
-/// The door of the calling thread; nullptr if it has none.
+/// The door of the calling thread; nullptr if the thread has no door.
 Door *current_door();
 void set_current_door(Door *door);
 
-/// Resumes the tasklet whose stack is door.tasklet_stack with `result` until it leaves again.
+/// Resumes the tasklet whose stack is door.tasklet_stack, with `result`. Returns when the tasklet leaves again.
 void enter_tasklet(Door &door, uint64_t result);
 
 /// Prepares the stack that ends at `stack_end` (a multiple of 64 KiB) for a tasklet that starts at `entry`. Returns its tasklet_stack.

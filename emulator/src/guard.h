@@ -1,4 +1,4 @@
-// No exception leaves the C API.
+// Keeps exceptions inside the C API.
 #pragma once
 
 #include <dpu_error.h>

@@ -12,7 +12,7 @@ void *HandleArena::allocate(size_t pages) {
     chunks_.reserve(chunks_.size() + 1);
     void *begin = mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) throw std::bad_alloc();
-    madvise(begin, kChunkBytes, MADV_NOHUGEPAGE);  // retire() frees single pages
+    madvise(begin, kChunkBytes, MADV_NOHUGEPAGE);  // because retire() frees single pages
     chunks_.push_back({static_cast<uint8_t *>(begin), 0});
   }
   Chunk &chunk = chunks_.back();

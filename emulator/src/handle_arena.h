@@ -18,7 +18,7 @@ class HandleArena {
   /// Frees the memory but keeps the addresses: the pages read as zero from now on.
   void retire(void *first_page, size_t pages);
 
-  /// The page of `address` if the arena ever allocated it, else nullptr.
+  /// Returns the page of `address` if the arena has ever allocated the page, else nullptr.
   void *page_of(const void *address) const;
 
  private:

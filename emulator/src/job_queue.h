@@ -1,4 +1,4 @@
-// Asynchronous work of several ranks.
+// Queues asynchronous work of several ranks.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ struct QueuedWork {
   Rank::Job job;
 };
 
-/// Queues all work; if threads or memory run out, throws after queueing a part. Calls never interleave, so all ranks get common work in
-/// the same order.
+/// Queues all work; if threads or memory run out, throws after queueing a part. Calls never interleave, so all ranks get their shared jobs
+/// in the same order.
 void enqueue_all(std::vector<QueuedWork> work, bool beside_running_pes);
 
 }  // namespace dpuemu

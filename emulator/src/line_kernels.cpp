@@ -1,4 +1,4 @@
-// Choice of the instruction set; fence and flush, which need no vector registers.
+// Chooses the instruction set; implements fence and flush, which do not use vector registers.
 #include "line_kernels.h"
 
 #include <cstdlib>

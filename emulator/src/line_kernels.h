@@ -1,26 +1,26 @@
 // The inner loops of a transfer: they move words between host buffers and the region's lines, for the DPUs of a bank pair.
 //
-// Each instruction set is a table row with the same loops in its own file, since only that file is compiled for it.
+// Each instruction set has a table row, and a file with its loops; only this file is compiled for the instruction set.
 #pragma once
 
 #include <cstdint>
 
 namespace dpuemu {
 
-/// Consecutive words of the banks d and d+4 within one run (8 KiB of MRAM: its lines have stride 128 without gaps).
+/// Consecutive words of the banks d and d+4 within one run (8 KiB of MRAM whose lines have stride 128 without gaps).
 struct RunSlice {
   uint8_t *lines;       // line of the first word of bank d; the line of bank d+4 follows 64 bytes later
   uint8_t *host[2][8];  // [bank of the pair][chip]: the first word in host memory; if lanes[bank] != 0, all 8 must be valid
-  uint8_t lanes[2];     // bit c is set if chip c takes part; 0: the bank does not
+  uint8_t lanes[2];     // bit c is set if chip c takes part; 0 if the bank does not take part
   uint32_t words;       // at most 1024
 };
 
 struct LineKernels {
   const char *isa;
-  uint32_t words_per_step;  // RunSlice::words must be a multiple
-  /// Region <- host: byte 8r+c of each line <- byte r of chip c's word. Bytes of chips that take no part keep their value.
+  uint32_t words_per_step;  // RunSlice::words must be a multiple of this number
+  /// Region <- host: byte 8r+c of each line <- byte r of chip c's word. Bytes of chips that do not take part keep their values.
   void (*write)(const RunSlice &slice);
-  /// Region <- host, the same word for every chip: host[0][0] is the source of both banks.
+  /// Region <- host with the same words for every chip: host[0][0] is the source of both banks.
   void (*broadcast)(const RunSlice &slice);
   /// Host <- region. It writes through every pointer, so lanes that take no part need a dummy buffer. stream: bypass the caches; then all
   /// pointers must be multiples of 64.
@@ -37,21 +37,21 @@ struct LineKernels {
 void portable_read_lane(const uint8_t *lines, uint32_t chip, uint32_t words, uint8_t *to);
 void portable_write_lane(uint8_t *lines, uint32_t chip, uint32_t words, const uint8_t *from);
 
-/// The instruction sets of this build, best first; the last one is portable and works everywhere.
+/// The instruction sets of this build, best first; the last row is portable and works everywhere.
 extern const LineKernels kAvx512VbmiKernels;
 extern const LineKernels kAvx512BwKernels;
 extern const LineKernels kAvx2Kernels;
 extern const LineKernels kPortableKernels;
 
-/// The row that DPUEMU_ISA=avx512vbmi|avx512bw|avx2|portable names, else the best row that this machine can execute.
+/// Returns the row that DPUEMU_ISA=avx512vbmi|avx512bw|avx2|portable names, else the best row that this machine can execute.
 const LineKernels &line_kernels();
 
-/// The row of that name if this build has it and this machine can execute it, else nullptr.
+/// Returns the row of that name if this build has it and this machine can execute it, else nullptr.
 const LineKernels *line_kernels_by_name(const char *isa);
-/// The rows that this machine can execute, best first; nullptr after the last.
+/// Returns the rows that this machine can execute, best first; nullptr follows the last row.
 const LineKernels *supported_line_kernels(uint32_t index);
 
-/// Orders the kernels' stores, which may bypass the caches, before all later ones.
+/// Orders the stores of the kernels, which may bypass the caches, before all later stores.
 void fence_stores();
 
 /// Flushes the lines of `words` words of both banks from the caches, between two fences, so that the next load reads memory.

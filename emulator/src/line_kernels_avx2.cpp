@@ -1,5 +1,5 @@
 // AVX2: registers hold the words 0 1 | 2 3 of a chip, or half a line. A step writes 4 words. A step reads 8 words, so that streaming stores
-// complete 64 bytes of a chip before the next chip.
+// write 64 bytes of a chip before they write bytes of the next chip.
 #include <immintrin.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ inline __m256i *as_vector(uint8_t *bytes) { return reinterpret_cast<__m256i *>(b
 inline const __m256i *as_vector(const uint8_t *bytes) { return reinterpret_cast<const __m256i *>(bytes); }
 
 inline __m256i bytes_of_lanes(uint8_t lanes) {
-  // Each byte tests its own lane's bit of the replicated lane set.
+  // Each byte tests the bit of its lane in the replicated lane set.
   const __m256i bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201));
   return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_set1_epi8(static_cast<char>(lanes)), bit), bit);
 }
@@ -42,7 +42,7 @@ void write(const RunSlice &slice) {
         x[chip] = _mm256_loadu_si256(as_vector(row));
       }
       uint8_t *lines = slice.lines + kLineStride * w + kLineBytes * static_cast<uint64_t>(bank);
-      for (uint64_t odd = 0; odd < 2; ++odd) {  // words 0 and 2, then 1 and 3: one per 128-bit half
+      for (uint64_t odd = 0; odd < 2; ++odd) {  // words 0 and 2, then words 1 and 3; each word is in one 128-bit half
         __m256i pairs[4], quads_low[2], quads_high[2];
         for (int i = 0; i < 4; ++i)
           pairs[i] = odd ? _mm256_unpackhi_epi8(x[2 * i], x[2 * i + 1]) : _mm256_unpacklo_epi8(x[2 * i], x[2 * i + 1]);

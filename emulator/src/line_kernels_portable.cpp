@@ -1,4 +1,4 @@
-// The loops in plain C++, one line at a time. Vector instruction sets use them for words that do not fill a step.
+// The loops in plain C++, one line at a time. Vector instruction sets use these loops for words that do not fill a step.
 #include <bit>
 #include <cstring>
 

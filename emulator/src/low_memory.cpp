@@ -25,7 +25,7 @@ bool reserve_at(uint64_t address, uint64_t bytes) {
 
 uint8_t *reserve_low(uint64_t bytes) {
   static std::mutex mutex;
-  static uint64_t cursor = kFirst;  // after the last reservation: there is rarely room before it
+  static uint64_t cursor = kFirst;  // the address after the last reservation: there is rarely room before it
   std::lock_guard<std::mutex> lock(mutex);
   const uint64_t begin = cursor;
   for (int round = 0; round < 2; ++round) {

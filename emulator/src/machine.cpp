@@ -20,13 +20,13 @@ static_assert(sizeof(SetRecord) <= HandleArena::kPageBytes && sizeof(dpu_rank_t)
 
 namespace {
 
-/// Disables one more DPU by the rule of dpu_alloc, which keeps as many banks (lines) as possible complete.
+/// Disables one more DPU according to the rule of dpu_alloc, which keeps as many banks (lines) as possible complete.
 void disable_one(std::vector<uint64_t> &enabled) {
   size_t target_rank = 0;
   uint32_t target_dpu = 0, most_disabled_in_bank = 0, most_enabled_in_rank = 0;
   for (size_t rank = 0; rank < enabled.size(); ++rank) {
     const auto enabled_in_rank = static_cast<uint32_t>(std::popcount(enabled[rank]));
-    if (enabled_in_rank == 1) continue;  // every rank keeps one
+    if (enabled_in_rank == 1) continue;  // every rank keeps an enabled DPU
     for (uint32_t bank = 0; bank < kBanks; ++bank) {
       uint32_t disabled_in_bank = 0, last_enabled_chip = kChips;
       for (uint32_t chip = 0; chip < kChips; ++chip) {
@@ -47,7 +47,7 @@ void disable_one(std::vector<uint64_t> &enabled) {
   enabled[target_rank] &= ~(UINT64_C(1) << target_dpu);
 }
 
-/// Node 0 if it is the only node, else unknown: the first touch of a page decides its node.
+/// Returns node 0 if it is the only NUMA node, else unknown: the first access to a page decides its node.
 int only_numa_node() {
   std::ifstream file("/sys/devices/system/node/online");
   std::string nodes;
@@ -206,7 +206,7 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
     set_alive(true);
     return DPU_ERR_MRAM_BUSY;
   }
-  wait_until_idle();  // for work of calls that were in progress
+  wait_until_idle();  // waits for the work of calls that were in progress
 
   lock.unlock();
   for (Rank *rank : ranks) rank->reset();

@@ -49,12 +49,12 @@ class PinnedSet {
   PinnedSet(const PinnedSet &) = delete;
   PinnedSet &operator=(const PinnedSet &) = delete;
 
-  /// Errors: DPU_ERR_INVALID_DPU_SET. Call once.
+  /// Call this once. Errors: DPU_ERR_INVALID_DPU_SET.
   dpu_error_t pin(const dpu_set_t &set);
 
   std::span<Rank *const> ranks() const { return {ranks_, count_}; }
   bool is_single_dpu() const { return is_single_dpu_; }
-  /// Enabled DPUs of the i-th rank that belong to the set, by dpu_index. 0 for a single DPU that is disabled.
+  /// Returns the enabled DPUs of the i-th rank that belong to the set, as a bit set by dpu_index; 0 for a single disabled DPU.
   uint64_t members(size_t i) const { return members_[i]; }
 
  private:
@@ -66,14 +66,14 @@ class PinnedSet {
 
 class Machine {
  public:
-  /// The one machine of the process, set up from the environment at first use.
+  /// Returns the only machine of the process; the first call sets it up from the environment.
   static Machine &instance();
 
   dpu_error_t configure(const dpuemu_machine_t &wanted, std::optional<std::span<const uint32_t>> disabled);
   dpu_error_t settings(dpuemu_machine_t &out);
   dpu_error_t set_transfer(uint32_t threads, int flush);
   uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
-  /// Whether transfers flush lines: kOn before and after they load them, kOnce only before, kOff never.
+  /// Returns when transfers flush lines: before and after loading (kOn), only before loading (kOnce), or never (kOff).
   int flush() const { return flush_.load(std::memory_order_relaxed); }
   uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
@@ -84,13 +84,13 @@ class Machine {
   dpu_error_t free(const dpu_set_t &set);
 
   bool is_live(const dpu_set_t &set);
-  /// Copies the rank or DPU of a program's pointer; false if it is not alive.
+  /// Copies the rank or DPU to which a pointer of the program refers; returns false if it is not allocated.
   bool find(const dpu_rank_t *rank, Rank *&out);
   bool find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out);
-  /// The first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the rank is not alive).
+  /// Returns the first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the rank is not allocated).
   uint32_t next_enabled(const dpu_rank_t *rank, uint32_t index);
 
-  /// The buffers of the next transfer of a pinned set's members. Inside a callback, its ranks use separate buffers.
+  /// Returns the buffers of the next transfer of a pinned set's members. Inside a callback, the callback's ranks use separate buffers.
   void prepare(const PinnedSet &set, uint8_t *buffer);
   std::vector<PreparedBuffers> prepared(const PinnedSet &set);
 
@@ -110,7 +110,7 @@ class Machine {
   HandleArena arena_;
   Rank ranks_[DPUEMU_MAX_RANKS];
   const Region *regions_[DPUEMU_MAX_RANKS];
-  uint64_t present_[DPUEMU_MAX_RANKS] = {};  // DPUs that the machine has, by dpu_index
+  uint64_t present_[DPUEMU_MAX_RANKS] = {};  // the DPUs that the machine has: bit sets by dpu_index
   int numa_node_ = -1;
   dpuemu_machine_t settings_ = {};
   dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if the environment is invalid

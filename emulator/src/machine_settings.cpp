@@ -33,7 +33,7 @@ struct SwitchSetting {
   int dpuemu_machine_t::*field;
   const char *variable;
   int fallback;
-  int last;  // values: kOn to this
+  int last;  // the largest value; the smallest is kOn
 };
 
 constexpr SwitchSetting kSwitches[] = {

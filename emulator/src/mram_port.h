@@ -1,4 +1,4 @@
-// Access of one PE to its own MRAM.
+// Gives one PE access to its MRAM.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ class MramPort {
   MramPort() = default;
   MramPort(uint8_t *region, uint32_t chip, uint32_t bank) : region_(region), chip_(chip), bank_(bank) {}
 
-  /// Offset and bytes are multiples of 8, and offset + bytes <= 64 MiB. Safe in signal handlers.
+  /// Offset and bytes are multiples of 8, and offset + bytes <= 64 MiB. Signal handlers may call these functions.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
 

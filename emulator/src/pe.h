@@ -1,4 +1,4 @@
-// State of a PE between launches, besides its memories: program, log, report and fault of the last run.
+// State of a PE between launches, except its memories: program, log, report and fault of the last run.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ enum class FaultKind : uint8_t {
   kNone,
   kMemory,       // an address outside the PE's memory
   kStack,        // the stack overflowed
-  kDivision,     // by zero
-  kInstruction,  // illegal, or an unknown call
-  kDma,          // a DMA outside WRAM, or one that strict mode refuses
-  kMutex,        // not a mutex
+  kDivision,     // division by zero, or its result is too large
+  kInstruction,  // an illegal instruction, or an unknown call
+  kDma,          // a DMA outside WRAM, or a DMA that strict mode refuses
+  kMutex,        // the address is not a mutex
   kFormat,       // an invalid format or argument of printf
   kDeadlock,
-  kEndless,  // no runtime call for longer than the patience
-  kStopped,  // by the host, or because the host's memory ran out
+  kEndless,  // the tasklet makes no runtime call for longer than the patience
+  kStopped,  // stopped by the host, or because the host ran out of memory
   kProgram,  // reported by the program itself (PE_FAULT_TABLE)
 };
 
@@ -31,7 +31,7 @@ struct PeFault {
   std::string reason;  // a part of a sentence
 };
 
-/// Counters of one run. DMA is counted, time is modelled.
+/// Counters of one run. DMA is counted; time is modelled.
 struct PeReport {
   uint64_t dma_reads = 0, dma_read_bytes = 0, dma_writes = 0, dma_write_bytes = 0;
   uint64_t masked_addresses = 0, masked_sizes = 0, wrapped_addresses = 0, direct_pages = 0;
@@ -40,12 +40,12 @@ struct PeReport {
 };
 
 struct Pe {
-  const Program *program = nullptr;  // loaded now
-  const Program *text = nullptr;     // the program whose text is in the PE's place
-  bool has_wram = false;             // its WRAM is accessible
-  bool has_run = false;              // since dpu_alloc
-  std::string log;                   // printed and not yet read
-  bool log_is_cut = false;           // more was printed than the log holds
+  const Program *program = nullptr;  // the loaded program
+  const Program *text = nullptr;     // the program whose text is in the PE's text area
+  bool has_wram = false;             // whether the WRAM is accessible
+  bool has_run = false;              // whether the PE has run since dpu_alloc
+  std::string log;                   // output that the host has not read yet
+  bool log_is_cut = false;           // whether the program printed more than the log holds
   PeReport report;
   PeFault fault;
 };

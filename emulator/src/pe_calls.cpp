@@ -11,11 +11,11 @@ namespace {
 
 constexpr uint32_t kMostDmaBytes = 2048;
 constexpr uint32_t kWordMask = 7;
-constexpr uint32_t kEalready = 7;  // as in the PE's errno.h
+constexpr uint32_t kEalready = 7;  // the same value as in the PE's errno.h
 
 enum CounterMode : uint32_t { kSame = 0, kCycles = 1, kInstructions = 2, kNothing = 3 };
 
-// Layouts of the PE's barrier.h, sem.h, vmutex.h.
+// The layouts match barrier.h, sem.h and vmutex.h of the PE.
 struct PeBarrier {
   uint8_t wait_queue, count, initial_count, lock;
 };
@@ -228,7 +228,7 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
   return After::kGoOn;
 }
 
-// --- The performance counter. Like the hardware's, it lacks the low four bits.
+// --- The performance counter. As on hardware, it lacks the low four bits.
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
   double count = 0;

@@ -3,7 +3,7 @@
 // Pipeline: at most one instruction per cycle, and one per 11 cycles and tasklet. So n computing tasklets each issue an instruction every
 // max(11, n) cycles. DMA engine: one transfer after the other.
 //
-// Source: Gomez-Luna et al., "Benchmarking a New Paradigm" (PrIM), arXiv:2105.03814. Unconfirmed: no figure is checked against its text.
+// Source: Gomez-Luna et al., "Benchmarking a New Paradigm" (PrIM), arXiv:2105.03814. No figure is checked against its text.
 // 11 cycles between two instructions of a tasklet; a DMA of one tasklet takes 77 (read) or 61 (write) cycles and half a cycle per byte. The
 // engine's time per transfer is our fit to two of its figures at 350 MHz: 624.02 MB/s for copies in pieces of 1024 bytes, 72.58 MB/s for
 // random reads and writes of 8 bytes.
@@ -24,14 +24,14 @@ class PeClock {
   /// Resets to time 0; all tasklets are parked.
   void start();
 
-  /// From now on the tasklet issues this number of instructions.
+  /// The tasklet starts to issue this number of instructions.
   void compute(uint32_t tasklet, uint64_t instructions);
   /// The tasklet starts a DMA now and waits for it.
   void transfer(uint32_t tasklet, uint32_t bytes, bool is_read);
 
   static constexpr uint32_t kNobody = UINT32_MAX;
-  /// Advances to the next time at which a tasklet completes its work, parks it and returns it. Equal times: the lowest tasklet first.
-  /// Returns kNobody if all are parked.
+  /// Advances to the next time at which a tasklet completes its work, parks it and returns it. At equal times, the lowest tasklet comes
+  /// first. Returns kNobody if all tasklets are parked.
   uint32_t next();
 
   double cycles() const { return now_; }
@@ -42,8 +42,8 @@ class PeClock {
   double now_ = 0;                             // cycles
   double issued_ = 0;                          // instructions that each computing tasklet has issued since the start
   double engine_free_ = 0;                     // cycles
-  uint64_t instructions_ = 0;                  // of all tasklets
-  double due_[PE_MAX_TASKLETS] = {};           // computing: in issued_, transferring: in now_
+  uint64_t instructions_ = 0;                  // instructions of all tasklets
+  double due_[PE_MAX_TASKLETS] = {};           // end of the work: compared with issued_ (computing) or now_ (transferring)
   uint64_t computing_instructions_[PE_MAX_TASKLETS] = {};
 };
 

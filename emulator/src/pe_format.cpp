@@ -18,7 +18,7 @@ class Formatter {
  public:
   Formatter(const BytesAt &bytes_at, std::string &text) : bytes_at_(bytes_at), text_(text) {}
 
-  /// Returns the problem, nullptr on success.
+  /// Returns the error, or nullptr on success.
   const char *run(uint32_t format, uint32_t arguments) {
     const uint8_t *list = bytes_at_(arguments, sizeof list_);
     const std::optional<std::string> pattern = string_at(format, kNoLimit);
@@ -37,7 +37,7 @@ class Formatter {
  private:
   static constexpr uint64_t kNoLimit = UINT64_MAX;
 
-  /// Prints the conversion at `next` and advances past it. Returns the problem, nullptr on success.
+  /// Prints the conversion at `next` and advances past it. Returns the error, or nullptr on success.
   const char *convert(const char *&next) {
     std::string spec = "%";
     for (++next; *next != '\0' && std::strchr("-+ #0", *next) != nullptr; ++next) spec += *next;
@@ -51,7 +51,7 @@ class Formatter {
       if (*precision >= 0)
         spec += "." + digits;
       else
-        precision.reset();  // as without a precision
+        precision.reset();  // a negative precision counts as no precision
     }
     std::string length;
     for (; *next != '\0' && std::strchr("hlztjL", *next) != nullptr; ++next) length += *next;

@@ -7,7 +7,7 @@
 namespace dpuemu {
 namespace {
 
-// Per PE: 64 KiB of WRAM, a gap, the page of mutexes, text; then at least 64 KiB before the next PE.
+// Each PE has 64 KiB of WRAM, a gap, the page of mutexes, text; then at least 64 KiB before the next PE.
 constexpr uint64_t kStrideBytes = 0x50000;
 constexpr uint64_t kTextOffset = 0x20000;
 constexpr uint64_t kPageBytes = 0x1000;

@@ -1,4 +1,4 @@
-// Addresses of PE programs in this process: below 2 GiB, reserved at first use, never moved.
+// Manages the addresses of PE programs in this process: they are below 2 GiB, reserved at first use, and never move.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class RankPlaces {
   /// Requires reserve().
   PePlace of(uint32_t dpu_index) const;
 
-  /// Makes the PE's WRAM accessible, if it is not yet. Returns success.
+  /// Makes the PE's WRAM accessible if it is not. Returns whether this succeeded.
   bool open_wram(uint32_t dpu_index);
-  /// Makes `bytes` of text writable, or executable and read-only. Returns success.
+  /// Makes `bytes` of text writable, or executable and read-only. Returns whether this succeeded.
   bool set_text(uint32_t dpu_index, uint32_t bytes, bool executable);
 
   /// Frees the memory and makes all addresses inaccessible.
@@ -30,7 +30,7 @@ class RankPlaces {
   uint8_t *chunks_[kDpusPerRank / kPesPerChunk] = {};
 };
 
-/// The stacks of one running PE's tasklets.
+/// The stacks of the tasklets of one running PE.
 class Stacks {
  public:
   Stacks() = default;
@@ -40,10 +40,10 @@ class Stacks {
 
   /// Reserves the addresses at the first call. Returns success.
   bool reserve();
-  /// Makes `usable_bytes` (whole pages, at most kMostBytes) of each stack accessible; lower addresses are inaccessible.
+  /// Makes `usable_bytes` (complete pages, at most kMostBytes) of each stack accessible; lower addresses are inaccessible.
   void set_usable(uint32_t usable_bytes);
   uint64_t end(uint32_t tasklet) const { return begin() + uint64_t{PE_STACK_BLOCK_BYTES} * (tasklet + 1); }
-  /// The tasklet whose block contains the address; PE_MAX_TASKLETS if no block does.
+  /// Returns the tasklet whose block contains the address, or PE_MAX_TASKLETS if no block contains it.
   uint32_t owner(uint64_t address) const;
   /// Returns whether the bytes are in the accessible part of one stack.
   bool contains(uint64_t address, uint64_t bytes) const;

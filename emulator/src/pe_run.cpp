@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kPageBytes = 4096;
 
-/// In strict mode a tasklet has its declared stack, in whole pages; else the largest stack, since frames are larger than on a DPU.
+/// In strict mode a tasklet has its declared stack, in complete pages; else the largest stack, because frames are larger than on a DPU.
 uint32_t usable_stack(const Program &program, bool is_strict) {
   if (!is_strict) return Stacks::kMostBytes;
   uint32_t most = 0;
@@ -29,8 +29,8 @@ uint32_t usable_stack(const Program &program, bool is_strict) {
 
 }  // namespace
 
-/// Instructions of a call on a DPU: the instruction itself, or our estimate of the SDK's routine. Not included: waiting, and the formatting
-/// of printf, which takes thousands of instructions on a DPU but is rare in programs whose time matters.
+/// Instructions of a call on a DPU: the instruction itself, or our estimate of the SDK's routine. The numbers exclude waiting, and the
+/// formatting of printf: that takes thousands of instructions on a DPU, but is rare in programs whose time matters.
 namespace instructions_of {
 constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
 constexpr uint32_t mram_read = 1, mram_write = 1;
@@ -180,7 +180,7 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     case SIGSEGV:
     case SIGBUS:
       break;
-    default:  // from the watch
+    default:  // the signal of the watch
       fault(FaultKind::kEndless, tasklet,
             "no runtime call for longer than DPUEMU_PATIENCE: an endless loop, or a loop that waits for another tasklet's store");
       return;

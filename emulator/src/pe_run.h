@@ -1,4 +1,4 @@
-// One run of one PE's program: its tasklets as fibers in modelled time.
+// Runs the program of one PE once: its tasklets are fibers in modelled time.
 //
 // A tasklet runs until it makes a call of pe/calls.h. The instructions that it counted until then determine the modelled time of the call.
 // The call takes effect at that time, and the tasklet resumes when its wait is over. So tasklets take locks in the order of modelled time,
@@ -21,7 +21,7 @@ std::string hexadecimal(uint64_t value);
 
 class PeRun {
  public:
-  /// Reserves the addresses that runs need. Returns success.
+  /// Reserves the addresses that runs need. Returns whether this succeeded.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
   /// Starts every tasklet at the program's entry. Requires reserve().
@@ -39,7 +39,7 @@ class PeRun {
 
   /// In a handler of a tasklet's SIGSEGV: returns whether the tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
-  /// The value of gs while its tasklets run.
+  /// Returns the value of gs while the tasklets run.
   uint64_t gs_base() const { return direct_mram_.gs_base(); }
 
  private:
@@ -47,16 +47,16 @@ class PeRun {
   enum class WaitKind : uint8_t { kBarrier, kMutex, kVirtualMutex, kSemaphore, kNotifier, kNotified };
   struct Tasklet {
     uint64_t stack = 0;
-    uint64_t result = 0;        // of its call
-    uint64_t instructions = 0;  // at its last call
+    uint64_t result = 0;        // result of its last call
+    uint64_t instructions = 0;  // instruction count at its last call
     uint32_t call = 0;
     uint32_t arguments[4] = {};
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence = 0;  // order of arrival; 0: waits for none of them
+    uint64_t wait_sequence = 0;  // order of arrival; 0 if the tasklet does not wait for such an object
   };
-  enum class After { kGoOn, kStay };  // the calling tasklet
+  enum class After { kGoOn, kStay };  // what the calling tasklet does after the call
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
   struct CallRow;
 
@@ -65,16 +65,16 @@ class PeRun {
   void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
-  /// The first waiter; PE_MAX_TASKLETS if no tasklet waits.
+  /// Returns the first tasklet that waits; PE_MAX_TASKLETS if no tasklet waits.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
   After fault(FaultKind kind, uint32_t tasklet, std::string reason);
   void fault_by_signal(const Door &door, uint32_t tasklet);
   void fault_by_deadlock();
 
-  /// The bytes at an address of the program; nullptr if any is outside the PE's memory.
+  /// Returns the bytes at an address of the program; nullptr if a byte is outside the PE's memory.
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
-  /// The mutex of the address; nullptr (and a fault) if strict mode refuses the address.
+  /// Returns the mutex of the address; nullptr (and a fault) if strict mode refuses the address.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
   /// One bit of a vmutex, and a number that is unique for each bit in WRAM. byte is nullptr (and a fault) for an invalid address.
   struct VirtualMutex {
@@ -100,7 +100,7 @@ class PeRun {
   Tasklet tasklets_[PE_MAX_TASKLETS];
   uint32_t woken_ = 0;  // bit set: tasklets to resume now
   uint64_t sequence_ = 0;
-  uint32_t counter_mode_ = 0;  // of perfcounter_config
+  uint32_t counter_mode_ = 0;  // mode of perfcounter_config
   double counter_start_ = 0;
 };
 

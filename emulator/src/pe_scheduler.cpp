@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kWatchPeriod{100};
 struct Batch {
   PeBatch work;
   size_t next = 0;     // next group to start
-  size_t running = 0;  // groups started and not ended
+  size_t running = 0;  // number of groups that have started and not ended
 
   bool is_stopped() const { return work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed); }
 };
@@ -71,11 +71,11 @@ class Runner {
       watched_turn_ = turn;
       watched_since_ = now;
     } else if (batch->is_stopped() || now - watched_since_ >= std::chrono::seconds(batch->work.patience_seconds)) {
-      end_tasklet(thread_, signals_.target, turn);  // repeated, since the signal may have come before the entry
+      end_tasklet(thread_, signals_.target, turn);  // repeated, because the signal may have come before the entry
     }
   }
 
-  Batch *batch = nullptr;  // of the group that runs; guarded by the scheduler's mutex, as is watch()
+  Batch *batch = nullptr;  // batch of the group that runs; the mutex of the scheduler guards it and watch()
 
  private:
   /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
@@ -100,7 +100,7 @@ class Runner {
 
   PeSignals signals_;
   PeRun runs_[kChips];
-  uint64_t gs_base_ = kUnknownGs;  // of the thread
+  uint64_t gs_base_ = kUnknownGs;  // gs of the thread
   pthread_t thread_ = {};
   uint64_t watched_turn_ = 0;
   std::chrono::steady_clock::time_point watched_since_;
@@ -139,7 +139,7 @@ class Scheduler : public WorkerPool::Job {
   }
 
  private:
-  /// Creates the watch and `threads` Runners. Fewer Runners do the same work; throws if it cannot create one.
+  /// Creates the watch and up to `threads` Runners; a smaller number of Runners can do all the work. Throws if it cannot create a Runner.
   void prepare(uint32_t threads) {
     if (!has_watch_) {
       std::thread([this] { watch(); }).detach();
@@ -189,9 +189,9 @@ class Scheduler : public WorkerPool::Job {
   }
 
   std::mutex mutex_;                            // guards everything below; taken before the pool's
-  std::condition_variable begun_;               // for the watch
+  std::condition_variable begun_;               // wakes the watch
   std::deque<std::shared_ptr<Batch>> batches_;  // with groups to start
-  size_t groups_left_ = 0;                      // to start, of all batches
+  size_t groups_left_ = 0;                      // groups of all batches that have not started
   std::vector<std::unique_ptr<Runner>> runners_;
   std::vector<Runner *> free_;          // runners without a thread
   uint32_t allowed_ = 0, serving_ = 0;  // threads that may run PEs; threads that run them

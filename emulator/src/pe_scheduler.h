@@ -28,7 +28,7 @@ struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
   uint32_t patience_seconds;                            // a tasklet that makes no call for this long is in fault
-  std::shared_ptr<const std::atomic<bool>> is_stopped;  // true: every PE that has not ended is in fault
+  std::shared_ptr<const std::atomic<bool>> is_stopped;  // if true, every PE that has not ended gets a fault
   std::function<void()> on_end;                         // called by one of the threads when all PEs have ended
 };
 

@@ -23,13 +23,13 @@ Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},  {SIGFPE
                      {SIGILL, false, {}, {}},  {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
 constexpr size_t kHandlerStackBytes = 256 << 10;
 
-// Of the thread: nullptr until it first runs PEs. A signal of the watch may arrive after it has stopped running PEs.
+// The data of the calling thread: nullptr until it first runs PEs. A signal of the watch may arrive after it has stopped running PEs.
 __attribute__((tls_model("initial-exec"))) thread_local SignalTarget *current_target = nullptr;
 SignalTarget nothing_inside;
 // A handler that was installed over ours may call ours; then we call the original handler.
 __attribute__((tls_model("initial-exec"))) thread_local int passing_on = 0;
 
-/// Whether an instruction of this thread raised the signal, not kill() or raise().
+/// Returns whether an instruction of this thread raised the signal, not kill() or raise().
 bool is_synchronous(const siginfo_t *info) { return info->si_code > 0; }
 
 void end_process(int signal, bool is_repeated) {

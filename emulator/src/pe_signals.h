@@ -1,4 +1,4 @@
-// Signals that a PE program raises end its PE, not the process.
+// Handles signals that a PE program raises: they end the PE, not the process.
 #pragma once
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ namespace dpuemu {
 /// The data of a thread for its signal handlers.
 struct SignalTarget {
   Door door;
-  PeRun *run = nullptr;                   // its tasklet is inside the door
+  PeRun *run = nullptr;                   // the run whose tasklet is inside the door
   std::atomic<uint64_t> turns{0};         // incremented at every entry of a tasklet
   std::atomic<uint64_t> overdue_turn{0};  // the tasklet of this turn must end
 };
@@ -37,7 +37,7 @@ class PeSignals {
 
  private:
   void *stack_;
-  stack_t stack_before_ = {};  // of the thread
+  stack_t stack_before_ = {};  // signal stack that the thread had before
 };
 
 /// Installs our handlers, which pass on all other signals. Call before PEs run, since the program may have replaced them.

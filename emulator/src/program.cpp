@@ -17,7 +17,7 @@ constexpr uint32_t kSymbolIramAddress = 0x80000000;
 
 }  // namespace
 
-/// Reads the file and checks every access, so a broken file is refused.
+/// Reads the file and checks every access, so the loader refuses a broken file.
 class ElfReader {
  public:
   ElfReader(std::span<const uint8_t> file, Program &program) : file_(file), program_(program) {}
@@ -190,7 +190,7 @@ class ElfReader {
     const bool is_address = type == R_X86_64_32 || type == R_X86_64_32S || type == R_X86_64_64;
     if (type == R_X86_64_NONE) return true;
     if (!is_distance && !is_address) return false;
-    if (is_distance ? target == own : target == Area::kFixed) return true;  // independent of the program's address
+    if (is_distance ? target == own : target == Area::kFixed) return true;  // the distance does not depend on the program's address
     if (own == Area::kFixed) return false;                                  // an initialised MRAM variable cannot point to WRAM
     const bool is_wide = type == R_X86_64_64;
     const uint32_t origin = own == Area::kText ? PE_TEXT_ORIGIN : PE_WRAM_ORIGIN;
@@ -203,18 +203,18 @@ class ElfReader {
 
   std::span<const uint8_t> file_;
   Program &program_;
-  dpu_error_t status_ = DPU_OK;  // a well-formed program that does not fit
+  dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit
   const Elf32_Ehdr *header_ = nullptr;
   const Elf32_Shdr *sections_ = nullptr;
   const Elf32_Sym *symbols_ = nullptr;
   const Elf32_Shdr *names_ = nullptr;
   uint32_t symbol_count_ = 0;
-  std::vector<Area> areas_;  // by section
+  std::vector<Area> areas_;  // the area of each section
   std::map<std::string, uint32_t, std::less<>> constants_;
 };
 
 dpu_error_t Program::parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out) {
-  // A copy, since the caller's bytes may be unaligned.
+  // A copy, because the bytes of the caller may be unaligned.
   std::vector<uint64_t> aligned((file.size() + 7) / 8);
   if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
   auto program = std::make_shared<Program>();
@@ -235,7 +235,7 @@ void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocation
   };
   const uint32_t own_shift = shift_of(own);
   for (const Relocation &relocation : relocations) {
-    uint32_t word;  // addresses have 32 bits, so the upper half of a wide one stays zero
+    uint32_t word;  // addresses have 32 bits, so the upper half of a wide address stays zero
     std::memcpy(&word, image + relocation.offset, sizeof word);
     word += shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0);
     std::memcpy(image + relocation.offset, &word, sizeof word);

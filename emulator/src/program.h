@@ -28,7 +28,7 @@ class Program {
   static dpu_error_t parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out);
 
   uint32_t tasklets() const { return tasklets_; }
-  /// Declared stack of the tasklet.
+  /// Returns the declared stack bytes of the tasklet.
   uint32_t stack_bytes(uint32_t tasklet) const { return stack_bytes_[tasklet]; }
   /// The address at which tasklets start.
   uint32_t entry(const PePlace &place) const { return address_of(place.text) + entry_offset_; }
@@ -37,7 +37,7 @@ class Program {
   uint32_t stdout_bytes() const { return stdout_bytes_; }
   uint32_t text_bytes() const { return static_cast<uint32_t>(text_.size()); }
 
-  /// nullptr if there is no such symbol.
+  /// Returns nullptr if there is no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
 
   /// Writes the program's text, which then calls `gate`.
@@ -57,8 +57,8 @@ class Program {
   /// A word of an image that holds an address, or a distance to one.
   struct Relocation {
     uint32_t offset;
-    bool is_distance;  // from a place in the same image
-    bool is_wide;      // 64 bits
+    bool is_distance;  // distance from a place in the same image
+    bool is_wide;      // the word has 64 bits
     Area target;
   };
   friend class ElfReader;
@@ -66,7 +66,7 @@ class Program {
   static uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
   static void relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place);
 
-  std::vector<uint8_t> text_, wram_;  // as linked
+  std::vector<uint8_t> text_, wram_;  // the images as linked
   std::vector<Relocation> text_relocations_, wram_relocations_;
   std::vector<MramPart> mram_;
   std::unordered_map<std::string, dpu_symbol_t> symbols_;
@@ -77,7 +77,7 @@ class Program {
   uint32_t stdout_bytes_ = 0;
 };
 
-/// Parses a program once: equal bytes return the same object, which lives as long as the process. Errors: as Program::parse.
+/// Parses a program once: equal bytes return the same object, which lives as long as the process. Errors: the same as Program::parse.
 dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *&out);
 
 }  // namespace dpuemu

@@ -29,7 +29,7 @@ void for_each_dpu(uint64_t dpus, Act act) {
   for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
 }
 
-/// Host buffers of a rank's next transfer, by dpu_index; nullptr: the DPU takes no part.
+/// Host buffers of a rank's next transfer, by dpu_index; with nullptr, the transfer skips the DPU.
 struct PreparedBuffers {
   uint8_t *of_dpu[kDpusPerRank] = {};
 };
@@ -49,8 +49,8 @@ class Rank {
   // --- Ownership. The host owns the MRAM of a new rank.
 
   /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs; a rank access (dpuemu_rank_acquire)
-  /// also waits for running PEs; inside a callback of this rank neither waits. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does not
-  /// wait for them; for a rank access DPU_ERR_DPU_FAULT.
+  /// also waits for running PEs; inside a callback of this rank, both do not wait. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does
+  /// not wait for them; for a rank access also DPU_ERR_DPU_FAULT.
   dpu_error_t open_transfer();
   dpu_error_t open_access();
   void close_transfer();
@@ -73,7 +73,7 @@ class Rank {
   void forget_faults(uint64_t members);
 
   bool is_idle();
-  /// True if any of the DPUs of the bit set (by dpu_index) is in fault.
+  /// Returns whether a DPU of the bit set (by dpu_index) is in fault.
   bool is_faulted(uint64_t members = ~UINT64_C(0));
   bool has_open_access();
 
@@ -96,15 +96,15 @@ class Rank {
   void reset();
 
   // --- Guarded by the machine's mutex.
-  dpu_rank_t *handle = nullptr;  // of the current allocation, nullptr if the rank is free
-  uint32_t pins = 0;             // calls in progress; dpu_free waits for them
+  dpu_rank_t *handle = nullptr;  // handle of the current allocation; nullptr if the rank is free
+  uint32_t pins = 0;             // number of calls in progress; dpu_free waits for them
   PreparedBuffers prepared, prepared_in_callback;
 
   // --- The PEs' programs. Only a thread with an open transfer or, while PEs run, their threads may access them.
   Pe pes[kDpusPerRank];  // by dpu_index
   RankPlaces places;
-  double run_seconds = 0;  // of the host, for the last run
-  /// Makes the PE's WRAM accessible, if it is not yet. Returns success.
+  double run_seconds = 0;  // host time of the last run
+  /// Makes the PE's WRAM accessible if it is not. Returns whether this succeeded.
   bool open_wram(uint32_t dpu_index);
 
  private:
@@ -135,7 +135,7 @@ class Rank {
   dpu_error_t async_error_ = DPU_OK;
 };
 
-/// The ranks whose callback the current thread runs: it must not wait for them.
+/// The ranks whose callback the current thread runs; the thread must not wait for them.
 class CallbackScope {
  public:
   explicit CallbackScope(std::span<Rank *const> ranks);

@@ -13,7 +13,7 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // of the region: as on hardware, and it splits no huge page
+constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // alignment of the region: as on hardware, and without splitting a huge page
 constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace
@@ -65,7 +65,7 @@ struct sigaction previous_action;
 
 // From here on, only async-signal-safe calls.
 void say(const char *text, size_t bytes) {
-  if (write(STDERR_FILENO, text, bytes) < 0) return;  // ignored: the process is ending
+  if (write(STDERR_FILENO, text, bytes) < 0) return;  // ignored, because the process is ending
 }
 
 void say(const char *text) { say(text, strlen(text)); }

@@ -1,4 +1,4 @@
-// The memory of one rank as the host maps it: 8 GiB of addresses; only written pages take memory.
+// The memory of one rank as the host maps it: 8 GiB of addresses; only written pages use memory.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@ namespace dpuemu {
 
 class Region {
  public:
-  /// Reserves the addresses at the first call. Returns success.
+  /// Reserves the addresses at the first call. Returns whether this succeeded.
   bool map();
   void advise_huge_pages(bool on);
   /// Frees the memory and keeps the addresses; the contents become zero.
   void drop();
-  /// Bytes backed by memory.
+  /// Returns how many bytes are backed by memory.
   uint64_t resident_bytes() const;
 
   /// Strict mode: protect(true) makes the region inaccessible until protect(false).
@@ -27,8 +27,8 @@ class Region {
   std::atomic<bool> is_protected_{false};
 };
 
-/// Installs a handler, once: if the process touches a protected region, the handler prints a sentence on stderr and SIGSEGV ends the
-/// process. `regions` must live forever; its index is the rank in the sentence. Other faults go to the previous handler.
+/// Installs a handler once. If the process accesses a protected region, the handler prints a sentence on stderr and SIGSEGV ends the
+/// process. `regions` must live forever; an index in it is the rank in the sentence. Other faults go to the previous handler.
 void install_strict_handler(const Region *const *regions, uint32_t count);
 
 }  // namespace dpuemu

@@ -37,7 +37,7 @@ void append_to_report_file(const dpuemu_report_t &report) {
   line += "}\n";
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
-  if (write(file, line.data(), line.size()) < 0) line.clear();  // one write: lines of several processes do not mix
+  if (write(file, line.data(), line.size()) < 0) line.clear();  // a single write keeps the lines of several processes apart
   close(file);
 }
 

@@ -1,4 +1,4 @@
-// Launch reports in a file, for programs that do not call dpuemu_get_report.
+// Writes launch reports to a file, for programs that do not call dpuemu_get_report.
 #pragma once
 
 #include <dpuemu.h>

@@ -1,5 +1,5 @@
-// A transfer is divided into units (a bank pair of one rank, a few consecutive runs), which threads take one by one. A unit is a few slices
-// for the line kernels. Bytes at either end that are not whole words move one by one.
+// A transfer is divided into units: a few consecutive runs of a bank pair of one rank. Threads process the units one by one. A unit has a
+// few slices for the line kernels. Bytes at either end that do not fill a word are copied one by one.
 #include "transfer.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kUnitBytes = 8 * kRunBytes;          // per DPU: 1 MiB of region
-constexpr uint64_t kSerialBytes = UINT64_C(256) << 10;  // below this, waking other threads costs more than it saves
-constexpr uint64_t kStreamBytes = UINT64_C(16) << 20;   // from this on, the caches cannot hold the read bytes
+constexpr uint64_t kUnitBytes = 8 * kRunBytes;          // bytes per DPU in a unit: 1 MiB of the region
+constexpr uint64_t kSerialBytes = UINT64_C(256) << 10;  // below this size, waking other threads costs more time than it saves
+constexpr uint64_t kStreamBytes = UINT64_C(16) << 20;   // from this size on, the caches cannot hold the read bytes
 
-/// A bank pair of one rank, and the whole words of its DPUs in host memory.
+/// A bank pair of one rank, and the complete words of its DPUs in host memory.
 struct PairWork {
   uint8_t *region;
   uint32_t bank;
@@ -57,7 +57,7 @@ class WordMover {
 
  private:
   void move_unit(const PairWork &pair, uint64_t begin, uint64_t end) const {
-    // Reads write every lane; lanes that take no part write here.
+    // Reads write every lane; lanes that do not take part write here.
     alignas(kLineBytes) uint8_t waste[kRunBytes + kLineBytes];
     for (uint64_t run_end; begin < end; begin = run_end) {
       run_end = std::min(end, (begin / kRunBytes + 1) * kRunBytes);
@@ -70,10 +70,10 @@ class WordMover {
     fence_stores();
   }
 
-  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. Returns the pointers' offset from a 64-byte
-  /// boundary if it is equal for all and a multiple of 8, else kMixed.
+  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. Returns the offset of the pointers from a
+  /// 64-byte boundary if all have the same offset and it is a multiple of 8, else kMixed.
   uint64_t place_host_pointers(RunSlice &slice, uint64_t advance, uint8_t *waste) const {
-    uint64_t offsets_seen = 0;  // bit i: a pointer lies i bytes after a boundary
+    uint64_t offsets_seen = 0;  // bit i is set if a pointer is i bytes after a boundary
     uint8_t *any = nullptr;
     for (auto &bank : slice.host)
       for (uint8_t *&pointer : bank) {
@@ -108,7 +108,7 @@ class WordMover {
     if (flush_ == kOn && move_ == Move::kRead) flush_lines(lines, words);
   }
 
-  /// Moves the first `words` words of the slice and steps over them.
+  /// Moves the first `words` words of the slice and advances past them.
   void move_words(const LineKernels &kernels, RunSlice &slice, uint32_t words, bool streams) const {
     if (words == 0) return;
     RunSlice part = slice;
@@ -132,7 +132,7 @@ class WordMover {
   static constexpr uint64_t kMixed = UINT64_MAX;
 
   Move move_;
-  uint64_t begin_, end_;  // MRAM offsets, whole words
+  uint64_t begin_, end_;  // MRAM offsets, multiples of 8
   int flush_;
   const LineKernels &kernels_;
   uint64_t total_bytes_ = 0;

@@ -19,13 +19,13 @@ struct RankBuffers {
 struct Transfer {
   Move move;
   Memory memory;
-  uint64_t offset;  // bytes, any, in that memory
-  uint64_t length;  // bytes, any; offset + length is within that memory
+  uint64_t offset;  // any byte offset in that memory
+  uint64_t length;  // any number of bytes; offset + length is within that memory
   std::vector<RankBuffers> ranks;
 };
 
 /// Moves the bytes. Requires that every region is mapped and owned by the host, and that every WRAM is accessible. kBroadcast: all buffers
-/// are the same. DPUs without a buffer keep every byte.
+/// are the same. The transfer skips DPUs without a buffer.
 void move_bytes(const Transfer &transfer);
 
 }  // namespace dpuemu

@@ -8,7 +8,7 @@
 namespace dpuemu {
 namespace {
 
-/// Threads take indices one by one until all are taken.
+/// Threads take indices one by one until no index is left.
 class Loop : public WorkerPool::Job {
  public:
   Loop(uint64_t count, const std::function<void(uint64_t)> &body) : count_(count), body_(body) {}
@@ -22,8 +22,8 @@ class Loop : public WorkerPool::Job {
   std::atomic<uint64_t> next_{0};
 };
 
-/// Returns whether this process is a child, by fork(), of the process of the first loop. A child has none of the threads, so its loops run
-/// in their caller.
+/// Returns whether this process is a child, by fork(), of the process of the first loop. A child does not have the threads, so its loops
+/// run in their caller.
 bool is_forked() {
   static std::atomic<pid_t> first{0};
   const pid_t self = getpid();
@@ -76,7 +76,7 @@ void WorkerPool::grow(uint32_t missing, uint32_t most) {
   try {
     for (; missing != 0 && workers_ < most; --missing, ++workers_) std::thread([this] { work(); }).detach();
   } catch (const std::exception &) {
-    // Fewer threads do the same work.
+    // A smaller number of threads can do all the work.
   }
 }
 

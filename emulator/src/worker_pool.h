@@ -1,8 +1,8 @@
 // The host threads of the emulator: parallel loops and launches of PEs (pe_scheduler.h) run on them.
 //
-// They outlive every set, and the process does not wait for them at its end. Three kinds of threads are not in the pool, because they
-// may block for any time: a rank's thread for its queued jobs (Rank::enqueue), the thread of a nonblocking callback (api_async.cpp), and
-// the watch, which ends tasklets that compute too long (pe_scheduler.cpp).
+// The threads outlive every set, and the process does not wait for them when it exits. Three kinds of threads are not in the pool, because
+// they may block for a long time: a rank's thread for its queued jobs (Rank::enqueue), the thread of a nonblocking callback
+// (api_async.cpp), and the watch, which ends tasklets that compute too long (pe_scheduler.cpp).
 #pragma once
 
 #include <unistd.h>
@@ -15,26 +15,26 @@
 
 namespace dpuemu {
 
-/// Calls body(0) ... body(count-1), each once, in any order, on up to `threads` threads including the caller, and returns when all are
+/// Calls body(0) ... body(count-1) once each, in any order, on up to `threads` threads including the caller. Returns when all calls are
 /// done. body must not throw. If all threads of the pool are busy or none can be started, the caller does all the work.
 void parallel_for(uint64_t count, uint32_t threads, const std::function<void(uint64_t)> &body);
 
 class WorkerPool {
  public:
-  /// Work that threads of the pool may join.
+  /// A job that threads of the pool may join.
   class Job {
    public:
     Job() = default;
     Job(const Job &) = delete;
     Job &operator=(const Job &) = delete;
     virtual ~Job() = default;
-    /// Each thread that joins calls run(), in parallel with the others, and leaves when it returns. Must not throw.
+    /// All threads that join call run() in parallel; a thread leaves when its call returns. run() must not throw.
     virtual void run() = 0;
 
    private:
     friend class WorkerPool;
     uint32_t wanted_ = 0;  // pending joins; guarded by the pool's mutex, like the other members
-    uint32_t inside_ = 0;  // threads that have joined and not left
+    uint32_t inside_ = 0;  // number of threads that have joined and not left
     Job *next_ = nullptr;  // in the pool's list of the jobs with wanted_ > 0
     std::condition_variable empty_;
   };
@@ -58,15 +58,15 @@ class WorkerPool {
   uint32_t workers_ = 0, busy_ = 0;
 };
 
-/// The T of this process: created at the first call, never destroyed, since threads may use it until the process ends. A child of fork()
-/// has none of its parent's threads, so it gets its own T. T's constructor must not start threads.
+/// Returns the T of this process. The first call creates it; it is never destroyed, because threads may use it until the process ends. A
+/// child of fork() does not have the threads of its parent, so the child gets its own T. T's constructor must not start threads.
 template <class T>
 T &of_this_process() {
   struct Owned {
     pid_t owner = getpid();
     T object;
   };
-  static std::atomic<Owned *> current{nullptr};  // not a lock, which fork() could copy while it is held
+  static std::atomic<Owned *> current{nullptr};  // atomic: fork() could copy a lock while a thread holds it
   Owned *seen = current.load();
   if (seen != nullptr && seen->owner == getpid()) return seen->object;
   auto *const made = new Owned;

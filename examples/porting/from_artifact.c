@@ -1,5 +1,5 @@
-/* The calls that replace the calls of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2, checked by loops.
- * docs/porting.md lists both; artifact/tests/test_artifact_program.c has the artifact's calls.
+/* The calls that replace the calls of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2. Loops check the results.
+ * docs/porting.md lists the calls of both; artifact/tests/test_artifact_program.c has the artifact's calls.
  * Build: cc -std=c11 from_artifact.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Communication written by hand with the SDK's transfers, and the calls that replace it. Both run on 128 PEs as 16 x 8 and must leave equal
- * arrays. docs/porting.md shows parts of both.
+/* Communication written by hand with the SDK's transfers, and the calls that replace it. Both versions run on 128 PEs as 16 x 8 and must
+ * produce equal arrays. docs/porting.md shows parts of both.
  * Build: cc -std=c11 sdk_transfers.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void alltoall_by_hand(void) {
 
 static void alltoall(void) { PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32)); }
 
-/* Runs both versions on the rows of `in`. Transfers by hand use the order of DPU_FOREACH, calls use PE order. */
+/* Runs both versions on the rows of `in`. The hand-written transfers use the order of DPU_FOREACH, the calls use PE order. */
 static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(void)) {
   transfer(DPU_XFER_TO_DPU, 0, in, kBytes);
   by_hand();
@@ -79,7 +79,8 @@ static void transfer_in_pe_order(void) {
   /* [end] */
 }
 
-/* Returns whether PE order differs from the order of DPU_FOREACH. A program that stores its data in the latter gets the wrong groups. */
+/* Returns whether PE order differs from the order of DPU_FOREACH. A program that stores its data in the order of
+ * DPU_FOREACH gets the wrong groups. */
 static int groups_differ(void) {
   struct dpu_set_t dpu;
   uint32_t i, moved = 0;

@@ -5,7 +5,7 @@
 
 enum { kPieceWords = 256, kMostWords = 65536 };
 
-__host uint32_t words; /* of each vector, a multiple of kPieceWords */
+__host uint32_t words; /* number of words of each vector, a multiple of kPieceWords */
 __mram_noinit uint32_t a[kMostWords], b[kMostWords], c[kMostWords];
 
 int main(void) {

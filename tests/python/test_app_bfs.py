@@ -84,14 +84,14 @@ def test_a_source_is_a_vertex_number_of_the_file(tmp_path: Path) -> None:
     assert (problem.source, problem.facts["source"]) == (1, 30)
     assert problem.reference().tolist() == [1, 0, 1]
     with pytest.raises(
-        ArgumentError, match=r"source \(31\) is no vertex of .*edges.txt: its 3 vertices are from 10 to 70"
+        ArgumentError, match=r"source \(31\) is not a vertex of .*edges.txt: its 3 vertices are from 10 to 70"
     ):
         BreadthFirstSearch.make(data=path, source=31)
 
 
 @pytest.mark.parametrize(("vertices", "source"), [(5, 5), (5, -2), (0, 0)])
 def test_a_source_that_is_no_vertex_is_an_error(vertices: int, source: int) -> None:
-    with pytest.raises(ArgumentError, match=rf"source \({source}\) is no vertex"):
+    with pytest.raises(ArgumentError, match=rf"source \({source}\) is not a vertex"):
         BreadthFirstSearch(graph_of(vertices, []), source=source)
 
 

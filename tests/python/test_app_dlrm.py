@@ -209,9 +209,12 @@ def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
             {"dense": np.zeros((36, 13), np.int32)},
             r"dense features of shape \(36, 13\) must have shape \(37, 1 to 256\)",
         ),
-        ({"bottom": []}, r"bottom layers \[13\] must be one or more, the last with 16 outputs"),
+        ({"bottom": []}, r"bottom layers \[13\]: there must be at least one, and the last must have 16 outputs"),
         ({"bottom": [np.zeros((16, 13), np.int32)]}, r"bottom layer 1 of shape \(16, 13\) must have .* 14\)"),
-        ({"top": [np.zeros((2, 32), np.int32)]}, r"top layers \[31, 2\] must be one or more, the last with 1 outputs"),
+        (
+            {"top": [np.zeros((2, 32), np.int32)]},
+            r"top layers \[31, 2\]: there must be at least one, and the last must have 1 outputs",
+        ),
     ],
 )
 def test_arrays_that_do_not_agree_are_refused(change: dict[str, Any], message: str) -> None:
@@ -229,8 +232,8 @@ def test_arrays_that_do_not_agree_are_refused(change: dict[str, Any], message: s
         ({"seed": -1}, r"seed \(-1\) must be between 0 and 4294967295"),
         ({"embedding": 15}, "15 columns must be even"),
         ({"embedding": 65}, "embedding"),
-        ({"bottom": "64,x"}, r"bottom \('64,x'\) must be the outputs of layers"),
-        ({"top": "0"}, r"top \('0'\) must be the outputs of layers"),
+        ({"bottom": "64,x"}, r"bottom \('64,x'\) must be numbers of outputs"),
+        ({"top": "0"}, r"top \('0'\) must be numbers of outputs"),
         ({"generate": "criteo:seed=-1"}, r"seed \(-1\) must not be negative"),
         ({"generate": "criteo:skew=nan"}, r"skew \(nan\)"),
     ],

@@ -266,7 +266,7 @@ def test_options_that_contradict_a_file_are_refused(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npz")
     assert Mlp.make(data=path, features=3, layers=2, quick=True).facts["features"] == 3
     for options in ({"features": 4}, {"features": FEATURES}, {"layers": 5}, {"dtype": "int8"}):
-        with pytest.raises(ArgumentError, match=r"a\.npz: .* is for generators"):
+        with pytest.raises(ArgumentError, match=r"a\.npz: .* is only for generators"):
             Mlp.make(data=path, **options)
 
 

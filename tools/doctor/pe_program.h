@@ -5,7 +5,7 @@
 
 namespace doctor {
 
-/// A compiled program in a temporary folder; the destructor removes it. The program adds 1 to each of the first kWords words of 8 bytes of
+/// A compiled program in a temporary folder; the destructor removes it. The program adds 1 to each of the first kWords 8-byte words of
 /// the MRAM heap.
 class PeProgram {
  public:

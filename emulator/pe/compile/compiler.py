@@ -1,4 +1,4 @@
-"""Runs gcc for PE programs: compiles C to counted assembly and objects, and builds the runtime's archive."""
+"""Run gcc for PE programs: compile C to counted assembly and objects, and build the archive of the runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import source_model
 
 PE_ROOT = Path(__file__).resolve().parent.parent
 
-# Defines the macros that the DPU's compiler predefines, and removes those of the host.
+# Defines the macros that the DPU's compiler predefines, and removes the macros of the host.
 _MACROS = [
     *("-D__DPU=1", "-D__DPU__=1"),
     *("-U__x86_64__", "-U__x86_64", "-U__amd64__", "-U__amd64", "-U__k8__", "-U__k8", "-U__code_model_small__"),
@@ -50,7 +50,7 @@ _MACHINE = [
 # functions return void.
 _LANGUAGE = ["-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"]
 
-# Old C that the SDK's compiler only warns about.
+# The SDK's compiler only warns about this old C.
 _LENIENCY = [
     "-Wno-error=int-conversion",
     "-Wno-error=implicit-function-declaration",
@@ -58,7 +58,7 @@ _LENIENCY = [
     "-Wno-error=implicit-int",
 ]
 
-NO_COMPILER = 127  # exit code of shells for a missing command
+NO_COMPILER = 127  # exit code with which shells report a missing command
 
 _UNRECOGNIZED = re.compile(
     r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
@@ -67,9 +67,10 @@ _STRICT_GNU = re.compile(r"-std=gnu")
 
 
 class CompileError(Exception):
-    """A step failed.
+    """Raised if a step fails.
 
-    `code` is its exit code; the text, if any, is one sentence for the user (gcc has printed its own messages).
+    `code` is the exit code of the step; the text is empty or a sentence for the user (gcc has printed its own
+    messages).
     """
 
     def __init__(self, sentence: str = "", code: int = 1) -> None:
@@ -79,7 +80,7 @@ class CompileError(Exception):
 
 
 class Compiler:
-    """One gcc and the folder for its temporary files."""
+    """A gcc, and the folder for its temporary files."""
 
     def __init__(self, folder: Path, verbose: bool = False) -> None:
         """Find gcc: DPUEMU_CC, else gcc, else cc."""
@@ -100,7 +101,7 @@ class Compiler:
         self.verbose = verbose
         self._include: str | None = None
         self._count = 0
-        self._unknown: set[str] = set()  # options that this gcc does not have
+        self._unknown: set[str] = set()  # options that this gcc does not know
 
     def temporary(self, suffix: str) -> Path:
         """Return a new path in the temporary folder."""
@@ -177,12 +178,12 @@ class Compiler:
         return ["-nostdinc", "-isystem", str(PE_ROOT / "include"), "-isystem", self._include]
 
     def preprocess_flags(self, standard: str) -> list[str]:
-        """Return the preprocessor's options, without the user's."""
+        """Return the options of the preprocessor, without the options of the user."""
         gnu_name = ["-DDPU=1"] if _STRICT_GNU.match(standard) else []
         return [standard, *_LANGUAGE, "-mx32", "-mlong-double-64", "-fno-pic", "-fno-pie", *_MACROS, *gnu_name]
 
     def assembly(self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None) -> str:
-        """Return the counted assembly of a C file. flags: the user's; dependencies: those that write a make rule."""
+        """Return the counted assembly of a C file. flags: of the user; dependencies: flags that write a make rule."""
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
@@ -218,8 +219,8 @@ class Compiler:
         """Return the archive of the PE-side runtime, in the temporary folder.
 
         Compiling it takes longer than a small program, so a folder of the user (DPUEMU_CACHE, else
-        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) caches it under a hash of all its inputs. Without such a folder it
-        is compiled each time.
+        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) caches the archive under a hash of all its inputs. Without such a
+        folder the runtime is compiled each time.
         """
         archive = self.temporary(".a")
         name = f"runtime-{self._fingerprint()}.a"
@@ -289,6 +290,6 @@ def _cache_folder() -> Path | None:
 
 
 def _forget_old(folder: Path, keep: int = 8) -> None:
-    """Remove all but the newest archives. A process that then misses one compiles it again."""
+    """Remove all archives except the newest. A process that still needs a removed archive compiles it again."""
     for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
         old.unlink(missing_ok=True)

@@ -1,14 +1,15 @@
-"""Costs of gcc's x86-64 instructions on a DPU: data only, for counting.py.
+"""List the costs of gcc's x86-64 instructions on a DPU, for counting.py.
 
-The unit is one DPU instruction, an issue slot of a tasklet. A DPU is a 32-bit machine with three-operand
+Costs count DPU instructions, which are issue slots of a tasklet. A DPU is a 32-bit machine with three-operand
 instructions. One instruction compares and jumps, shifts and adds, or loads or stores 1 to 8 bytes at base + offset.
-Software does the rest: multiplication (8x8-bit steps), division, 64-bit multiplication and division, floating point.
+Software routines do the other operations: multiplication (8x8-bit steps), division, 64-bit multiplication and
+division, floating point.
 """
 
 # The clock in MHz, and the throughput in 10^6 operations per second that PrIM (arXiv:2105.03814) measured on one DPU
-# with 11 tasklets or more, where one instruction issues per cycle. Unconfirmed: no figure is checked against its text.
-# An iteration of its loop has 5 instructions of overhead (address, load, store, index, compare-and-jump), 6 for 64-bit
-# elements. So the operation itself takes 350 / throughput - overhead instructions.
+# with 11 tasklets or more, where one instruction issues per cycle. No figure is checked against its text.
+# An iteration of its loop has 5 instructions of overhead (address, load, store, index, compare-and-jump), and 6 with
+# 64-bit elements. So the operation itself takes 350 / throughput - overhead instructions.
 CLOCK_MHZ = 350
 LOOP_OVERHEAD = {32: 5, 64: 6}
 MEASURED_MOPS = {
@@ -27,8 +28,9 @@ MEASURED_MOPS = {
 }
 
 # Software routine -> instructions of one run. The rows without a measurement are estimates. A comparison unpacks and
-# orders two words, about a third of an addition. An integer becomes a float by counting leading zeros, shifting and
-# rounding, the second half of an addition. A narrowing conversion rounds, a widening one only moves bits. A minimum is
+# orders two words, which is about a third of an addition. An integer becomes a float by counting leading zeros,
+# shifting and rounding, which is the second half of an addition. A narrowing conversion rounds, a widening conversion
+# only moves bits. A minimum is
 # a comparison and a choice. A square root yields one bit per step, like a division.
 ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bits) in MEASURED_MOPS.items()} | {
     "float_compare": 22,
@@ -47,15 +49,15 @@ ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bit
     "double_sqrt": 2100,
 }
 
-# Software routine -> its instructions in IRAM, once per program. Estimates: 32 unrolled steps for the 32-bit routines,
-# loops for the others.
+# Software routine -> its instructions in IRAM, once per program. The estimates assume 32 unrolled steps in the 32-bit
+# routines, and loops in all other routines.
 ROUTINE_SIZE = {
     "int32_mul": 40,
     "int32_div": 45,
     "int64_mul": 80,
     "int64_div": 200,
     "float_add": 150,
-    "float_sub": 10,  # shares the addition
+    "float_sub": 10,  # this routine shares the instructions of the addition
     "float_mul": 130,
     "float_div": 150,
     "double_add": 220,
@@ -81,14 +83,14 @@ ROUTINE_SIZE = {
 # Instructions to call a software routine: the call and the move of an argument.
 ROUTINE_CALL = 2
 
-# An access through %gs, directly to MRAM: an 8-byte transfer among many tasklets, and the instructions around it.
+# An access directly to MRAM, through %gs: an 8-byte transfer while other tasklets run, and the instructions around it.
 MRAM_ACCESS_RUN = 16
 MRAM_ACCESS_SIZE = 6
 
-# One iteration of a string instruction: load or store, address, compare-and-jump. An x86 address scale counts it, so it
-# must be 1, 2, 4 or 8.
+# One iteration of a string instruction: load or store, address, compare-and-jump. An x86 address scale counts the
+# iterations, so the value must be 1, 2, 4 or 8.
 STRING_TURN = 4
-# Iterations of a string instruction that stops at a difference or a match: an estimate.
+# Estimated iterations of a string instruction that ends at a difference or a match.
 STRING_SEARCH_TURNS = 8
 
 # An address base + index needs a separate addition, once per basic block.
@@ -107,7 +109,7 @@ INTEGER = {
     "neg": (1, 2),
     "inc": (1, 2),
     "dec": (1, 2),
-    # A comparison is part of the jump that uses it. The upper halves take one more.
+    # A comparison is part of the jump that uses it. The upper halves take one more instruction.
     "cmp": (0, 1),
     "test": (0, 1),
     # 64-bit shifts: two shifts and the crossing bits; a variable amount also needs a choice (VARIABLE_SHIFT_64).
@@ -141,14 +143,14 @@ VARIABLE_SHIFT_64 = 7
 # half of the copies count.
 REGISTER_MOVE = 0.5
 CONSTANT_MOVE = 1
-EXTEND_REGISTER = 1  # movzbl %al, %eax; an extending load costs what a load costs
-LOAD = 1  # a store too
-SET_CONDITION = 1  # with the extension or the zeroing that gcc puts beside it, 2
+EXTEND_REGISTER = 1  # movzbl %al, %eax; an extending load costs the same as a load
+LOAD = 1  # a store costs the same
+SET_CONDITION = 1  # 2 with the extension or the zeroing that gcc adds
 CONDITIONAL_MOVE = 2
 LEA = 1
 LEA_THREE_PARTS = 2
 
-# Whole mnemonics.
+# Mnemonics without an operand size.
 FIXED = {
     "ret": 1,
     "call": 1,
@@ -156,7 +158,7 @@ FIXED = {
     "cltq": 1,
     "cwtl": 1,
     "cbtw": 1,
-    "cltd": 0,  # part of the division
+    "cltd": 0,  # this is part of the division
     "cqto": 0,
     "cwtd": 0,
     "leave": 1,
@@ -176,7 +178,7 @@ FIXED = {
 }
 CONDITIONAL_JUMP = 1
 
-# Multiplication and division by operand size. A product of bytes is one instruction and a move.
+# Multiplication and division by operand size. A product of bytes takes one instruction and a move.
 MULTIPLY = {"b": (2, None), "w": (0, "int32_mul"), "l": (0, "int32_mul"), "q": (0, "int64_mul")}
 DIVIDE = {"b": (0, "int32_div"), "w": (0, "int32_div"), "l": (0, "int32_div"), "q": (0, "int64_div")}
 # A constant factor with at most this many signed binary digits takes one shift-and-add per digit.
@@ -225,7 +227,7 @@ FLOATING = {
     "sqrtss": "float_sqrt",
     "sqrtsd": "double_sqrt",
 }
-# Comparison predicates that gas writes into the mnemonic (cmpltss): by suffix.
+# Comparison predicates that gas writes into the mnemonic (cmpltss).
 FLOATING_COMPARE_SUFFIX = {"ss": "float_compare", "sd": "double_compare"}
 
 # Packed floating point (rare, since vectorisation is off): suffix -> lanes, scalar suffix.

@@ -1,12 +1,12 @@
-"""Makes a PE program count its DPU instructions.
+"""Make a PE program count its DPU instructions.
 
 count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and adds `leaq N(%r15), %r15` at the start of each basic
 block, where N is the block's modelled number of DPU instructions (costs.py). An lea changes no flags, so it may stand
-anywhere. A block ends after every jump, call and return, so the instructions before a call are counted before it.
+anywhere. A block ends after every jump, call and return, so the instructions before a call are counted before the call.
 
-Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section, it drops its labels:
+Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section, it drops them too:
   __pe_size_<N>_<k>             the section has N instructions
-  __pe_uses_<k>_<routine>       it calls a software routine, which IRAM holds once per program
+  __pe_uses_<k>_<routine>       the section calls a software routine, which IRAM holds once per program
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
 class Cost:
     """Cost of one instruction.
 
-    `run`: instructions executed; `size`: instructions in IRAM; `routine`: the software routine it calls, or None;
+    `run`: instructions executed; `size`: instructions in IRAM; `routine`: the software routine that it calls, or None;
     `indexed`: the address base + index that must be computed, or None; `ends`: whether it ends a block; `turns`: the
-    address scale that counts the iterations of a string instruction, 0 for others.
+    address scale that counts the iterations of a string instruction; 0 for other instructions.
     """
 
     __slots__ = ("ends", "indexed", "mnemonic", "operands", "routine", "run", "size", "turns")
@@ -92,7 +92,7 @@ def is_memory(operand: str) -> bool:
 
 
 def signed_digits(value: int) -> int:
-    """Return the number of nonzero signed binary digits of the value: the shifted terms of a product with it."""
+    """Return the number of nonzero signed binary digits of the value: a product has one term per digit."""
     value, digits = abs(value), 0
     while value:
         if value & 1:
@@ -160,7 +160,7 @@ def _multiply(cost: Cost, size: str, operands: list[str]) -> None:
     instructions, routine = costs.MULTIPLY[size]
     cost.add(instructions)
     if routine is not None:
-        # One operand: the product is twice as wide. gcc needs the 128-bit product only to divide 64 bits by a
+        # With one operand, the product is twice as wide. gcc needs the 128-bit product only to divide 64 bits by a
         # constant.
         if len(operands) == 1:
             routine = {"l": "int64_mul", "q": "int64_div"}.get(size, routine)
@@ -197,7 +197,7 @@ def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
     elif mnemonic in costs.SSE_FREE:
         if memory is not None:
             _add_access(cost, memory, 1)
-    elif mnemonic.startswith(("and", "or", "xor")):  # changes a sign: one word, or the upper word of two
+    elif mnemonic.startswith(("and", "or", "xor")):  # this changes a sign: one word, or the upper word of two
         cost.add(1)
     else:
         if memory is not None:
@@ -249,7 +249,7 @@ def instruction_cost(text: str) -> Cost:
 
     sized = _SIZED.match(mnemonic)
     name, size = (sized[1], sized[2]) if sized else (mnemonic, "")
-    if mnemonic in costs.INTEGER:  # names that end in a size letter themselves (shl, sub, bsr with a register)
+    if mnemonic in costs.INTEGER:  # names without a size that end in a size letter (shl, sub, bsr with a register)
         name, size = mnemonic, ""
     if name in costs.INTEGER:
         _integer(cost, name, size, operands)
@@ -326,7 +326,7 @@ def count(assembly: str) -> str:
     """Return the assembly with counting instructions and size labels."""
     result: list[str] = []
     block: list[Cost] = []
-    start = 0  # where in `result` the block's counting instruction goes
+    start = 0  # position in `result` of the block's counting instruction
     section = ".text"
     in_code = True
     stack: list[str] = []
@@ -368,7 +368,7 @@ def count(assembly: str) -> str:
             if found:
                 name = found[1] or "." + found[3]
                 enter(name)
-                if name.startswith(".mram.noinit"):  # so that the file does not hold its zeroes
+                if name.startswith(".mram.noinit"):  # then the file does not contain the zeroes of the section
                     line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
                 directives.setdefault(name, line)
                 result.append(line)
@@ -389,7 +389,7 @@ def count(assembly: str) -> str:
             if _BLOCK_LABEL.match(text):
                 close()
             text = text[text.index(":") + 1 :].strip()
-            if text and text[0] not in ".#":  # hand-written code: an instruction on the line of its label
+            if text and text[0] not in ".#":  # hand-written code can have an instruction on the line of its label
                 result.append(line[: line.index(":") + 1])
                 line = "\t" + text
             else:
@@ -403,7 +403,7 @@ def count(assembly: str) -> str:
         cost = instruction_cost(text)
         if not block:
             start = len(result)
-        if cost.turns:  # the number of turns is in rcx
+        if cost.turns:  # rcx has the number of turns
             close()
             start = len(result)
             line = f"\tleaq\t({COUNTER},%rcx,{cost.turns}), {COUNTER}\n{line}"

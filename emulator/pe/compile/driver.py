@@ -1,4 +1,4 @@
-"""dpu-upmem-dpurte-clang: compiles UPMEM DPU programs for the emulator."""
+"""dpu-upmem-dpurte-clang: compile UPMEM DPU programs for the emulator."""
 
 from __future__ import annotations
 

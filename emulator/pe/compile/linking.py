@@ -1,4 +1,4 @@
-"""Links a PE program and checks that it fits into a DPU."""
+"""Link a PE program and check that it fits into a DPU."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Program:
                     self.symbols.append(Symbol(_text(content, strings + text), value, place + 4))
 
     def end(self, name: str) -> int:
-        """Return the end address of a section, 0 if the program lacks it."""
+        """Return the end address of a section, or 0 if the program does not have the section."""
         address, size = self.sections.get(name, (0, 0))
         return address + size
 
     def instructions(self) -> int:
-        """Return the instructions in IRAM: those of all sections, and each software routine once."""
+        """Return the number of instructions in IRAM: of all sections, and of each software routine once."""
         total = 0
         routines: set[str] = set()
         for symbol in self.symbols:
@@ -85,7 +85,7 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
         "__pe_instructions": 0,
     }
     linked = compiler.temporary(".elf")
-    # --no-check-sections: check() below reports an overflow with numbers, ld would not.
+    # --no-check-sections: check() below reports an overflow with numbers, which ld would not report.
     compiler.checked(
         [
             *("-mx32", "-nostdlib", "-static", "-no-pie", "-fno-use-linker-plugin", "-o", str(linked)),
@@ -114,8 +114,8 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
 
 
 def _move(linked: Path, output: str) -> None:
-    """Replace the output file. It is not rewritten, since it may be in use or have other names."""
-    if os.path.exists(output) and not os.path.isfile(output):  # /dev/null
+    """Replace the output file. The old file is not rewritten: it may be in use or have other hard links."""
+    if os.path.exists(output) and not os.path.isfile(output):  # for example /dev/null
         with open(output, "wb") as target:
             target.write(linked.read_bytes())
         return
@@ -132,7 +132,7 @@ def _move(linked: Path, output: str) -> None:
 
 
 def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
-    """Raise CompileError if WRAM, MRAM, the atomic page, the text or IRAM is too small."""
+    """Raise CompileError if the program does not fit in WRAM, MRAM, the atomic page, the text area or IRAM."""
     stacks = options.stack_total()
     heap_start = program.sections[".heap"][0]
     used = heap_start + stacks - sizes["PE_WRAM_ORIGIN"]

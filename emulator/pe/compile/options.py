@@ -1,4 +1,4 @@
-"""The command line of dpu-upmem-dpurte-clang: options for gcc, options for the linker, dropped options."""
+"""Parse the command line of dpu-upmem-dpurte-clang into options for gcc, options for the linker and dropped options."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _DROPPED_WITH_WORD = {
     "-B",
 }
 
-# Options of clang, of other machines, or about choices of the emulator: position, machine, libraries, instrumentation.
-# -Werror is dropped because gcc warns of other things than clang, and a program that the SDK accepts must not fail.
+# Dropped options: for clang, for other machines, or for choices of the emulator (position, machine, libraries,
+# instrumentation). -Werror is dropped because gcc and clang give different warnings, and a program that the SDK accepts
+# must not fail.
 _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
     |
@@ -47,27 +48,27 @@ _ASSEMBLY = re.compile(r".*\.(s|S|sx)$")
 
 
 class UsageError(Exception):
-    """An invalid command line; the text is one sentence."""
+    """Raised for an invalid command line; the text is one sentence."""
 
 
 @dataclass
 class Options:
     """A parsed command line."""
 
-    compiler: list[str] = field(default_factory=list)  # for preprocessing and compiling
+    compiler: list[str] = field(default_factory=list)  # options for preprocessing and compiling
     linker: list[str] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)  # sources, assembly, objects, in order
+    inputs: list[str] = field(default_factory=list)  # sources, assembly and objects, in the order of the command line
     output: str | None = None
-    mode: str = "link"  # or preprocess, assembly, object, ask
-    question: list[str] = field(default_factory=list)  # -print-... for gcc
-    dependencies: list[str] = field(default_factory=list)  # -MD, -MMD, -MP, -MT target
+    mode: str = "link"  # other modes: preprocess, assembly, object, ask
+    question: list[str] = field(default_factory=list)  # options -print-... for gcc
+    dependencies: list[str] = field(default_factory=list)  # options such as -MD, -MMD, -MP, -MT target
     dependency_file: str | None = None
     dependency_target: bool = False
     standard: str = "-std=gnu11"
     verbose: bool = False
     tasklets: int = DEFAULT_TASKLETS
     stack_default: int = DEFAULT_STACK_BYTES
-    stacks: dict[int, int] = field(default_factory=dict)  # tasklet -> bytes, where declared
+    stacks: dict[int, int] = field(default_factory=dict)  # tasklet -> declared bytes
 
     def stack_total(self) -> int:
         """Return the bytes of WRAM for all stacks, each rounded up to 8."""
@@ -96,7 +97,7 @@ def _gnu_standard(option: str) -> str:
 
 
 def _note_macro(options: Options, definition: str) -> bool:
-    """Take NR_TASKLETS and stack sizes from a macro or symbol definition. Return whether it was NR_TASKLETS."""
+    """Take NR_TASKLETS and stack sizes from a macro or symbol definition. Return whether this was NR_TASKLETS."""
     name, _, value = definition.partition("=")
     number = re.match(r"\s*\(?\s*(0[xX][0-9a-fA-F]+|\d+)", value)
     if name == "NR_TASKLETS":

@@ -1,4 +1,4 @@
-"""dpu-pkg-config: prints the compiler flags for dpu.h and libdpuemu."""
+"""dpu-pkg-config: print the compiler flags for dpu.h and libdpuemu."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES = {"dpu"}
 
 
 class PackageError(Exception):
-    """An error; the text is one sentence."""
+    """Raised for an error; the text is one sentence."""
 
 
 def _library_number(path: Path) -> list[int]:
@@ -103,7 +103,7 @@ def answer(words: list[str]) -> str:
 
 
 def main() -> int:
-    """Run the command line: 0, or 1 after one sentence on stderr."""
+    """Run the command line; return 0, or 1 after one sentence on stderr."""
     words = sys.argv[1:]
     try:
         if "--version" in words:

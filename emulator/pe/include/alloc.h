@@ -1,4 +1,5 @@
-/// alloc.h: the heap in WRAM, from the end of the program's objects and stacks to the end of WRAM. It only grows until mem_reset.
+/// alloc.h: the heap in WRAM, from the end of the program's objects and stacks to the end of WRAM. mem_reset frees all its buffers
+/// together.
 #ifndef PE_ALLOC_H
 #define PE_ALLOC_H
 
@@ -8,10 +9,10 @@
 #include <stddef.h>
 
 /// Allocates `size` bytes, aligned to 8. Size 0 returns the address of the next buffer. The heap persists over launches until mem_reset.
-/// Faults: the heap is full.
+/// Faults if the heap is full.
 void *mem_alloc(size_t size);
 
-/// Frees the whole heap, including the memory of fsb_alloc and buddy_init. Returns the start of the heap.
+/// Frees the complete heap, including the memory of fsb_alloc and buddy_init. Returns the start of the heap.
 void *mem_reset(void);
 
 #endif  // PE_ALLOC_H

@@ -1,4 +1,4 @@
-/// assert.h: if the expression is false, stops the whole PE with a fault, unless NDEBUG is defined at the #include.
+/// assert.h: if the expression is false, assert stops the PE with a fault. It has no effect if NDEBUG is defined at the #include.
 #include <dpufault.h>
 #include <macro_utils.h>
 

@@ -1,4 +1,4 @@
-/// attributes.h: memory, sections and alignment of a PE program's objects.
+/// attributes.h: attributes that set the memory, section and alignment of a PE program's objects.
 ///
 /// Differs from the SDK: __mram_ptr is the address space of a segment register, which only gcc's GNU dialects have.
 #ifndef PE_ATTRIBUTES_H
@@ -13,24 +13,25 @@
 #define __used __attribute__((used))
 #define __noinline __attribute__((noinline))
 
-/// One byte per mutex, at most 256 in a program.
+/// Places a mutex, which is one byte; a program has at most 256 mutexes.
 #define __atomic_bit __section(".atomic")
 
 /// The alignment that mram_read and mram_write require of both addresses.
 #define __dma_aligned __aligned(8)
 
-/// WRAM objects that the linker keeps even if the program does not use them. The host finds __host objects by name.
+/// Mark WRAM objects that the linker keeps even if the program does not use them. The host finds __host objects by name.
 #define __keep __used __section(".data.__sys_keep")
 #define __host __aligned(8) __used __section(".dpu_host")
 
-/// On hardware: low addresses that fit into a load's immediate. Here: only a section name.
+/// On hardware, low addresses that fit into a load's immediate; in the emulator, only a section name.
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
-/// A pointer to MRAM: its value is a DPU address, 0x08000000 + the offset in bytes. WRAM pointers do not convert to it.
+/// Marks a pointer to MRAM: its value is a DPU address, 0x08000000 + the offset in bytes. WRAM pointers do not convert to MRAM pointers.
 // (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
-/// MRAM objects. Only __mram and __mram_keep take initial values; the others keep what MRAM held when the program is loaded.
+/// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; all other MRAM objects keep the contents of MRAM when
+/// the program is loaded.
 #define __mram __mram_ptr __section(".mram") __dma_aligned __used
 #define __mram_noinit __mram_ptr __section(".mram.noinit") __dma_aligned __used
 #define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used

@@ -6,12 +6,12 @@
 #include <attributes.h>
 #include <stdint.h>
 
-/// Programs may also set the fields themselves: 0xFF, the number of tasklets twice, the address of a lock.
+/// Programs may also set the fields themselves, to 0xFF, the number of tasklets (twice) and the address of a lock.
 /// Differs from the SDK: `lock` has no effect; BARRIER_INIT leaves it 0.
 typedef struct barrier_t {
   uint8_t wait_queue;     // the last waiting tasklet, 0xFF if none waits
-  uint8_t count;          // tasklets that have not arrived yet
-  uint8_t initial_count;  // tasklets that wait for each other
+  uint8_t count;          // number of tasklets that have not arrived yet
+  uint8_t initial_count;  // number of tasklets that wait for each other
   uint8_t lock;
 } barrier_t;
 
@@ -21,7 +21,7 @@ typedef struct barrier_t {
   ATOMIC_BIT_INIT(__CONCAT(barrier_, _name));                                                                         \
   barrier_t _name = {0xFF, (uint8_t)(_counter), (uint8_t)(_counter), 0};
 
-/// Waits until initial_count tasklets have called this, then resumes all of them and resets the barrier.
+/// Waits until initial_count tasklets have called barrier_wait, then resumes these tasklets and resets the barrier.
 void barrier_wait(barrier_t *barrier);
 
 #endif  // PE_BARRIER_H

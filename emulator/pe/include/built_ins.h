@@ -1,7 +1,7 @@
 /// built_ins.h: the DPU's instructions by name, as far as C can express them.
 ///
 /// rc or dc receives the 32-bit or 64-bit result of the sources ra and rb; the numbers imm and shift are strings, as in assembly: "12",
-/// "-1", "0xff". dc extends the result with its sign (_s_) or with zeros (_u_). The letters at the end of a name are its operands.
+/// "-1", "0xff". dc extends the result with its sign (_s_) or with zeros (_u_). The letters at the end of a name stand for the operands.
 /// Differs from the SDK: instructions that jump, test a condition, or use the carry flag or other state of the DPU do not compile.
 #ifndef PE_BUILT_INS_H
 #define PE_BUILT_INS_H
@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) uint32_t __pe_immediate(const char 
   return is_negative ? -value : value;
 }
 
-/// 0x01 in each byte in which the sources are equal.
+/// The result has 0x01 in each byte in which the sources are equal.
 static inline uint32_t __pe_cmpb4(uint32_t a, uint32_t b) {
   uint32_t equal = 0;
   for (uint32_t bit = 0; bit < 32; bit += 8) equal |= (uint32_t)(((a ^ b) >> bit & 0xFF) == 0) << bit;
@@ -33,7 +33,7 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __PE_OP_asr(a, n) ((uint32_t)((int32_t)(a) >> ((n) & 31)))
 #define __PE_OP_rol(a, n) ((uint32_t)(a) << ((n) & 31) | (uint32_t)(a) >> (-(n) & 31))
 #define __PE_OP_ror(a, n) ((uint32_t)(a) >> ((n) & 31) | (uint32_t)(a) << (-(n) & 31))
-/// The bits that lsl and lsr shift out.
+/// The results are the bits that lsl and lsr shift out.
 #define __PE_OP_lslx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << ((n) & 31) >> 32))
 #define __PE_OP_lsrx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << 32 >> ((n) & 31)))
 #define __PE_OP_add(a, b) ((uint32_t)(a) + (uint32_t)(b))
@@ -48,7 +48,7 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __PE_OP_andn(a, b) (~(uint32_t)(a) & (uint32_t)(b))
 #define __PE_OP_orn(a, b) (~(uint32_t)(a) | (uint32_t)(b))
 #define __PE_OP_cmpb4(a, b) __pe_cmpb4((uint32_t)(a), (uint32_t)(b))
-/// Products of the lowest (l) or second (h) byte of each source, signed (s) or unsigned (u).
+/// Multiply the lowest (l) or second (h) byte of each source, signed (s) or unsigned (u).
 #define __PE_BYTE_sl(a) ((int32_t)(int8_t)(a))
 #define __PE_BYTE_sh(a) ((int32_t)(int8_t)((a) >> 8))
 #define __PE_BYTE_ul(a) ((int32_t)(uint8_t)(a))
@@ -62,7 +62,7 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __PE_OP_extub(a) ((uint32_t)(uint8_t)(a))
 #define __PE_OP_extuh(a) ((uint32_t)(uint16_t)(a))
 
-/// Assignments to a 32-bit register, and to a 64-bit register with sign or zero extension.
+/// Assign to a 32-bit register, or to a 64-bit register with sign or zero extension.
 #define __PE_SET_(target, value) ((target) = (value))
 #define __PE_SET_s(target, value) ((target) = (int64_t)(int32_t)(value))
 #define __PE_SET_u(target, value) ((target) = (uint64_t)(uint32_t)(value))

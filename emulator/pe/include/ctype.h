@@ -2,7 +2,7 @@
 #ifndef PE_CTYPE_H
 #define PE_CTYPE_H
 
-/// As in the SDK, every c up to 0x1F is a control character, also a negative c, but no c above 0x7F.
+/// As in the SDK, every c up to 0x1F is a control character (even a negative c), but a c above 0x7F is not.
 static inline int iscntrl(int c) { return c <= 0x1F || c == 0x7F; }
 static inline int isprint(int c) { return !iscntrl(c); }
 static inline int isgraph(int c) { return isprint(c) && c != ' '; }

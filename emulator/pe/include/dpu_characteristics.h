@@ -1,4 +1,4 @@
-/// dpu_characteristics.h: numbers of tasklets, atomic bits and registers of a DPU.
+/// dpu_characteristics.h: how many tasklets, atomic bits and registers a DPU has.
 #ifndef PE_DPU_CHARACTERISTICS_H
 #define PE_DPU_CHARACTERISTICS_H
 

@@ -14,7 +14,7 @@
 #define __FAULT_MRAM_UNALIGNED__ 8
 #define __FAULT_PFM_COUNTER_INCOMPATIBILITY__ 9
 
-/// Stop the whole PE with a fault.
+/// Stop the PE with a fault.
 __attribute__((noreturn)) void __pe_halt(void);
 __attribute__((noreturn)) void __pe_assert_failed(void);
 

@@ -15,7 +15,7 @@
 #define __HEAP_POINTER __sys_heap_pointer
 #define __HEAP_POINTER_END __sys_wram_end
 
-/// The addresses of the first two are the bounds of the heap. The third is a variable that holds an address.
+/// The addresses of the first two symbols are the bounds of the heap. The third symbol is a variable that holds an address.
 extern unsigned int __INITIAL_HEAP_POINTER;
 extern const unsigned int __HEAP_POINTER_END;
 extern volatile unsigned int __HEAP_POINTER;

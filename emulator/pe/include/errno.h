@@ -1,10 +1,10 @@
-/// errno.h: the SDK's error numbers, which differ from Linux's.
+/// errno.h: the error numbers of the SDK, which differ from the numbers of Linux.
 #ifndef PE_ERRNO_H
 #define PE_ERRNO_H
 
 #include <defs.h>
 
-/// One per tasklet.
+/// Each tasklet has its own errno.
 extern int __errno[];
 #define errno (__errno[me()])
 

@@ -8,7 +8,7 @@
 void handshake_notify(void);
 
 /// Waits until the tasklet `notifier` notifies, and returns 0. If another tasklet already waits for `notifier`, sets errno to EALREADY and
-/// returns it at once. Undefined if notifier is the caller or not a tasklet of the program.
+/// returns it immediately. The effect is undefined if notifier is the caller or not a tasklet of the program.
 int handshake_wait_for(sysname_t notifier) __asm__("__pe_handshake_wait_for");
 
 #endif  // PE_HANDSHAKE_H

@@ -1,4 +1,4 @@
-/// limits.h: bounds of the integer types. As in the SDK, it includes <stdint.h>.
+/// limits.h: bounds of the integer types. As in the SDK, this header includes <stdint.h>.
 #ifndef PE_LIMITS_H
 #define PE_LIMITS_H
 

@@ -1,4 +1,4 @@
-/// macro_utils.h: macros that paste, quote and repeat.
+/// macro_utils.h: macros that paste, quote and repeat their arguments.
 #ifndef PE_MACRO_UTILS_H
 #define PE_MACRO_UTILS_H
 
@@ -10,7 +10,7 @@
 #define __CONCAT_AGAIN(x, y) x##y
 #define __CONCAT(x, y) __CONCAT_AGAIN(x, y)
 
-/// __REPEAT_n(x): x(n - 1) ... x(1) x(0).
+/// __REPEAT_n(x) expands to x(n - 1) ... x(1) x(0).
 #define __REPEAT_0(x)
 #define __REPEAT_1(x) x(0) __REPEAT_0(x)
 #define __REPEAT_2(x) x(1) __REPEAT_1(x)

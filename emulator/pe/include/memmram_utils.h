@@ -1,8 +1,8 @@
-/// memmram_utils.h: rounding to DMA alignment.
+/// memmram_utils.h: rounds numbers to the DMA alignment.
 #ifndef PE_MEMMRAM_UTILS_H
 #define PE_MEMMRAM_UTILS_H
 
-/// x rounded up to a multiple of mask + 1, of a (both powers of two), or of 8.
+/// Round x up to a multiple of mask + 1, of a (both powers of two), or of 8.
 #define ALIGN_MASK(x, mask) (((x) + (mask)) & ~(mask))
 #define ALIGN(x, a) ALIGN_MASK((x), (a) - 1)
 #define DMA_ALIGNMENT 8
@@ -11,6 +11,6 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-#define MRAM_CACHE_SIZE 8  // bytes: the smallest DMA
+#define MRAM_CACHE_SIZE 8  // bytes of the smallest DMA
 
 #endif  // PE_MEMMRAM_UTILS_H

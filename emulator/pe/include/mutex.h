@@ -1,6 +1,6 @@
 /// mutex.h: mutual exclusion of tasklets.
 ///
-/// Differs from the SDK: the functions are calls into the emulator, so other tasklets run while one waits.
+/// Differs from the SDK: the functions are calls into the emulator, so other tasklets run while one tasklet waits.
 #ifndef PE_MUTEX_H
 #define PE_MUTEX_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sysdef.h>
 
-/// The address of a lock (atomic_bit.h). Not recursive.
+/// The address of a lock (atomic_bit.h). Mutexes are not recursive.
 typedef uint8_t *mutex_id_t;
 
 #define MUTEX_GET(_name) _name
@@ -22,10 +22,10 @@ typedef uint8_t *mutex_id_t;
 /// Waits until the mutex is free and takes it.
 void mutex_lock(mutex_id_t mutex);
 
-/// Takes the mutex if it is free; returns whether it did.
+/// Takes the mutex if it is free; returns whether the caller has taken it.
 bool mutex_trylock(mutex_id_t mutex);
 
-/// Frees the mutex, also if another tasklet holds it.
+/// Frees the mutex, even if another tasklet holds it.
 void mutex_unlock(mutex_id_t mutex);
 
 #endif  // PE_MUTEX_H

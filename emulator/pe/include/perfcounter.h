@@ -8,7 +8,7 @@
 typedef uint64_t perfcounter_t;
 
 typedef enum _perfcounter_config_t {
-  COUNT_SAME = 0,  // unchanged
+  COUNT_SAME = 0,  // does not change the selection
   COUNT_CYCLES = 1,
   COUNT_INSTRUCTIONS = 2,
   COUNT_NOTHING = 3,
@@ -16,13 +16,13 @@ typedef enum _perfcounter_config_t {
   COUNT_ENABLE_BOTH = 7,   // v1B only
 } perfcounter_config_t;
 
-/// Cycles per second of the PE.
+/// Number of cycles of the PE per second.
 extern const volatile uint32_t CLOCKS_PER_SEC;
 
-/// The counter; undefined before the first perfcounter_config.
+/// Returns the counter; undefined before the first perfcounter_config.
 perfcounter_t perfcounter_get(void);
 
-/// Selects what to count, and resets the counter to 0 if reset_value. Returns the previous counter.
+/// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the previous counter.
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
 #define perfcounter_get_both(should_reset)                                                 \

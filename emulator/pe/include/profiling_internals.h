@@ -10,8 +10,8 @@
 #endif
 
 typedef struct {
-  uint32_t start[NR_THREADS];  // per tasklet: the counter at entry
-  uint32_t count[NR_THREADS];  // per tasklet: cycles spent within
+  uint32_t start[NR_THREADS];  // the counter of each tasklet at entry
+  uint32_t count[NR_THREADS];  // cycles that each tasklet spent in the section
 } dpu_profiling_t;
 
 #endif  // PE_PROFILING_INTERNALS_H

@@ -9,8 +9,8 @@
 /// Differs from the SDK: `lock` has no effect; SEMAPHORE_INIT leaves it 0.
 typedef struct sem_t {
   uint8_t wait_queue;     // the last waiting tasklet, 0xFF if none waits
-  uint8_t count;          // units left, as a signed number; below 0: number of waiting tasklets
-  uint8_t initial_count;  // units at the start
+  uint8_t count;          // signed number of units left; if negative, the number of waiting tasklets
+  uint8_t initial_count;  // number of units at the start
   uint8_t lock;
 } sem_t;
 
@@ -20,10 +20,10 @@ typedef struct sem_t {
   ATOMIC_BIT_INIT(__CONCAT(semaphore_, _name));                                                                      \
   sem_t _name = {0xFF, (uint8_t)(_counter), (uint8_t)(_counter), 0};
 
-/// Takes a unit; waits for one if none is left.
+/// Takes a unit; if no unit is left, waits for one.
 void sem_take(sem_t *sem);
 
-/// Returns a unit and wakes the first tasklet that waits for one.
+/// Gives a unit back and wakes the first tasklet that waits for a unit.
 void sem_give(sem_t *sem);
 
 #endif  // PE_SEM_H

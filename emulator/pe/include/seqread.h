@@ -1,4 +1,4 @@
-/// seqread.h: sequential reads of MRAM through a small buffer in WRAM.
+/// seqread.h: reads MRAM sequentially through a small buffer in WRAM.
 ///
 /// SEQREAD_CACHE_SIZE (32, 64, ..., 1024 bytes; a program may define it before the #include, default 256) is part of the functions' names,
 /// so files of one program may use different sizes. A buffer has twice that size: an item may start in the first half and end in the
@@ -17,12 +17,12 @@
 _Static_assert(SEQREAD_CACHE_SIZE >= 32 && SEQREAD_CACHE_SIZE <= 1024 && (SEQREAD_CACHE_SIZE & (SEQREAD_CACHE_SIZE - 1)) == 0,
                "SEQREAD_CACHE_SIZE must be a power of two from 32 to 1024");
 
-/// The address of a buffer in WRAM.
+/// Address of a buffer in WRAM.
 typedef uintptr_t seqreader_buffer_t;
 
 typedef struct {
   seqreader_buffer_t wram_cache;
-  uintptr_t mram_addr;  // of the buffer's first byte, a multiple of SEQREAD_CACHE_SIZE
+  uintptr_t mram_addr;  // MRAM address of the buffer's first byte, a multiple of SEQREAD_CACHE_SIZE
 } seqreader_t;
 
 #define __SEQREAD_FCT(suffix) __CONCAT(__CONCAT(seqread, SEQREAD_CACHE_SIZE), suffix)
@@ -32,17 +32,17 @@ typedef struct {
 #define __SEQREAD_TELL __SEQREAD_FCT(_tell)
 #define __SEQREAD_SEEK __SEQREAD_FCT(_seek)
 
-/// Allocates a buffer on the heap, for one reader at a time. Faults: the heap is full.
+/// Allocates a buffer on the heap, for one reader at a time. Faults if the heap is full.
 seqreader_buffer_t __SEQREAD_ALLOC(void);
 
-/// Starts reading at mram_addr (any alignment). Returns the item's address in WRAM.
+/// Starts to read at mram_addr (any alignment). Returns the address of the item in WRAM.
 void *__SEQREAD_INIT(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader);
 
 /// Returns the address in WRAM of the item inc bytes after the item at ptr. Refills the buffer if necessary.
 /// Differs from the SDK: inc may exceed SEQREAD_CACHE_SIZE.
 void *__SEQREAD_GET(void *ptr, uint32_t inc, seqreader_t *reader);
 
-/// Moves to any address in MRAM. Reads only if the first half of the buffer does not hold that address.
+/// Moves to any address in MRAM. Reads MRAM only if the first half of the buffer does not hold that address.
 void *__SEQREAD_SEEK(__mram_ptr void *mram_addr, seqreader_t *reader);
 
 /// Returns the address in MRAM of the item at ptr.

@@ -1,4 +1,4 @@
-/// soft_cache.h: MRAM objects as ordinary variables. attributes.h suffices; there is no cache to start or flush.
+/// soft_cache.h: programs use MRAM objects as ordinary variables. attributes.h is enough; there is no cache to start or flush.
 #ifndef PE_SOFT_CACHE_H
 #define PE_SOFT_CACHE_H
 

@@ -1,13 +1,14 @@
 /// stdio.h: output to the log that the host reads.
 ///
-/// Differs from the SDK: the compiler does not check formats, since it would not accept both %lu and %llu for uint64_t, as the SDK does.
+/// Differs from the SDK: the compiler does not check formats. It would not accept both %lu and %llu for uint64_t; the SDK accepts both.
 #ifndef PE_STDIO_H
 #define PE_STDIO_H
 
 #include <attributes.h>
 #include <stddef.h>
 
-/// Sets the size of the log in bytes (a multiple of 8, not 0). The log of a program that prints is at the start of MRAM; default 1 MiB.
+/// Sets the size of the log in bytes (a multiple of 8, not 0). The log of a program that prints is at the start of MRAM and has 1 MiB by
+/// default.
 #define STDOUT_BUFFER_INIT(size)                                                                                       \
   _Static_assert((size) >= 8 && ((size) & 7) == 0, "the size of the stdout buffer must be a multiple of 8 and not 0"); \
   unsigned char __mram_noinit __stdout_buffer[(size)];                                                                 \

@@ -8,7 +8,7 @@
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 
-/// Stops the whole PE with a fault.
+/// Stops the PE with a fault.
 __NO_RETURN void abort(void);
 
 /// Ends the calling tasklet, as returning `status` from main does.
@@ -38,8 +38,8 @@ static inline div_t div(int numer, int denom) { return (div_t){numer / denom, nu
 static inline ldiv_t ldiv(long numer, long denom) { return (ldiv_t){numer / denom, numer % denom}; }
 static inline lldiv_t lldiv(long long numer, long long denom) { return (lldiv_t){numer / denom, numer % denom}; }
 
-/// The decimal number at the start of the string, after white space and one sign; 0 without digits. Beyond the type's bounds: returns the
-/// nearer bound and sets errno to ERANGE.
+/// Return the decimal number at the start of the string, after white space and one sign; 0 without digits. For a number beyond the bounds
+/// of the type, return the nearer bound and set errno to ERANGE.
 int atoi(const char *nptr);
 long atol(const char *nptr);
 

@@ -1,4 +1,4 @@
-/// string.h: bytes and zero-terminated strings in WRAM.
+/// string.h: functions for bytes and zero-terminated strings in WRAM.
 #ifndef PE_STRING_H
 #define PE_STRING_H
 
@@ -7,7 +7,7 @@
 size_t strlen(const char *string);
 size_t strnlen(const char *string, size_t max_len);
 
-/// 0 if equal, else the difference of the first unequal bytes, as unsigned chars.
+/// Return 0 if the arguments are equal, else the difference of the first unequal bytes as unsigned chars.
 int memcmp(const void *area1, const void *area2, size_t size);
 int strcmp(const char *string1, const char *string2);
 int strncmp(const char *string1, const char *string2, size_t size);
@@ -16,7 +16,7 @@ void *memset(void *area, int value, size_t size);
 void *memcpy(void *destination, const void *source, size_t size);
 void *memmove(void *destination, const void *source, size_t size);
 
-/// The first (strrchr: the last) such character, or NULL.
+/// Return the address of the first (strrchr: the last) such character, or NULL.
 void *memchr(const void *area, int character, size_t size);
 char *strchr(const char *string, int character);
 char *strrchr(const char *string, int character);
@@ -26,7 +26,7 @@ char *strncat(char *destination, const char *source, size_t size);
 char *strcpy(char *destination, const char *source);
 char *strncpy(char *destination, const char *source, size_t size);
 
-/// As strcpy and strncpy, but return the address of the terminating zero (destination + size without one).
+/// Do the same as strcpy and strncpy, but return the address of the terminating zero (destination + size if there is no zero).
 char *stpcpy(char *destination, const char *source);
 char *stpncpy(char *destination, const char *source, size_t size);
 
@@ -34,31 +34,31 @@ char *stpncpy(char *destination, const char *source, size_t size);
 #define strxfrm strncpy
 #define strcoll strcmp
 
-/// Change the string in place and return it: to lower case, to upper case, reversed.
+/// Convert the string in place to lower case or upper case, or reverse it, and return it.
 char *strlwr(char *string);
 char *strupr(char *string);
 char *strrev(char *string);
 
-/// The name of an error number, or NULL for an unknown number.
-/// Differs from the SDK: it returns the name of the constant, "EINVAL", not a sentence.
+/// Returns the name of an error number, or NULL for an unknown number.
+/// Differs from the SDK: returns the name of the constant, such as "EINVAL", not a sentence.
 char *strerror(int errnum);
 
-/// The length of the longest prefix whose characters are all in accept, or all not in reject.
+/// Return the length of the longest prefix whose characters are all in accept, or all not in reject.
 size_t strspn(const char *string, const char *accept);
 size_t strcspn(const char *string, const char *reject);
 
-/// The first character that is in accept, or NULL.
+/// Returns the address of the first character that is in accept, or NULL.
 char *strpbrk(const char *string, const char *accept);
 
-/// The first occurrence of needle in haystack, or NULL. An empty needle returns haystack.
+/// Returns the address of the first occurrence of needle in haystack, or NULL. For an empty needle returns haystack.
 char *strstr(const char *haystack, const char *needle);
 
-/// The next token between characters of delim, or NULL. str is the string at the first call and NULL afterwards; *saveptr keeps the
+/// Returns the next token between characters of delim, or NULL. str is the string at the first call and NULL afterwards; *saveptr keeps the
 /// position. Zeroes overwrite the delimiters.
 char *strtok_r(char *str, const char *delim, char **saveptr);
 
-/// The token from *stringp to the next character of delim, which becomes a zero; it may be empty. *stringp moves past the delimiter, or to
-/// NULL after the last token. Returns NULL if *stringp is NULL.
+/// Returns the token from *stringp to the next character of delim, which becomes a zero. The token may be empty. *stringp moves past the
+/// delimiter, or to NULL after the last token. Returns NULL if *stringp is NULL.
 char *strsep(char **stringp, const char *delim);
 
 #endif  // PE_STRING_H

@@ -12,7 +12,7 @@ struct vmutex {
   uint8_t hw_mutexes_mask;  // number of real mutexes - 1
 };
 
-/// Defines NAME: NB_VMUTEXES (a multiple of 8) one-bit mutexes guarded by NB_MUTEXES (a power of two) real ones.
+/// Defines NAME: NB_VMUTEXES (a multiple of 8) one-bit mutexes guarded by NB_MUTEXES (a power of two) real mutexes.
 #define VMUTEX_INIT(NAME, NB_VMUTEXES, NB_MUTEXES)                                                                   \
   _Static_assert((NB_MUTEXES) > 0, "virtual mutexes need at least one hardware mutex");                              \
   _Static_assert(((NB_MUTEXES) & ((NB_MUTEXES) - 1)) == 0, "the number of hardware mutexes must be a power of two"); \
@@ -24,7 +24,7 @@ struct vmutex {
 /// Waits until mutex number id is free and takes it.
 void vmutex_lock(struct vmutex *vm, uint16_t id);
 
-/// Frees mutex number id, also if another tasklet holds it.
+/// Frees mutex number id, even if another tasklet holds it.
 void vmutex_unlock(struct vmutex *vm, uint16_t id);
 
 #endif  // PE_VMUTEX_H

@@ -11,7 +11,7 @@
 
 enum { kUnitBytes = 16, kOrders = 13 };  // a block of order n has 16 << n bytes; order 12 is all of WRAM
 
-enum { kNothing = 0, kFree = 0x40, kTaken = 0x80, kOrderMask = 0x3F };  // + the order of the block that begins in this unit
+enum { kNothing = 0, kFree = 0x40, kTaken = 0x80, kOrderMask = 0x3F };  // plus the order of the block that begins in this unit
 
 typedef struct free_block {
   struct free_block *next;
@@ -20,7 +20,7 @@ typedef struct free_block {
 
 static struct {
   uint8_t *bytes;   // NULL before buddy_init
-  uint8_t *starts;  // per unit: kNothing, kFree + order or kTaken + order
+  uint8_t *starts;  // for each unit: kNothing, kFree + order or kTaken + order
   uint32_t units;
   free_block_t *free[kOrders];
 } heap;
@@ -49,7 +49,7 @@ static void remove_free(uint32_t unit, uint32_t order) {
   heap.starts[unit] = kNothing;
 }
 
-// The order of the smallest block for 1 to 65536 bytes.
+// Returns the order of the smallest block for 1 to 65536 bytes.
 static uint32_t order_for(size_t size) {
   uint32_t order = 0;
   while (((size_t)kUnitBytes << order) < size) ++order;
@@ -74,7 +74,7 @@ static void free_taken(uint32_t unit) {
   add_free(unit, order);
 }
 
-// The first unit of the taken block that contains the pointer; heap.units if no taken block does.
+// Returns the first unit of the taken block that contains the pointer, or heap.units if no taken block contains it.
 static uint32_t find_taken(const void *pointer) {
   uintptr_t offset = (uintptr_t)pointer - (uintptr_t)heap.bytes;
   if (heap.bytes == NULL || (uintptr_t)pointer % 8 != 0 || offset >= heap.units * kUnitBytes) return heap.units;
@@ -97,7 +97,7 @@ void buddy_reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
   memset(heap.starts, kNothing, heap.units);
-  // Largest blocks first, so that each begins at a multiple of its own size.
+  // The largest blocks come first, so that each begins at a multiple of its own size.
   uint32_t unit = 0;
   for (uint32_t order = kOrders; order-- > 0;) {
     if (heap.units - unit < 1u << order) continue;

@@ -3,7 +3,7 @@
 
 #include "../calls.h"
 
-// Absolute symbols: their addresses are numbers of bytes. The second exists only for tasklets with their own stack size.
+// Absolute symbols: their addresses are numbers of bytes. The second symbol exists only for tasklets with their own stack size.
 extern char __pe_stack_bytes[];
 #define STACK_SYMBOL(i) extern char __pe_stack_bytes_##i[] __attribute__((weak));
 __FOR_EACH_THREAD(STACK_SYMBOL)

@@ -1,7 +1,7 @@
 // Arithmetic functions that gcc calls where x86-64 has no instruction. gcc's own library does not exist for x32.
 #include <stdint.h>
 
-// Not a loop, since gcc would turn the loop into a call of this function. Counts in fields of 2, 4 and 8 bits.
+// This is not a loop, because gcc would turn a loop into a call of this function. It counts in fields of 2, 4 and 8 bits.
 int __popcountdi2(uint64_t value) {
   value -= value >> 1 & 0x5555555555555555;
   value = (value & 0x3333333333333333) + (value >> 2 & 0x3333333333333333);
@@ -11,7 +11,7 @@ int __popcountdi2(uint64_t value) {
 
 int __paritydi2(uint64_t value) { return __popcountdi2(value) & 1; }
 
-// The number of bits below the sign bit that equal it.
+// Returns the number of bits below the sign bit that equal the sign bit.
 int __clrsbdi2(int64_t value) {
   uint64_t differing = (uint64_t)(value < 0 ? ~value : value);
   return differing == 0 ? 63 : __builtin_clzll(differing) - 1;

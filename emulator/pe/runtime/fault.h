@@ -16,7 +16,7 @@ enum {
 /// Ends the calling tasklet.
 __attribute__((noreturn)) void __pe_exit(int status);
 
-/// Stops the whole PE with a fault. `code`: a number above.
+/// Stops the PE with a fault. `code`: one of the numbers above.
 __attribute__((noreturn)) void __pe_fault(uint32_t code);
 
 void __pe_print_format(const char *format, va_list *arguments);

@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <handshake.h>
 
-// The call into the emulator, which does not set errno.
+// Calls the emulator, which does not set errno.
 int wait_for(sysname_t notifier) __asm__("handshake_wait_for");
 
 int handshake_wait_for(sysname_t notifier) {

@@ -1,4 +1,4 @@
-// One implementation for all sizes; functions like seqread32_get only pass their size.
+// All sizes share one implementation; functions like seqread32_get only pass their size.
 #include <alloc.h>
 #include <mram.h>
 #include <seqread.h>

@@ -1,5 +1,5 @@
-// The compiler must not turn these functions into calls of themselves: neither by recognising a loop, nor by replacing, for example, a
-// stpcpy with unused result by strcpy. So similar functions share static functions whose names the compiler does not know.
+// The compiler must not turn these functions into calls of themselves: for example, it must not recognise a loop, nor
+// replace a stpcpy with unused result by strcpy. So similar functions share static functions whose names the compiler does not know.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 #include <ctype.h>
@@ -106,7 +106,7 @@ char *strrchr(const char *string, int character) {
   return (char *)(uintptr_t)last;
 }
 
-// copy and copy_padded return the end: the address of the zero, or where it would be.
+// copy and copy_padded return the end: the address of the zero, or the address where the zero would be.
 static char *copy(char *destination, const char *source) {
   while ((*destination = *source++) != '\0') ++destination;
   return destination;
@@ -165,7 +165,7 @@ char *strrev(char *string) {
   return string;
 }
 
-// The length of the longest prefix whose characters are all in the set, or all not in it.
+// Returns the length of the longest prefix whose characters are all in the set, or all not in it.
 static size_t span(const char *string, const char *set, int is_member) {
   size_t length = 0;
   while (string[length] != '\0' && (strchr(set, string[length]) != NULL) == is_member) ++length;

@@ -1,4 +1,4 @@
-"""dpuemu: the UPMEM SDK on machines without DIMMs. Settings of the emulated machine, and reports of launches.
+"""Emulate the UPMEM SDK on machines without DIMMs: settings of the emulated machine, and reports of launches.
 
 An example:
 

@@ -1,4 +1,4 @@
-"""Types of the extension module; see emulator/python/src/dpuemu.cpp."""
+"""Declare the extension module; see emulator/python/src/dpuemu.cpp."""
 
 from collections.abc import Sequence
 from typing import Any

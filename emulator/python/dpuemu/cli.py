@@ -1,4 +1,4 @@
-"""The command dpuemu: run programs for the UPMEM SDK without DIMMs."""
+"""Define the command dpuemu, which runs programs for the UPMEM SDK without DIMMs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import dpuemu
 from dpuemu import _dpuemu, run, tools
 
 STDOUT = "-"
-USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes; 0: success
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means success
 
 
 def main() -> None:
@@ -28,12 +28,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush succeeds
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # now the last flush succeeds
         sys.exit(BROKEN_PIPE)
 
 
 def run_command(words: Sequence[str]) -> int:
-    """Run one command line; return its exit code. Raises SystemExit for wrong usage."""
+    """Run one command line; return its exit code. Raises SystemExit if the arguments are wrong."""
     options = parser().parse_args(words)
     try:
         return int(options.act(options))
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
-        epilog="Exit codes: 0 success, 2 wrong usage or an error. `run` returns the exit code of the program.",
+        epilog="Exit codes: 0 for success, 2 for wrong usage or an error. `run` returns the code of the program.",
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -69,21 +69,23 @@ def parser() -> argparse.ArgumentParser:
         "run",
         run_host_program,
         "Run a host program, or its build, on the emulated machine.\n\n"
-        "The program finds the stand-in tools in PATH, and the emulator's library. Without an option, the DPUEMU_* "
-        "environment variables apply. The exit code is the program's, 128 + n if signal n ended it, 127 if the "
-        "program does not exist, 126 if it cannot run.\n\n"
-        "The report has a line per launch; an asynchronous launch has one per rank. Its columns are exact (counted), "
-        "modelled (time on a DPU; PE us: the slowest PE) or measured (time on this machine). odd DMA: transfers whose "
-        "address or size the hardware masks or wraps.",
+        "The program finds the stand-in tools in PATH, and finds the library of the emulator. If an option is missing, "
+        "its DPUEMU_* environment variable applies. The exit code is the exit code of the program, 128 + n if signal n "
+        "ended it, 127 if it does not exist, 126 if it cannot run.\n\n"
+        "The report has a line per launch; for an asynchronous launch, a line per rank. Columns are exact (counted), "
+        "modelled (time on a DPU; `PE us` is the time of the slowest PE) or measured (time on this machine). `odd DMA` "
+        "counts transfers whose address or size the hardware masks or wraps.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )
     made.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
     most = _dpuemu.MAX_RANKS
-    made.add_argument("--ranks", type=_number(1, most), metavar="N", help=f"ranks of the machine, 1 to {most}")
-    made.add_argument("--threads", type=_number(1), metavar="N", help="host threads that run PEs")
+    made.add_argument(
+        "--ranks", type=_number(1, most), metavar="N", help=f"number of ranks of the machine, 1 to {most}"
+    )
+    made.add_argument("--threads", type=_number(1), metavar="N", help="number of host threads that run PEs")
     _add_strict(made)
     made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
-    _add_json(made, "a JSON line per launch")
+    _add_json(made, "one line of JSON per launch")
     made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
 
     made = command(
@@ -94,21 +96,26 @@ def parser() -> argparse.ArgumentParser:
         'eval "$(dpuemu env)" && make',
     )
     _add_strict(made)
-    _add_json(made, "the variables, as one JSON object")
+    _add_json(made, "the variables as one JSON object")
 
     made = command(
-        "info", print_information, "Print the version, the emulated machine and the paths of its tools.", "dpuemu info"
+        "info",
+        print_information,
+        "Print the version, the emulated machine and the paths of the stand-in tools.",
+        "dpuemu info",
     )
-    _add_json(made, "the same as one JSON object")
+    _add_json(made, "this information as one JSON object")
     return top
 
 
 def _add_strict(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--strict", action="store_true", help="strict mode: turn silent errors into faults")
+    command.add_argument("--strict", action="store_true", help="turn silent errors into faults (strict mode)")
 
 
 def _add_json(command: argparse.ArgumentParser, what: str) -> None:
-    command.add_argument("--json", metavar="FILE|-", help=f"write {what}; -: to standard output, without other text")
+    command.add_argument(
+        "--json", metavar="FILE|-", help=f"write {what} to a file; - writes only the JSON, to standard output"
+    )
 
 
 def _number(low: int, high: int | None = None) -> Callable[[str], int]:

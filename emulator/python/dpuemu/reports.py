@@ -1,4 +1,4 @@
-"""Reports of launches."""
+"""Define the reports of launches."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class DpuSet(Protocol):
 class LaunchReport:
     """Hold the counters of a set's last launch.
 
-    Exact: ``pes`` that ran and ``faulted_pes`` of them. DMA from MRAM to WRAM (``dma_reads``, ``dma_read_bytes``) and
-    from WRAM to MRAM (``dma_writes``, ``dma_write_bytes``). DMA that the hardware changes silently:
-    ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to 2048) and
-    ``wrapped_addresses`` (continued from the end of MRAM at its start). ``direct_pages`` of 4 KiB that were reached by
-    dereferencing pointers to MRAM.
+    Exact counters: the number of ``pes`` that ran, and how many of them are in fault (``faulted_pes``). DMA from MRAM
+    to WRAM (``dma_reads``, ``dma_read_bytes``) and from WRAM to MRAM (``dma_writes``, ``dma_write_bytes``). DMA that
+    the hardware changes silently: ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8
+    from 8 to 2048) and ``wrapped_addresses`` (continued at the start of MRAM). ``direct_pages``: pages of 4 KiB that
+    the program reached by dereferencing pointers to MRAM.
 
-    Modelled, from the x86-64 code that runs in place of the DPU's: ``instructions`` of all tasklets, ``cycles_max`` of
-    the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
+    Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all tasklets, ``cycles_max``
+    of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
 
-    Measured: ``host_seconds`` of the launch on this machine. They say nothing about DIMMs.
+    Measured: ``host_seconds`` of the launch on this machine, which do not predict the time on DIMMs.
     """
 
     pes: int
@@ -49,7 +49,7 @@ class LaunchReport:
 
     @property
     def modelled_seconds(self) -> float:
-        """Return the modelled time of the slowest PE, at 350 MHz, without the host's time to start the launch."""
+        """Return the modelled time of the slowest PE at 350 MHz, without the time in which the host starts it."""
         return self.cycles_max / _dpuemu.CYCLES_PER_SECOND
 
     def __repr__(self) -> str:
@@ -59,8 +59,8 @@ class LaunchReport:
 
 
 def report(pes: DpuSet) -> LaunchReport:
-    """Return the report of a set's last launch, also if it ended in a fault.
+    """Return the report of a set's last launch, even if the launch ended in a fault.
 
-    Raises Error while PEs run and if no program has been launched. A freed set raises its package's error.
+    Raises Error while PEs run and if no program has been launched. A freed set raises the error of its package.
     """
     return LaunchReport(**_dpuemu.report(pes.dpu_set))

@@ -1,4 +1,4 @@
-"""Host programs on the emulated machine, and a table of their launches."""
+"""Run host programs on the emulated machine, and make a table of their launches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from dpuemu import tools
 from dpuemu.reports import LaunchReport
 
-NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes of shells
+NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes that shells use
 
 EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
 
@@ -29,7 +29,7 @@ def program_environment(
     strict: bool = False,
     report: Path | None = None,
 ) -> dict[str, str]:
-    """Return the environment of a host program: paths of the tools and the library, and the machine's settings.
+    """Return the environment of a host program: paths of the tools and the library, and the settings of the machine.
 
     variables: the environment to start from; None or False keeps its value. report: the file to which each launch
     appends a line.
@@ -55,9 +55,9 @@ def run_program(
 ) -> tuple[int, list[LaunchReport]]:
     """Run a host program to its end; return its exit code (128 + n for signal n) and, if wanted, its launches.
 
-    stdout: the program's output (None: this process's). The launches are those of the program and of all processes that
-    it started, in the order in which they ended. SIGTERM is passed on; SIGINT reaches the program from the terminal.
-    Raises OSError if the program cannot be started.
+    stdout: where the program's output goes (None: to the output of this process). The launches are those of the program
+    and of all processes that it started, in the order in which they ended. The program also gets each SIGTERM; SIGINT
+    reaches it from the terminal. Raises OSError if the program cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:
         file = Path(folder) / "launches.jsonl" if wants_report else None
@@ -69,7 +69,7 @@ def run_program(
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a program and return its code. Passes SIGTERM on; leaves SIGINT, which the terminal sends to both."""
+    """Wait for a program and return its code. Sends SIGTERM on; ignores SIGINT, which the terminal sends to both."""
 
     def pass_on(number: int, _: FrameType | None) -> None:
         process.send_signal(number)
@@ -87,7 +87,7 @@ def wait(process: subprocess.Popen[bytes]) -> int:
 def parse_launches(text: str) -> list[LaunchReport]:
     """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them.
 
-    An incomplete last line is skipped: the program was ended while it wrote.
+    An incomplete last line is skipped: a signal ended the program while it wrote the line.
     """
     names = [field.name for field in fields(LaunchReport)]
     lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
@@ -100,7 +100,7 @@ def launch_fields(launch: LaunchReport) -> dict[str, Any]:
 
 
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
-    """Yield the lines of a table of launches; several launches get a line of sums.
+    """Yield the lines of a table of launches; for several launches, also a line of sums.
 
     The table has columns for faults and for masked or wrapped DMA only if there are any.
     """

@@ -1,4 +1,4 @@
-"""Settings of the emulated machine and of the emulated SDK's transfers."""
+"""Change the settings of the emulated machine and of the transfers of the emulated SDK."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CHIPS = 8
 BANKS = 8
 
 Flush: TypeAlias = bool | Literal["once"]
-FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # values of dpuemu.h
+FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # values of the switches in dpuemu.h
 
 
 @dataclass(frozen=True)
 class Machine:
     """Describe the emulated machine: 64 PEs per rank, 64 MiB of MRAM per PE.
 
-    ranks: at most 40, over channels with ranks_per_channel each. threads: host threads of the emulated SDK's transfers
-    and of PEs. flush: whether these transfers flush lines before and after loading them, as the SDK does on DIMMs
-    (True), only before ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict: whether
-    the host cannot touch a rank that its PEs own, and values that the hardware masks silently are faults of the PE.
-    patience_seconds: how long a tasklet may compute without a runtime call.
+    ranks: number of ranks, at most 40; each of the channels has ranks_per_channel. threads: number of host threads that
+    move bytes and run PEs. flush: when transfers flush lines: before and after loading them, as the SDK does on DIMMs
+    (True), only before loading ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict:
+    if true, the host cannot access a rank that its PEs own, and values that the hardware masks silently cause a fault
+    of the PE. patience_seconds: how long a tasklet may compute without a runtime call.
     """
 
     ranks: int
@@ -51,11 +51,11 @@ def machine(
     patience_seconds: int | None = None,
     disabled: Iterable[tuple[int, int, int]] | None = None,
 ) -> Machine:
-    """Replace the emulated machine, and return it; without arguments only return it.
+    """Replace the emulated machine and return it; without arguments, only return the machine.
 
-    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds: as in `Machine`. None
-    means the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the machine
-    lacks, as (rank, chip, bank).
+    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds: the same as in `Machine`.
+    None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the
+    machine lacks, as (rank, chip, bank).
 
     Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM takes
     memory at its first use.
@@ -74,17 +74,17 @@ def machine(
 
 
 def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:
-    """Change the settings of the emulated SDK's own transfers on the running machine.
+    """Change the settings of the transfers of the emulated SDK while the machine runs.
 
-    threads: host threads (None: unchanged). flush: as in `Machine` (None: unchanged). Raises ArgumentError if threads
-    is out of range or flush is unknown.
+    threads: number of host threads. flush: the same as in `Machine`. None leaves a setting unchanged. Raises
+    ArgumentError if threads is out of range or flush is unknown.
     """
     number = 0 if threads is None else as_integer("threads", threads, 1, MAX_COUNT)
     _dpuemu.set_transfer(number, _flush_code(flush))
 
 
 def _switch(value: bool | None) -> int:
-    """Return a switch of dpuemu.h: 0 default, 1 on, 2 off."""
+    """Return the value of a switch in dpuemu.h: 0 for the default, 1 for on, 2 for off."""
     return 0 if value is None else 1 if value else 2
 
 
@@ -105,12 +105,12 @@ def _pe_number(position: tuple[int, int, int]) -> int:
 
 
 def resident_bytes() -> int:
-    """Return the bytes of emulated MRAM that are backed by memory now. Raises Error if the count fails."""
+    """Return how many bytes of emulated MRAM are backed by memory now. Raises Error if the count fails."""
     return _dpuemu.resident_bytes()
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_COUNT) -> int:
-    """Return an integer of any type as int. Raises ArgumentError for other types, and outside low to high."""
+    """Convert any integer to int. Raises ArgumentError for other types, and for values outside low to high."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -1,4 +1,4 @@
-"""Paths of the stand-in SDK, and the environment variables that lead to it."""
+"""Find the stand-in SDK, and set the environment variables with which programs find it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LIBRARY = "libdpuemu.so*"
 
 @cache
 def sdk_root() -> Path:
-    """Return the folder that holds the stand-in tools, in bin/, and their headers.
+    """Return the folder that holds the headers and, in bin/, the stand-in tools.
 
-    An installed package uses its folder sdk/, a source tree emulator/. Raises Error if both are missing.
+    An installed package uses its folder sdk/, a source tree its folder emulator/. Raises Error if both are missing.
     """
     package = Path(__file__).resolve().parent
     for folder in (package / "sdk", package.parent.parent):

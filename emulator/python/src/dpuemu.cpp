@@ -1,6 +1,6 @@
-// dpuemu._dpuemu: dpuemu.h for Python. Errors of the device API become dpuemu.Error and dpuemu.ArgumentError.
+// dpuemu._dpuemu: makes dpuemu.h callable from Python. Errors of the device API become dpuemu.Error and dpuemu.ArgumentError.
 //
-// A PE set is passed as the bytes of its struct dpu_set_t, so sets of other extensions work too.
+// A PE set is passed as the bytes of its struct dpu_set_t, so sets that other extensions create work too.
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
