@@ -169,7 +169,7 @@ def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
 
 
 def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
-    """Return ranks from 0 below counts, int64: the inverse of Zipf's law for real numbers, rounded down."""
+    """Return random row numbers, each from 0 to its count - 1, int64, by Zipf's law for real numbers, rounded down."""
     power = 1 - skew
     if abs(power) < 1e-9:
         ranks = np.power(counts + 1.0, uniform)

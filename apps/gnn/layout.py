@@ -25,7 +25,8 @@ EDGE = np.dtype(np.uint32)
 
 @dataclass(frozen=True)
 class Side:
-    """The adjacency matrix in tiles: columns are split along the axis of the sums, rows along the other axis.
+    """The adjacency matrix in tiles: columns are split along the axis whose PEs add partial sums, rows along
+    the other axis.
 
     row_bytes: bytes of a row of a slab. A tile is cut into cells; a cell has chunk_rows columns and block_rows rows.
     """
@@ -40,7 +41,7 @@ class Side:
 
     @property
     def name(self) -> str:
-        """Name of the axis of the sums: x or y."""
+        """Name of the axis whose PEs add partial sums: x or y."""
         return "xy"[self.along]
 
     @property
@@ -116,7 +117,7 @@ class Layer:
 
     @property
     def mask(self) -> str:
-        """Mask of the axis of the sums."""
+        """Mask of the axis whose PEs add partial sums."""
         return ("10", "01")[self.side.along]
 
     @property

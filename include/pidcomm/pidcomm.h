@@ -264,8 +264,8 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
  * `type` is a pidcomm_type; a size such as sizeof(int) is ERR_TYPE. <pidcomm/isca24.h> has the calls as the paper prints them, with word
  * sizes. A call waits for earlier asynchronous work of the whole set. It reports these errors before any byte moves: ERR_MASK, ERR_SIZE
  * (the block size is not a multiple of 8), ERR_WINDOW, ERR_HOST_BUFFER, ERR_TYPE, ERR_OP, ERR_OPTION, ERR_SET, ERR_ARGUMENT, ERR_MEMORY
- * (with the audit ISA also later). It reports ERR_DEVICE if a PE of the set is in fault (the sentence names rank, chip, bank and PE) or if
- * PEs have different heap bases. */
+ * (with the audit ISA also later). It reports ERR_DEVICE if a PE of the set is in fault (the error message names rank, chip, bank and PE)
+ * or if PEs have different heap bases. */
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 

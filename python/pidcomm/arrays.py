@@ -55,7 +55,7 @@ class Cube(Protocol):
 
 
 class ArrayCollectives(ArrayCollectivesBase):
-    """Run collectives from array to array. ``cube.arrays`` makes an object of this class.
+    """Run collectives that take a NumPy array and return one. ``cube.arrays`` makes an object of this class.
 
     An array at the PEs has one row per PE. An array at the host has one row per group. N is the number of PEs per
     group. n is the number of elements per block; n * itemsize is a multiple of 8 bytes. The result has the dtype of x.

@@ -121,7 +121,7 @@ class Hypercube(HypercubeCollectives):
 
     @property
     def arrays(self) -> ArrayCollectives:
-        """The collectives from array to array."""
+        """The collectives that take a NumPy array and return one."""
         return ArrayCollectives(self)
 
     @property

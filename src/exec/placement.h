@@ -34,7 +34,7 @@ struct Placement {
   std::vector<struct dpu_t *> dpus;  // by PE
 
   /// Places the first cube.pes PEs of the set: its complete entangled groups, in the order of its ranks, then banks. Errors: ERR_SET (the
-  /// set is not allocated), ERR_SHAPE (the sentence names the missing chips by rank and bank).
+  /// set is not allocated), ERR_SHAPE (the error message names the missing chips by rank and bank).
   static Placement of(struct dpu_set_t set, const Hypercube &cube);
 };
 

@@ -10,7 +10,7 @@
 namespace pidcomm {
 
 /// Returns the name and the machine of file number `index` in machines/, in the order of names. Errors: ERR_ARGUMENT (the number is too
-/// large; the sentence names all machines).
+/// large; the error message names all machines).
 std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index);
 
 /// Returns the machine that use_machine has set, or else the built-in machine of that name.

@@ -42,7 +42,7 @@ def config(
 ) -> None:
     """Print how C and C++ programs find this installation.
 
-    The compiler and linker options share one line. Every other answer has a separate line.
+    The compiler and linker options share one line. Each of the other values has a line.
     """
     with Results(json_target) as results:
         found = installation.package()

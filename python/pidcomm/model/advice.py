@@ -1,4 +1,4 @@
-"""Predictions that compare techniques, rank hypercubes, and rank the constants of a machine."""
+"""Predictions that compare techniques, sort shapes by time, and sort a machine's constants by their effect."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def advise_shapes(
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per ranked shape")] = None,
 ) -> None:
-    """Rank shapes, masks and techniques for a collective by predicted time.
+    """Sort shapes, masks and techniques for a collective by predicted time.
 
     All times are modelled. Shapes have one to three axes. If several variants have equal plans and times, only the
     variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, shapes
