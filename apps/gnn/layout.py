@@ -25,9 +25,9 @@ EDGE = np.dtype(np.uint32)
 
 @dataclass(frozen=True)
 class Side:
-    """The adjacency matrix in tiles: columns are split along the axis whose PEs add partial sums, rows along
-    the other axis.
+    """The adjacency matrix in tiles.
 
+    Columns are split along the axis whose PEs add partial sums, rows along the other axis.
     row_bytes: bytes of a row of a slab. A tile is cut into cells; a cell has chunk_rows columns and block_rows rows.
     """
 

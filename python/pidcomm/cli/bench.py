@@ -144,15 +144,11 @@ def bench(
         bool,
         typer.Option(
             "--ablation",
-            help="Compare conventional, the paper's steps pr, im, cm, and tile.",
+            help="Compare the paper's steps pr, im, cm with tile.",
         ),
     ] = False,
-    launch_us: Annotated[
-        float, typer.Option("--launch-us", min=0, help="Assumed time of a launch.")
-    ] = Assumed.launch_us,
-    load_us: Annotated[
-        float, typer.Option("--load-us", min=0, help="Assumed time to load a program.")
-    ] = Assumed.load_us,
+    launch_us: Annotated[float, typer.Option("--launch-us", min=0, help="Assumed us per launch.")] = Assumed.launch_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per program load.")] = Assumed.load_us,
     hugepages: Annotated[
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
