@@ -43,6 +43,12 @@ def test_help_has_examples_and_exit_codes() -> None:
         assert "Examples:\n" + "".join(f"  {line}\n" for line in command.examples) in help_text
 
 
+@pytest.mark.parametrize("name", commands())
+def test_every_help_fits_a_screen_of_50_lines(name: str) -> None:
+    text = CliRunner().invoke(app, [*name.split(), "--help"], terminal_width=80).output
+    assert len(text.splitlines()) <= 50
+
+
 def test_info_lists_the_version_and_the_names_of_the_tables() -> None:
     result = run("info")
     assert result.returncode == 0

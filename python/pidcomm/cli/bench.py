@@ -148,7 +148,7 @@ def bench(
         ),
     ] = False,
     launch_us: Annotated[float, typer.Option("--launch-us", min=0, help="Assumed us per launch.")] = Assumed.launch_us,
-    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per program load.")] = Assumed.load_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per load.")] = Assumed.load_us,
     hugepages: Annotated[
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
