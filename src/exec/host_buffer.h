@@ -16,8 +16,8 @@ class HostBuffer {
   /// If the buffer is smaller than `bytes` bytes, grows the buffer to this size. The contents of the smaller buffer are then lost.
   void require(std::size_t bytes) {
     if (bytes_ >= bytes) return;
-    *this = HostBuffer();  // first frees the old memory: the host may not have enough memory for the old and the new buffer this =
-    *HostBuffer(bytes);
+    *this = HostBuffer();  // first frees the old memory, because the host may lack memory for both buffers
+    *this = HostBuffer(bytes);
   }
 
   std::byte *data() const { return data_.get(); }
