@@ -4,8 +4,8 @@
  * so MRAM changes only in the output window. If a caller launches the PEs without a job, because it has not loaded its own program again,
  * the launch ends with a fault.
  *
- * A tasklet reads a complete piece of work before it writes the piece, and pieces of work do not share bytes. In place, large blocks need a
- * self-inverse job: each piece of work is then two pieces of blocks that swap. */
+ * A tasklet reads a complete piece of work before it writes the piece, and pieces of work do not share bytes. To reorder large blocks in
+ * place, the job must be self-inverse. Each piece of work then consists of two pieces of blocks, which the tasklet swaps. */
 #include "reorder.h"
 
 #include <alloc.h>
@@ -53,8 +53,8 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   }
 }
 
-/* Writes one piece of a block at a time to its new place. In place, the job is self-inverse: two pieces swap, or a piece stays where it
- * is. */
+/* Writes one piece of a block at a time to its new position. If from == to, the job is self-inverse: two pieces are swapped, or a piece
+ * does not move. */
 static void reorder_large_blocks(const job_t *job, uint8_t *buffer) {
   const uint32_t pieces = (job->block_bytes + DMA_BYTES - 1) / DMA_BYTES;
   const uint32_t part_bytes = job->block_bytes * job->ways;

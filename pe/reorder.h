@@ -1,4 +1,5 @@
-/* reorder.h: the interface between the host and the PE program reorder.c. It is C11; the layout is the same on the host and the PE. */
+/* reorder.h: the interface between the host and the PE program reorder.c. This header is C11; the layout of the struct on the host equals
+ * its layout on the PE. */
 #ifndef PIDCOMM_PE_REORDER_H
 #define PIDCOMM_PE_REORDER_H
 
@@ -9,11 +10,11 @@
 /* The largest DMA transfer, in bytes. Each tasklet has two buffers of this size: one to read and one to write. */
 #define PIDCOMM_REORDER_DMA_BYTES 2048u
 
-/* The name of the job below, which identifies the program. */
+/* The name of the variable that holds the job. This name identifies the program. */
 #define PIDCOMM_REORDER_JOB "pidcomm_reorder_job"
 
 /* The host variable `pidcomm_reorder_job`. Sizes are in bytes; all numbers of bytes are multiples of 8. Addresses are addresses in PE
- * programs, where MRAM starts at 0x08000000; they do not depend on the start of the heap in this or another program. */
+ * programs, where MRAM starts at 0x08000000; these addresses do not depend on the start of the heap in any PE program. */
 /* [job] */
 struct pidcomm_reorder_job {
   uint32_t from, to;    /* equal: in place; then step is ways - 1, so that the job is self-inverse */

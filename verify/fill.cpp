@@ -19,10 +19,10 @@ std::uint64_t hash(std::uint64_t seed, std::size_t row, std::size_t index) {
   return mix(mix(seed) ^ (static_cast<std::uint64_t>(row) << 32 | index));
 }
 
-/// The hash of a column: it is the same for the element `index` of every row.
+/// The hash of a column: element `index` of every row has this hash.
 std::uint64_t column_hash(std::uint64_t seed, std::size_t index) { return mix(~mix(seed) + index); }
 
-/// The position of an element.
+/// The position of an element in the payload.
 struct Place {
   std::uint64_t seed;
   std::size_t row, rows, index;
@@ -51,7 +51,7 @@ T exact_float(const Place &place, int op) {
   const std::uint64_t random = place.random();
   if (op != kPROD) return static_cast<T>(static_cast<int>(random % 4095) - 2047);
   const T sign = random & 1 ? T(-1) : T(1);
-  // In each column, one of every `stride` rows may have a factor that is not +-1; these rows differ between columns.
+  // In each column, one of every `stride` rows may have a factor that is not +-1; different columns have such factors in different rows.
   const std::size_t stride = (place.rows + 95) / 96;
   if ((place.row + place.column()) % stride != 0) return sign;
   return sign * (random & 2 ? T(2) : T(0.5));

@@ -108,7 +108,8 @@ Combine combine_of(int op, int type) {
 
 // ---- where output bytes come from -------------------------------------------------------------------------------------------------
 
-/// The origin of `size` output bytes: they are the combination of the bytes at `offset` of these input rows, or a copy if there is one row.
+/// The origin of `size` output bytes: the output bytes are the combination of the bytes at `offset` of several input rows, or a copy if
+/// there is only one input row.
 struct Origin {
   std::span<const std::uint32_t> rows;
   std::size_t offset;
@@ -118,7 +119,7 @@ struct Origin {
 /// The size of a row, in terms of `bytes` and N: one piece, N blocks, one block of N, or N pieces.
 enum class Share { kOne, kBlocks, kBlock, kParts };
 
-/// The input rows or output rows: whether they belong to PEs (else to groups), and their size.
+/// The input rows or output rows: whether the rows belong to PEs (else to groups), and the size of a row.
 struct Side {
   bool at_pes;
   Share share;
@@ -265,7 +266,7 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
 
 // ---- comparison -------------------------------------------------------------------------------------------------------------------
 
-/// Counts wrong elements, and keeps the first one in (row, byte) order.
+/// Counts wrong elements, and keeps the first wrong element in (row, byte) order.
 struct Tally {
   std::uint64_t wrong = 0;
   std::size_t row = 0, byte = 0;

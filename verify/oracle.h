@@ -1,17 +1,17 @@
 /// The oracle computes the eight collectives from their definitions, with plain loops.
 ///
-/// It shares only the names and codes in <pidcomm/tables.h> with the library, so it misses an error only if both make the same error.
-/// pidcomm.h explains the words PE, lane, entangled group (EG), group, member, block and window.
+/// The oracle shares only the names and codes in <pidcomm/tables.h> with the library, so it misses an error only if the oracle and the
+/// library make the same error. pidcomm.h explains the words PE, lane, entangled group (EG), group, member, block and window.
 ///
 /// Payloads are rows: row i starts at byte i * row_bytes. PE rows are in PE order (p = 8 * EG + lane); host rows are in group order.
 /// `rows_before` and `rows_after` return the number and size of a collective's input rows and output rows.
 ///
-/// Floating point: the oracle computes in the documented order of the `tile` technique (see `expected`), so results must be equal bit by
-/// bit. Compile it without -ffast-math and with -ffp-contract=off. For reductions, all NaNs compare equal; for data movement, NaNs must
-/// have the same bits.
+/// Floating point: the oracle computes in the documented order of the `tile` technique (see `expected`), so the results of the oracle and
+/// of the library must be equal bit by bit. Compile the oracle without -ffast-math and with -ffp-contract=off. For reductions, all NaNs
+/// compare equal; for data movement, NaNs must have the same bits.
 ///
-/// Threads: calls with large payloads use all CPUs; the results do not depend on the number of CPUs. Functions throw std::invalid_argument
-/// for invalid cases and sizes.
+/// Threads: calls with large payloads use threads on all CPUs; the results do not depend on the number of CPUs. Functions throw
+/// std::invalid_argument for invalid cases and sizes.
 #pragma once
 
 #include <pidcomm/tables.h>
@@ -24,8 +24,8 @@
 
 namespace verify {
 
-/// Codes of tables.h: kALLTOALL, kREDUCE_SCATTER, ..., kINT32, ..., kSUM, ... (The prefix k is pasted, so that a macro called MIN does not
-/// replace a name.)
+/// Codes of tables.h: kALLTOALL, kREDUCE_SCATTER, ..., kINT32, ..., kSUM, ... (The prefix k avoids that a macro called MIN replaces a
+/// name.)
 #define VERIFY_ROW(ENUM, code, ...) k##ENUM = code,
 enum Collective : int { PIDCOMM_COLLECTIVES(VERIFY_ROW) };
 enum Type : int { PIDCOMM_TYPES(VERIFY_ROW) };
@@ -63,7 +63,7 @@ Groups groups_of(const std::vector<std::uint32_t> &axis_len, const std::string &
 struct Rows {
   std::size_t count = 0;
   std::size_t row_bytes = 0;
-  bool at_pes = false;  ///< whether these are PE rows; else they are host rows
+  bool at_pes = false;  ///< whether the rows are PE rows; else the rows are host rows
   std::size_t bytes() const { return count * row_bytes; }
 };
 Rows rows_before(const Problem &problem);
@@ -81,16 +81,17 @@ bool is_defined(int op, int type);
 /// combines the group's lanes pairwise, in ascending order: ((0+1)+(2+3))+((4+5)+(6+7)). Integers wrap. min and max propagate NaN and order
 /// -0 below +0.
 std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::uint8_t> before);
-/// Writes the same result to memory of the caller, rows_after(problem).bytes() bytes, which must not overlap `before`.
+/// Writes the result of the other overload to memory of the caller. This memory has rows_after(problem).bytes() bytes and must not overlap
+/// `before`.
 void expected(const Problem &problem, std::span<const std::uint8_t> before, std::span<std::uint8_t> after);
 
-/// The number of wrong elements and, if there are any, a sentence about the first one in row order.
+/// The number of wrong elements and, if there are wrong elements, a sentence about the first wrong element in row order.
 struct Verdict {
   std::uint64_t wrong = 0;
   std::string first;
 };
 
-/// Does the work of expected() and compare(), but does not need memory for all expected rows. Use it for large payloads.
+/// Does the work of expected() and compare(), but does not need memory for all expected rows. Use this function for large payloads.
 Verdict check(const Problem &problem, std::span<const std::uint8_t> before, std::span<const std::uint8_t> got);
 
 /// Compares rows element by element. Bits must be equal, with one exception: if `nan_equal` is true (for reductions), any two NaNs are

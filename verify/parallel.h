@@ -1,4 +1,5 @@
-/// Loops over independent items on all CPUs. They use plain threads, because sanitizers support these without extra annotations.
+/// Loops over independent items on all CPUs. The loops use plain threads, because sanitizers support plain threads without extra
+/// annotations.
 #pragma once
 
 #include <algorithm>

@@ -1,14 +1,15 @@
 /// dpu.h: the part of the UPMEM host API that dpuemu emulates. Names, signatures and values match the UPMEM SDK 2025.1.
 ///
-/// dpuemu has sets and their iteration, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks, status.
-/// It lacks scatter-gather transfers, FIFOs, checkpoints, transfers to IRAM.
-/// The stand-in compiler dpu-upmem-dpurte-clang makes the PE programs; a file from the SDK's compiler gives DPU_ERR_ELF_INVALID_FILE.
+/// dpuemu has DPU sets and loops over them, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks and
+/// status queries. dpuemu lacks scatter-gather transfers, FIFOs, checkpoints and transfers to IRAM. dpuemu's own compiler, also called
+/// dpu-upmem-dpurte-clang, makes the PE programs. For a program file from the SDK's compiler, dpu_load returns DPU_ERR_ELF_INVALID_FILE.
 ///
 /// Errors of every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set is invalid or its allocation has been freed (even if
-/// the ranks are allocated again); DPU_ERR_SYSTEM if memory or threads run out. All checks come before the first byte moves.
+/// the ranks are allocated again); DPU_ERR_SYSTEM if the host runs out of memory or threads. A function makes all its checks before the
+/// first byte moves.
 ///
-/// Threads: any number of threads may call any function; sets are independent of each other. If several threads write to one rank at
-/// the same time, the order of their writes is undefined.
+/// Threads: any number of threads may call any function at the same time. DPU sets are independent of each other. If several threads write
+/// to one rank at the same time, the order of their writes is undefined.
 #ifndef DPU_H
 #define DPU_H
 
@@ -38,7 +39,7 @@ typedef enum dpu_xfer_t {
 } dpu_xfer_t;
 
 typedef enum dpu_xfer_flags_t {
-  DPU_XFER_DEFAULT = 0,        ///< return after the transfer; forget the prepared buffers
+  DPU_XFER_DEFAULT = 0,        ///< return after the end of the transfer; forget the prepared buffers
   DPU_XFER_NO_RESET = 1 << 0,  ///< keep the prepared buffers for the next transfer
   DPU_XFER_ASYNC = 1 << 1,     ///< return at once; the transfer runs after the earlier asynchronous work of each rank
   DPU_XFER_PARALLEL = 1 << 2,  ///< transfer while PEs run, and before queued work; for WRAM only
@@ -46,9 +47,9 @@ typedef enum dpu_xfer_flags_t {
 
 typedef enum dpu_callback_flags_t {
   DPU_CALLBACK_DEFAULT = 0,           ///< run once per rank, in the calling thread, before dpu_callback returns
-  DPU_CALLBACK_ASYNC = 1 << 0,        ///< run as a job of each rank: after the rank's earlier jobs, before its later jobs
+  DPU_CALLBACK_ASYNC = 1 << 0,        ///< run as a job of each rank: after the rank's earlier jobs and before the rank's later jobs
   DPU_CALLBACK_NONBLOCKING = 1 << 1,  ///< with ASYNC: later jobs of the rank do not wait for the callback
-  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< run once for the set, when all its ranks have reached this job
+  DPU_CALLBACK_SINGLE_CALL = 1 << 2,  ///< run once for the set, when all ranks of the set have reached this job
   DPU_CALLBACK_PARALLEL = 1 << 3,     ///< with ASYNC: the callback does not wait for running PEs
 } dpu_callback_flags_t;
 
@@ -69,21 +70,23 @@ typedef enum dpu_callback_flags_t {
 /// Argument of dpu_alloc and dpu_alloc_ranks that requests all free DPUs or ranks.
 #define DPU_ALLOCATE_ALL (UINT_MAX)
 
-/// Takes free ranks in ascending order until they have at least `nr_dpus` enabled DPUs, then disables the surplus DPUs one by one. It
-/// prefers the bank (line) with the most disabled DPUs, then the rank with the most enabled DPUs, then the last rank, bank and chip.
+/// Takes free ranks in ascending order until these ranks have at least `nr_dpus` enabled DPUs, then disables the surplus DPUs one by one.
+/// To disable a DPU, dpu_alloc prefers the bank (line) with the most disabled DPUs, then the rank with the most enabled DPUs, then the last
+/// rank, bank and chip.
 ///
-/// profile: NULL or a list "key=value,key=value". Keys have no effect (for nrThreadPerPool use DPUEMU_THREADS).
-/// MRAM is undefined after allocation, as on hardware.
-/// Errors: DPU_ERR_ALLOCATION for 0 or too many DPUs (then no rank is allocated); DPU_ERR_INVALID_PROFILE if the profile is not such a
-/// list, or if a DPUEMU_ environment variable has an invalid value.
+/// profile: NULL or a list "key=value,key=value". Keys have no effect (instead of nrThreadPerPool, set DPUEMU_THREADS). The contents of
+/// MRAM are undefined after allocation, as on hardware.
+/// Errors: DPU_ERR_ALLOCATION if nr_dpus is 0 or larger than the number of free DPUs (then no rank is allocated); DPU_ERR_INVALID_PROFILE
+/// if the profile is not such a list, or if a DPUEMU_ environment variable has an invalid value.
 dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set);
 
-/// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: the same as dpu_alloc.
+/// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: those of dpu_alloc.
 dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_set_t *dpu_set);
 
-/// Waits for the asynchronous work and running PEs of the set, then frees its ranks and returns their memory to the operating system.
+/// Waits for the asynchronous work and running PEs of the set, then frees the ranks of the set and returns the memory of the ranks to the
+/// operating system.
 /// Errors: DPU_ERR_INVALID_DPU_SET if no allocation returned exactly this set; DPU_ERR_MRAM_BUSY while a rank access
-/// (dpuemu_rank_acquire) is open (the set stays valid); DPU_ERR_INTERNAL inside a callback of the set.
+/// (dpuemu_rank_acquire) of the set is open (the set then stays valid); DPU_ERR_INTERNAL inside a callback of the set.
 dpu_error_t dpu_free(struct dpu_set_t dpu_set);
 
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks);
@@ -100,8 +103,9 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
   for (struct dpu_set_rank_iterator_t rank_it_ = dpu_set_rank_iterator_from(&(set)); \
        (i) = rank_it_.count, (rank) = rank_it_.next, rank_it_.has_next; dpu_set_rank_iterator_next(&rank_it_))
 
-/// DPU_FOREACH(set, dpu[, i]): `dpu` (a struct dpu_set_t variable) becomes each enabled DPU of the set: ranks in order of allocation,
-/// within a rank ascending in chip*8 + bank. `i` counts enabled DPUs. Note that 8 consecutive DPUs are the banks of one chip.
+/// DPU_FOREACH(set, dpu[, i]): `dpu` (a struct dpu_set_t variable) becomes each enabled DPU of the set. Ranks are in order of allocation;
+/// within a rank, DPUs are in ascending order of chip*8 + bank. `i` counts enabled DPUs. Note that 8 consecutive DPUs of a complete rank
+/// are the banks of one chip.
 #define DPU_FOREACH(set, ...) DPU_MACRO_CONCAT(DPU_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
 #define DPU_FOREACH_1(set, dpu)                                                                                           \
   for (struct dpu_set_dpu_iterator_t dpu_it_ = dpu_set_dpu_iterator_from(&(set)); (dpu) = dpu_it_.next, dpu_it_.has_next; \
@@ -110,7 +114,7 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
   for (struct dpu_set_dpu_iterator_t dpu_it_ = dpu_set_dpu_iterator_from(&(set)); \
        (i) = dpu_it_.count, (dpu) = dpu_it_.next, dpu_it_.has_next; dpu_set_dpu_iterator_next(&dpu_it_))
 
-/// State of the loops above. For an invalid set, has_next is false.
+/// State of the loops DPU_RANK_FOREACH and DPU_FOREACH. For an invalid set, has_next is false.
 struct dpu_set_rank_iterator_t {
   struct dpu_set_t *set;
   uint32_t count;
@@ -132,16 +136,17 @@ void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator);
 struct dpu_set_dpu_iterator_t dpu_set_dpu_iterator_from(struct dpu_set_t *set);
 void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator);
 
-/// Loads the program into every PE of the set: the text and the initial values of variables in WRAM and MRAM. The log is then empty. All
-/// other bytes of MRAM and the WRAM heap keep their values. Waits for earlier asynchronous work.
-/// program (may be NULL): receives the program, for dpu_get_symbol; the program lives as long as the process.
-/// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program does not fit in
-/// that memory; DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged.
+/// Loads the program into every PE of the set: the text, and the initial values of variables in WRAM and MRAM. The log of each PE is then
+/// empty. All other bytes of MRAM and the WRAM heap keep their values. The call waits for earlier asynchronous work of the set. program: if
+/// not NULL, the call stores the program in *program, for use with dpu_get_symbol. The program object exists as long as the process.
+/// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program does not fit in WRAM,
+/// IRAM or MRAM; DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged.
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
 
-/// DPU_INCBIN(name, "file"): a variable `struct dpu_incbin_t name` that holds the file's bytes as of the compilation.
+/// DPU_INCBIN(name, "file"): a variable `struct dpu_incbin_t name` that holds the bytes that the file has when the host program is
+/// compiled.
 #define DPU_INCBIN(name, file)                                                                                           \
   __asm__(".pushsection .rodata\n .balign 8\n .globl dpu_incbin_" #name ", dpu_incbin_end_" #name "\n dpu_incbin_" #name \
           ":\n"                                                                                                          \
@@ -153,45 +158,48 @@ dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *
   }
 
 /// Finds a symbol of a program: a variable (its address and size), or DPU_MRAM_HEAP_POINTER_NAME (the MRAM after the program's
-/// variables). Without a program (NULL) only DPU_MRAM_HEAP_POINTER_NAME exists; it covers all 64 MiB of MRAM from address 0x08000000.
-/// (In this case the SDK returns an error; in the emulator, MRAM is usable without a PE program.)
-/// Errors: DPU_ERR_UNKNOWN_SYMBOL, also for a NULL name; DPU_ERR_NO_PROGRAM_LOADED for any other name without a program.
+/// variables). If program is NULL, only the symbol DPU_MRAM_HEAP_POINTER_NAME exists, and it covers all 64 MiB of MRAM from address
+/// 0x08000000. (If program is NULL, the SDK returns an error; in the emulator, MRAM is usable without a PE program.)
+/// Errors: DPU_ERR_UNKNOWN_SYMBOL, also if symbol_name is NULL; DPU_ERR_NO_PROGRAM_LOADED if program is NULL and the symbol is not
+/// DPU_MRAM_HEAP_POINTER_NAME.
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
 
 /// Runs the loaded program on every PE of the set; each tasklet starts at main. DPU_SYNCHRONOUS: waits for earlier asynchronous work, and
-/// returns when all PEs have ended. DPU_ASYNCHRONOUS: returns at once; each rank's PEs run after the rank's earlier asynchronous work and
-/// before its later work (except PARALLEL work).
-/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED. DPU_SYNCHRONOUS also:
-/// DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or rank access is open (then no PE has run); DPU_ERR_DPU_FAULT if a
-/// PE is in fault (then all other PEs have ended; dpuemu_get_fault returns the reason). With DPU_ASYNCHRONOUS, dpu_sync returns these
-/// errors.
+/// returns when all PEs have ended. DPU_ASYNCHRONOUS: returns at once; the PEs of each rank run after the rank's earlier asynchronous work
+/// and before the rank's later work (except PARALLEL work).
+/// Errors: DPU_ERR_INVALID_LAUNCH_POLICY, DPU_ERR_NO_PROGRAM_LOADED, DPU_ERR_DPU_DISABLED. A DPU_SYNCHRONOUS launch also returns:
+/// DPU_ERR_DPU_ALREADY_RUNNING, DPU_ERR_MRAM_BUSY while a transfer or rank access is open (then no PE has run); DPU_ERR_DPU_FAULT if a PE
+/// is in fault (then all other PEs have ended; dpuemu_get_fault returns the reason). For a DPU_ASYNCHRONOUS launch, dpu_sync returns the
+/// errors that a DPU_SYNCHRONOUS launch also returns.
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
 
-/// Does not wait. done: whether no PE of the set runs and its asynchronous work is finished. fault: whether a PE of the set is in fault.
+/// Stores the status of the set and does not wait. done: whether no PE of the set runs and the asynchronous work of the set is finished.
+/// fault: whether a PE of the set is in fault.
 dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault);
 
 /// Waits for the asynchronous work and running PEs of the set.
-/// Errors: the first error of an asynchronous job since the last dpu_sync; else DPU_ERR_DPU_FAULT while a PE is in fault (until the
-/// rank's next run or load, or dpu_free).
+/// Errors: the first error of an asynchronous job since the last dpu_sync; if there is no such error, DPU_ERR_DPU_FAULT if a PE of the set
+/// is in fault (until the next launch or dpu_load on the PE's rank, or dpu_free).
 dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
 
-/// Sets the host buffer of the next dpu_push_xfer for each DPU in the set. With NULL, the transfer skips the DPU.
-/// Errors: DPU_ERR_DPU_DISABLED for a single disabled DPU.
+/// Sets the host buffer of the next dpu_push_xfer for each DPU in the set. If buffer is NULL, the transfer skips the DPUs of the set.
+/// Errors: DPU_ERR_DPU_DISABLED if the set is a single disabled DPU.
 dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 
 /// Moves `length` bytes between each prepared buffer and its DPU's MRAM or WRAM at symbol + offset. The transfer skips DPUs
-/// without a buffer. In MRAM, offset and length may be any number of bytes; unlike the SDK, the emulator does not round them to multiples
-/// of 8, but such multiples are faster. In WRAM both must be multiples of 4.
+/// without a buffer. In MRAM, offset and length may be any number of bytes. Unlike the SDK, the emulator does not round offset and length
+/// to multiples of 8, but transfers with multiples of 8 are faster. In WRAM, offset and length must be multiples of 4.
 /// Errors: DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS, DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS,
 /// DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER, DPU_ERR_DPU_DISABLED, the errors of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if the
-/// symbol's address or size differs between the PEs; DPU_ERR_MRAM_BUSY while PEs run (for WRAM, only without PARALLEL). An
-/// asynchronous transfer waits for running PEs instead, and dpu_sync returns its errors. After an error the buffers stay prepared.
+/// symbol's address or size differs between the PEs; DPU_ERR_MRAM_BUSY while PEs run (for WRAM, only without DPU_XFER_PARALLEL). An
+/// asynchronous transfer waits for running PEs instead, and dpu_sync returns the errors of the transfer. After an error, the buffers stay
+/// prepared.
 dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
                           dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
                                  size_t length, dpu_xfer_flags_t flags);
 
-/// Copies the same `length` bytes to every DPU of the set. Errors: the same as dpu_push_xfer.
+/// Copies the same `length` bytes to every DPU of the set. Errors: those of dpu_push_xfer.
 dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length,
                              dpu_xfer_flags_t flags);
 dpu_error_t dpu_broadcast_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
@@ -202,21 +210,22 @@ dpu_error_t dpu_copy_to(struct dpu_set_t dpu_set, const char *symbol_name, uint3
 dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, const void *src,
                                size_t length);
 
-/// Copies from one DPU. Errors: the same as dpu_push_xfer, and DPU_ERR_INVALID_DPU_SET if the set is not a single DPU.
+/// Copies `length` bytes from one DPU to the host. Errors: those of dpu_push_xfer, and DPU_ERR_INVALID_DPU_SET if the set is not a single
+/// DPU.
 dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst, size_t length);
 dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length);
 
-/// Calls callback(rank as a set, index of the rank in the set, args) for each rank. For a single DPU or DPU_CALLBACK_SINGLE_CALL
-/// there is one call, with the complete set and UINT32_MAX. Inside a callback, calls do not wait for the callback's ranks: transfers run
-/// immediately and use separate prepared buffers. Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error of a synchronous callback.
-/// dpu_sync returns the errors of asynchronous callbacks.
+/// Calls callback(rank as a set, index of the rank in the set, args) for each rank. For a set of one DPU, or with DPU_CALLBACK_SINGLE_CALL,
+/// the callback is called only once, with the complete set and the index UINT32_MAX. Inside a callback, functions of this API do not wait
+/// for the callback's ranks: transfers run immediately and use separate prepared buffers. Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the
+/// first error that a synchronous callback returns. dpu_sync returns the errors of asynchronous callbacks.
 dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
                          dpu_callback_flags_t flags);
 
 /// Writes to `stream` the output of the DPU's program since the last dpu_log_read or dpu_load.
-/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if its program does
-/// not print, DPU_ERR_MRAM_BUSY while its program runs; DPU_ERR_LOG_BUFFER_TOO_SMALL if the output exceeded the log (1 MiB, or the size set
-/// by STDOUT_BUFFER_INIT): then only the part that fits is written.
+/// Errors: DPU_ERR_INVALID_DPU_SET if the set is not a single DPU, DPU_ERR_DPU_DISABLED, DPU_ERR_LOG_CONTEXT_MISSING if the DPU's program
+/// does not print, DPU_ERR_MRAM_BUSY while the DPU's program runs; DPU_ERR_LOG_BUFFER_TOO_SMALL if the output was larger than the log (1
+/// MiB, or the size set by STDOUT_BUFFER_INIT): then dpu_log_read writes only the part of the output that fits in the log.
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 
 #pragma GCC visibility pop

@@ -9,35 +9,35 @@ extern "C" {
 
 typedef enum dpu_error_t {
   DPU_OK,
-  DPU_ERR_INTERNAL,                          ///< a NULL argument, or a call that is not possible here (dpu_free inside a callback)
-  DPU_ERR_SYSTEM,                            ///< the operating system has no more memory or threads
-  DPU_ERR_DRIVER,                            ///< not used by dpuemu
-  DPU_ERR_ALLOCATION,                        ///< not enough free DPUs
-  DPU_ERR_INVALID_DPU_SET,                   ///< the set is freed, invalid, or of the wrong kind for this call
-  DPU_ERR_INVALID_THREAD_ID,                 ///< not used by dpuemu
-  DPU_ERR_INVALID_NOTIFY_ID,                 ///< not used by dpuemu
-  DPU_ERR_INVALID_WRAM_ACCESS,               ///< beyond the 64 KiB of WRAM, or not a multiple of 4; or the program needs more WRAM
-  DPU_ERR_INVALID_IRAM_ACCESS,               ///< the symbol is in IRAM, which the host cannot reach; or too many instructions
-  DPU_ERR_INVALID_MRAM_ACCESS,               ///< beyond the 64 MiB of MRAM; or the program needs more MRAM
-  DPU_ERR_INVALID_SYMBOL_ACCESS,             ///< the transfer would pass the end of the symbol
-  DPU_ERR_MRAM_BUSY,                         ///< PEs run, or a rank access is open
-  DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
+  DPU_ERR_INTERNAL,               ///< an argument is NULL, or the call is not allowed in this place (dpu_free inside a callback)
+  DPU_ERR_SYSTEM,                 ///< the operating system has no more memory or threads
+  DPU_ERR_DRIVER,                 ///< not used by dpuemu
+  DPU_ERR_ALLOCATION,             ///< not enough free DPUs
+  DPU_ERR_INVALID_DPU_SET,        ///< the DPU set is freed, invalid, or of the wrong kind for this call
+  DPU_ERR_INVALID_THREAD_ID,      ///< not used by dpuemu
+  DPU_ERR_INVALID_NOTIFY_ID,      ///< not used by dpuemu
+  DPU_ERR_INVALID_WRAM_ACCESS,    ///< the transfer or program exceeds 64 KiB of WRAM, or the transfer is not a multiple of 4 bytes
+  DPU_ERR_INVALID_IRAM_ACCESS,    ///< the symbol is in IRAM, which the host cannot access; or the program has too many instructions
+  DPU_ERR_INVALID_MRAM_ACCESS,    ///< the transfer or program does not fit in 64 MiB of MRAM
+  DPU_ERR_INVALID_SYMBOL_ACCESS,  ///< the transfer would pass the end of the symbol
+  DPU_ERR_MRAM_BUSY,              ///< PEs of the rank run, or a rank access is open
+  DPU_ERR_TRANSFER_ALREADY_SET,   ///< not used by dpuemu
   DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL is used with an MRAM symbol
   DPU_ERR_WRAM_FIFO_FULL,                    ///< not used by dpuemu
   DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program
   DPU_ERR_DIFFERENT_DPU_PROGRAMS,            ///< the symbol's address or size differs between the PEs of the set
   DPU_ERR_CORRUPTED_MEMORY,                  ///< not used by dpuemu
   DPU_ERR_DPU_DISABLED,                      ///< the single-DPU set names a disabled DPU
-  DPU_ERR_DPU_ALREADY_RUNNING,               ///< the PEs of the rank run already
-  DPU_ERR_INVALID_MEMORY_TRANSFER,           ///< the direction is neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU
-  DPU_ERR_INVALID_LAUNCH_POLICY,             ///< the policy is neither DPU_SYNCHRONOUS nor DPU_ASYNCHRONOUS
+  DPU_ERR_DPU_ALREADY_RUNNING,               ///< the PEs of the rank already run
+  DPU_ERR_INVALID_MEMORY_TRANSFER,           ///< the direction of the transfer is neither DPU_XFER_TO_DPU nor DPU_XFER_FROM_DPU
+  DPU_ERR_INVALID_LAUNCH_POLICY,             ///< the launch policy is neither DPU_SYNCHRONOUS nor DPU_ASYNCHRONOUS
   DPU_ERR_DPU_FAULT,                         ///< a DPU of the set is in fault
-  DPU_ERR_ELF_INVALID_FILE,                  ///< the file is not a program of the stand-in compiler
+  DPU_ERR_ELF_INVALID_FILE,                  ///< the file is not a program of dpuemu's compiler
   DPU_ERR_ELF_NO_SUCH_FILE,                  ///< the program file does not exist
   DPU_ERR_ELF_NO_SUCH_SECTION,               ///< not used by dpuemu
   DPU_ERR_TIMEOUT,                           ///< not used by dpuemu
   DPU_ERR_INVALID_PROFILE,                   ///< the profile is not a list of key=value, or the machine is invalid
-  DPU_ERR_UNKNOWN_SYMBOL,                    ///< the program has no symbol of that name
+  DPU_ERR_UNKNOWN_SYMBOL,                    ///< the program has no symbol with this name
   DPU_ERR_LOG_FORMAT,                        ///< not used by dpuemu
   DPU_ERR_LOG_CONTEXT_MISSING,               ///< the loaded program does not print
   DPU_ERR_LOG_BUFFER_TOO_SMALL,              ///< the program printed more bytes than the log holds
@@ -51,13 +51,14 @@ typedef enum dpu_error_t {
   DPU_ERR_SG_LENGTH_MISMATCH,                ///< not used by dpuemu
   DPU_ERR_SG_NOT_ACTIVATED,                  ///< not used by dpuemu
   DPU_ERR_SG_NOT_MRAM_SYMBOL,                ///< not used by dpuemu
-  DPU_ERR_ASYNC_JOBS = (int)(1U << 31),      ///< a bit, not a number; dpuemu returns the plain code of the failed job instead
+  DPU_ERR_ASYNC_JOBS = (int)(1U << 31),      ///< a bit in the SDK's status of a failed job; dpuemu does not set the bit
 } dpu_error_t;
 
-/// Lowest bit of the failed job's kind in an SDK code that has DPU_ERR_ASYNC_JOBS set.
+/// Position of the lowest bit of the failed job's kind, in an SDK status code that has DPU_ERR_ASYNC_JOBS set.
 #define DPU_ERROR_ASYNC_JOB_TYPE_SHIFT (16)
 
-/// Returns a sentence that explains `status`; the caller frees it with free(). Returns NULL only if memory has run out.
+/// Returns a sentence that explains `status`; the caller must free the sentence with free(). Returns NULL only if the host has run out of
+/// memory.
 char *dpu_error_to_string(dpu_error_t status);
 
 #pragma GCC visibility pop

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// Does the same as dpu_log_read for a set that contains only this DPU.
+/// Does the same as dpu_log_read for a set that contains only `dpu`.
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream);
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
 /// dpu_management.h: properties of ranks and DPUs. Names and signatures match the UPMEM SDK.
 ///
-/// None of these functions returns a status. For a rank or DPU that is not allocated they return NULL, false, -1, or all ones.
+/// The functions of this header do not return a status. For a rank or DPU that is not allocated, these functions return NULL, false, -1, or
+/// an integer whose bits are all 1.
 #ifndef DPU_MANAGEMENT_H
 #define DPU_MANAGEMENT_H
 
@@ -15,7 +16,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// Returns the DPU at (chip, bank), even if it is disabled; NULL if chip or bank is not below 8.
+/// Returns the DPU at (chip, bank), even if it is disabled; returns NULL if chip or bank is above 7.
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id);
 
 /// Returns rank id << 16 | chip << 8 | bank.
@@ -24,12 +25,12 @@ dpu_id_t dpu_get_id(struct dpu_t *dpu);
 /// Returns the number of the rank in the machine, 0 to 39. Rank r is on channel r / ranks_per_channel (dpuemu_get_machine).
 dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
 
-/// Returns the NUMA node of the rank's memory, -1 if unknown.
+/// Returns the NUMA node of the rank's memory, or -1 if the node is unknown.
 int dpu_get_rank_numa_node(struct dpu_rank_t *rank);
 
 struct dpu_rank_t *dpu_get_rank(struct dpu_t *dpu);
 
-/// Return the chip (0 to 7) and the bank (0 to 7).
+/// Return the chip (0 to 7) and the bank (0 to 7) of a DPU.
 dpu_slice_id_t dpu_get_slice_id(struct dpu_t *dpu);
 dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu);
 
@@ -39,7 +40,8 @@ bool dpu_is_enabled(struct dpu_t *dpu);
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank);
 struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu);
 
-/// Return the rank of a set of one rank, and the DPU of a set of one DPU; NULL for other sets.
+/// dpu_rank_from_set returns the rank of a set of one rank. dpu_from_set returns the DPU of a set of one DPU. For all other sets, these
+/// functions return NULL.
 struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set);
 struct dpu_t *dpu_from_set(struct dpu_set_t set);
 

@@ -13,13 +13,13 @@ extern "C" {
 
 struct dpu_transfer_matrix;
 
-/// Copy between a host buffer and one DPU's MRAM at a byte offset of any alignment.
+/// Copy bytes between a host buffer and one DPU's MRAM. The byte offset in MRAM may have any alignment.
 /// Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_DPU_DISABLED, DPU_ERR_INVALID_MRAM_ACCESS, DPU_ERR_MRAM_BUSY, DPU_ERR_DPU_FAULT.
 dpu_error_t dpu_copy_to_mram(struct dpu_t *dpu, mram_addr_t mram_byte_offset, const uint8_t *source, mram_size_t nb_of_bytes);
 dpu_error_t dpu_copy_from_mram(struct dpu_t *dpu, uint8_t *destination, mram_addr_t mram_byte_offset, mram_size_t nb_of_bytes);
 
-/// Transfer the buffers of a matrix (dpu_transfer_matrix.h). Errors: the same as above, and DPU_ERR_SG_NOT_ACTIVATED for a scatter-gather
-/// matrix.
+/// Transfer bytes between the host buffers of a transfer matrix (dpu_transfer_matrix.h) and the rank's MRAM. Errors: those of
+/// dpu_copy_to_mram, and DPU_ERR_SG_NOT_ACTIVATED for a scatter-gather matrix.
 dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix);
 dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix);
 

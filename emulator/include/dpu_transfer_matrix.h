@@ -14,21 +14,21 @@ extern "C" {
 
 #define MAX_NR_DPUS_PER_RANK 64
 
-/// ptr[bank*8 + chip] is the host buffer of that DPU; with NULL, the transfer skips the DPU. Note the order: DPU_FOREACH counts chip*8 +
-/// bank.
+/// ptr[bank*8 + chip] is the host buffer of the DPU at (chip, bank). If the pointer is NULL, the transfer skips the DPU. Note that
+/// DPU_FOREACH has a different order: chip*8 + bank.
 struct dpu_transfer_matrix {
   union {
     void *ptr[MAX_NR_DPUS_PER_RANK];
     struct sg_xfer_buffer *sg_ptr[MAX_NR_DPUS_PER_RANK];
   };
-  uint32_t offset;  ///< bytes from the start of MRAM
-  uint32_t size;    ///< bytes per DPU
+  uint32_t offset;  ///< number of bytes from the start of MRAM
+  uint32_t size;    ///< number of bytes per DPU
   dpu_transfer_matrix_type_t type;
 };
 
 void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix, void *buffer);
 
-/// Sets `buffer` for every enabled DPU of the rank.
+/// Makes `buffer` the host buffer of every enabled DPU of the rank.
 void dpu_transfer_matrix_set_all(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix, void *buffer);
 void dpu_transfer_matrix_clear_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix);
 

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Number of chips of a rank (the SDK calls them slices or control interfaces), and of DPUs (members, banks) of a chip.
+/// The number of chips of a rank (the SDK calls a chip a slice or a control interface), and the number of DPUs of a chip (the SDK calls a
+/// DPU of a chip a member).
 #define DPU_MAX_NR_CIS 8
 #define DPU_MAX_NR_DPUS_PER_CI 8
 #define DPU_MAX_NR_GROUPS 8
@@ -24,7 +25,8 @@ typedef uint8_t dpu_group_id_t;
 typedef uint8_t dpu_thread_t;
 typedef uint8_t dpu_notify_bit_id_t;
 
-/// Addresses and sizes in the three memories of a DPU. IRAM counts instructions, WRAM words or bytes, MRAM bytes.
+/// Addresses and sizes in the three memories of a DPU. The unit of IRAM values is an instruction; of WRAM values, a word or a byte; of MRAM
+/// values, a byte.
 typedef uint16_t iram_addr_t;
 typedef uint32_t wram_addr_t;
 typedef uint32_t mram_addr_t;
@@ -51,13 +53,13 @@ typedef enum dpu_set_kind_t {
   DPU_SET_DPU,
 } dpu_set_kind_t;
 
-/// The ranks of a set.
+/// The array of the ranks of a DPU set.
 struct dpu_rank_list_t {
   uint32_t nr_ranks;
   struct dpu_rank_t **ranks;
 };
 
-/// A set of DPUs: all enabled DPUs of some ranks, or one DPU. Sets are copied by value; the array of ranks belongs to the allocation.
+/// A set of DPUs: all enabled DPUs of some ranks, or one DPU. Programs copy sets by value; the array of ranks belongs to the allocation.
 struct dpu_set_t {
   dpu_set_kind_t kind;
   union {
@@ -79,7 +81,7 @@ struct dpu_incbin_t {
   const char *path;
 };
 
-/// The blocks of one DPU in a scatter-gather transfer. dpuemu declares only this layout: it has no scatter-gather transfers.
+/// The blocks of one DPU in a scatter-gather transfer. dpuemu declares only this struct; dpuemu has no scatter-gather transfers.
 struct sg_xfer_buffer {
   uint32_t max_nr_blocks;
   uint8_t **blocks_addr;

@@ -1,8 +1,8 @@
 /// calls.h: the calls by which a PE program enters the emulator. C++, C and the assembler include this header.
 ///
-/// Each call has a row X(number, name); numbers ascend from 0. The PE program calls `name` as an ordinary function. Its body
-/// (runtime/gate.S) enters the emulator, which executes the call at the tasklet's modelled time and resumes the tasklet with the result.
-/// Arguments are 32-bit words in edi, esi, edx, ecx; the result is in rax.
+/// Each call has a row X(number, name); the numbers of the rows ascend from 0. The PE program calls `name` as an ordinary function. The
+/// body of this function (runtime/gate.S) enters the emulator, which executes the call at the tasklet's modelled time and resumes the
+/// tasklet with the result. The arguments of a call are 32-bit words in registers edi, esi, edx, ecx; the result is in register rax.
 #ifndef DPUEMU_PE_CALLS_H
 #define DPUEMU_PE_CALLS_H
 
@@ -35,9 +35,9 @@
   X(5, ABORT, "the program called abort")                           \
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
 
-/// The program file: an ELF32 x86-64 executable at these link addresses, with the relocations kept (--emit-relocs). The loader moves text
-/// and WRAM to each PE's own place below 2 GiB; MRAM addresses stay. A gap between WRAM and the mutexes catches accesses past the end of
-/// WRAM.
+/// The program file: an ELF32 x86-64 executable at the link addresses below, with its relocations (--emit-relocs). For each PE, the loader
+/// moves text and WRAM to addresses below 2 GiB that only this PE uses; MRAM addresses do not change. Accesses past the end of WRAM fault
+/// in a gap between WRAM and the mutexes.
 #define PE_WRAM_ORIGIN 0x00000000
 #define PE_WRAM_BYTES 0x10000
 #define PE_ATOMIC_ORIGIN 0x0001F000
@@ -47,12 +47,13 @@
 #define PE_TEXT_ORIGIN 0x40000000
 #define PE_TEXT_BYTES 0x20000
 
-/// Every tasklet's stack is a block of this size, aligned to it. The last word of the block holds the tasklet's number.
+/// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size, and its last word holds the tasklet's
+/// number.
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
-/// Instructions that IRAM holds. The number for a program is an estimate, accurate to about a factor of 1.5, so the second limit
-/// applies.
+/// The number of instructions that IRAM holds. The emulator estimates the number of instructions of a program to within a factor of about
+/// 1.5, so it compares the estimate with PE_MAX_ESTIMATED_INSTRUCTIONS.
 #define PE_MAX_INSTRUCTIONS 4096
 #define PE_MAX_ESTIMATED_INSTRUCTIONS 6144
 

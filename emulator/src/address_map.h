@@ -1,4 +1,4 @@
-// The address map of a rank: where the host finds byte m of the DPU at (chip c, bank d).
+// The address map of a rank: the position in the rank's region of MRAM byte m of the DPU at (chip c, bank d).
 //
 // The eight chips of a rank work in parallel: each of the 8 beats of a 64-byte line carries one byte per chip. So a DPU's 64-bit word is
 // spread over one line, 8 bytes apart, and a line holds one word of each of the 8 DPUs (one per chip) of one bank:
@@ -8,8 +8,8 @@
 // The line of a word follows from the word's MRAM offset in four steps:
 //   1. swizzle   the bits 21:14 of the offset are rotated right by one: bit 14 goes to 21, bits 21:15 go to 20:14;
 //   2. spread    each 8-byte word occupies 128 bytes (two lines: banks d and d+4), so the offset is multiplied by 16;
-//   3. chunk     after each 128 KiB (8 KiB of MRAM) the address advances by 1 MiB: the other 896 KiB belong to the other banks (bits 19:18)
-//                and to the control interface (bit 17), which is not memory;
+//   3. chunk     after each 128 KiB (8 KiB of MRAM) the address advances by 1 MiB, because the remaining 896 KiB belong to other banks
+//   (bits 19:18) and to the control interface (bit 17), which is not memory;
 //   4. bank      bits 19:18 are d mod 4; if d >= 4, the word is in the second line of the 128 bytes.
 // Together, MRAM bit -> region bit: 3..12 -> 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25 -> 29..32.
 #pragma once

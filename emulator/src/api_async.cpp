@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNoRankIndex = UINT32_MAX;
 
-/// One call of a callback: its arguments and the ranks that it belongs to.
+/// One call of a callback: the arguments of the call, and the ranks to which the call belongs.
 struct CallbackCall {
   dpu_error_t (*function)(dpu_set_t, uint32_t, void *);
   void *args;
@@ -36,7 +36,7 @@ struct CallbackCall {
 void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   for (Rank *rank : call->ranks) rank->begin_detached();
   const auto end = [](const CallbackCall &ended, dpu_error_t status) {
-    for (Rank *rank : ended.ranks) rank->end_detached(std::exchange(status, DPU_OK));  // the first rank reports the status for all
+    for (Rank *rank : ended.ranks) rank->end_detached(std::exchange(status, DPU_OK));  // the first rank reports the status for all ranks
   };
   try {
     std::thread([call, end] { end(*call, guarded(*call)); }).detach();
@@ -45,7 +45,8 @@ void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   }
 }
 
-/// A barrier for the jobs of several ranks: the last job to arrive makes the call. If the call blocks, the other jobs wait for it.
+/// A barrier for the jobs of several ranks: the last job to arrive makes the call of the callback. If the call blocks, all other jobs wait
+/// for the end of the call.
 class Meeting {
  public:
   Meeting(std::shared_ptr<const CallbackCall> call, bool blocks) : call_(std::move(call)), missing_(call_->ranks.size()), blocks_(blocks) {}
@@ -67,7 +68,7 @@ class Meeting {
     return status;
   }
 
-  /// Releases the waiting jobs, and cancels the call if it has not been made.
+  /// Releases the waiting jobs, and cancels the call of the callback if no job has made it yet.
   void end() {
     std::lock_guard<std::mutex> lock(mutex_);
     is_over_ = true;

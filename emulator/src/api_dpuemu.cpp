@@ -10,7 +10,7 @@ using namespace dpuemu;
 
 namespace {
 
-/// Calls act(rank, its pinned set) if the rank is allocated.
+/// If the rank is allocated, calls act(rank, pinned set of the rank).
 template <class Act>
 dpu_error_t with_rank(dpu_rank_t *handle, Act act) {
   return guarded([&] {

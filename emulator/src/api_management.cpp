@@ -9,7 +9,7 @@ namespace {
 
 constexpr dpu_id_t kNoId = UINT32_MAX;
 
-/// Returns ask(rank handle, dpu) if the DPU is allocated, else `otherwise`.
+/// If the DPU is allocated, returns ask(rank handle, dpu), else returns `otherwise`.
 template <class Answer, class Ask>
 Answer about(const dpu_t *dpu, Answer otherwise, Ask ask) {
   dpu_rank_t *rank;

@@ -82,7 +82,7 @@ dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct d
       got = std::fread(file.data() + size, 1, kPieceBytes, stream.get());
       file.resize(size + got);
     }
-    return std::ferror(stream.get()) ? DPU_ERR_ELF_INVALID_FILE : DPU_OK;  // for example, a folder
+    return std::ferror(stream.get()) ? DPU_ERR_ELF_INVALID_FILE : DPU_OK;  // for example, the path names a folder
   });
 }
 
@@ -126,7 +126,7 @@ dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
 
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
 
-// This takes no lock, because collectives call it for every DPU. The handle of a freed DPU reads as zero.
+// dpu_get_program takes no lock, because collectives call it for every DPU. The handle of a freed DPU reads as zero.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
   return dpu == nullptr || dpu->pe == nullptr ? nullptr : as_handle(dpu->pe->program);
 }

@@ -11,7 +11,7 @@ using namespace dpuemu;
 
 namespace {
 
-/// A list "key=value,key=value"; only values may be empty. NULL and "" are the default profile.
+/// Whether the profile is a list "key=value,key=value". A value may be empty, but not a key. NULL and "" are the default profile.
 bool is_profile(const char *profile) {
   if (profile == nullptr || *profile == '\0') return true;
   for (const char *entry = profile;; ++entry) {

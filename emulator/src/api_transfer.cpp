@@ -1,4 +1,4 @@
-// Implements dpu.h, dpu_memory.h, dpu_transfer_matrix.h: transfers. All checks precede the first copied byte.
+// Implements dpu.h, dpu_memory.h, dpu_transfer_matrix.h: transfers. A transfer makes all checks before it copies the first byte.
 #include <dpu.h>
 #include <dpu_management.h>
 #include <dpu_memory.h>
@@ -109,7 +109,7 @@ std::vector<PreparedBuffers> same_buffer(const PinnedSet &set, uint8_t *buffer) 
 
 uint8_t *writable_bytes(const void *source) { return static_cast<uint8_t *>(const_cast<void *>(source)); }
 
-/// Calls transfer(symbol) if the set has a symbol of that name.
+/// Calls transfer(symbol) if the set has a symbol with this name.
 template <class TransferSymbol>
 dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, TransferSymbol transfer) {
   dpu_symbol_t symbol;
@@ -123,7 +123,7 @@ dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, Trans
 
 constexpr dpu_symbol_t kWholeMram = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
 
-/// dpu_memory.h has no symbols: an access past the end of the symbol is past the end of MRAM.
+/// dpu_memory.h has no symbols, so an access past the end of the symbol has the status of an access past the end of MRAM.
 dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
 
 dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer) {
@@ -238,7 +238,7 @@ dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *
   });
 }
 
-/// Returns the DPU's entry in the matrix, or a dummy if the DPU is not allocated.
+/// Returns the DPU's entry in the matrix, or a dummy entry if the DPU is not allocated.
 void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
   thread_local void *nowhere;
   nowhere = nullptr;

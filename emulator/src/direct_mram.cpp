@@ -34,8 +34,8 @@ uint64_t reserve_gs_range() {
   return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
 }
 
-/// Returns how many bytes the next page fault makes accessible. A process can have few mappings, so these units grow: a run uses at most
-/// 2 * (kSmallUnits + kMediumUnits + 32) mappings.
+/// Returns the number of bytes that the next page fault makes accessible. A process can have only a limited number of mappings, so these
+/// units grow: a run uses at most 2 * (kSmallUnits + kMediumUnits + 32) mappings.
 constexpr uint32_t kSmallUnits = 32, kMediumUnits = 32;
 constexpr uint64_t unit_bytes(uint32_t units) {
   return units < kSmallUnits ? kPageBytes : units < kSmallUnits + kMediumUnits ? UINT64_C(64) << 10 : UINT64_C(2) << 20;
@@ -89,7 +89,7 @@ uint64_t DirectMram::end() {
     }
     pages_[word] = 0;
   }
-  // If mprotect fails, drop the copy: the next run must not read its old contents.
+  // If mprotect fails, drop the copy, because the next run must not read the old contents of the copy.
   madvise(copy(), kMramBytes, MADV_DONTNEED);
   if (mprotect(copy(), kMramBytes, PROT_NONE) != 0) {
     munmap(reinterpret_cast<void *>(copy_base_), kGsBytes);

@@ -1,8 +1,9 @@
 // Handles direct MRAM accesses: a PE program dereferences a pointer to MRAM, without DMA.
 //
-// Such an access is an ordinary instruction relative to gs. At first gs points to inaccessible addresses, so the first access faults. Then
-// gs points to a flat copy of the PE's MRAM: a page is filled at its first access and written back at the end of the run. DMA uses the
-// filled pages too, so both see the same bytes.
+// A direct MRAM access is an ordinary x86-64 instruction with an address relative to the segment register gs. At the start of a run, gs
+// points to inaccessible addresses, so the first direct access faults. After this fault, gs points to a flat copy of the PE's MRAM. The
+// emulator fills a page of the copy at the first access to the page, and writes the page back at the end of the run. DMA also uses the
+// filled pages, so DMA and direct accesses see the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,19 @@ class DirectMram {
  public:
   ~DirectMram();
 
-  /// Reserves the resources of every run. Returns whether this succeeded.
+  /// Reserves the resources that every run needs. Returns whether the reservation succeeded.
   bool reserve();
-  /// Begins a run of this PE. Costs nothing unless the program makes a direct access. Requires reserve().
+  /// Begins a run of this PE. begin() takes no time unless the program makes a direct access. Requires reserve().
   void begin(const MramPort &port) { port_ = port; }
-  /// Writes back the filled pages and discards the copy. Returns the number of these pages.
+  /// Writes back the filled pages and discards the copy. Returns the number of filled pages.
   uint64_t end();
 
-  /// In the handler of SIGSEGV: returns whether the access to `address` can now be repeated.
+  /// Call this function in the handler of SIGSEGV. Returns whether the access to `address` can now be repeated.
   bool handle_fault(uint64_t address);
   /// Returns the value of gs while the PE's tasklets run.
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
 
-  /// Do the same as the functions of MramPort.
+  /// Do the same as the functions read and write of MramPort.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
 
@@ -39,9 +40,9 @@ class DirectMram {
 
   MramPort port_;
   bool is_used_ = false;
-  uint64_t nowhere_base_ = 0, copy_base_ = 0;  // the two values for gs
+  uint64_t nowhere_base_ = 0, copy_base_ = 0;  // the two values of gs: before and after the first direct access
   std::vector<uint64_t> pages_;                // bit set of the pages of the copy that are filled
-  uint32_t units_ = 0;                         // number of units made accessible in this run
+  uint32_t units_ = 0;                         // number of units of the copy that are accessible in the current run
 };
 
 /// Sets gs of the calling thread.

@@ -14,7 +14,7 @@ __attribute__((visibility("hidden"))) void dpuemu_enter(dpuemu::Door *door, uint
 __attribute__((visibility("hidden"))) void dpuemu_leave();
 }
 
-// Both sides push the callee-saved registers on their own stack, in the same order.
+// The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order.
 asm(R"(
   .text
   .p2align 4

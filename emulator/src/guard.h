@@ -8,7 +8,7 @@
 
 namespace dpuemu {
 
-/// Runs `body`; exceptions for lack of memory or threads become DPU_ERR_SYSTEM.
+/// Runs `body` and returns its status. If `body` throws an exception because the host lacks memory or threads, returns DPU_ERR_SYSTEM.
 template <class Body>
 dpu_error_t guarded(Body &&body) {
   try {

@@ -15,7 +15,7 @@ class HandleArena {
   /// Returns `pages` contiguous zeroed pages. Throws std::bad_alloc.
   void *allocate(size_t pages);
 
-  /// Frees the memory but keeps the addresses: the pages read as zero from now on.
+  /// Frees the memory of the pages but keeps their addresses: the retired pages read as zero.
   void retire(void *first_page, size_t pages);
 
   /// Returns the page of `address` if the arena has ever allocated the page, else nullptr.

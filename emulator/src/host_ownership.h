@@ -16,7 +16,7 @@ class HostOwnership {
   HostOwnership(const HostOwnership &) = delete;
   HostOwnership &operator=(const HostOwnership &) = delete;
 
-  /// The host owns the rank until this object is destroyed. Errors: the same as Rank::open_transfer.
+  /// The host owns the rank until this object is destroyed. Errors: those of Rank::open_transfer.
   dpu_error_t take(Rank &rank) {
     owned_.reserve(owned_.size() + 1);
     const dpu_error_t status = rank.open_transfer();

@@ -12,8 +12,8 @@ struct QueuedWork {
   Rank::Job job;
 };
 
-/// Queues all work; if threads or memory run out, throws after queueing a part. Calls never interleave, so all ranks get their shared jobs
-/// in the same order.
+/// Queues all elements of `work`. If the host lacks threads or memory, throws after it has queued a part of the elements. Calls of
+/// enqueue_all never interleave, so all ranks get shared jobs in the same order.
 void enqueue_all(std::vector<QueuedWork> work, bool beside_running_pes);
 
 }  // namespace dpuemu

@@ -21,7 +21,7 @@ namespace {
 
 struct Members {
   Rank *rank;
-  uint64_t dpus;  // bit set by dpu_index
+  uint64_t dpus;  // PEs to run, as a bit set by dpu_index
 };
 
 std::vector<Members> members_of(const PinnedSet &set) {
@@ -58,8 +58,8 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
   }
 }
 
-/// Starts the members after Rank::begin_run of their ranks. When all members have ended, ends the runs and calls on_end(whether a PE is in
-/// fault).
+/// Starts the PEs of the members. Rank::begin_run must have succeeded for all their ranks. When all PEs have ended, ends the runs and calls
+/// on_end(whether a PE is in fault).
 void start_members(std::vector<Members> all, StopFlag stop, std::function<void(bool)> on_end) {
   Machine &machine = Machine::instance();
   PeBatch batch;
@@ -86,7 +86,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   start_pes(std::move(batch), machine.threads());
 }
 
-/// Begins the runs of all ranks; after an error, no rank runs.
+/// Begins the runs of all ranks. If begin_run fails for a rank, cancels the runs of all ranks.
 dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop) {
   for (size_t i = 0; i < all.size(); ++i) {
     const dpu_error_t status = all[i].rank->begin_run(all[i].dpus, stop);
@@ -97,7 +97,7 @@ dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop) {
   return DPU_OK;
 }
 
-/// Calls begin_runs and start_members; an error before PEs run cancels the runs.
+/// Calls begin_runs and start_members. If an error occurs before PEs run, cancels the runs.
 dpu_error_t begin_and_start(const std::vector<Members> &all, std::function<void(bool)> on_end) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   const auto stop = std::make_shared<std::atomic<bool>>(false);

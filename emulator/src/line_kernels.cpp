@@ -1,4 +1,4 @@
-// Chooses the instruction set; implements fence and flush, which do not use vector registers.
+// Chooses the instruction set, and implements fence_stores and flush_lines, which do not use vector registers.
 #include "line_kernels.h"
 
 #include <cstdlib>

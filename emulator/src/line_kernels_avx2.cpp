@@ -42,7 +42,7 @@ void write(const RunSlice &slice) {
         x[chip] = _mm256_loadu_si256(as_vector(row));
       }
       uint8_t *lines = slice.lines + kLineStride * w + kLineBytes * static_cast<uint64_t>(bank);
-      for (uint64_t odd = 0; odd < 2; ++odd) {  // words 0 and 2, then words 1 and 3; each word is in one 128-bit half
+      for (uint64_t odd = 0; odd < 2; ++odd) {  // first words 0 and 2, then words 1 and 3; each of the two words is in one 128-bit half
         __m256i pairs[4], quads_low[2], quads_high[2];
         for (int i = 0; i < 4; ++i)
           pairs[i] = odd ? _mm256_unpackhi_epi8(x[2 * i], x[2 * i + 1]) : _mm256_unpacklo_epi8(x[2 * i], x[2 * i + 1]);
@@ -82,7 +82,8 @@ void broadcast(const RunSlice &slice) {
   }
 }
 
-/// Two lines -> the words of chips 2i and 2i+1 of the first line in the lower half of words[i], of the second line in the upper.
+/// Two lines -> the words of chips 2i and 2i+1 of the first line in the lower half of words[i], and of the second line in the upper half of
+/// words[i].
 inline void gather_words(const uint8_t *first, const uint8_t *second, __m256i (&words)[4]) {
   // 16-bit pieces: beats 2i and 2i+1 of each chip side by side.
   const __m256i pair_beats = _mm256_broadcastsi128_si256(_mm_set_epi64x(0x0F070E060D050C04, 0x0B030A0209010800));
@@ -110,7 +111,7 @@ void read(const RunSlice &slice, bool stream) {
     for (int bank = 0; bank < 2; ++bank) {
       if (slice.lanes[bank] == 0) continue;
       const uint8_t *line = step_lines + kLineBytes * static_cast<uint64_t>(bank);
-      __m256i even[2][4], odd[2][4];  // of the first and the second 4 words
+      __m256i even[2][4], odd[2][4];  // index 0: of words 0 to 3; index 1: of words 4 to 7
       for (int half = 0; half < 2; ++half, line += 4 * kLineStride) {
         gather_words(line, line + 2 * kLineStride, even[half]);
         gather_words(line + kLineStride, line + 3 * kLineStride, odd[half]);

@@ -12,7 +12,7 @@ static_assert(std::endian::native == std::endian::little, "byte r of a word is i
 
 using Word = uint64_t;
 
-/// Byte j of word i <-> byte i of word j, by exchanging halves, then quarters, then bytes.
+/// Byte j of word i <-> byte i of word j, by exchanging halves of words, then quarters of words, then bytes.
 void transpose_bytes(Word (&x)[8]) {
   constexpr struct {
     int distance;

@@ -9,7 +9,7 @@
 
 namespace dpuemu {
 
-/// The ranks array of an allocation, in the page before the pages of its ranks.
+/// The array of the ranks of an allocation, in the page before the pages of these ranks.
 struct SetRecord {
   HandleKind kind;
   uint32_t nr_ranks;
@@ -47,7 +47,7 @@ void disable_one(std::vector<uint64_t> &enabled) {
   enabled[target_rank] &= ~(UINT64_C(1) << target_dpu);
 }
 
-/// Returns node 0 if it is the only NUMA node, else unknown: the first access to a page decides its node.
+/// Returns node 0 if it is the only NUMA node, else unknown: because the first access to a page decides on which node the page is.
 int only_numa_node() {
   std::ifstream file("/sys/devices/system/node/online");
   std::string nodes;
@@ -154,7 +154,7 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
 
   for (size_t i = 0; i < taken.size(); ++i) {
     if (!taken[i]->region().map()) return DPU_ERR_SYSTEM;
-    // With few enabled DPUs, huge pages would mostly hold zeros of the disabled ones.
+    // If a rank has few enabled DPUs, huge pages would mostly hold zeros of the disabled DPUs.
     const bool is_worth_it = static_cast<uint32_t>(std::popcount(enabled[i])) >= kDpusPerRank / 2;
     taken[i]->region().advise_huge_pages(settings_.hugepages == kOn && is_worth_it);
   }
@@ -199,7 +199,7 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
 
   if (any_access()) return DPU_ERR_MRAM_BUSY;
   wait_until_idle();
-  if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread has freed it
+  if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread has freed the set
   set_alive(false);
   unpinned_.wait(lock, [&] { return !any_rank([](Rank *rank) { return rank->pins != 0; }); });
   if (any_access()) {
@@ -243,7 +243,7 @@ dpu_rank_t *const *Machine::live_ranks(const dpu_set_t &set) const {
   if (set.kind != DPU_SET_RANKS || set.list.ranks == nullptr || set.list.nr_ranks == 0 || set.list.nr_ranks > DPUEMU_MAX_RANKS)
     return nullptr;
   if (arena_.page_of(set.list.ranks) != nullptr) return live_record(set) != nullptr ? set.list.ranks : nullptr;
-  // An array of the program (dpu_set_from_rank).
+  // The array belongs to the program (dpu_set_from_rank).
   for (uint32_t i = 0; i < set.list.nr_ranks; ++i)
     if (live_rank(set.list.ranks[i]) == nullptr) return nullptr;
   return set.list.ranks;

@@ -1,4 +1,4 @@
-// The emulated machine: its ranks, their allocation, and the meaning of a dpu_set_t.
+// The emulated machine: its ranks, the allocation of ranks, and the meaning of a dpu_set_t.
 #pragma once
 
 #include <dpu.h>
@@ -17,13 +17,13 @@
 
 namespace dpuemu {
 
-/// The kind of a HandleArena page, in its first bytes. A retired page reads as zero.
+/// The kind of a page of HandleArena, which the first bytes of the page store. A retired page reads as zero.
 enum class HandleKind : uint32_t { kRetired = 0, kRank = 0x4B4E4152, kSet = 0x54455320 };
 
 }  // namespace dpuemu
 
-/// Handles of a DPU and a rank for programs. An allocation creates them in a page of HandleArena, which reads as zero after dpu_free.
-/// `rank` outlives them.
+/// The handles of a DPU and of a rank that programs get. An allocation creates the handles in a page of HandleArena, which reads as zero
+/// after dpu_free. `rank` outlives the handles.
 struct dpu_t {
   uint8_t chip;
   uint8_t bank;
@@ -49,12 +49,13 @@ class PinnedSet {
   PinnedSet(const PinnedSet &) = delete;
   PinnedSet &operator=(const PinnedSet &) = delete;
 
-  /// Call this once. Errors: DPU_ERR_INVALID_DPU_SET.
+  /// Pins the ranks of the set. Call this function only once. Errors: DPU_ERR_INVALID_DPU_SET.
   dpu_error_t pin(const dpu_set_t &set);
 
   std::span<Rank *const> ranks() const { return {ranks_, count_}; }
   bool is_single_dpu() const { return is_single_dpu_; }
-  /// Returns the enabled DPUs of the i-th rank that belong to the set, as a bit set by dpu_index; 0 for a single disabled DPU.
+  /// Returns the enabled DPUs of the i-th rank that belong to the DPU set, as a bit set by dpu_index. Returns 0 if the DPU set is a single
+  /// disabled DPU.
   uint64_t members(size_t i) const { return members_[i]; }
 
  private:
@@ -66,14 +67,14 @@ class PinnedSet {
 
 class Machine {
  public:
-  /// Returns the only machine of the process; the first call sets it up from the environment.
+  /// Returns the only machine of the process; the first call sets up the machine from environment variables.
   static Machine &instance();
 
   dpu_error_t configure(const dpuemu_machine_t &wanted, std::optional<std::span<const uint32_t>> disabled);
   dpu_error_t settings(dpuemu_machine_t &out);
   dpu_error_t set_transfer(uint32_t threads, int flush);
   uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
-  /// Returns when transfers flush lines: before and after loading (kOn), only before loading (kOnce), or never (kOff).
+  /// Returns when transfers flush lines from the caches: before and after loading (kOn), only before loading (kOnce), or never (kOff).
   int flush() const { return flush_.load(std::memory_order_relaxed); }
   uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
@@ -84,13 +85,14 @@ class Machine {
   dpu_error_t free(const dpu_set_t &set);
 
   bool is_live(const dpu_set_t &set);
-  /// Copies the rank or DPU to which a pointer of the program refers; returns false if it is not allocated.
+  /// Copies the rank or DPU to which a pointer of the program refers; returns false if the rank or DPU is not allocated.
   bool find(const dpu_rank_t *rank, Rank *&out);
   bool find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out);
   /// Returns the first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the rank is not allocated).
   uint32_t next_enabled(const dpu_rank_t *rank, uint32_t index);
 
-  /// Returns the buffers of the next transfer of a pinned set's members. Inside a callback, the callback's ranks use separate buffers.
+  /// Sets `buffer` as the host buffer of the next transfer for all members of a pinned set. Inside a callback, the callback's ranks use
+  /// separate buffers.
   void prepare(const PinnedSet &set, uint8_t *buffer);
   std::vector<PreparedBuffers> prepared(const PinnedSet &set);
 
@@ -105,15 +107,15 @@ class Machine {
   dpu_rank_t *const *live_ranks(const dpu_set_t &set) const;
   void unpin(std::span<Rank *const> ranks);
 
-  std::mutex mutex_;  // guards everything below except the atomics
+  std::mutex mutex_;  // guards all members below except the atomics
   std::condition_variable unpinned_;
   HandleArena arena_;
   Rank ranks_[DPUEMU_MAX_RANKS];
   const Region *regions_[DPUEMU_MAX_RANKS];
-  uint64_t present_[DPUEMU_MAX_RANKS] = {};  // the DPUs that the machine has: bit sets by dpu_index
+  uint64_t present_[DPUEMU_MAX_RANKS] = {};  // the DPUs that exist in each rank, as a bit set by dpu_index
   int numa_node_ = -1;
   dpuemu_machine_t settings_ = {};
-  dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if the environment is invalid
+  dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if an environment variable is invalid
   std::atomic<uint32_t> threads_{1};
   std::atomic<int> flush_{0};
   std::atomic<bool> is_strict_{false};

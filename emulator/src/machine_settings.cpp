@@ -15,7 +15,7 @@ namespace {
 struct CountSetting {
   uint32_t dpuemu_machine_t::*field;
   const char *variable;
-  uint32_t (*fallback)(const dpuemu_machine_t &);  // may read the fields of earlier rows
+  uint32_t (*fallback)(const dpuemu_machine_t &);  // may read the machine's fields of earlier table rows
   uint32_t max;
 };
 
@@ -33,7 +33,7 @@ struct SwitchSetting {
   int dpuemu_machine_t::*field;
   const char *variable;
   int fallback;
-  int last;  // the largest value; the smallest is kOn
+  int last;  // the largest valid value; the smallest valid value is kOn
 };
 
 constexpr SwitchSetting kSwitches[] = {
@@ -42,7 +42,7 @@ constexpr SwitchSetting kSwitches[] = {
     {&dpuemu_machine_t::strict, "DPUEMU_STRICT", kOff, kOff},
 };
 
-/// An empty variable counts as unset.
+/// Returns the value of an environment variable, or nullptr if the variable is not set or empty.
 const char *environment(const char *variable) {
   const char *text = std::getenv(variable);
   return text != nullptr && *text != '\0' ? text : nullptr;

@@ -1,4 +1,4 @@
-// Gives one PE access to its MRAM.
+// The access of one PE to its MRAM.
 #pragma once
 
 #include <cstdint>

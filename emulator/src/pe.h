@@ -1,4 +1,4 @@
-// State of a PE between launches, except its memories: program, log, report and fault of the last run.
+// The state of a PE between launches, without the PE's memories: its program, and the log, report and fault of its last run.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace dpuemu {
 
-/// Why a PE stopped before its program ended.
+/// The reasons for which a PE stops before its program ends.
 enum class FaultKind : uint8_t {
   kNone,
   kMemory,       // an address outside the PE's memory
   kStack,        // the stack overflowed
-  kDivision,     // division by zero, or its result is too large
+  kDivision,     // division by zero, or the quotient is too large
   kInstruction,  // an illegal instruction, or an unknown call
   kDma,          // a DMA outside WRAM, or a DMA that strict mode refuses
   kMutex,        // the address is not a mutex
-  kFormat,       // an invalid format or argument of printf
+  kFormat,       // an invalid format string or argument of printf
   kDeadlock,
-  kEndless,  // the tasklet makes no runtime call for longer than the patience
+  kEndless,  // a tasklet makes no runtime call for longer than patience_seconds
   kStopped,  // stopped by the host, or because the host ran out of memory
   kProgram,  // reported by the program itself (PE_FAULT_TABLE)
 };
@@ -28,10 +28,10 @@ enum class FaultKind : uint8_t {
 struct PeFault {
   FaultKind kind = FaultKind::kNone;
   uint32_t tasklet = 0;
-  std::string reason;  // a part of a sentence
+  std::string reason;  // a part of the sentence that dpuemu_get_fault returns
 };
 
-/// Counters of one run. DMA is counted; time is modelled.
+/// Counters of one run. The run counts DMA transfers exactly, and models its time.
 struct PeReport {
   uint64_t dma_reads = 0, dma_read_bytes = 0, dma_writes = 0, dma_write_bytes = 0;
   uint64_t masked_addresses = 0, masked_sizes = 0, wrapped_addresses = 0, direct_pages = 0;
@@ -45,7 +45,7 @@ struct Pe {
   bool has_wram = false;             // whether the WRAM is accessible
   bool has_run = false;              // whether the PE has run since dpu_alloc
   std::string log;                   // output that the host has not read yet
-  bool log_is_cut = false;           // whether the program printed more than the log holds
+  bool log_is_cut = false;           // whether the program printed more bytes than the log holds
   PeReport report;
   PeFault fault;
 };

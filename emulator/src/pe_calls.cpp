@@ -1,4 +1,5 @@
-// The calls of pe/calls.h. Each runs at the modelled time at which its tasklet makes it; its arguments are 32-bit words.
+// The calls of pe/calls.h. Each call runs at the modelled time at which its tasklet makes the call. The arguments of a call are 32-bit
+// words.
 #include <algorithm>
 #include <cstring>
 
@@ -11,11 +12,11 @@ namespace {
 
 constexpr uint32_t kMostDmaBytes = 2048;
 constexpr uint32_t kWordMask = 7;
-constexpr uint32_t kEalready = 7;  // the same value as in the PE's errno.h
+constexpr uint32_t kEalready = 7;  // the value of EALREADY in the PE's errno.h
 
 enum CounterMode : uint32_t { kSame = 0, kCycles = 1, kInstructions = 2, kNothing = 3 };
 
-// The layouts match barrier.h, sem.h and vmutex.h of the PE.
+// The layouts of these structs match barrier.h, sem.h and vmutex.h of PE programs.
 struct PeBarrier {
   uint8_t wait_queue, count, initial_count, lock;
 };
@@ -161,7 +162,8 @@ PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *ar
 
 // --- Mutexes
 
-// The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. HST-L of PrIM depends on that.
+// The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. The benchmark HST-L of PrIM depends on this mutex
+// number.
 uint8_t *PeRun::mutex_at(uint32_t tasklet, uint32_t address) {
   uint8_t *const first = place_.wram + PE_ATOMIC_ORIGIN;
   const bool is_mutex = address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first)) < PE_ATOMIC_BYTES;
@@ -191,7 +193,7 @@ PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *argumen
 PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
-  // The first waiter takes the mutex, which stays locked.
+  // The first waiting tasklet takes the mutex, so the mutex stays locked.
   if (const uint32_t waiter = first_waiter(WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES); waiter != PE_MAX_TASKLETS)
     wake(waiter);
   else
@@ -228,7 +230,7 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
   return After::kGoOn;
 }
 
-// --- The performance counter. As on hardware, it lacks the low four bits.
+// --- The performance counter. As on hardware, the value of the counter lacks the low four bits.
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
   double count = 0;

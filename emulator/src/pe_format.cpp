@@ -7,8 +7,8 @@
 namespace dpuemu {
 namespace {
 
-/// va_list of x86-64 with 32-bit pointers. An integer takes 8 bytes in the area of saved registers or on the stack, a floating-point value
-/// 16 bytes in the area or 8 on the stack.
+/// va_list of x86-64 with 32-bit pointers. An integer takes 8 bytes in the area of saved registers or on the stack. A floating-point value
+/// takes 16 bytes in the area of saved registers, or 8 bytes on the stack.
 struct VaList {
   uint32_t integer_offset, float_offset, overflow_area, register_area;
 };

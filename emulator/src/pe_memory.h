@@ -1,4 +1,4 @@
-// Manages the addresses of PE programs in this process: they are below 2 GiB, reserved at first use, and never move.
+// Manages the addresses of PE programs in this process: these addresses are below 2 GiB, reserved at their first use, and never move.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace dpuemu {
 
-/// The WRAM, mutexes and text of a rank's PEs, each between inaccessible addresses.
+/// The WRAM, mutexes and text of the PEs of a rank. Inaccessible addresses surround each of these areas.
 class RankPlaces {
  public:
   /// Reserves the addresses at the first call. Returns success.
@@ -16,15 +16,15 @@ class RankPlaces {
   /// Requires reserve().
   PePlace of(uint32_t dpu_index) const;
 
-  /// Makes the PE's WRAM accessible if it is not. Returns whether this succeeded.
+  /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now accessible.
   bool open_wram(uint32_t dpu_index);
-  /// Makes `bytes` of text writable, or executable and read-only. Returns whether this succeeded.
+  /// Makes `bytes` bytes of text writable, or executable and read-only. Returns whether the change succeeded.
   bool set_text(uint32_t dpu_index, uint32_t bytes, bool executable);
 
-  /// Frees the memory and makes all addresses inaccessible.
+  /// Frees the memory of the PEs and makes all addresses inaccessible.
   void drop();
 
-  static constexpr uint32_t kPesPerChunk = 8;  // small chunks fit into gaps of the process below 2 GiB
+  static constexpr uint32_t kPesPerChunk = 8;  // small chunks fit into the gaps in the process's address space below 2 GiB
 
  private:
   uint8_t *chunks_[kDpusPerRank / kPesPerChunk] = {};
@@ -51,7 +51,7 @@ class Stacks {
   static constexpr uint32_t kMostBytes = PE_STACK_BLOCK_BYTES - 4096;
 
  private:
-  /// Includes an inaccessible block below the first stack.
+  /// The size of all stacks, including an inaccessible block below the first stack.
   static constexpr uint64_t kBytes = uint64_t{PE_STACK_BLOCK_BYTES} * (PE_MAX_TASKLETS + 1);
   uint64_t begin() const { return reinterpret_cast<uint64_t>(base_) + PE_STACK_BLOCK_BYTES; }
   uint8_t *base_ = nullptr;

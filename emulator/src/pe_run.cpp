@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint32_t kPageBytes = 4096;
 
-/// In strict mode a tasklet has its declared stack, in complete pages; else the largest stack, because frames are larger than on a DPU.
+/// In strict mode, a tasklet has a stack of its declared size, rounded up to complete pages. Otherwise it has the largest possible stack,
+/// because x86-64 frames are larger than DPU frames.
 uint32_t usable_stack(const Program &program, bool is_strict) {
   if (!is_strict) return Stacks::kMostBytes;
   uint32_t most = 0;
@@ -29,8 +30,9 @@ uint32_t usable_stack(const Program &program, bool is_strict) {
 
 }  // namespace
 
-/// Instructions of a call on a DPU: the instruction itself, or our estimate of the SDK's routine. The numbers exclude waiting, and the
-/// formatting of printf: that takes thousands of instructions on a DPU, but is rare in programs whose time matters.
+/// The number of instructions of a call on a DPU: one instruction, or our estimate for the SDK's routine. The numbers do not include
+/// waiting and the formatting of printf. Formatting takes thousands of instructions on a DPU, but is rare in programs whose run time
+/// matters.
 namespace instructions_of {
 constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
 constexpr uint32_t mram_read = 1, mram_write = 1;
@@ -180,7 +182,7 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     case SIGSEGV:
     case SIGBUS:
       break;
-    default:  // the signal of the watch
+    default:  // the signal that the watch sends
       fault(FaultKind::kEndless, tasklet,
             "no runtime call for longer than DPUEMU_PATIENCE: an endless loop, or a loop that waits for another tasklet's store");
       return;

@@ -1,8 +1,8 @@
-// Runs the program of one PE once: its tasklets are fibers in modelled time.
+// Runs the program of one PE once. The tasklets of the PE run as fibers, in the order of modelled time.
 //
-// A tasklet runs until it makes a call of pe/calls.h. The instructions that it counted until then determine the modelled time of the call.
-// The call takes effect at that time, and the tasklet resumes when its wait is over. So tasklets take locks in the order of modelled time,
-// and runs are deterministic.
+// A tasklet runs until it makes a call of pe/calls.h. The instructions that the tasklet counted before the call determine the modelled time
+// of the call. The call takes effect at this modelled time, and the tasklet resumes when the call no longer has to wait. So tasklets take
+// locks in the order of modelled time, and runs are deterministic.
 #pragma once
 
 #include <atomic>
@@ -21,15 +21,15 @@ std::string hexadecimal(uint64_t value);
 
 class PeRun {
  public:
-  /// Reserves the addresses that runs need. Returns whether this succeeded.
+  /// Reserves the addresses that runs need. Returns whether the reservation succeeded.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
   /// Starts every tasklet at the program's entry. Requires reserve().
   void begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
 
   enum class Step { kTransferred, kOther, kEnded };
-  /// Runs until the next call takes effect. kTransferred: the call was a DMA. kEnded: the run is over; see pe.report and pe.fault.
-  /// turns: counts the entries of tasklets.
+  /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call was a DMA, and kEnded if the run is over;
+  /// pe.report and pe.fault then have the results. turns: the number of times that a thread has entered a tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
   /// Ends the run with a fault at its next step.
@@ -37,7 +37,7 @@ class PeRun {
   /// Ends the run with a fault after a step that threw std::bad_alloc.
   Step fail_without_memory();
 
-  /// In a handler of a tasklet's SIGSEGV: returns whether the tasklet can continue.
+  /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
   /// Returns the value of gs while the tasklets run.
   uint64_t gs_base() const { return direct_mram_.gs_base(); }
@@ -47,14 +47,14 @@ class PeRun {
   enum class WaitKind : uint8_t { kBarrier, kMutex, kVirtualMutex, kSemaphore, kNotifier, kNotified };
   struct Tasklet {
     uint64_t stack = 0;
-    uint64_t result = 0;        // result of its last call
-    uint64_t instructions = 0;  // instruction count at its last call
+    uint64_t result = 0;        // result of the tasklet's last call
+    uint64_t instructions = 0;  // instruction count at the tasklet's last call
     uint32_t call = 0;
     uint32_t arguments[4] = {};
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence = 0;  // order of arrival; 0 if the tasklet does not wait for such an object
+    uint64_t wait_sequence = 0;  // number in the order of arrival; 0 if the tasklet does not wait for an object with a wait_key
   };
   enum class After { kGoOn, kStay };  // what the calling tasklet does after the call
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
@@ -65,18 +65,19 @@ class PeRun {
   void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
-  /// Returns the first tasklet that waits; PE_MAX_TASKLETS if no tasklet waits.
+  /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no tasklet waits for them.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
   After fault(FaultKind kind, uint32_t tasklet, std::string reason);
   void fault_by_signal(const Door &door, uint32_t tasklet);
   void fault_by_deadlock();
 
-  /// Returns the bytes at an address of the program; nullptr if a byte is outside the PE's memory.
+  /// Returns the bytes at an address of the program, or nullptr if a byte is outside the PE's memory.
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
-  /// Returns the mutex of the address; nullptr (and a fault) if strict mode refuses the address.
+  /// Returns the mutex at the address. If strict mode refuses the address, sets a fault and returns nullptr.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
-  /// One bit of a vmutex, and a number that is unique for each bit in WRAM. byte is nullptr (and a fault) for an invalid address.
+  /// One bit of a vmutex, and a number that is unique for each bit in WRAM. If the address is invalid, `byte` is nullptr, and the PE is in
+  /// fault.
   struct VirtualMutex {
     uint8_t *byte = nullptr;
     uint8_t bit = 0;
@@ -98,7 +99,7 @@ class PeRun {
   DirectMram direct_mram_;
   PeClock clock_;
   Tasklet tasklets_[PE_MAX_TASKLETS];
-  uint32_t woken_ = 0;  // bit set: tasklets to resume now
+  uint32_t woken_ = 0;  // bit set of the tasklets to resume now
   uint64_t sequence_ = 0;
   uint32_t counter_mode_ = 0;  // mode of perfcounter_config
   double counter_start_ = 0;

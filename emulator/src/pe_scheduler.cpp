@@ -24,13 +24,13 @@ constexpr std::chrono::milliseconds kWatchPeriod{100};
 struct Batch {
   PeBatch work;
   size_t next = 0;     // next group to start
-  size_t running = 0;  // number of groups that have started and not ended
+  size_t running = 0;  // number of groups that have started and have not ended
 
   bool is_stopped() const { return work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed); }
 };
 
-/// The runs of the PEs that one host thread executes together, and its stack for signal handlers. A thread of the pool borrows a Runner
-/// only while it runs PEs.
+/// The runs of the PEs that one host thread executes together, and the thread's stack for signal handlers. A thread of the pool borrows a
+/// Runner only while it runs PEs.
 class Runner {
  public:
   /// Throws std::bad_alloc.
@@ -39,7 +39,7 @@ class Runner {
       if (!run.reserve()) throw std::bad_alloc();
   }
 
-  /// The calling thread may run PEs until detach().
+  /// Lets the calling thread run PEs until detach().
   void attach() {
     thread_ = pthread_self();
     gs_base_ = kUnknownGs;
@@ -63,7 +63,7 @@ class Runner {
     }
   }
 
-  /// The watch calls this every period. It ends a tasklet that has been inside for too long.
+  /// The watch calls this function once per period. The function ends a tasklet that has computed for too long without a runtime call.
   void watch() {
     const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
     const auto now = std::chrono::steady_clock::now();
@@ -71,11 +71,11 @@ class Runner {
       watched_turn_ = turn;
       watched_since_ = now;
     } else if (batch->is_stopped() || now - watched_since_ >= std::chrono::seconds(batch->work.patience_seconds)) {
-      end_tasklet(thread_, signals_.target, turn);  // repeated, because the signal may have come before the entry
+      end_tasklet(thread_, signals_.target, turn);  // repeated: an earlier signal may precede the entry of the tasklet
     }
   }
 
-  Batch *batch = nullptr;  // batch of the group that runs; the mutex of the scheduler guards it and watch()
+  Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and calls of watch()
 
  private:
   /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
@@ -124,7 +124,7 @@ class Scheduler : public WorkerPool::Job {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   }
 
-  /// A thread of the pool runs PEs until no group is left.
+  /// Runs PEs on a thread of the pool until no group is left.
   void run() override {
     std::unique_lock<std::mutex> lock(mutex_);
     if (batches_.empty() || serving_ >= allowed_) return;
@@ -139,7 +139,8 @@ class Scheduler : public WorkerPool::Job {
   }
 
  private:
-  /// Creates the watch and up to `threads` Runners; a smaller number of Runners can do all the work. Throws if it cannot create a Runner.
+  /// Creates the watch and up to `threads` Runners; fewer than `threads` Runners suffice for all PEs. Throws if it cannot create any
+  /// Runner.
   void prepare(uint32_t threads) {
     if (!has_watch_) {
       std::thread([this] { watch(); }).detach();
@@ -188,13 +189,13 @@ class Scheduler : public WorkerPool::Job {
     }
   }
 
-  std::mutex mutex_;                            // guards everything below; taken before the pool's
+  std::mutex mutex_;                            // guards all members below; a thread locks it before it locks the pool's mutex
   std::condition_variable begun_;               // wakes the watch
-  std::deque<std::shared_ptr<Batch>> batches_;  // with groups to start
-  size_t groups_left_ = 0;                      // groups of all batches that have not started
+  std::deque<std::shared_ptr<Batch>> batches_;  // batches that have groups to start
+  size_t groups_left_ = 0;                      // number of groups, in all batches, that have not started
   std::vector<std::unique_ptr<Runner>> runners_;
   std::vector<Runner *> free_;          // runners without a thread
-  uint32_t allowed_ = 0, serving_ = 0;  // threads that may run PEs; threads that run them
+  uint32_t allowed_ = 0, serving_ = 0;  // number of threads that may run PEs, and number of threads that run PEs
   bool has_watch_ = false;
 };
 

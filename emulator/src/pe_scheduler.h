@@ -20,21 +20,21 @@ struct PeTask {
   MramPort port;
 };
 
-/// PEs of one bank share the lines of the region. So one thread runs them in turn, each from DMA to DMA, and its caches hold the lines that
-/// the previous PE touched.
+/// The PEs of one bank share lines of the region. So one thread runs all PEs of a bank in rotation, and changes the PE after each DMA. The
+/// caches of this thread then hold the lines that the previous PE accessed.
 using PeGroup = std::vector<PeTask>;
 
 struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
-  uint32_t patience_seconds;                            // a tasklet that makes no call for this long is in fault
+  uint32_t patience_seconds;                            // a tasklet that makes no runtime call for this many seconds is in fault
   std::shared_ptr<const std::atomic<bool>> is_stopped;  // if true, every PE that has not ended gets a fault
-  std::function<void()> on_end;                         // called by one of the threads when all PEs have ended
+  std::function<void()> on_end;                         // one of the threads calls on_end when all PEs have ended
 };
 
-/// Starts the batch on up to `threads` threads (shared by all batches, at most 32), and returns. Without memory or a thread, throws
-/// std::bad_alloc or std::system_error; then no PE runs and on_end is not called. While parallel loops use all threads of the pool, the PEs
-/// wait for the first loop that ends.
+/// Starts the batch on up to `threads` threads (at most 32, which all batches share), and returns without waiting for the PEs. If the host
+/// lacks memory or threads, throws std::bad_alloc or std::system_error; then no PE runs and on_end is not called. If parallel loops use all
+/// threads of the pool, the PEs start when one of these loops ends.
 void start_pes(PeBatch batch, uint32_t threads);
 
 }  // namespace dpuemu

@@ -10,10 +10,11 @@
 namespace dpuemu {
 namespace {
 
-/// The signal that the watch sends to a thread. Programs rarely use it, unlike the named signals.
+/// The signal that the watch sends to a thread. Programs rarely use this real-time signal, but often use signals with a name.
 int watch_signal() { return SIGRTMAX - 1; }
 
-/// Handlers of one signal: the original before ours, and the latest that the program installed over ours, if any.
+/// Handlers of one signal: the handler before the emulator's handler, and the last handler that the program installed over the emulator's
+/// handler, if any.
 struct Handled {
   int signal;
   bool is_installed;
@@ -23,10 +24,12 @@ Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},  {SIGFPE
                      {SIGILL, false, {}, {}},  {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
 constexpr size_t kHandlerStackBytes = 256 << 10;
 
-// The data of the calling thread: nullptr until it first runs PEs. A signal of the watch may arrive after it has stopped running PEs.
+// The data of the calling thread: nullptr until it first runs PEs. A signal of the watch may arrive after the thread has stopped running
+// PEs.
 __attribute__((tls_model("initial-exec"))) thread_local SignalTarget *current_target = nullptr;
 SignalTarget nothing_inside;
-// A handler that was installed over ours may call ours; then we call the original handler.
+// A handler that the program installed over the emulator's handler may call the emulator's handler. In this case, the emulator calls the
+// original handler.
 __attribute__((tls_model("initial-exec"))) thread_local int passing_on = 0;
 
 /// Returns whether an instruction of this thread raised the signal, not kill() or raise().

@@ -1,4 +1,4 @@
-// Handles signals that a PE program raises: they end the PE, not the process.
+// Handles signals that a PE program raises. Such a signal ends the PE, but not the process.
 #pragma once
 
 #include <pthread.h>
@@ -11,12 +11,12 @@
 
 namespace dpuemu {
 
-/// The data of a thread for its signal handlers.
+/// The data that a thread provides for its signal handlers.
 struct SignalTarget {
   Door door;
   PeRun *run = nullptr;                   // the run whose tasklet is inside the door
-  std::atomic<uint64_t> turns{0};         // incremented at every entry of a tasklet
-  std::atomic<uint64_t> overdue_turn{0};  // the tasklet of this turn must end
+  std::atomic<uint64_t> turns{0};         // incremented whenever the thread enters a tasklet
+  std::atomic<uint64_t> overdue_turn{0};  // the number of the turn whose tasklet must end
 };
 
 /// A SignalTarget with a stack for signal handlers, for one thread at a time.
@@ -28,8 +28,8 @@ class PeSignals {
   PeSignals(const PeSignals &) = delete;
   PeSignals &operator=(const PeSignals &) = delete;
 
-  /// Until detach(), the calling thread handles the signals of the PEs that it runs. From its first attach() on, it receives only signals
-  /// that PEs cause.
+  /// Until detach(), the calling thread handles the signals of the PEs that it runs. After its first attach(), the thread receives only
+  /// signals that PEs cause.
   void attach();
   void detach();
 
@@ -37,13 +37,14 @@ class PeSignals {
 
  private:
   void *stack_;
-  stack_t stack_before_ = {};  // signal stack that the thread had before
+  stack_t stack_before_ = {};  // signal stack of the thread before attach()
 };
 
-/// Installs our handlers, which pass on all other signals. Call before PEs run, since the program may have replaced them.
+/// Installs the signal handlers of the emulator. Signals that no PE causes go to the previous handlers. Call this function before each
+/// launch, since the program may have replaced the handlers of the emulator.
 void install_signal_handlers();
 
-/// Ends the tasklet of this turn if it is still inside when the signal arrives.
+/// Sends a signal to the thread. If the thread is still in turn `turn` of a tasklet when the signal arrives, the signal ends the tasklet.
 void end_tasklet(pthread_t thread, SignalTarget &target, uint64_t turn);
 
 }  // namespace dpuemu

@@ -17,7 +17,7 @@ constexpr uint32_t kSymbolIramAddress = 0x80000000;
 
 }  // namespace
 
-/// Reads the file and checks every access, so the loader refuses a broken file.
+/// Reads a program file and checks every access to the file, so that the loader refuses a broken file.
 class ElfReader {
  public:
   ElfReader(std::span<const uint8_t> file, Program &program) : file_(file), program_(program) {}
@@ -32,7 +32,7 @@ class ElfReader {
  private:
   using Area = Program::Area;
 
-  /// Returns nullptr unless all `count` objects at the offset are in the file.
+  /// Returns the objects at the offset, or nullptr unless all `count` objects are in the file.
   template <class T>
   const T *at(uint64_t offset, uint64_t count = 1) const {
     if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T) || offset % alignof(uint32_t) != 0) return nullptr;
@@ -54,7 +54,7 @@ class ElfReader {
     return begin >= origin && begin - origin <= room && bytes <= room - (begin - origin);
   }
 
-  /// Fills the images. A section larger than its memory sets status_.
+  /// Fills the images. If a section is larger than the memory for the section, sets status_.
   bool read_sections() {
     areas_.assign(header_->e_shnum, Area::kFixed);
     for (uint16_t i = 0; i < header_->e_shnum; ++i) {
@@ -125,9 +125,9 @@ class ElfReader {
     if (name == kHeapName) found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
-    // The heap is not a variable: it keeps its contents.
+    // The heap is not a variable, so loading does not change its contents.
     if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size()) program_.wram_.resize(symbol.st_value);
-    // A global symbol overrides a local symbol of the same name.
+    // A global symbol overrides a local symbol with the same name.
     if (ELF32_ST_BIND(symbol.st_info) == STB_LOCAL)
       program_.symbols_.emplace(name, found);
     else
@@ -203,7 +203,7 @@ class ElfReader {
 
   std::span<const uint8_t> file_;
   Program &program_;
-  dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit
+  dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit in a memory
   const Elf32_Ehdr *header_ = nullptr;
   const Elf32_Shdr *sections_ = nullptr;
   const Elf32_Sym *symbols_ = nullptr;
@@ -214,7 +214,7 @@ class ElfReader {
 };
 
 dpu_error_t Program::parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out) {
-  // A copy, because the bytes of the caller may be unaligned.
+  // The parser reads a copy, because the bytes of the caller may be unaligned.
   std::vector<uint64_t> aligned((file.size() + 7) / 8);
   if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
   auto program = std::make_shared<Program>();

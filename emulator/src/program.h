@@ -15,7 +15,7 @@
 
 namespace dpuemu {
 
-/// Addresses of one PE's program, below 2 GiB: WRAM followed by the page of mutexes, and text.
+/// The addresses of one PE's program, all below 2 GiB: the address of WRAM, which the page of mutexes follows, and the address of the text.
 struct PePlace {
   uint8_t *wram;
   uint8_t *text;
@@ -23,29 +23,29 @@ struct PePlace {
 
 class Program {
  public:
-  /// Errors: DPU_ERR_ELF_INVALID_FILE if it is not from the stand-in compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if it is
-  /// larger than that memory, DPU_ERR_TOO_MANY_TASKLETS.
+  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program
+  /// does not fit in WRAM, IRAM or MRAM, DPU_ERR_TOO_MANY_TASKLETS.
   static dpu_error_t parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out);
 
   uint32_t tasklets() const { return tasklets_; }
-  /// Returns the declared stack bytes of the tasklet.
+  /// Returns the number of stack bytes that the program declares for the tasklet.
   uint32_t stack_bytes(uint32_t tasklet) const { return stack_bytes_[tasklet]; }
-  /// The address at which tasklets start.
+  /// Returns the address at which tasklets start.
   uint32_t entry(const PePlace &place) const { return address_of(place.text) + entry_offset_; }
   bool prints() const { return stdout_bytes_ != 0; }
-  /// Capacity of the log in bytes.
+  /// Returns the capacity of the log in bytes.
   uint32_t stdout_bytes() const { return stdout_bytes_; }
   uint32_t text_bytes() const { return static_cast<uint32_t>(text_.size()); }
 
-  /// Returns nullptr if there is no such symbol.
+  /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
 
-  /// Writes the program's text, which then calls `gate`.
+  /// Writes the program's text, whose runtime calls jump to `gate`.
   void write_text(const PePlace &place, void (*gate)()) const;
-  /// Writes the initial contents of all variables in WRAM, and clears the mutexes. The heap keeps its contents.
+  /// Writes the initial values of all variables in WRAM, and clears the mutexes. The WRAM heap keeps its contents.
   void write_wram(const PePlace &place) const;
 
-  /// Initialised variables in MRAM.
+  /// A part of MRAM with initialised variables.
   struct MramPart {
     uint32_t offset;
     std::vector<uint8_t> bytes;
@@ -54,7 +54,7 @@ class Program {
 
  private:
   enum class Area : uint8_t { kWram, kText, kFixed };
-  /// A word of an image that holds an address, or a distance to one.
+  /// A word of an image that holds an address or a distance to an address.
   struct Relocation {
     uint32_t offset;
     bool is_distance;  // distance from a place in the same image
@@ -77,7 +77,8 @@ class Program {
   uint32_t stdout_bytes_ = 0;
 };
 
-/// Parses a program once: equal bytes return the same object, which lives as long as the process. Errors: the same as Program::parse.
+/// Parses a program once: for files with equal bytes, returns the same object, which exists as long as the process. Errors: those of
+/// Program::parse.
 dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *&out);
 
 }  // namespace dpuemu

@@ -1,4 +1,4 @@
-// One rank of the machine: its memory, its owner (host or PEs), and its queued asynchronous work.
+// One rank of the machine: the rank's memory, the owner of this memory (host or PEs), and the rank's queued asynchronous work.
 #pragma once
 
 #include <dpu.h>
@@ -29,7 +29,7 @@ void for_each_dpu(uint64_t dpus, Act act) {
   for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
 }
 
-/// Host buffers of a rank's next transfer, by dpu_index; with nullptr, the transfer skips the DPU.
+/// The host buffers of a rank's next transfer, by dpu_index. If a buffer is nullptr, the transfer skips the DPU.
 struct PreparedBuffers {
   uint8_t *of_dpu[kDpusPerRank] = {};
 };
@@ -48,28 +48,28 @@ class Rank {
 
   // --- Ownership. The host owns the MRAM of a new rank.
 
-  /// The host takes the MRAM and keeps it until the matching close. A transfer waits for queued jobs; a rank access (dpuemu_rank_acquire)
-  /// also waits for running PEs; inside a callback of this rank, both do not wait. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does
-  /// not wait for them; for a rank access also DPU_ERR_DPU_FAULT.
+  /// Makes the host the owner of the MRAM until the matching close_transfer or close_access. A transfer waits for queued jobs; a rank
+  /// access (dpuemu_rank_acquire) also waits for running PEs; inside a callback of this rank, neither of the two waits. Errors:
+  /// DPU_ERR_MRAM_BUSY if PEs run and the call does not wait for them; for a rank access also DPU_ERR_DPU_FAULT if a PE is in fault.
   dpu_error_t open_transfer();
   dpu_error_t open_access();
   void close_transfer();
   /// Errors: DPU_ERR_INTERNAL if no rank access is open.
   dpu_error_t close_access();
 
-  /// After the queued jobs, these PEs (by dpu_index) take the rank's MRAM and run; their faults are cleared. Errors:
-  /// DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
+  /// After the queued jobs, the PEs in `members` (by dpu_index) become the owner of the rank's MRAM and run; begin_run clears the faults of
+  /// these PEs. Errors: DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
   dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr);
-  /// Sets the run's StopFlag.
+  /// Sets the StopFlag of the current run.
   void stop_run();
-  /// Makes the MRAM inaccessible until the host takes it (strict mode). Requires running PEs.
+  /// Makes the MRAM inaccessible until the host becomes its owner (strict mode). Requires running PEs.
   void protect_run();
   /// Errors: DPU_ERR_INTERNAL if no PE runs.
   dpu_error_t end_run(uint64_t faulted);
   /// Undoes begin_run before a PE has run.
   void cancel_run();
 
-  /// Clears the faults of these PEs (by dpu_index).
+  /// Clears the faults of the PEs in `members` (by dpu_index).
   void forget_faults(uint64_t members);
 
   bool is_idle();
@@ -79,32 +79,32 @@ class Rank {
 
   /// Waits for queued jobs, running PEs and detached callbacks.
   void wait_until_idle();
-  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`. Inside a callback of this rank it does not wait.
+  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`. Inside a callback of this rank, the function does not wait.
   void wait_for_jobs(bool beside_running_pes);
   /// Returns and clears the first error of an asynchronous job.
   dpu_error_t take_async_error();
 
   // --- Asynchronous work, in order of arrival. Jobs start when no PE runs.
 
-  /// Throws std::bad_alloc or std::system_error; then the job is not queued.
+  /// Queues a job. If the host lacks memory or threads, throws std::bad_alloc or std::system_error and does not queue the job.
   void enqueue(Job job, bool beside_running_pes = false);
-  /// Begin and end of work that only wait_until_idle() waits for.
+  /// Mark the begin and the end of work for which only wait_until_idle() waits.
   void begin_detached();
   void end_detached(dpu_error_t status);
 
-  /// Resets the rank to its state between two allocations.
+  /// Resets the rank to the state of a rank that is not allocated.
   void reset();
 
-  // --- Guarded by the machine's mutex.
+  // --- The following members are guarded by the machine's mutex.
   dpu_rank_t *handle = nullptr;  // handle of the current allocation; nullptr if the rank is free
   uint32_t pins = 0;             // number of calls in progress; dpu_free waits for them
   PreparedBuffers prepared, prepared_in_callback;
 
-  // --- The PEs' programs. Only a thread with an open transfer or, while PEs run, their threads may access them.
+  // --- The PEs' programs. Only a thread with an open transfer may access them or, while PEs run, the threads that run these PEs.
   Pe pes[kDpusPerRank];  // by dpu_index
   RankPlaces places;
-  double run_seconds = 0;  // host time of the last run
-  /// Makes the PE's WRAM accessible if it is not. Returns whether this succeeded.
+  double run_seconds = 0;  // host time of the rank's last run
+  /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now accessible.
   bool open_wram(uint32_t dpu_index);
 
  private:
@@ -122,10 +122,10 @@ class Rank {
   uint32_t id_ = 0;
   Region region_;
 
-  std::mutex mutex_;  // guards everything below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::deque<QueuedJob> jobs_;
-  bool is_working_ = false;  // a thread runs the jobs; it ends when the queue is empty
+  bool is_working_ = false;  // whether a thread runs the queued jobs; this thread ends when the queue is empty
   bool is_running_ = false;
   StopFlag stop_;
   uint32_t detached_ = 0;
@@ -135,7 +135,7 @@ class Rank {
   dpu_error_t async_error_ = DPU_OK;
 };
 
-/// The ranks whose callback the current thread runs; the thread must not wait for them.
+/// The ranks whose callback the current thread runs. The thread must not wait for these ranks.
 class CallbackScope {
  public:
   explicit CallbackScope(std::span<Rank *const> ranks);

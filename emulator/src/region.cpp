@@ -13,7 +13,7 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // alignment of the region: as on hardware, and without splitting a huge page
+constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // the region has the alignment of hardware, so that no huge page is split
 constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace

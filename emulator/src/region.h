@@ -1,4 +1,4 @@
-// The memory of one rank as the host maps it: 8 GiB of addresses; only written pages use memory.
+// The memory of one rank as the host maps it. A region has 8 GiB of addresses, but only written pages use memory of the host.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@ namespace dpuemu {
 
 class Region {
  public:
-  /// Reserves the addresses at the first call. Returns whether this succeeded.
+  /// Reserves the addresses at the first call. Returns whether the reservation succeeded.
   bool map();
   void advise_huge_pages(bool on);
-  /// Frees the memory and keeps the addresses; the contents become zero.
+  /// Frees the memory of the region and keeps its addresses. All bytes of the region become zero.
   void drop();
-  /// Returns how many bytes are backed by memory.
+  /// Returns the number of bytes of the region that use memory of the host.
   uint64_t resident_bytes() const;
 
-  /// Strict mode: protect(true) makes the region inaccessible until protect(false).
+  /// For strict mode: protect(true) makes the region inaccessible until protect(false).
   void protect(bool on);
 
   uint8_t *base() const { return base_.load(std::memory_order_acquire); }
@@ -27,8 +27,9 @@ class Region {
   std::atomic<bool> is_protected_{false};
 };
 
-/// Installs a handler once. If the process accesses a protected region, the handler prints a sentence on stderr and SIGSEGV ends the
-/// process. `regions` must live forever; an index in it is the rank in the sentence. Other faults go to the previous handler.
+/// Installs a SIGSEGV handler at the first call. If the process accesses a protected region, the handler prints a sentence on stderr and
+/// SIGSEGV ends the process. The array `regions` must exist until the process ends; the index of a region in this array is the rank number
+/// in the sentence. All other faults go to the previous handler.
 void install_strict_handler(const Region *const *regions, uint32_t count);
 
 }  // namespace dpuemu

@@ -5,8 +5,8 @@
 
 namespace dpuemu {
 
-/// Appends the report as a line of JSON, with the names of dpuemu_report_t, to the file in DPUEMU_REPORT. If the variable is unset or the
-/// file cannot be written, it does nothing.
+/// Appends the report as a line of JSON, with the names of dpuemu_report_t, to the file in DPUEMU_REPORT. If DPUEMU_REPORT is not set or
+/// the file cannot be written, append_to_report_file does nothing.
 void append_to_report_file(const dpuemu_report_t &report);
 
 }  // namespace dpuemu

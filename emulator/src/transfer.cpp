@@ -1,5 +1,5 @@
-// A transfer is divided into units: a few consecutive runs of a bank pair of one rank. Threads process the units one by one. A unit has a
-// few slices for the line kernels. Bytes at either end that do not fill a word are copied one by one.
+// A transfer is divided into units. A unit is a few consecutive runs of a bank pair of one rank. Threads process the units one by one. A
+// unit has a few slices for the line kernels. Bytes at the start and the end of a transfer that do not fill a word are copied one by one.
 #include "transfer.h"
 
 #include <algorithm>
@@ -70,8 +70,8 @@ class WordMover {
     fence_stores();
   }
 
-  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. Returns the offset of the pointers from a
-  /// 64-byte boundary if all have the same offset and it is a multiple of 8, else kMixed.
+  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. If all pointers have the same offset from a
+  /// 64-byte boundary, and this offset is a multiple of 8, returns this offset; else returns kMixed.
   uint64_t place_host_pointers(RunSlice &slice, uint64_t advance, uint8_t *waste) const {
     uint64_t offsets_seen = 0;  // bit i is set if a pointer is i bytes after a boundary
     uint8_t *any = nullptr;
@@ -108,7 +108,7 @@ class WordMover {
     if (flush_ == kOn && move_ == Move::kRead) flush_lines(lines, words);
   }
 
-  /// Moves the first `words` words of the slice and advances past them.
+  /// Moves the first `words` words of the slice and advances the slice past these words.
   void move_words(const LineKernels &kernels, RunSlice &slice, uint32_t words, bool streams) const {
     if (words == 0) return;
     RunSlice part = slice;

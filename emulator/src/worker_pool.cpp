@@ -22,8 +22,8 @@ class Loop : public WorkerPool::Job {
   std::atomic<uint64_t> next_{0};
 };
 
-/// Returns whether this process is a child, by fork(), of the process of the first loop. A child does not have the threads, so its loops
-/// run in their caller.
+/// Returns whether this process is a child, by fork(), of the process of the first loop. A child process does not have the threads of the
+/// pool, so the caller of a loop makes all calls of the loop.
 bool is_forked() {
   static std::atomic<pid_t> first{0};
   const pid_t self = getpid();
@@ -76,7 +76,7 @@ void WorkerPool::grow(uint32_t missing, uint32_t most) {
   try {
     for (; missing != 0 && workers_ < most; --missing, ++workers_) std::thread([this] { work(); }).detach();
   } catch (const std::exception &) {
-    // A smaller number of threads can do all the work.
+    // Fewer threads than wanted suffice for all the work.
   }
 }
 

@@ -3,9 +3,9 @@
  *   hypercube_manager *manager = init_hypercube_manager(dpu_set, 3, axis_len);
  *   pidcomm_reduce_scatter(manager, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM);
  *
- * As the type, these calls accept a pidcomm_type or the size of an integer word: 1, 2, 4 or 8. A size works for data movement, sum, prod,
- * and, or, xor. min and max differ between signed and unsigned types, so these calls return ERR_TYPE for a size. A size always means
- * integers: with sizeof(float) as the type, the call adds integers. */
+ * The parameter `type` of these calls is a pidcomm_type or the size of an integer word in bytes: 1, 2, 4 or 8. A word size is valid for
+ * data movement and for the operators sum, prod, and, or, xor. The operators min and max differ between signed and unsigned types, so they
+ * return ERR_TYPE for a word size. A word size always means integers: if type is sizeof(float), a sum adds integers. */
 #ifndef PIDCOMM_ISCA24_H
 #define PIDCOMM_ISCA24_H
 
@@ -20,7 +20,8 @@ static inline hypercube_manager *init_hypercube_manager(struct dpu_set_t set, ui
   return manager;
 }
 
-/* Returns the type of integer words of the given size. Other codes, and all codes for min and max, are returned unchanged. */
+/* If `type` is a word size in bytes and op is not min or max, returns the type of integer words of this size. Otherwise returns `type`
+ * unchanged. */
 static inline int pidcomm_isca24_type(int type, int op) {
   if (op == PIDCOMM_MIN || op == PIDCOMM_MAX) return type;
   switch (type) {
@@ -47,7 +48,7 @@ static inline int pidcomm_isca24_type(int type, int op) {
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-/* The collectives of the paper. Collectives that are not in the paper accept only types, not sizes. */
+/* The collectives of the paper. Collectives that are not in the paper accept only a pidcomm_type, not a word size. */
 #define pidcomm_alltoall pidcomm_isca24_alltoall
 #define pidcomm_reduce_scatter pidcomm_isca24_reduce_scatter
 #define pidcomm_allreduce pidcomm_isca24_allreduce

@@ -1,8 +1,8 @@
 /* model.h: predicts the time of a collective on a machine from its plan.
  *
- * A machine is a set of constants (rates, costs and counts), one for each row of the tables below. The files in machines/ hold the built-in
- * machines and the source of each number. A prediction depends only on the plan and these numbers, not on a device. All times are modelled,
- * never measured (docs/evaluation.md). */
+ * A machine is a set of constants (transfer rates, costs in time, and counts), one constant for each row of the tables below. The files in
+ * machines/ hold the built-in machines and the source of each constant. A prediction depends only on the plan and the constants of a
+ * machine, not on a device. All predicted times come from the model and are never measured (docs/evaluation.md). */
 #ifndef PIDCOMM_MODEL_H
 #define PIDCOMM_MODEL_H
 
@@ -56,7 +56,7 @@ extern "C" {
   X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate")               \
   X(network, latency_us, "us", "between hosts: time of an empty message")
 
-/* X(key, meaning): costs of a line (64 bytes) on one core, in ns. A machine has a set of these costs for each instruction set. */
+/* X(key, meaning): costs on one core in ns, per line of 64 bytes. A machine has a set of these costs for each instruction set. */
 #define PIDCOMM_LINE_COSTS(X)                                                         \
   X(load, "loading a line of MRAM")                                                   \
   X(store, "storing a line of MRAM")                                                  \
@@ -70,8 +70,8 @@ extern "C" {
   X(unpaired, "a line of a bank if the call does not use the other bank of the pair") \
   X(keep, "a line in which some lanes keep their bytes")
 
-/* X(name, meaning): the phases of a prediction, which add up to its total. If memory and instructions overlap, the time counts for memory
- * only. */
+/* X(name, meaning): the phases of a prediction. The phase times add up to the total time of the prediction. If memory accesses and
+ * instructions overlap, the time counts only for the memory phase. */
 #define PIDCOMM_MODEL_PHASES(X)                                              \
   X(call, "the call itself: checks, acquiring ranks, starting threads")      \
   X(mux, "switching MRAM to the host")                                       \
@@ -93,14 +93,14 @@ typedef struct pidcomm_line_costs {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(...) +1
-/* The number of rows of PIDCOMM_ISAS plus 1: codes start at 1, so entry 0 is unused. */
+/* The number of rows of PIDCOMM_ISAS plus 1: codes of instruction sets start at 1, so an array that they index does not use entry 0. */
 enum { PIDCOMM_MODEL_ISAS = 1 PIDCOMM_ISAS(PIDCOMM_ROW) };
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(section, key, ...) double section##_##key;
-/* A machine: after the size, all fields are doubles. `isa` is indexed by the code of an instruction set; if the machine lacks that
- * instruction set, the costs are 0. This struct cannot grow: if `size` differs from its sizeof in the library, calls return
- * ERR_ARGUMENT. */
+/* The constants of a machine. All fields after `size` are doubles. The index of array `isa` is the code of an instruction set; if the
+ * machine lacks the instruction set, its costs are 0. Later versions cannot append fields to this struct: calls return ERR_ARGUMENT unless
+ * `size` equals sizeof(pidcomm_machine) in the library. */
 typedef struct pidcomm_machine {
   PIDCOMM_SIZE(struct pidcomm_machine);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
@@ -110,8 +110,8 @@ typedef struct pidcomm_machine {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(name, ...) double name;
-/* A prediction, in seconds. technique, isa, threads and coherence are the options that the call would use. The phases add up to
- * seconds_total. Like pidcomm_machine, this struct cannot grow. */
+/* A prediction, in seconds. The fields technique, isa, threads and coherence are the options that the predicted call would use. The phase
+ * times add up to seconds_total. Later versions cannot append fields to this struct, as for pidcomm_machine. */
 typedef struct pidcomm_prediction {
   PIDCOMM_SIZE(struct pidcomm_prediction);
   int technique, isa, threads, coherence;
@@ -123,21 +123,22 @@ typedef struct pidcomm_prediction {
 #define PIDCOMM_PREDICTION_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_prediction)
 #undef PIDCOMM_ROW
 
-/* Stores the built-in machine number `index` (from 0) and its name.
- * Errors: ERR_ARGUMENT (a null pointer, a wrong size, or no machine with this number). */
+/* Stores the constants and the name of built-in machine `index`; the first machine has index 0.
+ * Errors: ERR_ARGUMENT (a null pointer, a wrong size, or no built-in machine with this index). */
 PIDCOMM_API int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine);
 
-/* Predicts the time of the request on PEs arranged as axis_len. If `machine` is NULL, the call uses the machine of pidcomm_use_machine. The
- * default options are the machine's best instruction set, all its threads, and the policy `hardware` unless the machine is emulated. The
- * host does not have to support the instruction set. PIDCOMM_TECHNIQUE_AUTO selects the fastest technique; it considers techniques that
- * need PE scratch or a PE program only if scratch_offset is given. Errors: those of the request (it does not need a host buffer),
- * ERR_SHAPE, ERR_ARGUMENT, ERR_OPTION (the machine lacks the instruction set). */
+/* Predicts the time of the request on PEs arranged as axis_len. If `machine` is NULL, the call uses the machine that pidcomm_use_machine
+ * has set. The default options are the best instruction set of the machine, all threads of the machine, and the coherence policy `hardware`
+ * (for emulated machines: `none`). The host that runs pidcomm_predict does not have to support the instruction set. PIDCOMM_TECHNIQUE_AUTO
+ * selects the technique with the lowest predicted time; it considers techniques that need PE scratch or a PE program only if scratch_offset
+ * is not 0. Errors: those of pidcomm_run for the request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT, ERR_OPTION (the
+ * machine lacks the instruction set). */
 PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
                                 const pidcomm_machine *machine, pidcomm_prediction *prediction);
 
-/* Makes PIDCOMM_TECHNIQUE_AUTO predict times for this machine from now on, in the whole process. NULL restores the default: the built-in
- * machine emulated-host on emulated DIMMs, isca24 on real DIMMs. Any thread may call it at any time. Errors: ERR_ARGUMENT (a constant is
- * negative, or is 0 and the model divides by it). */
+/* Makes PIDCOMM_TECHNIQUE_AUTO predict times for `machine` from now on, in the whole process. NULL restores the default machine: the
+ * built-in machine `emulated-host` on emulated DIMMs, and `isca24` on real DIMMs. Any thread may call pidcomm_use_machine at any time.
+ * Errors: ERR_ARGUMENT (a constant is negative, or is 0 and the model divides by it). */
 PIDCOMM_API int pidcomm_use_machine(const pidcomm_machine *machine);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/// pidcomm.hpp: C++ classes for the C API. They release their resources in destructors, and throw pidcomm::Error if a call fails. pidcomm.h
-/// describes the calls.
+/// pidcomm.hpp: C++ classes for the C API. These classes release their resources in destructors, and throw pidcomm::Error if a C call
+/// fails. pidcomm.h describes the C calls.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
@@ -15,7 +15,7 @@
 
 namespace pidcomm {
 
-/// The exception for a failed call; what() names the offending values and the rule.
+/// The exception for a failed call; what() names the offending values and the violated rule.
 class Error : public std::runtime_error {
  public:
   Error(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
@@ -31,7 +31,7 @@ inline void check(int status) {
   if (status != PIDCOMM_OK) throw Error(status, pidcomm_last_error());
 }
 
-/// Whether two types have the same size, kind and sign.
+/// Whether types T and U have equal sizes, are both floating-point types or both not, and are both signed or both not.
 template <class T, class U>
 inline constexpr bool is_like =
     sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> && std::is_signed_v<T> == std::is_signed_v<U>;
@@ -64,7 +64,7 @@ class DpuSet {
   struct dpu_set_t set_ = {};
 };
 
-/// A non-blocking collective; the destructor waits for its end. See "Non-blocking collectives" in pidcomm.h.
+/// A non-blocking collective; the destructor waits for the end of the collective. See "Non-blocking collectives" in pidcomm.h.
 class [[nodiscard]] Pending {
  public:
   explicit Pending(pidcomm_pending *call) : call_(call) {}
@@ -76,13 +76,13 @@ class [[nodiscard]] Pending {
   }
   ~Pending() { pidcomm_wait(&call_, nullptr); }
 
-  /// Waits for the end of the call and returns its trace; a second wait returns zeros.
+  /// Waits for the end of the collective and returns its trace; after the first wait, another wait returns a trace of zeros.
   pidcomm_trace wait() {
     pidcomm_trace trace = {};
     check(pidcomm_wait(&call_, &trace));
     return trace;
   }
-  /// Returns whether the call has ended. If it has, you do not have to wait for it.
+  /// Returns whether the collective has ended. If test() returns true, you do not have to call wait().
   bool test() {
     int is_done = 0;
     check(pidcomm_test(&call_, &is_done, nullptr));
@@ -93,7 +93,7 @@ class [[nodiscard]] Pending {
   pidcomm_pending *call_;
 };
 
-/// A DPU set arranged as a hypercube; destroy it after its Pending calls and before the set.
+/// A DPU set arranged as a hypercube. Destroy the Hypercube after its Pending objects and before its DpuSet.
 class Hypercube {
  public:
   Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len) {
@@ -116,16 +116,16 @@ class Hypercube {
     check(pidcomm_run(cube_, &request, &options, &trace));
     return trace;
   }
-  /// Starts any collective and does not wait for its end: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192, 0, 8192,
-  /// PIDCOMM_INT32))`.
+  /// Starts any collective and does not wait for the end of the collective: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192,
+  /// 0, 8192, PIDCOMM_INT32))`.
   Pending irun(const pidcomm_request &request, const pidcomm_options &options = {}) {
     pidcomm_pending *call = nullptr;
     check(pidcomm_irun(cube_, &request, &options, &call));
     return Pending(call);
   }
 
-  /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). If a call has a host
-  /// buffer, the compiler deduces T from the buffer. The last argument may be options.
+  /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). If a collective has a
+  /// host buffer, the compiler deduces T from the buffer. The last argument of a collective may be a pidcomm_options.
 #define PIDCOMM_METHOD_011(name)                                                                                                   \
   template <class T>                                                                                                               \
   pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, const pidcomm_options &options = {}) { \

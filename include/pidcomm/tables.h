@@ -1,8 +1,8 @@
 /* tables.h: tables with one row for every collective, element type, operator, technique, instruction set, coherence policy, copy order,
  * trace field and status.
  *
- * All other lists of these rows (C enumerators, C names, Python names, the command line, benchmark and test grids) are generated from these
- * tables. Codes are part of the ABI: add rows at the end, never renumber. */
+ * C enumerators, C names, Python names, the command line, and the cases of benchmarks and tests are generated from these tables. Codes are
+ * part of the ABI: add new rows at the end of a table, and never change the code of a row. */
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
@@ -12,7 +12,7 @@
 #define PIDCOMM_BANKS_PER_CHIP 8
 #define PIDCOMM_PES_PER_RANK (PIDCOMM_CHIPS_PER_RANK * PIDCOMM_BANKS_PER_CHIP)
 
-/* Bytes of a word (sizes of blocks and offsets are multiples of it), and bytes of a PE's MRAM. */
+/* The size of a word and the size of a PE's MRAM, in bytes. Block sizes and offsets are multiples of the word size. */
 #define PIDCOMM_WORD_BYTES 8
 #define PIDCOMM_MRAM_BYTES (64ull << 20)
 
@@ -22,11 +22,11 @@
 #define PIDCOMM_STEP_IM 2
 #define PIDCOMM_STEP_CM 4
 
-/* X(ENUM, code, name, takes an operator, input is at the PEs (else in host rows), output is at the PEs, input has N blocks (else one),
- * output has N blocks, steps of the paper that apply, result). If the input or output at the PEs has N blocks, `bytes` of a call is the
- * size of N blocks, else the size of one block. The steps come from table II of the paper; CM applies to a reduction only if its operator
- * treats every byte by itself. The three columns after the name decide which parameters the call has: see PIDCOMM_PARAMETERS_* in
- * pidcomm.h. */
+/* X(ENUM, code, name, takes an operator, input is in MRAM (else in host rows), output is in MRAM (else in host rows), input has N blocks
+ * (else one block), output has N blocks (else one block), steps of the PID-Comm paper that apply, result). If the input or output in MRAM
+ * has N blocks, argument `bytes` of a call is the size of N blocks, else the size of one block. The steps come from table II of the
+ * PID-Comm paper; CM applies to a reduction only if its operator computes each byte of the result from the same byte of the inputs. The
+ * three columns after the name decide which parameters the C function has: see PIDCOMM_PARAMETERS_* in pidcomm.h. */
 #define PIDCOMM_COLLECTIVES(X)                                                                                      \
   X(ALLTOALL, 0, alltoall, 0, 1, 1, 1, 1, 7, "block q of member p becomes block p of member q")                     \
   X(REDUCE_SCATTER, 1, reduce_scatter, 1, 1, 1, 1, 0, 7, "member q has block q, reduced over all members")          \
@@ -37,7 +37,7 @@
   X(REDUCE, 6, reduce, 1, 1, 0, 0, 0, 3, "the host row of a group has the element-wise reduction over its members") \
   X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0, "every member has the host row of its group")
 
-/* X(ENUM, code, name, C type). Codes start at 16, so that sizeof(type) is never a valid code. */
+/* X(ENUM, code, name, C type). Codes start at 16, so that sizeof of an element type is never a valid code. */
 #define PIDCOMM_TYPES(X)          \
   X(INT8, 16, int8, int8_t)       \
   X(UINT8, 17, uint8, uint8_t)    \
@@ -65,10 +65,10 @@
 /* A set of collectives as bits: bit 1 << c stands for the collective with code c. This set contains all collectives. */
 #define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
 
-/* X(ENUM, code, name, path, steps of the paper, collectives, needs shapes that the 8 lanes divide, `auto` may choose it). The path
- * (make_PATH in src/plan) defines how the bytes travel. A technique omits the steps that do not apply to a collective; if none of its steps
- * applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program, which replaces the
- * loaded program; most collectives then need PE scratch. Code 0 of an option always means "the library chooses". */
+/* X(ENUM, code, name, path, steps of the PID-Comm paper, collectives, needs shapes that the 8 lanes divide, `auto` may choose the
+ * technique). The path (make_PATH in src/plan) defines how the bytes travel. A technique omits the steps that do not apply to a collective;
+ * if none of its steps applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program,
+ * which replaces the loaded program; most collectives then need PE scratch. If an option has code 0, the library chooses the value. */
 #define PIDCOMM_TECHNIQUES(X)                                               \
   X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1)                \
   X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1) \
@@ -78,7 +78,8 @@
   X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0)                                 \
   X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0)
 
-/* X(ENUM, code, name, level): the default is the highest level that the machine can run; level 0 is never the default. */
+/* X(ENUM, code, name, level): the default instruction set is the one with the highest level that the machine can run. An instruction set
+ * with level 0 is never the default. */
 #define PIDCOMM_ISAS(X)         \
   X(SCALAR, 1, "scalar", 1)     \
   X(AUDIT, 2, "audit", 0)       \
@@ -92,8 +93,8 @@
   X(HARDWARE, 2, "hardware")
 
 /* X(ENUM, code, name, streams, turn, ahead, level): the orders in which the streaming limit visits memory. Each thread moves runs of
- * `streams` bank pairs side by side; it moves `turn` words of one run before the next run. It prefetches `ahead` words ahead into the cache
- * of level `level`; if `ahead` is 0, it does not prefetch. */
+ * `streams` bank pairs side by side. The thread moves `turn` words of a run before it continues with the next run. It prefetches lines
+ * `ahead` words before their use, into the cache of level `level`. If `ahead` is 0, the thread does not prefetch. */
 #define PIDCOMM_COPY_ORDERS(X)                      \
   X(PLAIN, 1, "plain", 1, 8, 0, 1)                  \
   X(SEQUENTIAL, 2, "sequential", 1, 8, 32, 1)       \
@@ -102,8 +103,8 @@
   X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
   X(BANKS8, 6, "banks8", 8, 8, 8, 1)
 
-/* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows at the end; their C types have 8 bytes.
- */
+/* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows at the end of the table. The C type of
+ * a new row must have 8 bytes. */
 #define PIDCOMM_TRACE_FIELDS(X)                                                                                                      \
   X(int, technique, TECHNIQUE, "the technique that ran")                                                                             \
   X(int, isa, ISA, "the instruction set that ran")                                                                                   \
@@ -129,7 +130,7 @@
   X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")               \
   X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")
 
-/* X(ENUM, code, meaning). pidcomm_last_error() returns the sentence with the offending values. */
+/* X(ENUM, code, meaning). pidcomm_last_error() returns a sentence with the offending values of the failed call. */
 #define PIDCOMM_STATUSES(X)                                                                             \
   X(OK, 0, "success")                                                                                   \
   X(ERR_SHAPE, 1, "the set's enabled PEs cannot form a hypercube of these axis lengths")                \

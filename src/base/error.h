@@ -1,4 +1,5 @@
-// The only error type inside the library. It has a status of tables.h, and a sentence with the offending values and the rule.
+// The only error type inside the library. An Error has a status of tables.h, and a sentence with the offending values and the violated
+// rule.
 #pragma once
 
 #include <sstream>
@@ -18,7 +19,7 @@ class Error : public std::runtime_error {
   pidcomm_status status_;
 };
 
-/// Joins the parts to a sentence and throws an Error: fail(PIDCOMM_ERR_SIZE, "bytes (", bytes, ") must be a multiple of 8").
+/// Joins the parts to an error sentence and throws an Error: fail(PIDCOMM_ERR_SIZE, "bytes (", bytes, ") must be a multiple of 8").
 template <class... Parts>
 [[noreturn]] void fail(pidcomm_status status, const Parts &...parts) {
   std::ostringstream sentence;

@@ -1,12 +1,13 @@
-// The geometry of a rank: the number of its PEs, the size of their MRAM, and the position of a word of MRAM in its mapped region.
+// The geometry of a rank: the number of PEs in a rank, the size of a PE's MRAM, and the position of an MRAM word in the mapped region of
+// the rank.
 //
-// The region interleaves banks and lines. A run is 8 KiB of MRAM of one bank; within a run, lines follow each other at a stride of 128
-// bytes, so the library computes only where runs start. For MRAM byte m of bank d (m is a multiple of 8), R = m >> 13 is the number of its
-// run:
+// The region interleaves banks and lines. A run is 8 KiB of MRAM of one bank. Within a run, lines follow each other at a stride of 128
+// bytes, so the library computes only the start of each run. For MRAM byte m of bank d (m is a multiple of 8), R = m >> 13 is the number of
+// the run that contains byte m:
 //   line(d, m) = bank(d) + chunk(R) * 1 MiB + (m mod 8 KiB) * 16
 //   bank(d)    = 256 KiB * (d mod 4) + 64 * (d div 4)
 //   chunk(R)   = R bit 0 stays, bits 8..2 move down by one, bit 1 moves up to bit 8, the rest stays
-// Bit 17 of a region offset is always 0 here. Offsets with bit 17 set are the control interface: never access or prefetch it.
+// Bit 17 of the region offset of a line is always 0. Offsets with bit 17 set are the control interface: never access or prefetch it.
 // Source: the address map of the published host driver for xeon_sp machines. Tests compare it with literal addresses.
 #pragma once
 
@@ -27,7 +28,7 @@ inline constexpr uint64_t kLineStride = 2 * kLineBytes;
 inline constexpr uint64_t kRunBytes = 8192;
 inline constexpr uint64_t kRunWords = kRunBytes / kWordBytes;
 
-/// The distance in entangled groups between banks d and d + 4. These banks form a bank pair: their lines are neighbours.
+/// The distance in entangled groups between banks d and d + 4. Banks d and d + 4 form a bank pair: their lines are adjacent in the region.
 inline constexpr uint32_t kPairEgs = 4;
 
 /// Returns the offset of bank `bank` (0..7) in the region of its rank.

@@ -1,4 +1,4 @@
-// The C API: every function calls the library, and turns errors into a status and a sentence.
+// The C API: every function calls the library, and turns exceptions into a status and an error sentence.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -24,10 +24,11 @@
 namespace pidcomm {
 namespace {
 
-/// Returns the machine that prices plans: the machine of pidcomm_use_machine, or else the built-in machine for the DIMMs of this SDK.
+/// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set, or, if it has set none, the built-in
+/// machine for the DIMMs of this SDK.
 pidcomm_machine current_machine() { return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24"); }
 
-/// Resolves PIDCOMM_TECHNIQUE_AUTO to the technique with the lowest price.
+/// A planner that replaces PIDCOMM_TECHNIQUE_AUTO by the technique with the lowest predicted time.
 class CheapestPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
@@ -42,7 +43,7 @@ const CheapestPlanner kPlanner;
 
 struct pidcomm_hypercube {
   pidcomm::Executor executor;
-  std::atomic<uint32_t> pending = 0;  // calls for which the program has not waited
+  std::atomic<uint32_t> pending = 0;  // number of calls for which the program has not waited
 };
 
 struct pidcomm_pending {
@@ -79,7 +80,7 @@ struct NoAxis {
   }
 };
 
-/// Returns the caller's options, or the defaults if they are null.
+/// Returns the caller's options, or the default options if the pointer is null.
 pidcomm_options received_options(const pidcomm_options *options) {
   return options == nullptr ? pidcomm_options{} : received(options, "options");
 }
@@ -95,7 +96,7 @@ void deliver_trace(pidcomm_trace *trace, const Body &body) {
   if (trace != nullptr) deliver(done, trace);
 }
 
-/// Releases a call after its end.
+/// Releases a non-blocking call after the call has ended.
 pidcomm_trace end_of(pidcomm_pending **pending) {
   const std::unique_ptr<pidcomm_pending> call(std::exchange(*pending, nullptr));
   if (call == nullptr) return {};

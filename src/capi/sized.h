@@ -1,4 +1,4 @@
-// Structs that begin with their size, so that programs and libraries of different versions can exchange them.
+// Structs that begin with their size, so that a program and a library of different versions can exchange these structs.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace pidcomm {
 
-/// Size of a struct in version 0.1. If a struct has no specialisation, its size is the same in all versions.
+/// Size of a struct in version 0.1 of the library. A struct without a specialisation of this template has the same size in all versions.
 template <class T>
 inline constexpr std::size_t kFirstBytes = sizeof(T);
 template <>
@@ -19,7 +19,7 @@ inline constexpr std::size_t kFirstBytes<pidcomm_request> = offsetof(pidcomm_req
 template <>
 inline constexpr std::size_t kFirstBytes<pidcomm_trace> = offsetof(pidcomm_trace, bytes_staged) + sizeof(uint64_t);
 
-/// Checks the size of a caller's struct. Errors: ERR_ARGUMENT (null, or a size that no version has).
+/// Checks the size of a caller's struct. Errors: ERR_ARGUMENT (the pointer is null, or no version of the struct has this size).
 template <class T>
 void check_size(const T *given, const char *name, std::size_t largest = sizeof(T)) {
   if (given == nullptr) fail(PIDCOMM_ERR_ARGUMENT, name, " is null");
@@ -28,16 +28,17 @@ void check_size(const T *given, const char *name, std::size_t largest = sizeof(T
          " in this version): set it with the PIDCOMM_*_INITIALIZER of the struct, in C++ with {}");
 }
 
-// All new fields must change the size. A field that fits into the padding of an older version would not change it.
+// Every new field must change the size of its struct. A field that fits into the padding of an older version would not change the struct's
+// size.
 #define PIDCOMM_ROW(ctype, ...) +sizeof(ctype)
 static_assert(sizeof(pidcomm_trace) == sizeof(size_t) PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW), "a new field of the trace has 8 bytes");
 #undef PIDCOMM_ROW
 
-/// An upper limit for the size of a struct in any version.
+/// An upper limit for the size in bytes of any version of a struct.
 inline constexpr std::size_t kLargestBytes = 4096;
 
-/// Copies a caller's struct to the struct of this version. Fields that the caller's version lacks become 0.
-/// Errors: those of check_size, and ERR_ARGUMENT if a field is not 0 and this version does not know it.
+/// Copies a caller's struct to the struct of this version. Fields that the caller's version of the struct lacks become 0.
+/// Errors: those of check_size, and ERR_ARGUMENT if a field that this version does not know is not 0.
 template <class T>
 T received(const T *given, const char *name) {
   check_size(given, name, kLargestBytes);
@@ -51,7 +52,8 @@ T received(const T *given, const char *name) {
   return own;
 }
 
-/// Fills the fields of a caller's struct that both versions know, and does not change its other fields.
+/// Fills those fields of a caller's struct that the caller's version and this version of the struct have. Does not change all other fields
+/// of the caller's struct.
 template <class T>
 void deliver(const T &own, T *given) {
   const std::size_t known = std::min(given->size, sizeof own) - sizeof own.size;

@@ -1,4 +1,4 @@
-// Measures elapsed seconds.
+// A clock that measures elapsed time in seconds.
 #pragma once
 
 #include <chrono>

@@ -18,7 +18,7 @@ struct Rows {
   std::byte *in = nullptr, *out = nullptr;
 };
 
-/// Moves `bytes` bytes between every PE's window and its row.
+/// Moves `bytes` bytes between every PE's window and the PE's row.
 template <class RowOf>
 void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, uint64_t mram_offset, uint64_t bytes,
               const RowOf &row_of) {

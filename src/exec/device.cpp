@@ -12,8 +12,8 @@ namespace pidcomm {
 
 namespace {
 
-/// Returns text such as "; rank 0 chip 1 bank 2 (PE 17) is in fault" for the first few faulted PEs of the set. It has no PE numbers for PEs
-/// outside the hypercube.
+/// Returns text such as "; rank 0 chip 1 bank 2 (PE 17) is in fault" for the first few faulted PEs of the set. The text has no PE number
+/// for a DPU outside the hypercube.
 std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   constexpr uint32_t kNamed = 8;
   std::ostringstream text;

@@ -10,19 +10,19 @@ namespace pidcomm {
 
 struct Placement;
 
-/// Throws ERR_SET or ERR_DEVICE unless status is DPU_OK. The sentence contains `doing` and the SDK's sentence.
+/// Throws ERR_SET or ERR_DEVICE unless status is DPU_OK. The error sentence contains `doing` and the SDK's error text.
 void check_device(dpu_error_t status, const std::string &doing);
 
-/// Throws for a status that is an error, like check_device. The sentence also names the rank, chip, bank and PE of the first faults, and
-/// reports whether the reorder program is loaded.
+/// Throws for a status that is an error, like check_device. The error sentence also names the rank, chip, bank and PE number of the first
+/// PEs in fault, and reports whether the reorder program is loaded.
 void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement);
 
-/// Waits for earlier asynchronous work of the set. Errors: ERR_SET, ERR_DEVICE (with the sentence of check_pes; also if a PE was already in
-/// fault before the call).
+/// Waits for earlier asynchronous work of the set. Errors: ERR_SET, ERR_DEVICE (with the error sentence of check_pes; also if a PE was
+/// already in fault before the call).
 void wait_for_set(struct dpu_set_t set, const Placement &placement);
 
-/// Returns the MRAM byte of the heap base: __sys_used_mram_end of the loaded program, or 0 if no program is loaded. Errors: ERR_DEVICE if
-/// PEs have different heap bases.
+/// Returns the heap base as an MRAM byte address: __sys_used_mram_end of the loaded program, or 0 if no program is loaded. Errors:
+/// ERR_DEVICE if PEs have different heap bases.
 uint64_t heap_base_of(const Placement &placement);
 
 }  // namespace pidcomm

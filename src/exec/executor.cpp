@@ -26,11 +26,11 @@ namespace {
 constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// The rules for options on this machine.
+/// The option rules of the machine that runs the library.
 class Host : public OptionRules {
  public:
   int default_isa() const override { return best_isa(); }
-  /// Returns OMP_NUM_THREADS if it is set, like OpenMP, or else the number of CPUs that the caller may use.
+  /// Returns OMP_NUM_THREADS if it is set, like OpenMP, or, if it is not set, the number of CPUs that the caller may use.
   int default_threads() const override {
     const char *text = std::getenv("OMP_NUM_THREADS");
     const int wanted = text == nullptr ? 0 : std::atoi(text);
@@ -51,7 +51,7 @@ class Executor::AcquiredRanks {
  public:
   /// mapped: the addresses from an earlier call on the placement; the constructor updates them.
   AcquiredRanks(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
-    rank_base_.reserve(placement.ranks.size());  // so that recording an acquired rank cannot fail
+    rank_base_.reserve(placement.ranks.size());  // so that push_back for an acquired rank cannot throw
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
         std::byte *base = nullptr;
@@ -94,7 +94,7 @@ struct Executor::CachedPlan {
   pidcomm_request request;
   std::string mask;
   Options options;
-  uint64_t version;  // the planner's version when it made the plan
+  uint64_t version;  // the planner's version() when the planner made the plan
   Plan plan;
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
@@ -107,12 +107,13 @@ struct Executor::CachedPlan {
 
 namespace {
 
-/// Whether the last entangled group is partial. The pass then reads the bytes of its other lanes before it stores complete lines.
+/// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the lanes without a PE before it stores
+/// complete lines.
 bool keeps_lanes(const Plan &plan) {
   return std::holds_alternative<GeneralForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
 }
 
-/// Returns the number of recorded lines outside both windows of the plan.
+/// Returns the number of recorded lines outside the source window and the destination window of the plan.
 uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
   std::unordered_set<const std::byte *> inside;
   const auto add = [&](uint64_t offset, uint64_t bytes) {
@@ -153,7 +154,7 @@ class FormPass {
     } catch (const std::bad_alloc &) {
       const PeSteps *pes = pe_steps_of(pass_.plan);
       if (step_bytes == 0 || (pes != nullptr && pes->before))
-        throw;  // nothing has moved, or the caller's error names the undefined windows
+        throw;  // either no byte has moved, or the caller adds the undefined windows to the error sentence
       fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
     }
     trace_.bytes_staged += step_bytes;
@@ -259,7 +260,8 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
-/// A host pass that runs as a job in the queues of its ranks. It releases the ranks, then the lock, and then reports its end.
+/// A host pass that runs as a job in the queues of its ranks. After the pass, the job releases the ranks, then releases the lock, and then
+/// makes the future ready.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
@@ -267,7 +269,7 @@ struct Executor::Underway {
   std::optional<Call> call{};
   std::optional<AcquiredRanks> ranks{};
 
-  /// Runs the job; later work on the ranks waits for its return.
+  /// Runs the job. Later work on the ranks waits until this function returns.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
@@ -296,7 +298,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
     underway->trace.seconds_acquire += acquiring.seconds();
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
-      underway.release();  // the job owns it now
+      underway.release();  // the job owns the object now
       return end;
     }
     underway->ranks.reset();
@@ -376,7 +378,7 @@ double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t byte
            " and end within the ", kMramBytes, " bytes of MRAM");
   const AcquiredRanks ranks(placement_, mapped_);
   std::vector<std::byte *> whole_egs = ranks.eg_base();
-  whole_egs.resize(cube_.pes / kLanes);  // a partial group has lanes outside the hypercube
+  whole_egs.resize(cube_.pes / kLanes);  // without a last group of fewer than 8 PEs, which has lanes outside the hypercube
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);

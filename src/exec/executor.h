@@ -20,7 +20,7 @@ namespace pidcomm {
 /// Returns the options with the defaults of this machine. Errors: ERR_OPTION.
 Options resolve(const pidcomm_options *options);
 
-/// Runs the collectives of one hypercube on a set. Calls are serialised.
+/// Runs the collectives of one hypercube on a DPU set. Calls of one executor are serialised.
 class Executor {
  public:
   /// planner: must outlive the executor.
@@ -30,21 +30,21 @@ class Executor {
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
 
-  /// Carries out a request; trace receives the report. Errors: see pidcomm.h. All errors except device errors are thrown before anything
-  /// changes.
+  /// Carries out a request and fills `trace`. Errors: see pidcomm.h. All errors except ERR_DEVICE are thrown before any byte of MRAM or of
+  /// a host buffer changes.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
-  /// Throws the errors that run would throw before anything changes. If the request has no host buffer (null, 0 bytes), the buffer is not
-  /// checked.
+  /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes. If the request has no host buffer (null, 0
+  /// bytes), the host buffer is not checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
   /// Returns the counts of the audit instruction set from the last call that has ended.
   pidcomm_audit audit();
 
-  /// Works like run, but the host pass may continue after the return, as a job in the queues of the ranks; later work on the set queues
-  /// behind it. Plans that need the SDK or PEs (conventional, PE reordering) end before the return. All plans end before the return if
-  /// queues do not block later work (rank_access.h) or if no job can be queued. The executor must exist until the future is ready. The
-  /// future throws the errors of the pass; start throws all other errors.
+  /// Works like run, but the host pass may continue after start returns, as a job in the queues of the ranks; later work on the set queues
+  /// behind this job. Plans that need the SDK or PEs (conventional, PE reordering) end before start returns. All plans end before start
+  /// returns if rank queues do not block later work (rank_access.h) or if no job can be queued. The executor must exist until the future is
+  /// ready. The future throws the errors of the host pass; start throws the errors of checks and planning.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
@@ -57,7 +57,7 @@ class Executor {
   struct Underway;
   /// The addresses of the entangled groups in memory.
   struct MappedEgs {
-    std::vector<std::byte *> rank_base;  // by rank of the placement; the other fields derive from it
+    std::vector<std::byte *> rank_base;  // by rank of the placement; the other fields of MappedEgs derive from rank_base
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
@@ -76,9 +76,9 @@ class Executor {
   OpenedRanks opened_;
   FifoLock calls_;  // serialises the calls
   pidcomm_audit audit_{};
-  MappedEgs mapped_;  // from the last call: addresses seldom change
+  MappedEgs mapped_;  // of the last call; kept because addresses seldom change
   struct CachedPlan;
-  std::vector<std::unique_ptr<const CachedPlan>> plans_;  // most recent first
+  std::vector<std::unique_ptr<const CachedPlan>> plans_;  // the most recently used plan first
   HostBuffer host_buffer_;                                // for techniques that copy through host memory; kept between calls
 };
 

@@ -1,5 +1,5 @@
-// A lock that callers get in the order of their calls (first in, first out). Unlike the guard of a mutex, its guard may be destroyed by
-// another thread than the one that created it.
+// A lock that callers get in the order of their calls of lock() (first in, first out). Unlike the guard of a mutex, the guard of a FifoLock
+// may be destroyed by a different thread than the thread that created the guard.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,8 @@ class FifoLock {
     FifoLock *lock_;
   };
 
-  /// Waits for all earlier calls. The returned guard holds the lock until it is destroyed; the FifoLock must outlive the guard.
+  /// Waits until the guards of all earlier calls of lock() are destroyed. The returned guard holds the lock until it is destroyed; the
+  /// FifoLock must outlive the guard.
   Guard lock() {
     std::unique_lock<std::mutex> lock(mutex_);
     const uint64_t own = next_++;

@@ -1,8 +1,9 @@
 // Coherence policy `hardware`: flushes every line of a window from the caches before it loads the first line.
 //
-// The caches do not see the writes of PEs, so a cached line may be stale when the host becomes the owner of the MRAM. A fence waits for all
-// pending stores. One sweep over the complete window with one fence per thread is therefore much faster than a fence every few lines. A
-// flush after use is not necessary: the next call flushes before it loads, and non-temporal stores do not leave dirty lines.
+// The caches do not see the writes of PEs, so a cached MRAM line may be stale when the host becomes the owner of the MRAM. A fence waits
+// for all pending stores. One sweep over the complete window with one fence per thread is therefore much faster than a sweep with a fence
+// after every few lines. A flush after the pass is not necessary, because the next call flushes lines before it loads them, and
+// non-temporal stores do not leave dirty lines.
 #include <algorithm>
 
 #include "base/geometry.h"

@@ -1,5 +1,5 @@
-// The general path, which works for every shape. It turns the lines of a cluster of entangled groups into rows in host order, and the rows
-// into complete lines.
+// The general path, which works for every shape. The general path turns the lines of a cluster of entangled groups into rows in host order,
+// and turns these rows into complete destination lines.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -17,11 +17,12 @@ namespace {
 /// The place of a PE in its group and in the slab.
 struct Place {
   uint32_t group, member;
-  uint32_t row;   // the index in the cluster of the PE, or of its group if the collective reduces
-  bool is_first;  // whether it is the first PE of its group in the order of the bank pairs
+  uint32_t row;   // index of the PE in its cluster; if the collective reduces, index of the PE's group in the cluster
+  bool is_first;  // whether the PE is the first PE of its group in the order of the bank pairs
 };
 
-/// The entangled groups of a bank pair, which are visited in lockstep, or one unpaired group (count is 1, and egs has it twice).
+/// The two entangled groups of a bank pair, which the pass visits in lockstep; or a single entangled group (then count is 1, and egs
+/// contains the group twice).
 struct BankPairEgs {
   std::array<uint32_t, 2> egs;
   uint32_t count;
@@ -29,12 +30,13 @@ struct BankPairEgs {
 
 struct Places {
   std::vector<Place> of_pe;
-  std::vector<uint32_t> row_of;                    // [group * N + member]
-  std::vector<std::vector<BankPairEgs>> clusters;  // entangled groups that share groups; without a slab, each cluster is one bank pair
+  std::vector<uint32_t> row_of;  // [group * N + member]
+  std::vector<std::vector<BankPairEgs>>
+      clusters;  // entangled groups that share groups; if the plan needs no slab, each cluster is one bank pair
 };
 
-/// Returns the bank pairs, ordered by their first entangled group. A partial group stays unpaired, because only its stores keep the bytes
-/// of some lanes.
+/// Returns the bank pairs, ordered by their first entangled group. An entangled group with fewer than 8 PEs gets no pair, because its
+/// stores must not change the bytes of the lanes without a PE.
 std::vector<BankPairEgs> pairs_of(const HostPass &pass, const std::vector<uint32_t> &cluster_of) {
   const uint32_t egs = static_cast<uint32_t>(cluster_of.size());
   const auto are_pair = [&](uint32_t a, uint32_t b) {
@@ -118,7 +120,7 @@ class GeneralWorker {
       for (const BankPairEgs &pair : cluster) each_pe(pair, [this](uint32_t, uint32_t, const Place &place) { give_to_host(place); });
   }
 
-  /// Returns the bytes of host memory that the worker holds.
+  /// Returns the number of bytes of host memory that the worker holds.
   uint64_t bytes_staged() const { return item_buffers_.size() + slab_.size() + incoming_.size(); }
 
  private:
@@ -138,7 +140,7 @@ class GeneralWorker {
     return slab_.data() + (uint64_t{row} * in_blocks_ + block) * form_.chunk_words * kWordBytes;
   }
 
-  /// Returns the address in a host row for a PE: its part of the group's row, or the complete row if all members share it.
+  /// Returns the address in a host row for a PE: the PE's part of the group's row, or the complete row if all members share the row.
   std::byte *host_row(const Place &place, const Extent &extent, uint64_t row_bytes) const {
     return pass_.host + place.group * row_bytes + (extent.per_member ? place.member * plan_.block_bytes : 0) + word_ * kWordBytes;
   }
@@ -212,7 +214,7 @@ class GeneralWorker {
     }
   }
 
-  /// Runs a pass between the lines of a pair and its rows, the first of which is `row`.
+  /// Runs a pass between the lines of a bank pair and the rows of the pair. `row` is the first of these rows.
   void step_through(Pass which, const BankPairEgs &pair, const std::array<SweepItem, 2> &items, const void *row, uint32_t words,
                     SweepCall call) const {
     call.items = items.data();

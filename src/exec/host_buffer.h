@@ -1,4 +1,4 @@
-// A buffer of the library in host memory. It is aligned to a line and not initialised.
+// A buffer of the library in host memory. The buffer is aligned to a line of 64 bytes, and its bytes are not initialised.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ class HostBuffer {
   explicit HostBuffer(std::size_t bytes)
       : bytes_(bytes), data_(bytes == 0 ? nullptr : static_cast<std::byte *>(::operator new(bytes, kAlignment))) {}
 
-  /// Grows the buffer to `bytes` if it is smaller; its contents are then lost.
+  /// If the buffer is smaller than `bytes` bytes, grows the buffer to this size. The contents of the smaller buffer are then lost.
   void require(std::size_t bytes) {
     if (bytes_ >= bytes) return;
-    *this = HostBuffer();  // first frees the old memory: the host may not have enough for both
+    *this = HostBuffer();  // first frees the old memory, because the host may lack memory for both buffers
     *this = HostBuffer(bytes);
   }
 

@@ -10,8 +10,8 @@
 
 namespace pidcomm {
 
-/// A copy of lines in host memory, in host order: `words` lines of every entangled group. Their stride is kLineStride, so that the lines of
-/// banks d and d + 4 are neighbours as in a region.
+/// A copy of MRAM lines in host memory, in host order. The copy has `words` lines of every entangled group, at a stride of kLineStride, so
+/// that the lines of banks d and d + 4 are adjacent as in a region.
 struct HostLines {
   std::byte *base;
   uint64_t words;
@@ -25,22 +25,22 @@ struct HostPass {
   const Plan &plan;
   const Kernels &kernels;
   const std::vector<std::byte *> &eg_base;
-  std::byte *host;       // rows of scatter, gather, reduce, broadcast; only read by scatter and broadcast
-  HostLines host_lines;  // used if the plan first copies its input to host memory
+  std::byte *host;       // host rows of scatter, gather, reduce, broadcast; scatter and broadcast only read the rows
+  HostLines host_lines;  // used if the plan first copies the input to host memory
   int threads;
 };
 
 /// Returns the functions for a plan's element type and operator, or null if the plan does not reduce.
 const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
-/// Carries out one sweep of the plan. Returns the bytes of host memory that all threads use for item buffers.
+/// Carries out one sweep of the plan. Returns the number of bytes of host memory that all threads together use for item buffers.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
 
-/// Carries out the general path. Returns the bytes of host memory that all threads use.
+/// Carries out the general path. Returns the number of bytes of host memory that all threads together use for slabs.
 uint64_t run_general(const HostPass &pass, const GeneralForm &form);
 
-/// A bank pair: the entangled groups of banks d and d + 4, whose lines are neighbours. `banks` is 2, or 1 if the first entangled group is
-/// unpaired.
+/// A bank pair: the entangled groups of banks d and d + 4, whose lines are adjacent. `banks` is 2; if the hypercube does not use the second
+/// entangled group of the pair, `banks` is 1.
 struct BankPair {
   std::byte *base;
   uint32_t banks;
@@ -56,7 +56,7 @@ struct CopyOrder {
   uint32_t streams, turn_words, ahead_words, ahead_level;
 };
 
-/// Returns the row of a code, or null if the code is unknown.
+/// Returns the row of PIDCOMM_COPY_ORDERS with this code, or null if the code is unknown.
 const CopyOrder *copy_order_of(int copy_order);
 
 /// Runs the pass of the streaming limit: for each PE, it loads bytes_read bytes at src and stores bytes_written bytes at dst.
@@ -69,7 +69,8 @@ bool stores_rows_non_temporally(const Plan &plan);
 /// Returns the number of words (1 to 8) from `row` to the next line boundary, or 8 if `row` is not aligned to a word.
 uint32_t words_to_line(const void *row);
 
-/// A position in a stream of lines of one entangled group: its next line, and the number of words until the end of the run.
+/// A position in a stream of lines of one entangled group: the next line of the stream, and the number of words until the end of the run
+/// that contains this line.
 struct LinePosition {
   std::byte *line;
   uint32_t run_words;

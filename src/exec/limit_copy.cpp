@@ -1,4 +1,5 @@
-// The streaming limit: the least work that moves the same number of bytes. It visits every word once, and the banks of a pair together.
+// The streaming limit: a pass that moves as many bytes as a collective with as little work as possible. The pass visits every word once,
+// and visits the two banks of a bank pair together.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +19,8 @@ struct Words {
   uint64_t first, count, window_end;
 };
 
-/// One of the two windows, cut into pieces. Both windows have the same number of pieces, so that reads and writes alternate.
+/// The source window or the destination window, cut into pieces. Both windows have equal numbers of pieces, so that loads and stores
+/// alternate.
 struct PiecedWindow {
   uint64_t first, words, pieces;
   bool is_longest;
@@ -28,7 +30,7 @@ struct PiecedWindow {
   }
 };
 
-/// Moves several pieces of memory at the same time, a few words of each in turn.
+/// Moves several pieces of memory side by side: a few words of one piece, then a few words of the next piece.
 class CopyWorker {
  public:
   CopyWorker(const Kernels &kernels, const CopyOrder &order) : kernels_(kernels), order_(order) {}
@@ -40,7 +42,8 @@ class CopyWorker {
     out_[count_++] = out;
   }
 
-  /// Moves the added pieces. If both sides have the same size it copies; else it loads, then stores.
+  /// Moves the added pieces. If the source and destination pieces have equal sizes, copies the data. Otherwise, first loads the source
+  /// pieces and then stores zeros to the destination pieces.
   void run() {
     if (count_ == 0) return;
     if (in_[0].count == out_[0].count) {
@@ -53,7 +56,7 @@ class CopyWorker {
   }
 
  private:
-  /// Whether a piece can move side by side with the added pieces.
+  /// Whether a piece can be moved side by side with the added pieces.
   bool fits(const BankPair &pair, const Words &in, const Words &out) const {
     const auto alike = [](const Words &a, const Words &b) { return a.count == b.count && a.first % kRunWords == b.first % kRunWords; };
     return pair.banks == pairs_[0].banks && alike(in, in_[0]) && alike(out, out_[0]);

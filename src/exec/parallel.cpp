@@ -28,7 +28,7 @@ void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
   } while (Clock::now() < deadline);
 }
 
-/// The job of one call of run_on_pool: threads claim numbers until all numbers are claimed.
+/// The job of one call of run_on_pool: threads claim task numbers until all task numbers are claimed.
 struct Job {
   const std::function<void(int)> &task;
   const int count;
@@ -45,8 +45,8 @@ struct Job {
   }
 };
 
-/// The pool of threads. They wait for jobs: they spin for a while, then sleep. The pool is never destroyed, because its threads may outlive
-/// every static object.
+/// The pool of threads. A thread without a job spins for a while, then sleeps until a job comes. The pool is never destroyed, because its
+/// threads may outlive every static object.
 class Pool {
  public:
   static Pool &instance() {
@@ -59,7 +59,7 @@ class Pool {
     return *current();
   }
 
-  /// Lets threads join the job: as many as it can use, or fewer if the system cannot start more threads.
+  /// Lets threads join the job: as many threads as the job can use, or fewer threads if the system cannot start so many.
   void open(Job &job) {
     cpus_ = usable_cpus();
     ++callers_;
@@ -100,7 +100,7 @@ class Pool {
     return pool;
   }
 
-  /// Threads hold the mutex only briefly (except to start a thread), so try a few times before sleeping.
+  /// Threads hold the mutex only briefly (except to start a thread), so this function tries to lock it a few times before it sleeps.
   std::unique_lock<std::mutex> hold() {
     constexpr int kLooks = 100;
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -112,8 +112,8 @@ class Pool {
     return lock;
   }
 
-  /// Whether the awake threads need every CPU. Then no thread should spin. The count includes one thread of the program even if no job
-  /// runs.
+  /// Whether the threads that do not sleep need every CPU. If so, no thread should spin. The number of these threads includes one thread of
+  /// the program even if no job runs.
   bool is_crowded() const { return std::max<int>(callers_, 1) + threads_ - asleep_ > cpus_; }
 
   bool start_thread() {
@@ -156,9 +156,10 @@ class Pool {
     return job;
   }
 
-  /// Waits until a job may want a thread. It may return too early, so callers must check.
+  /// Waits until a job may want a thread. The function may return before a job wants a thread, so callers must check.
   void rest(std::unique_lock<std::mutex> &lock) {
-    const Clock::time_point deadline = last_work_ + kSpin;  // the same for all threads, so that they do not spin one after the other
+    const Clock::time_point deadline =
+        last_work_ + kSpin;  // one deadline for all threads, so that the threads do not spin one after another
     if (!is_crowded() && Clock::now() < deadline) {
       lock.unlock();
       spin_until([this] { return wanted_ != 0 || is_crowded(); }, deadline);
@@ -178,7 +179,7 @@ class Pool {
   // Spinning threads read these counters.
   std::atomic<int> wanted_{0};  // sum over the open jobs, at most idle_
   std::atomic<int> callers_{0}, threads_{0}, asleep_{0};
-  std::atomic<int> cpus_{1};  // CPUs that the last caller may use
+  std::atomic<int> cpus_{1};  // number of CPUs that the last caller of run_on_pool may use
 };
 
 }  // namespace

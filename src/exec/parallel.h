@@ -1,7 +1,7 @@
-// Functions that run a task on several threads and wait for the end.
+// Functions that run a task on several threads and wait for the end of the task.
 //
-// The library does not use OpenMP, because the OpenMP runtime ends the process when it cannot start a thread, and hangs in a child after
-// fork.
+// The library does not use OpenMP, because the OpenMP runtime ends the process when it cannot start a thread, and hangs in a child process
+// after fork.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace pidcomm {
 int usable_cpus();
 
 /// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled threads, and returns when all tasks
-/// are done. If the system starts fewer threads, a thread runs several tasks in sequence. Concurrent callers do not wait for each other.
-/// Never throws; task must not throw. Between jobs, pooled threads spin for kSpinMicroseconds before they sleep; a caller that waits for
-/// its last tasks does the same. No thread spins while working threads need all CPUs.
+/// are done. If the system starts fewer than count-1 pooled threads, a thread runs several tasks in sequence. Concurrent callers do not
+/// wait for each other. run_on_pool never throws, and task must not throw. Between tasks, pooled threads spin for kSpinMicroseconds before
+/// they sleep; a caller that waits for its last tasks also spins before it sleeps. No thread spins while working threads need all CPUs.
 inline constexpr int kSpinMicroseconds = 50;
 void run_on_pool(int count, const std::function<void(int)> &task);
 
-/// Calls body(0) .. body(threads-1) like run_on_pool. If a call throws, run_threads throws the first exception again.
+/// Calls body(0) .. body(threads-1) like run_on_pool. If a call of body throws, run_threads throws the first of these exceptions again.
 template <class Body>
 void run_threads(int threads, const Body &body) {
   std::exception_ptr error;
@@ -41,12 +41,12 @@ void run_threads(int threads, const Body &body) {
   if (error) std::rethrow_exception(error);
 }
 
-/// Distributes the numbers 0 .. count-1 to a few threads, each number once. A thread first takes the numbers of its own share in order, so
-/// that it uses the same ranks and all channels are busy. Then it steals work from the other threads' shares, so that a slow thread does
-/// not delay the others.
+/// Distributes the numbers 0 .. count-1 to a few threads, each number once. A thread first takes the numbers of its own share in ascending
+/// order, so that each thread works on few ranks and the threads together use all memory channels. Then the thread steals numbers from the
+/// shares of the other threads, so that a slow thread does not delay the others.
 class WorkQueue {
  public:
-  /// threads: values below 1 count as 1. Throws std::bad_alloc.
+  /// threads: the number of threads; a value below 1 means 1 thread. Throws std::bad_alloc.
   WorkQueue(uint64_t count, int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
     const uint64_t parts = shares_.size(), whole = count / parts, rest = count % parts;
     for (uint64_t t = 0; t < parts; ++t) {
@@ -59,7 +59,8 @@ class WorkQueue {
   void each(int thread, const Visit &visit) {
     each(thread, visit, [] {});
   }
-  /// Calls own_done() before the first stolen number, for callers that collect the numbers of a share and process them together.
+  /// Calls own_done() before the first number that the thread steals, for callers that collect the numbers of a share and process these
+  /// numbers together.
   template <class Visit, class OwnDone>
   void each(int thread, const Visit &visit, const OwnDone &own_done) {
     for (std::size_t turn = 0; turn < shares_.size(); ++turn) {

@@ -30,8 +30,8 @@ namespace pidcomm {
 
 namespace {
 
-/// Returns the program with its MRAM heap at an address. The SDK reads this address from the symbol table. The program does not use its
-/// heap.
+/// Returns the program, changed so that its MRAM heap starts at an address. The SDK reads the heap address from the symbol table of the
+/// program. The program does not use its heap.
 std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   std::vector<uint8_t> file(pidcomm_reorder_program, pidcomm_reorder_program_end);
   const auto at = [&file](uint64_t offset, uint64_t bytes) {
@@ -80,7 +80,7 @@ bool has_reorder_program(struct dpu_t *dpu) {
 
 PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace)
     : set_(set), placement_(placement) {
-  const PreparedTransfer turn(set, placement);  // no other hypercube loads or launches the program meanwhile
+  const PreparedTransfer turn(set, placement);  // no other hypercube can load or launch the program while this lock is held
   bool is_loaded = true;
   struct dpu_set_t dpu;
   DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));

@@ -14,7 +14,7 @@ constexpr uint32_t kAllLanes = (1u << kLanes) - 1;
 
 struct RankDpus {
   struct dpu_rank_t *rank;
-  std::array<std::array<struct dpu_t *, kLanes>, kBanks> dpu;  // null if the set has no DPU there
+  std::array<std::array<struct dpu_t *, kLanes>, kBanks> dpu;  // null if the set has no DPU at this chip and bank
 };
 
 std::vector<RankDpus> dpus_by_rank(struct dpu_set_t set) {

@@ -1,4 +1,5 @@
-// Carries out the affine form of a plan: loops, chunks of words, addresses. It calls line kernels for the passes.
+// Carries out the affine form of a plan: this file has the loops, the chunks of words and the addresses, and calls line kernels for the
+// passes.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +12,7 @@ namespace pidcomm {
 
 namespace {
 
-/// The starts of the streams of one side of an item, relative to the item.
+/// The starts of the streams on one side (input or output) of an item, relative to the start of the item.
 struct StreamStart {
   uint32_t egs;
   uint64_t bytes;
@@ -29,7 +30,7 @@ std::vector<StreamStart> starts_of(const Side &side) {
   return starts;
 }
 
-/// The start of an item: the entangled group and byte of each side.
+/// The start of an item: the entangled group and the byte at which its input and its output start.
 struct Item {
   uint32_t in_eg, out_eg;
   uint64_t in_offset, out_offset;
@@ -48,7 +49,7 @@ Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
   return item;
 }
 
-/// One thread's state: the pointers of the items in lockstep, and their buffers.
+/// The state of one thread: the pointers of the items in lockstep, and the buffers of these items.
 class SweepWorker {
  public:
   SweepWorker(const HostPass &pass, const Sweep &sweep, const std::vector<StreamStart> &in_starts,
@@ -88,7 +89,7 @@ class SweepWorker {
     Pointers(std::size_t ins, std::size_t outs) : in(ins), out(outs), in_count(0), out_count(0) {}
   };
 
-  /// Carries out the words from `word` to the first end of a run in any stream, or to `last`. Returns their number.
+  /// Carries out the words from `word` to the first end of a run in any stream, or to `last`. Returns the number of these words.
   uint32_t run_chunk(const Item &start, uint64_t word, uint64_t last) {
     uint32_t run_words = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - word, kRunWords));
     for (std::size_t i = 0; i < pointers_.size(); ++i) point(pointers_[i], advanced(start, sweep_.lockstep, i), word, run_words);
@@ -102,7 +103,7 @@ class SweepWorker {
     return words;
   }
 
-  /// Returns the number of words in the first step of a chunk, so that later steps start at a line boundary of host rows.
+  /// Returns the number of words in the first step of a chunk, so that all later steps start at a line boundary of host rows.
   uint32_t first_step_words() const {
     const void *row = sweep_.in.space == Space::host    ? static_cast<const void *>(items_[0].in[0])
                       : sweep_.out.space == Space::host ? static_cast<const void *>(items_[0].out[0])
@@ -147,7 +148,8 @@ class SweepWorker {
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   const std::vector<StreamStart> in_starts = starts_of(sweep.in), out_starts = starts_of(sweep.out);
   const Item origin = {sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset};
-  // A unit of work is one step of the outer loops on one piece of the words. There are enough units to give threads equal shares.
+  // A unit of work is one step of the outer loops on one piece of the words. There are enough units of work to give all threads equal
+  // shares.
   const uint64_t outer = steps_of(sweep.outer), pieces = pieces_of(sweep, pass.threads);
   const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
   // Allocate all memory before the first byte moves.

@@ -1,4 +1,4 @@
-// The record in which the audit instruction set counts its accesses to every line.
+// The record in which the audit instruction set counts its accesses to each line of MRAM.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum class LineEvent { load, store, flush, prefetch };
 /// Thread-safe. At most one record is current in the process; an AuditScope sets it.
 class AuditRecord {
  public:
-  /// Excludes lines in [begin, end) from the record: host memory that passes access like lines of MRAM.
+  /// Excludes lines in [begin, end) from the record: use it for host memory that passes access like lines of MRAM.
   void ignore(const std::byte *begin, const std::byte *end);
 
   /// Records an event on the 64-byte line at `line`.
@@ -39,7 +39,7 @@ class AuditRecord {
   std::unordered_map<uintptr_t, Counts> lines_;
 };
 
-/// Returns the current record, which the audit kernels write to, or null outside an AuditScope.
+/// Returns the current record, to which the audit kernels write, or null outside an AuditScope.
 AuditRecord *current_audit();
 
 /// Makes `record` the current record until the scope is destroyed; scopes of different threads wait for each other.

@@ -1,8 +1,9 @@
-// The functions that the executor calls, with one table for each instruction set.
+// The line kernels: functions that load, process and store lines for the executor. There is one table of these functions for each
+// instruction set.
 //
 // Pointers to lines point into a rank's region. Consecutive words of a stream are kLineStride apart, and a call never crosses the end of a
-// run. The functions do not allocate, throw or call the standard library, so that code compiled for a wider instruction set cannot leak
-// into other parts of the program.
+// run. The functions do not allocate, throw or call the standard library. Otherwise, the linker could use standard library code compiled
+// for AVX-512 on machines without AVX-512.
 #pragma once
 
 #include <cstddef>
@@ -13,35 +14,37 @@
 
 namespace pidcomm {
 
-/// Most passes handle this number of words of a stream before the next stream. Short steps use both lines of a bank pair close in time;
-/// long steps slow down plain stores to a bank pair. (If a pass stores the lines of one row to many entangled groups, its step is as long
-/// as an item's buffer.)
+/// Most passes handle this number of words of one stream before they continue with the next stream. A short step uses both lines of a bank
+/// pair close in time; a long step slows down plain stores to a bank pair. (If a pass stores the lines of one host row to many entangled
+/// groups, its step is as long as the buffer of an item.)
 inline constexpr uint32_t kStepWords = 8;
 
-/// Words of a step of reduce_scatter. This pass has many streams, and longer steps use the memory bandwidth better.
+/// Words of a step of the pass for reduce_scatter. This pass has many streams, and steps longer than kStepWords use the memory bandwidth
+/// better.
 inline constexpr uint32_t kReduceStepWords = 16;
 
-/// Bytes of the buffer of an item, and of all items of a call. The buffer has an accumulator line for each lane and each word of a step.
+/// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each
+/// lane and each word of a step.
 inline constexpr std::size_t kItemBufferBytes = kReduceStepWords * kLanes * kLineBytes;
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 struct SweepCall;
 struct SweepItem;
 
-/// Words [word, word + count) of a call.
+/// The words [word, word + count) of every stream of a call.
 struct Step {
   uint32_t word, count;
 };
 
 /// Lines to store. The lines of item i begin at lines + i * kItemBufferBytes, with `step.count` lines for each version. A version is the
-/// content of one block of every destination. The number of versions is 1 (for all streams) or a power of two.
+/// content of one block of every destination. There is one version for all streams, or a power of two of versions.
 struct Store {
   const std::byte *lines;
   Step step;
   uint32_t versions;
 };
 
-/// The number of element types: rows of PIDCOMM_TYPES. Their codes are consecutive.
+/// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are consecutive.
 #define PIDCOMM_ROW(...) +1
 inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
@@ -49,31 +52,33 @@ inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
 /// The functions that depend on element type and operator.
 struct Reducer {
   /// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., evaluated left to right.
-  /// The sums of item i begin at sums + i * kItemBufferBytes; word w of block j is line j * step.count + w. Between the loads, the function
-  /// stores the lines of `store`, if it is not null, to all streams of every item. accumulate[1] also transposes lines after loading.
+  /// The sums of item i begin at sums + i * kItemBufferBytes; word w of block j is line j * step.count + w. If `store` is not null, the
+  /// function also stores the lines of `store` to all streams of every item, between its loads. accumulate[1] transposes lines after
+  /// loading, and accumulate[0] does not.
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
-  /// Combines lanes in each of `words` lines: every lane becomes the combination of all lanes of its group. It combines pairwise, from the
-  /// lowest bit of lane_mask on. Lines are in PIM order for byte-wise operators and in host order (word i is lane i) for others.
+  /// Combines lanes in each of `words` lines: every lane becomes the combination of all lanes of its group. reduce_lanes combines lanes
+  /// pairwise, from the lowest bit of lane_mask to the highest bit. Lines are in PIM order for byte-wise operators, and in host order (word
+  /// i is lane i) for all other operators.
   void (*reduce_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
-  /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators they may be in
-  /// any order. Both pointers may be unaligned.
+  /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators the data may be
+  /// in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
 };
 
-/// The streams of one item; pointers are at word 0 of the chunk.
+/// The streams of one item. Each pointer points to word 0 of the chunk in its stream.
 struct SweepItem {
   const std::byte *const *in;  // pointers to lines, or to host rows for from_host
   std::byte *const *out;
 };
 
-/// The arguments of a pass: words [0, words) of some items, which differ only in their pointers.
+/// The arguments of a pass: words [0, words) of some items. These items differ only in their stream pointers.
 struct SweepCall {
   const SweepItem *items;
   uint32_t item_count;
-  uint32_t in_count, out_count;  // numbers of streams of an item
+  uint32_t in_count, out_count;  // numbers of input streams and output streams of an item
   uint32_t out_pair_banks = 1;   // 2 if output streams 2n and 2n + 1 are a bank pair, else 1
   uint32_t words;
-  uint32_t first_words = kStepWords;  // length of the first step; later steps start at a line boundary of host rows
+  uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps start at a line boundary of host rows
   uint32_t prefetch_end;              // only words before this word may be prefetched
   uint32_t lane_mask;
   uint64_t lane_map;       // member_step, member_step_reduce
@@ -86,13 +91,13 @@ struct SweepCall {
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
 };
 
-/// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, it only loads.
+/// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.
 struct CopyCall {
   const std::byte *const *in;
   std::byte *const *out;
   uint32_t streams, banks, words;
-  uint32_t turn_words;    // words of one stream before the next stream
-  uint32_t ahead_words;   // prefetch distance; 0: no prefetch
+  uint32_t turn_words;    // words of one stream that are copied before the next stream
+  uint32_t ahead_words;   // prefetch distance in words; 0: no prefetch
   uint32_t ahead_level;   // level of the cache to prefetch into, 1 or 2
   uint32_t prefetch_end;  // only words before this word may be prefetched
 };
@@ -102,8 +107,8 @@ struct Kernels {
   const char *name;
   bool (*is_supported)();  ///< whether this processor has the instructions
   void (*pass[kPasses])(const SweepCall &call);
-  const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; functions are null if the operator is not defined
-  /// Flushes `words` words of an unpaired bank (banks = 1) or of a bank pair (2) from the caches.
+  const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; functions are null if the operator is not defined for the type
+  /// Flushes `words` words of one bank (banks = 1) or of a bank pair (banks = 2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
   /// Completes earlier loads, flushes and non-temporal stores.
   void (*fence)();
@@ -111,10 +116,10 @@ struct Kernels {
   void (*copy)(const CopyCall &call);
 };
 
-/// Returns the table of an ISA code. Requires: isa_available(isa).
+/// Returns the table of functions for an ISA code. Requires: isa_available(isa).
 const Kernels &kernels_of(int isa);
 
-/// Whether the code is known and this machine can run it.
+/// Whether the ISA code is known and this machine can run the instruction set.
 bool isa_available(int isa);
 
 /// Returns the available ISA with the highest level.

@@ -1,5 +1,5 @@
-// The type of a line, and small tables for lane operations. This header must contain only types, constants and constexpr data, because the
-// linker could share a function between instruction sets.
+// The type of a line, and small tables for lane operations. This header must contain only types, constants and constexpr data. Otherwise,
+// the linker could share a function between files compiled for different instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Table {
   T entry[N];
 };
 
-/// A byte shuffle that exchanges lanes l and l ^ (1 << Bit) within each beat. Indices are relative to groups of 16 bytes, as pshufb
-/// expects.
+/// A byte shuffle that exchanges lanes l and l ^ (1 << Bit) within each beat. Byte indices are relative to the start of a group of 16
+/// bytes, as the instruction pshufb expects.
 template <int Bit>
 inline constexpr Table<uint8_t, 64> kLaneXor = [] {
   Table<uint8_t, 64> table{};
@@ -31,7 +31,7 @@ inline constexpr Table<uint8_t, 64> kLaneXor = [] {
   return table;
 }();
 
-/// A mask for a beat: selects the bytes of the lanes whose number has the bit set.
+/// A byte mask for a beat: selects the bytes of the lanes in whose lane number bit `bit` is set.
 constexpr uint64_t lanes_with(uint32_t bit) {
   return bit == 0 ? 0xFF00FF00FF00FF00u : bit == 1 ? 0xFFFF0000FFFF0000u : 0xFFFFFFFF00000000u;
 }

@@ -41,7 +41,7 @@ class ModelledHost : public OptionRules {
   const pidcomm_machine &machine_;
 };
 
-/// Returns the total of two times that overlap; a larger sharpness means more overlap.
+/// Returns the total of two times that overlap partly; the larger the sharpness, the more the times overlap.
 double overlapped(double a, double b, double sharpness) {
   const double longer = std::max(a, b);
   if (longer == 0) return 0;
@@ -111,7 +111,8 @@ class Pricing {
   }
   double starting(double threads) const { return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro; }
 
-  /// Splits `total` into phases: first memory, then the work of the threads, divided into line work and other work.
+  /// Splits the time `total` into phases: first the memory phase, then the work of the threads, which is divided into work on lines and
+  /// other work.
   void share(double total, double bus, double memory, const std::array<double, kLineWorks> &line_seconds, double others,
              Seconds &seconds) const {
     const double both = bus + memory, first = std::min(total, both);
@@ -159,7 +160,7 @@ class Pricing {
     const double alone = bytes / kGb / (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
-    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // the time that memory does not hide
+    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // the time that memory accesses do not hide
     const double bus = std::min(total, bus_seconds(part)), memory = std::min(total - bus, memory_seconds(part));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
@@ -179,12 +180,12 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  /// Returns the cycles of the slowest PE, which moves all its blocks. The DMA engine between MRAM and WRAM does one transfer after
-  /// another. If a part fits into one transfer, tasklets permute parts in WRAM during the transfers; the addresses of the transfers permute
-  /// larger parts (pe/reorder.c).
+  /// Returns the cycles of the slowest PE, which moves all blocks of its window. The DMA engine between MRAM and WRAM carries out one
+  /// transfer after another. If a part fits into one transfer, tasklets permute parts in WRAM during the transfers; the addresses of the
+  /// transfers permute larger parts (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
     constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES, kTasklets = PIDCOMM_REORDER_TASKLETS;
-    constexpr double kIssueCycles = 11;  // between two instructions of a tasklet
+    constexpr double kIssueCycles = 11;  // cycles between two instructions of a tasklet
     const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k), bytes = static_cast<double>(reorder.bytes());
     const bool is_small = part_bytes <= kTransferBytes;
     const double piece = is_small ? std::floor(kTransferBytes / part_bytes) * part_bytes

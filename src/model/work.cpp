@@ -17,11 +17,12 @@ struct Item {
   double transposes, shuffles, combines, rows_read, rows_written;
 };
 
-/// in, out: numbers of streams of the item. Lines in host memory are in host order, so only lines of MRAM are transposed.
+/// in, out: the numbers of input and output streams of the item. Lines in host memory are in host order, so only lines of MRAM are
+/// transposed.
 Item item_of(const Sweep &sweep, double in, double out) {
   const double k = sweep.k, ways = 1u << sweep.k;
   const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
-  const double host_rows = sweep.host_order ? in * from : 1;  // transposes for host rows: every line, or only the result
+  const double host_rows = sweep.host_order ? in * from : 1;  // number of transposes for host rows: of every line, or only of the result
   switch (sweep.pass) {
 #define PIDCOMM_ROW(name, does, transposes, shuffles, combines, rows_read, rows_written) \
   case Pass::name:                                                                       \
@@ -47,7 +48,7 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   };
   side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read, part.host_read);
   side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
-  // A broadcast reads a row for every entangled group, but the row comes from memory only once.
+  // A broadcast reads a row for every entangled group, but each host row is loaded from memory only once and then from a cache.
   if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
   const double pieces = static_cast<double>(pieces_of(sweep, plan.options.threads));
   part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
@@ -67,7 +68,8 @@ Part part_of_general(const Plan &plan, const GeneralForm &form, LineWork combine
   part.count(LineWork::transpose) = in + out;
   part.count(LineWork::shuffle) = 3 * (in + out);
   if (form.slab_bytes != 0) part.count(LineWork::general) = in + out;
-  const double combined = 1 - 1.0 / plan.grouping.group_pes;  // share of the rows: all rows of a group except the first
+  const double combined =
+      1 - 1.0 / plan.grouping.group_pes;  // share of the rows that are combined: all rows of a group except the first row
   if (plan.reduces) part.count(combine) = in * combined;
   part.mram_read = in * kLine;
   part.mram_written = out * kLine;
@@ -81,13 +83,14 @@ Part part_of_general(const Plan &plan, const GeneralForm &form, LineWork combine
   if (plan.reduces) part.rows = in_rows * combined;
   if (plan.cube.pes % kLanes != 0) {
     part.count(LineWork::keep) = out / egs;
-    part.mram_read += out / egs * kLine;  // lanes that keep their bytes are read first
+    part.mram_read += out / egs * kLine;  // the pass first reads the lanes whose bytes do not change
   }
-  part.units = std::ceil(egs / (form.slab_bytes != 0 ? form.cluster_egs : 2)) * chunks;  // without a slab, a unit is a bank pair
+  part.units = std::ceil(egs / (form.slab_bytes != 0 ? form.cluster_egs : 2)) * chunks;  // if the plan needs no slab, a unit is a bank pair
   return part;
 }
 
-/// Returns the share of entangled groups that are unpaired: the hypercube does not use the other bank of their bank pair.
+/// Returns the share of unpaired entangled groups. An entangled group is unpaired if the hypercube does not use the second bank of its bank
+/// pair.
 double unpaired_share(uint32_t pes) {
   const uint32_t egs = (pes + kLanes - 1) / kLanes, last = egs % (2 * kPairEgs);  // in the last rank
   const uint32_t unpaired = last <= kPairEgs ? last : 2 * kPairEgs - last;

@@ -12,14 +12,14 @@ namespace pidcomm {
 
 namespace {
 
-/// words: length of every stream, unless the collective cuts streams further.
+/// words: number of words of every stream, unless the collective cuts the streams into shorter streams.
 Sweep empty_sweep(uint64_t words) {
   Sweep sweep;
   sweep.words = words;
   return sweep;
 }
 
-/// Makes the sweep that does a collective's work. src: the MRAM byte from which it reads, if it reads MRAM.
+/// Makes the sweep that does a collective's work. src: if the sweep reads MRAM, the MRAM byte at which its input starts.
 Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   const Plan &plan = inputs.plan;
   Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes);
@@ -77,8 +77,8 @@ GeneralForm make_general(const Plan &plan) {
   const uint64_t cluster_pes = uint64_t{form.cluster_egs} * kLanes;
   const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
   const uint64_t word_rows = cluster_rows * blocks_of(plan.in, plan.grouping);
-  // A slab should stay in a core's cache. Its chunks have at least the 8 words that passes handle at once, unless that needs too much
-  // memory.
+  // A slab should stay in the cache of a core. A chunk of a slab has at least the 8 words that passes handle at once, unless 8 words need
+  // too much memory.
   const uint64_t word_bytes = word_rows * kWordBytes;
   uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
   if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);

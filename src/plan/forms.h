@@ -1,4 +1,4 @@
-// The forms of a plan, which define how the bytes travel. Each form has only the fields that it needs.
+// The forms of a plan. A form defines how the bytes travel.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace pidcomm {
 
 /// PE-assisted reordering. A PE's window consists of parts of 2^k blocks. If the PE's lane has index c, block j of an output part is block
 /// (c + j) mod 2^k of the input part, or block (c - j) mod 2^k if `backwards`. If from == to, the PEs reorder in place, always backwards,
-/// so that blocks swap in pairs.
+/// so that blocks are swapped in pairs.
 struct Reorder {
   uint64_t from = 0, to = 0;  // absolute MRAM bytes
   uint64_t block_bytes = 0, parts = 0;
@@ -28,7 +28,7 @@ struct PeSteps {
   int taken = 0;  // PIDCOMM_STEP bits
   std::optional<Reorder> before, after;
   uint64_t pass_src = 0;       // absolute MRAM byte from which the host pass reads: the source, or PE scratch
-  uint64_t scratch_bytes = 0;  // size of the PE scratch, which starts at pass_src; 0: not needed
+  uint64_t scratch_bytes = 0;  // bytes of the PE scratch, which starts at pass_src; 0 if the plan needs no scratch
 
   bool reorders() const { return before || after; }
 };
@@ -39,14 +39,15 @@ struct TileForm {
   Sweep sweep;
 };
 
-/// The form of `tile` on a shape without a lane split. Entangled groups that share groups form a cluster. For each chunk of words, a thread
-/// loads every line of the cluster once and turns the lines into rows in host order, which form a slab. If the collective reduces, the
-/// thread combines rows. Then it composes and stores complete destination lines. A slab has one row per PE, or one row per group if the
-/// collective reduces. If the source has a block for each member, so does a row; else a row is one block.
+/// The form of `tile` on a shape without a lane split. Entangled groups are in one cluster if they contain PEs of the same group. For each
+/// chunk of words, a thread loads every line of the cluster once and turns the lines into rows in host order. These rows form a slab. If
+/// the collective reduces, the thread combines the rows of each group. Then the thread composes complete destination lines from the slab
+/// and stores these lines. A slab has one row per PE, or one row per group if the collective reduces. If the source has a block for each
+/// member, a row of the slab has one block for each member; else a row of the slab is one block.
 struct GeneralForm {
   static constexpr const char *kPath = "general";
-  uint32_t cluster_egs = 0;  // entangled groups of the largest cluster
-  uint64_t chunk_words = 0;  // words of each block that a slab holds
+  uint32_t cluster_egs = 0;  // number of entangled groups in the largest cluster
+  uint64_t chunk_words = 0;  // number of words of each block that a slab holds at a time
   uint64_t slab_bytes = 0;   // bytes of a slab; each thread has one slab
 };
 
@@ -58,12 +59,13 @@ struct PaperForm {
   Sweep sweep;
 };
 
-/// The common part of `ring` and `tree`, which send data from member to member. each_sweep makes the sweeps of every round from it: first
-/// the rounds between members of one entangled group, then the rounds between entangled groups, one loop after the other.
+/// The common part of `ring` and `tree`, which send data from member to member. each_sweep makes the sweeps of every round from
+/// MemberSteps: first the rounds between members of one entangled group, then the rounds between entangled groups, for one loop over
+/// members after another.
 struct MemberSteps {
   static constexpr const char *kPath = "member_steps";
   LaneSplit split;          // adjacent loops over members are joined
-  uint64_t slot_bytes = 0;  // ring: bytes of a slot; tree: bytes of the vector
+  uint64_t slot_bytes = 0;  // for `ring`: bytes of a slot; for `tree`: bytes of a member's vector
   bool copies = false;      // the first round copies the source to the destination
   uint32_t rounds = 0;
   uint64_t lines_read = 0, lines_written = 0;
@@ -72,17 +74,19 @@ struct MemberSteps {
   uint64_t bytes_written() const { return lines_written * kLineBytes; }
 };
 
-/// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. From the last slot down, slot s moves one lane on and
-/// is combined with slot s - 1; at the end, slot 0 is the lane's reduced block. Then M entangled groups do the same with M chunks of slot
-/// 0, in 2 (M - 1) rounds. In every round, each entangled group sends a chunk to the next group, which combines it (in the first M - 1
-/// rounds) or copies it (in the others). Finally slot 0 moves around the lanes.
+/// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. From the last slot down to slot 1, slot s moves to the
+/// next lane and is combined there with slot s - 1; at the end, slot 0 is the lane's reduced block. Then the M entangled groups of the
+/// members exchange M chunks of slot 0, in 2 (M - 1) rounds. In every round, each entangled group sends a chunk to the next entangled
+/// group. The receiver combines the chunk with its own chunk (in the first M - 1 rounds) or copies the chunk (in the last M - 1 rounds).
+/// Finally, slot 0 of each lane moves to all lanes of the group, from one lane to the next.
 struct RingForm : MemberSteps {
   static constexpr const char *kTopology = "ring";
   PeSteps pes;
 };
 
-/// For each selected lane bit, lowest first, every lane with the bit set is combined into the lane without it. Then, for t = 0, 1, ...,
-/// entangled group m + 2^t is combined into group m if 2^(t+1) divides m. The result is copied back along the same path.
+/// For each selected lane bit, lowest first, every lane with the bit set is combined into the lane whose number differs only in this bit.
+/// Then, for t = 0, 1, ..., entangled group m + 2^t is combined into entangled group m if 2^(t+1) divides m. At the end, the result is
+/// copied along the same path in the opposite direction.
 struct TreeForm : MemberSteps {
   static constexpr const char *kTopology = "tree";
 };
@@ -92,16 +96,16 @@ struct TreeForm : MemberSteps {
 /// the PEs and the caller's rows suffices.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
-  bool has_host_work = false;      // if false, the fields below are 0
-  bool has_result_per_pe = false;  // if false, there is one result per group
+  bool has_host_work = false;      // if false, all later fields of SdkForm are 0
+  bool has_result_per_pe = false;  // if false, there is one result row per group
   uint64_t result_row_bytes = 0;
-  uint64_t source_bytes = 0, result_bytes = 0;  // bytes of all rows
+  uint64_t source_bytes = 0, result_bytes = 0;  // total bytes of the source rows and of the result rows
   uint64_t staged_bytes = 0;                    // bytes of rows in the library's buffer
-  uint64_t row_pieces = 0;                      // pieces of a source row; the host copies or combines one piece at a time
-  uint64_t units = 0;                           // units of work that threads share: pieces of result rows, or PEs
+  uint64_t row_pieces = 0;                      // number of pieces of a source row; the host copies or combines one piece at a time
+  uint64_t units = 0;                           // number of units of work that threads share: a unit is a piece of a result row, or a PE
 };
 
-/// `conventional` reduces in pieces of this size, which stay in a core's cache.
+/// `conventional` reduces rows in pieces of this many bytes, so that a piece stays in the cache of a core.
 inline constexpr uint64_t kPieceBytes = 16384;
 
 using Form = std::variant<TileForm, GeneralForm, PaperForm, RingForm, TreeForm, SdkForm>;

@@ -1,6 +1,6 @@
-// The sweeps of `ring` and `tree`, which send data from member to member.
+// The sweeps of `ring` and `tree`, which send data from one group member to another.
 //
-// Source of the two topologies: the PID-Comm paper (ISCA 2024, section VIII-H), which compares its hypercube with them.
+// Source of the two topologies: the PID-Comm paper (ISCA 2024, section VIII-H), which compares the hypercube with a ring and a tree.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,7 +32,7 @@ std::vector<EgLoop> joined(const std::vector<EgLoop> &loops) {
   return result;
 }
 
-/// Makes the sweeps of a plan and visits them, round after round.
+/// Makes the sweeps of a plan and visits the sweeps, round after round.
 class MemberStepSweeps {
  public:
   MemberStepSweeps(const Plan &plan, const MemberSteps &steps, const std::function<void(const Sweep &)> &visit)
@@ -64,9 +64,9 @@ class MemberStepSweeps {
       move_lanes(onwards, plan_.dst + (slot - 1) * steps_.slot_bytes, plan_.dst + slot * steps_.slot_bytes);
   }
 
-  /// Entangled group m sends chunk (m - step) mod M to group m + 1 (mod M), which combines the chunk in the first M - 1 steps and copies it
-  /// in later steps. All chunks have the same length, except that the last chunk that is not empty may be shorter. Between two cuts, all
-  /// chunks have the same length, and the numbers of groups and chunks do not wrap around.
+  /// Entangled group m sends chunk (m - step) mod M to group m + 1 (mod M), which combines the chunk with its own chunk in the first M - 1
+  /// steps and copies the chunk in later steps. All chunks have the same length, except that the last chunk that is not empty may be
+  /// shorter. Between two cuts, all chunks have the same length, and the numbers of groups and chunks do not wrap around.
   void ring_step(std::size_t loop, uint32_t step, uint64_t work) {
     const auto [count, stride, index_stride] = split_.members[loop];
     const uint64_t words = steps_.slot_bytes / kWordBytes, chunk_words = (words + count - 1) / count;
@@ -96,7 +96,7 @@ class MemberStepSweeps {
 
   void visit_steps(const TreeForm &) {
     const auto partner_map = [](uint32_t bit, bool up) { return lane_map([&](uint32_t lane) { return up ? lane | bit : lane & ~bit; }); };
-    uint64_t from = steps_.copies ? plan_.dst : plan_.src;  // until the first round has written to the destination
+    uint64_t from = steps_.copies ? plan_.dst : plan_.src;  // the window that the first round reads
     for (uint32_t bit = 1; bit < kLanes; bit *= 2) {
       if ((split_.lane_mask & bit) == 0) continue;
       reduce_lanes(partner_map(bit, true), {1, 0, 0}, from, plan_.dst);
@@ -110,8 +110,8 @@ class MemberStepSweeps {
       if ((split_.lane_mask & bit) != 0) move_lanes(partner_map(bit, false), plan_.dst, plan_.dst);
   }
 
-  /// Every entangled group m that is a multiple of 2 * reach combines the data of group m + reach into its own data (up), or else sends the
-  /// result to that group.
+  /// Every entangled group m that is a multiple of 2 * reach combines the data of group m + reach into its own data (up), or sends the
+  /// result to group m + reach (down).
   void tree_step(std::size_t loop, uint32_t reach, bool up) {
     const auto [count, stride, index_stride] = split_.members[loop];
     Sweep sweep = make_sweep(up, steps_.slot_bytes / kWordBytes, kStay);
@@ -153,7 +153,7 @@ class MemberStepSweeps {
     return sweep;
   }
 
-  /// Adds loops over all entangled groups except the members of one loop.
+  /// Adds loops over all entangled groups, without one loop over members.
   void add_other_loops(Sweep &sweep, std::size_t loop) const {
     std::vector<EgLoop> others = split_.members;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(loop));
@@ -172,7 +172,7 @@ class MemberStepSweeps {
 
 uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep) * sweep.words * streams_of(side); }
 
-/// Sets the common fields of ring and tree.
+/// Sets the fields that RingForm and TreeForm have in common.
 template <class SteppedForm>
 void set_steps(SteppedForm &form, const FormInputs &inputs, uint64_t slot_bytes) {
   form.split = *inputs.split;

@@ -11,7 +11,7 @@ inline constexpr int kMaxThreads = 1024;
 
 struct Options {
   int technique, isa, threads, coherence;
-  uint64_t scratch_offset;  // offset from the heap base; 0: no scratch
+  uint64_t scratch_offset;  // offset of the PE scratch from the heap base; 0: no scratch
   bool operator==(const Options &) const = default;
 };
 
@@ -22,14 +22,17 @@ class OptionRules {
 
   virtual int default_isa() const = 0;
   virtual int default_threads() const = 0;
-  /// Whether the CPU's caches see the writes of PEs. If they do not, the default coherence policy flushes lines, and `none` is an error.
+  /// Whether the CPU's caches see the writes of PEs. If is_coherent() returns false, the default coherence policy flushes lines, and the
+  /// policy `none` is an error.
   virtual bool is_coherent() const = 0;
   /// isa: a code of PIDCOMM_ISAS. Errors: ERR_OPTION if the machine lacks the instruction set.
   virtual void check_isa(int isa) const = 0;
 };
 
-/// Replaces the default in each field by its value; if options is null, all fields have defaults. Errors: ERR_OPTION (a code is unknown,
-/// the machine lacks the instruction set, threads are outside 0 .. kMaxThreads, or coherence is `none` on a machine that is not coherent).
+/// Replaces every field that asks for a default by the default value of the machine. If `options` is null, all fields get default values.
+/// Errors: ERR_OPTION (a code is unknown, the machine lacks the instruction set, the number of threads is outside 0 .. kMaxThreads, or
+/// coherence is
+/// `none` on a machine that is not coherent).
 Options resolve(const pidcomm_options *options, const OptionRules &rules);
 
 }  // namespace pidcomm

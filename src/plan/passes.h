@@ -1,20 +1,22 @@
-// The passes. A pass is the work of the line kernels on the lines of one item of a sweep.
+// The table of passes. A pass is the work of the line kernels on the lines of one item of a sweep.
 #pragma once
 
 #include <cstdint>
 
 namespace pidcomm {
 
-/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written). The numbers are for one word of an item.
+/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written). The five columns after the work of an item
+/// are counts for one word of an item.
 ///
-/// The numbers are formulas with these variables: `in` and `out` are the numbers of input and output streams; `ways` is 2^k; `from` is 1 if
-/// lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing, else 0; `host_rows` is the number of
-/// transposes for host rows.
-/// The selected bits of a lane number are the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
-/// the lane with index c + s (mod 2^k). Slot s of a member is block s of 2^k consecutive blocks. The passes that rotate run after
-/// PE-assisted reordering.
-/// In member_step and member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's lane map. If
-/// member_step_reduce has one stream, it combines each line with a copy whose lanes have moved, and transposes both lines.
+/// These counts are formulas with the following variables: `in` is the number of input streams, and `out` is the number of output streams
+/// of an item; `ways` is 2^k;
+/// `from` is 1 if lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing, else 0; `host_rows` is the
+/// number of transposes for host rows.
+/// The lane bits that the mask selects form the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
+/// the lane with index c + s (mod 2^k). Slot s of a member is block number s of 2^k consecutive blocks. Passes that rotate lines run after
+/// PE-assisted reordering. In member_step and member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's
+/// lane map. If member_step_reduce has one stream, it combines each line with a copy of the line whose lanes have moved, and transposes
+/// both of these lines.
 // clang-format off
 #define PIDCOMM_PASSES(X)                                                                                                                    \
   X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \

@@ -20,7 +20,7 @@ struct TechniqueRule {
   int code;
   Form (*make_form)(const FormInputs &inputs);
   int steps;
-  uint32_t collectives;  // bit c: works for the collective with code c
+  uint32_t collectives;  // bit c is set if the technique works for the collective with code c
   bool needs_lane_split;
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
@@ -57,7 +57,7 @@ void check_is_for(const TechniqueRule &technique, int collective) {
        choices_for(collective));
 }
 
-/// If no step of a technique applies to the collective, it runs as `conventional`.
+/// If no step of a technique applies to the collective, the call runs as `conventional`.
 Form make_form(const Plan &plan, const CollectiveRule &collective, const TechniqueRule &technique) {
   int steps = technique.steps & collective.steps;
   if (plan.reduces && !plan.bytewise) steps &= ~PIDCOMM_STEP_CM;

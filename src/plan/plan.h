@@ -1,4 +1,5 @@
-// A plan describes the work of a collective as a value. It is immutable and printable, and its size depends only on the number of axes.
+// A plan describes the work of a collective as a value. A plan is immutable and printable, and its size in memory depends only on the
+// number of axes of the hypercube.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace pidcomm {
 /// The input or the output in a collective's definition.
 struct Extent {
   Space space;
-  bool per_member;  // it has N blocks, else one block
+  bool per_member;  // the extent has N blocks, else one block
 };
 
 struct Plan {
@@ -29,10 +30,10 @@ struct Plan {
   Extent in{}, out{};
   bool reduces = false, bytewise = false;
   uint64_t bytes = 0, block_bytes = 0;
-  uint64_t heap_base = 0;                        // MRAM byte of the request's offset 0
-  uint64_t src = 0, dst = 0;                     // absolute MRAM bytes
-  uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // bytes in MRAM, per PE; 0 if the data are in host rows
-  uint64_t in_row_bytes = 0, out_row_bytes = 0;  // bytes of a host row, per group; 0 if the data are in MRAM
+  uint64_t heap_base = 0;                        // MRAM byte address of offset 0 in the request
+  uint64_t src = 0, dst = 0;                     // absolute MRAM byte addresses
+  uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // bytes of input and output per PE in MRAM; 0 if the data are in host rows
+  uint64_t in_row_bytes = 0, out_row_bytes = 0;  // bytes of a host row of input and output; 0 if the data are in MRAM
   Form form;
 };
 
@@ -41,15 +42,15 @@ struct CollectiveRule {
   int code;
   bool reduces;
   Extent in, out;
-  int steps;  // PIDCOMM_STEP bits of the steps that apply
+  int steps;  // PIDCOMM_STEP bits of the steps that apply to the collective
   void (*sweep)(const Plan &plan, const LaneSplit &split, Sweep &sweep);
 
-  /// Whether `bytes` is the size of N blocks; else it is the size of one block.
+  /// Whether argument `bytes` is the size of N blocks; else `bytes` is the size of one block.
   bool bytes_are_blocks() const { return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member); }
 };
 
 /// Functions that set the affine form of each collective: pass, loops and streams. The caller has already set the location of input and
-/// output, and whether the sweep rotates. src/plan/collectives has a file for each function.
+/// output, and whether the sweep rotates lines. src/plan/collectives has a file for each function.
 #define PIDCOMM_ROW(ENUM, code, name, ...) void sweep_##name(const Plan &plan, const LaneSplit &split, Sweep &sweep);
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -57,7 +58,7 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 /// Returns the rule of a collective. Errors: ERR_ARGUMENT if the code is unknown.
 const CollectiveRule &rule_of(int collective);
 
-/// Makes the plan of a request. heap_base: MRAM byte of the request's offset 0.
+/// Makes the plan of a request. heap_base: MRAM byte address of offset 0 in the request.
 /// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host buffer. Cost: O(axes^2), O(PEs) on the
 /// general path, O(rounds) for member steps.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
@@ -65,24 +66,24 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
 /// Checks the host buffer of a request. Errors: ERR_HOST_BUFFER (the buffer does not fit the plan).
 void check_host(const Plan &plan, const pidcomm_request &request);
 
-/// Return a part that only some forms have, or null for other forms.
+/// Return a part that only some forms of a plan have, or null if the plan's form does not have this part.
 const PeSteps *pe_steps_of(const Plan &plan);
 const MemberSteps *member_steps_of(const Plan &plan);
 
 /// Whether PEs reorder blocks before the host pass or after it.
 bool reorders(const Plan &plan);
 
-/// Returns the absolute MRAM byte from which the host pass reads.
+/// Returns the absolute MRAM byte address at which the input of the host pass starts.
 uint64_t pass_src_of(const Plan &plan);
 
-/// Calls visit(sweep) for every sweep of the host pass in order.
+/// Calls visit(sweep) for every sweep of the host pass, in the order in which the sweeps run.
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
 
-/// Returns the clusters of a shape without a lane split. Entangled groups are in one cluster if groups connect them. Entry e is the first
-/// entangled group in the cluster of entangled group e.
+/// Returns the clusters of a shape without a lane split. Entangled groups are in one cluster if a chain of groups connects them. Entry e of
+/// the returned vector is the first entangled group in the cluster of entangled group e.
 std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);
 
-/// Returns the plan as JSON. If `expand` is true, it also lists the items of the affine form.
+/// Returns the plan as JSON. If `expand` is true, the JSON also lists the items of the affine form.
 std::string to_json(const Plan &plan, bool expand);
 
 }  // namespace pidcomm

@@ -21,7 +21,7 @@ constexpr PassText kPassTexts[] = {
 
 constexpr const char *kSpaceNames[] = {"mram", "host", "host_lines"};
 
-/// Writes objects and arrays with their commas.
+/// Writes JSON objects and arrays, with commas between their elements.
 class JsonWriter {
  public:
   void open(const char *key, char bracket) {
@@ -100,7 +100,7 @@ struct ExpandedLoop {
   bool goes_down;
 };
 
-/// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one step stands for the exchange in both
+/// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one JSON step stands for the exchange in both
 /// directions.
 void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth, Step step, JsonWriter &json) {
   if (depth == loops.size()) {

@@ -1,4 +1,4 @@
-// Checks and names of the codes in a request.
+// Functions that check the codes in a request and return the names of codes.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ struct ElementType {
   uint32_t size_bytes;
   int code;  // a code of PIDCOMM_TYPES
 
-  /// Returns the type of a code. Errors: ERR_TYPE.
+  /// Returns the element type with this code. Errors: ERR_TYPE.
   static ElementType of(int code);
 };
 
 /// The kind of an operator (last column of PIDCOMM_OPS).
 enum class OpKind { arith, order, bits };
 
-/// Checks an operator. Errors: ERR_OP if op is unknown, or if it is bitwise and the type is a float.
+/// Checks an operator. Errors: ERR_OP if op is unknown, or if op is bitwise and the element type is a float.
 void check_op(int op, const ElementType &type);
 
-/// Whether the operator treats every byte by itself, so that it can run on lines in PIM order.
+/// Whether the operator computes each byte of the result only from the same byte of its inputs. Such an operator can run on lines in PIM
+/// order.
 bool is_bytewise(int op, const ElementType &type);
 
 /// Return the name of a code, or nullptr if the code is unknown.

@@ -9,7 +9,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Joins adjacent loops that form one loop, and drops loops of one step.
+/// Joins adjacent loops that together form one loop, and drops loops that have only one step.
 void simplify(std::vector<Loop> &loops) {
   std::vector<Loop> joined;
   for (Loop &loop : loops) {
@@ -30,8 +30,9 @@ void simplify(std::vector<Loop> &loops) {
   loops = std::move(joined);
 }
 
-/// The split of a loop of `count` steps of `egs` entangled groups at the step between the banks of a pair (d and d + 4). An inner loop has
-/// `below` steps and an outer loop has `above` steps. If below is 0, the loop does not have such a step.
+/// The split of a loop at its pair step, which is the step between the two banks of a bank pair (d and d + 4). The loop has `count` steps
+/// of `egs` entangled groups. After the split, an inner loop has `below` steps and an outer loop has `above` steps. If below is 0, the loop
+/// has no pair step.
 struct BankPairStep {
   uint32_t below, above;
 };
@@ -41,10 +42,10 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
   return {below, count / (2 * below)};
 }
 
-/// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so that neighbouring lines are stored one
-/// after the other. If an item has few streams, the inner steps move too, because one bank pair does not saturate memory. If every item is
-/// stored to all members, a pair step that moves only the input stays in the outer loops: the output is much larger, and its own streams
-/// visit bank pairs together.
+/// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so that a thread stores the adjacent lines
+/// of a bank pair directly after each other. If an item has few streams, the inner steps also move into lockstep, because one bank pair
+/// does not saturate memory. If every item is stored to all members, a pair step that moves only the input stays in the outer loops,
+/// because the output is much larger than the input, and the streams of the output already visit both banks of a pair together.
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
@@ -76,8 +77,8 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   sweep.outer = std::move(rest);
 }
 
-/// Makes the pair step of the output's members the fastest loop, so that neighbouring lines are stored one after the other. The order of
-/// the input's members stays, because it determines the order of the reduction.
+/// Makes the pair step of the output's members the fastest loop, so that a thread stores the adjacent lines of a bank pair directly after
+/// each other. The order of the input's members does not change, because this order determines the order of the reduction.
 void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {

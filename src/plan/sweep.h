@@ -1,6 +1,7 @@
 // The affine form of a host pass: loop nests over items. An item reads and writes streams of lines (or of host rows). Each stream has
-// `words` words. Its start, a pair (entangled group, byte), is the sum of the start of its side, step * index of every loop, and its place
-// in the stream nest of the side. The pass defines the work between load and store.
+// `words` words. The start of a stream is a pair (entangled group, byte). This pair is the sum of three terms: the start of the stream's
+// side (input or output), step * index of every loop, and the place of the stream in the stream nest of its side. The pass defines the work
+// between load and store.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,11 @@
 
 namespace pidcomm {
 
-/// The location of a side. host: in host rows. host_lines: in the library's buffer, as lines in host order.
+/// The location of the input or the output of a sweep. mram: in MRAM. host: in host rows. host_lines: in the library's buffer, as lines in
+/// host order.
 enum class Space { mram, host, host_lines };
 
-/// A loop of the nest of parallel streams of one item: index i adds egs * i and bytes * i to the start of a stream.
+/// A loop of the nest of parallel streams of one item. Loop index i adds egs * i and bytes * i to the start of a stream.
 struct StreamLoop {
   uint32_t count, egs;
   uint64_t bytes;
@@ -24,13 +26,14 @@ struct StreamLoop {
 /// The input or the output of a sweep.
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;              // start: absolute MRAM byte (mram), byte of the buffer (host), or byte of the window (host_lines)
-  uint32_t eg = 0;                  // entangled group of the first item
+  uint64_t offset = 0;  // start of the side: absolute MRAM byte (mram), byte of the host buffer (host), or byte of the window (host_lines)
+  uint32_t eg = 0;      // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
-  uint32_t pair_banks = 1;          // output: 2 if the fastest loop is over the two banks of a bank pair
+  uint32_t pair_banks = 1;          // for the output: 2 if the fastest stream loop is over the two banks of a bank pair
 };
 
-/// A loop over items: one step moves the input by (in_egs, in_bytes) and the output by (out_egs, out_bytes).
+/// A loop over items. One step of the loop moves the start of the input by (in_egs, in_bytes) and the start of the output by (out_egs,
+/// out_bytes).
 struct Loop {
   std::string name;
   uint32_t count;
@@ -38,53 +41,53 @@ struct Loop {
   uint64_t in_bytes, out_bytes;
 };
 
-/// The affine form. Threads share the steps of the `outer` loops and the words. Each thread runs the steps of the `ordered` loops one after
-/// another on its words. The `lockstep` loops run inside every chunk of words, so that the banks of a pair, whose lines are neighbours, are
-/// visited together.
+/// The affine form of a host pass. Threads share the steps of the `outer` loops and the words of the streams. Each thread runs the steps of
+/// the `ordered` loops one after another on its own words. The `lockstep` loops run inside every chunk of words, so that a thread visits
+/// the adjacent lines of a bank pair close in time.
 struct Sweep {
   Pass pass{};
   bool rotates = false;     // PEs reorder blocks before or after the sweep
-  bool host_order = false;  // lines between load and store are in host order, else in PIM order
+  bool host_order = false;  // between load and store, lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
-  uint64_t lane_map = 0;                       // member_step, member_step_reduce: byte l is the lane from which lane l receives its bytes
-  uint32_t round = 0;                          // of member steps: sweeps of one round do not depend on each other
+  uint64_t lane_map = 0;  // member_step, member_step_reduce: byte l is the number of the lane from which lane l receives its bytes
+  uint32_t round = 0;     // number of the round of member steps; sweeps of one round do not depend on each other
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
   Side in, out;
-  uint64_t words = 0;              // length of every stream
-  bool exchange = false;           // in-place alltoall: items (a, b) and (b, a) are one item
-  bool ordered_downwards = false;  // in-place allgather: item 0 comes last
+  uint64_t words = 0;              // number of words of every stream
+  bool exchange = false;           // in-place alltoall: one item moves the data of both pairs (a, b) and (b, a)
+  bool ordered_downwards = false;  // in-place allgather: the items run in descending order, and item 0 runs last
 
   bool is_in_place() const { return in.space == Space::mram && out.space == Space::mram && in.offset == out.offset; }
 };
 
-/// Return the number of steps of a nest of loops, of items of a sweep, and of streams of an item on one side.
+/// Return three numbers: the steps of a nest of loops, the items of a sweep, and the streams of an item on one side (input or output).
 uint64_t steps_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
 uint32_t streams_of(const Side &side);
 
-/// Returns the number of pieces into which to cut the words of a sweep, so that threads have equal shares. It is 1 if the outer loops
-/// suffice. A piece has at least kShareWords words.
+/// Returns the number of pieces into which to cut the words of a sweep, so that threads have equal shares of the work. Returns 1 if the
+/// steps of the outer loops already give equal shares. A piece has at least kShareWords words.
 inline constexpr uint64_t kShareWords = 64;
 uint64_t pieces_of(const Sweep &sweep, int threads);
 
 // Functions to build sweeps.
 
-/// Orders the loops of a sweep for memory bandwidth.
+/// Sorts the loops of a sweep so that the sweep uses the memory bandwidth well.
 void arrange(Sweep &sweep);
 
-/// Appends a nest of loops over entangled groups. Each step of the nest's index moves the sides by in_bytes and out_bytes. A step to other
-/// entangled groups also moves the input if in_moves, and the output if out_moves.
+/// Appends a nest of loops over entangled groups. Each step of the nest's index moves the input by in_bytes and the output by out_bytes. A
+/// step to a different entangled group also moves the input to this entangled group if in_moves, and the output if out_moves.
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
                uint64_t out_bytes);
 
-/// Cuts a vector of vector_bytes into 2^k slots, which become streams of the side, and sets the words of the sweep.
+/// Cuts a vector of vector_bytes bytes into 2^k slots, which become streams of the side, and sets the number of words of the sweep.
 void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes);
 
 /// Adds a stream nest over the members' entangled groups.
 void add_streams(Side &side, const std::vector<EgLoop> &egs);
 
-/// Adds a stream nest over the 8 lanes to a side in host rows: a step of the member index is member_bytes, and a step of the group index is
-/// group_bytes.
+/// Adds a stream nest over the 8 lanes to a side in host rows. A step of the member index moves the stream by member_bytes, and a step of
+/// the group index moves the stream by group_bytes.
 void add_lane_streams(Side &side, const LaneSplit &split, uint64_t member_bytes, uint64_t group_bytes);
 
 }  // namespace pidcomm

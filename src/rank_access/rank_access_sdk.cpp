@@ -1,13 +1,14 @@
-// Rank access on DIMMs. It uses only public functions of an unmodified UPMEM SDK.
+// Rank access on real DIMMs. This file uses only public functions of an unmodified UPMEM SDK.
 //
-// The SDK maps a rank's region into the process but does not report the address. This file therefore tests every candidate mapping. It lets
-// the SDK write tags to every enabled PE of the rank, at words that exercise the bits of the address map. Exactly one mapping must show all
-// tags at the addresses of the map. Then it restores the words. This happens when the first hypercube on a rank is created. The result is
-// valid while a hypercube on the rank exists, because the ranks of a hypercube must not be freed.
+// The SDK maps a rank's region into the process but does not report the address of the region. This file therefore tests every candidate
+// mapping. It lets the SDK write tags to every enabled PE of the rank, at MRAM words that exercise all bits of the address map. Exactly one
+// mapping must show all tags at the addresses of the address map. Then the code restores the words. This test runs when the program creates
+// the first hypercube on a rank. The found mapping is valid while a hypercube on the rank exists, because the ranks of a hypercube must not
+// be freed.
 //
 // All transfers use dpu_copy_to_mrams and dpu_copy_from_mrams, which carry out each rank's part of dpu_push_xfer. The buffers are an
 // argument of these functions, so the caller's prepared buffers stay prepared. The functions lock the rank, so that threads may share it. A
-// transfer for every enabled PE switches the MRAM of the complete rank to the host if necessary; a launch returns it to the PEs.
+// transfer for every enabled PE switches the MRAM of the complete rank to the host if necessary; a launch returns the MRAM to the PEs.
 #include <emmintrin.h>
 
 #include <algorithm>
@@ -54,7 +55,7 @@ struct RankPes {
   PerPe<struct dpu_t *> dpus;
 };
 
-/// Transfers the word at MRAM byte `offset` of every enabled PE. Afterwards the host owns the rank's MRAM.
+/// Transfers the word at MRAM byte `offset` of every enabled PE. After the transfer, the host owns the rank's MRAM.
 template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
 dpu_error_t copy_words(const RankPes &pes, uint32_t offset, Words &words) {
   struct dpu_transfer_matrix matrix = {};
@@ -66,7 +67,7 @@ dpu_error_t copy_words(const RankPes &pes, uint32_t offset, Words &words) {
   return Copy(pes.rank, &matrix);
 }
 
-/// Continues after an error, and returns the first error.
+/// Continues after an error, and returns the first error at the end.
 template <dpu_error_t (*Copy)(struct dpu_rank_t *, struct dpu_transfer_matrix *)>
 dpu_error_t copy_probes(const RankPes &pes, ProbeWords &words) {
   dpu_error_t first = DPU_OK;
@@ -104,7 +105,7 @@ bool shows(const RegionMapping &mapping, const RankPes &pes, const ProbeWords &t
   return true;
 }
 
-/// Returns random words, which are almost certainly unique.
+/// Returns random words, which almost certainly differ from each other and from all words in MRAM.
 ProbeWords unique_tags() {
   static std::mutex mutex;
   static std::mt19937_64 generator{std::random_device()()};
@@ -139,10 +140,10 @@ dpu_error_t wait_until_idle(struct dpu_rank_t *rank) {
   return is_done ? DPU_OK : DPU_ERR_MRAM_BUSY;
 }
 
-/// For each probe: whether its words may differ from their earlier values.
+/// For each probe: whether the words of the probe may differ from their values before the test.
 using LostProbes = std::array<bool, kProbes.size()>;
 
-/// Writes the words back and reads them; after an error, tries once more. Does not throw. Returns the first error that remains.
+/// Writes the saved words back and reads them again; after an error, tries once more. Does not throw. Returns the first error that remains.
 dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
   dpu_error_t first = copy_probes<dpu_copy_to_mrams>(pes, saved);
   if (first != DPU_OK) {  // another thread may have launched PEs
@@ -158,8 +159,8 @@ dpu_error_t restore(const RankPes &pes, ProbeWords &saved, LostProbes &lost) {
   return first;
 }
 
-/// Finds the region among `all` mappings; tries mappings that are `held` by other ranks last. Changes words of MRAM and restores them; if
-/// that fails, the sentence names the words. Errors: those of the SDK; DPU_ERR_DRIVER with a sentence.
+/// Finds the region among `all` mappings; tries mappings that other ranks hold (`held`) last. Changes words of MRAM and restores these
+/// words; if the restoration fails, the error sentence names the words. Errors: those of the SDK; DPU_ERR_DRIVER with a sentence.
 dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, const std::vector<RegionMapping> &held, RegionMapping *found,
                   std::string *why) {
   std::vector<RegionMapping> candidates, matches;
@@ -181,7 +182,7 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
   }
 
   ProbeWords saved{}, tags = unique_tags();
-  matches.reserve(candidates.size());  // so that no exception can occur while MRAM holds tags
+  matches.reserve(candidates.size());  // so that push_back cannot throw while MRAM holds tags
   dpu_error_t status = copy_probes<dpu_copy_from_mrams>(pes, saved);
   if (status != DPU_OK) return status;
   status = copy_probes<dpu_copy_to_mrams>(pes, tags);
@@ -223,8 +224,8 @@ dpu_error_t prove(const RankPes &pes, const std::vector<RegionMapping> &all, con
 
 struct OpenRank {
   RegionMapping region;          // empty until found
-  uint32_t holders = 0;          // opens that have not been closed
-  uint32_t acquired = 0;         // acquires that have not been released
+  uint32_t holders = 0;          // number of opens that have not been closed
+  uint32_t acquired = 0;         // number of acquires that have not been released
   bool is_being_proved = false;  // while this is true, no thread acquires the rank
 };
 
@@ -242,7 +243,7 @@ dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_loc
   changed.wait(lock, [&] { return !open.is_being_proved; });
   const std::vector<RegionMapping> all = region_mappings();
   for (const RegionMapping &mapping : all)
-    if (mapping == open.region) return DPU_OK;  // found for another hypercube that still exists
+    if (mapping == open.region) return DPU_OK;  // the region was found for another hypercube, which still exists
   changed.wait(lock, [&] { return !open.is_being_proved && open.acquired == 0; });
   open.is_being_proved = true;
   RegionMapping region;

@@ -87,7 +87,7 @@ std::optional<LaneSplit> LaneSplit::of(const Hypercube &cube, const char *mask) 
   for (std::size_t i = 0; i < cube.axes.size(); ++i) {
     const auto [length, stride] = cube.axes[i];
     const bool is_selected = mask[i] == '1';
-    // The part of the axis inside the lanes, and the remaining part, in entangled groups.
+    // The part of the axis length inside the lanes, and the remaining part of the axis length, in entangled groups.
     const uint32_t lane_room = stride < kLanes ? kLanes / stride : 1;
     const uint32_t lane_length = std::min(length, lane_room);
     if (lane_room % lane_length != 0 || length % lane_length != 0) return std::nullopt;

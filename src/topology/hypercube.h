@@ -1,7 +1,8 @@
 // The integer arithmetic of the hypercube, without memory or devices.
 //
-// PE p = 8 * e + lane. Each axis has a length and a PE stride, which is the product of the lengths of earlier axes. The coordinate of PE p
-// along an axis is p / stride % length. Under an axis mask the PEs that agree in the unselected coordinates form a group.
+// PE p = 8 * e + lane. Each axis has a length and a PE stride. The stride of an axis is the product of the lengths of all axes before this
+// axis. The coordinate of PE p along an axis is p / stride % length. Under an axis mask the PEs that agree in the unselected coordinates
+// form a group.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 namespace pidcomm {
 
 inline constexpr uint32_t kMaxAxes = 16;
-inline constexpr uint64_t kMaxPes = uint64_t{1} << 20;  // 400 times the largest machine; PE arithmetic cannot overflow
+inline constexpr uint64_t kMaxPes = uint64_t{1}
+                                    << 20;  // 400 times the PEs of the largest machine, and small enough that PE arithmetic cannot overflow
 
 struct Axis {
   uint32_t length;
@@ -56,18 +58,18 @@ struct Grouping {
   static uint32_t pe_of(const std::vector<Digit> &digits, uint32_t index);
 };
 
-/// A loop over entangled groups. It has `count` steps; each step adds `eg_stride` to the entangled group and `index_stride` to the index
-/// that the loop counts.
+/// A loop over entangled groups. The loop has `count` steps. Each step adds `eg_stride` to the number of the entangled group, and
+/// `index_stride` to the member index or group index that the loop counts.
 struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
-/// A grouping, split into lanes and entangled groups. The split exists if every axis meets one of three conditions: it runs only over lanes
-/// of one entangled group, it runs only over entangled groups, or the lanes divide it without remainder. Then all groups that share an
-/// entangled group share the same set of entangled groups, and
+/// A grouping, split into lanes and entangled groups. The split exists if every axis meets one of three conditions: the axis runs only over
+/// lanes of one entangled group, the axis runs only over entangled groups, or the lanes divide the axis length without remainder. Then all
+/// groups that share an entangled group share the same set of entangled groups, and
 ///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
 ///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
-/// where compress gathers the bits of lane under the mask, lowest first.
+/// where compress(lane, mask) returns the bits of `lane` at the positions that are set in the mask, as adjacent bits, lowest bit first.
 struct LaneSplit {
   uint32_t lane_mask = 0;       // bit i: lane bit i belongs to a selected axis
   uint32_t k = 0;               // number of bits set in lane_mask
@@ -75,7 +77,7 @@ struct LaneSplit {
   std::vector<EgLoop> sets;     // the first entangled group of every set, fastest first
   uint32_t member_egs = 1, set_count = 1;
 
-  /// Returns nothing for shapes that the lanes do not divide without remainder, or whose number of PEs is not a multiple of 8.
+  /// Returns std::nullopt if the shape has no lane split, or if its number of PEs is not a multiple of 8.
   static std::optional<LaneSplit> of(const Hypercube &cube, const char *mask);
 };
 

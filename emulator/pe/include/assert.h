@@ -1,4 +1,5 @@
-/// assert.h: if the expression is false, assert stops the PE with a fault. It has no effect if NDEBUG is defined at the #include.
+/// assert.h: if the expression is false, assert stops the PE with a fault. assert has no effect if NDEBUG is defined at the #include of
+/// assert.h.
 #include <dpufault.h>
 #include <macro_utils.h>
 

@@ -1,6 +1,6 @@
 /// attributes.h: attributes that set the memory, section and alignment of a PE program's objects.
 ///
-/// Differs from the SDK: __mram_ptr is the address space of a segment register, which only gcc's GNU dialects have.
+/// Differs from the SDK: __mram_ptr is the address space of a segment register, which gcc supports only in its GNU dialects of C.
 #ifndef PE_ATTRIBUTES_H
 #define PE_ATTRIBUTES_H
 
@@ -16,22 +16,24 @@
 /// Places a mutex, which is one byte; a program has at most 256 mutexes.
 #define __atomic_bit __section(".atomic")
 
-/// The alignment that mram_read and mram_write require of both addresses.
+/// The alignment that mram_read and mram_write require of the MRAM address and the WRAM address.
 #define __dma_aligned __aligned(8)
 
 /// Mark WRAM objects that the linker keeps even if the program does not use them. The host finds __host objects by name.
 #define __keep __used __section(".data.__sys_keep")
 #define __host __aligned(8) __used __section(".dpu_host")
 
-/// On hardware, low addresses that fit into a load's immediate; in the emulator, only a section name.
+/// On hardware, places an object at a low address that fits into the immediate of a load instruction. In the emulator, only sets the
+/// section name.
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
-/// Marks a pointer to MRAM: its value is a DPU address, 0x08000000 + the offset in bytes. WRAM pointers do not convert to MRAM pointers.
+/// Marks a pointer to MRAM: the value of the pointer is a DPU address, 0x08000000 + the byte offset in MRAM. A WRAM pointer cannot be
+/// converted to an MRAM pointer.
 // (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
-/// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; all other MRAM objects keep the contents of MRAM when
-/// the program is loaded.
+/// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; when a program is loaded, all other MRAM objects keep
+/// the bytes that are in MRAM.
 #define __mram __mram_ptr __section(".mram") __dma_aligned __used
 #define __mram_noinit __mram_ptr __section(".mram.noinit") __dma_aligned __used
 #define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used

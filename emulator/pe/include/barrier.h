@@ -6,10 +6,10 @@
 #include <attributes.h>
 #include <stdint.h>
 
-/// Programs may also set the fields themselves, to 0xFF, the number of tasklets (twice) and the address of a lock.
-/// Differs from the SDK: `lock` has no effect; BARRIER_INIT leaves it 0.
+/// A program may also set the fields directly: to 0xFF, the number of tasklets (twice) and the address of a lock. Differs from the SDK:
+/// `lock` has no effect; BARRIER_INIT sets `lock` to 0.
 typedef struct barrier_t {
-  uint8_t wait_queue;     // the last waiting tasklet, 0xFF if none waits
+  uint8_t wait_queue;     // number of the last waiting tasklet, 0xFF if no tasklet waits
   uint8_t count;          // number of tasklets that have not arrived yet
   uint8_t initial_count;  // number of tasklets that wait for each other
   uint8_t lock;

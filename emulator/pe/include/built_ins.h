@@ -1,14 +1,15 @@
-/// built_ins.h: the DPU's instructions by name, as far as C can express them.
+/// built_ins.h: functions and macros with the names of DPU instructions, for instructions that C can express.
 ///
 /// rc or dc receives the 32-bit or 64-bit result of the sources ra and rb; the numbers imm and shift are strings, as in assembly: "12",
-/// "-1", "0xff". dc extends the result with its sign (_s_) or with zeros (_u_). The letters at the end of a name stand for the operands.
-/// Differs from the SDK: instructions that jump, test a condition, or use the carry flag or other state of the DPU do not compile.
+/// "-1", "0xff". dc extends the result with its sign (_s_) or with zeros (_u_). The letters at the end of a name state the operands of the
+/// instruction. Differs from the SDK: instructions that jump, test a condition, or use the carry flag or other state of the DPU do not
+/// compile.
 #ifndef PE_BUILT_INS_H
 #define PE_BUILT_INS_H
 
 #include <stdint.h>
 
-/// A number as in assembly.
+/// Returns the value of a number in assembly syntax.
 static inline __attribute__((always_inline)) uint32_t __pe_immediate(const char *text) {
   uint32_t is_negative = *text == '-';
   text += is_negative;
@@ -19,7 +20,7 @@ static inline __attribute__((always_inline)) uint32_t __pe_immediate(const char 
   return is_negative ? -value : value;
 }
 
-/// The result has 0x01 in each byte in which the sources are equal.
+/// The result has 0x01 in each byte in which the two sources are equal, and 0 in all other bytes.
 static inline uint32_t __pe_cmpb4(uint32_t a, uint32_t b) {
   uint32_t equal = 0;
   for (uint32_t bit = 0; bit < 32; bit += 8) equal |= (uint32_t)(((a ^ b) >> bit & 0xFF) == 0) << bit;
@@ -33,7 +34,7 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __PE_OP_asr(a, n) ((uint32_t)((int32_t)(a) >> ((n) & 31)))
 #define __PE_OP_rol(a, n) ((uint32_t)(a) << ((n) & 31) | (uint32_t)(a) >> (-(n) & 31))
 #define __PE_OP_ror(a, n) ((uint32_t)(a) >> ((n) & 31) | (uint32_t)(a) << (-(n) & 31))
-/// The results are the bits that lsl and lsr shift out.
+/// The results are the bits that the instructions lsl and lsr shift out.
 #define __PE_OP_lslx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << ((n) & 31) >> 32))
 #define __PE_OP_lsrx(a, n) ((uint32_t)((uint64_t)(uint32_t)(a) << 32 >> ((n) & 31)))
 #define __PE_OP_add(a, b) ((uint32_t)(a) + (uint32_t)(b))

@@ -1,4 +1,4 @@
-/// dpu_characteristics.h: how many tasklets, atomic bits and registers a DPU has.
+/// dpu_characteristics.h: the numbers of tasklets, atomic bits and registers of a DPU.
 #ifndef PE_DPU_CHARACTERISTICS_H
 #define PE_DPU_CHARACTERISTICS_H
 

@@ -1,4 +1,4 @@
-/// dpufault.h: the SDK's fault numbers, and the two faults that headers raise here.
+/// dpufault.h: the SDK's fault numbers, and the two faults that the emulator's headers can raise.
 ///
 /// Differs from the SDK: the emulator reports faults as sentences, without these numbers.
 #ifndef PE_DPUFAULT_H

@@ -1,6 +1,6 @@
 /// inttypes.h: printf formats of <stdint.h>'s types.
 ///
-/// Differs from the SDK: 64-bit types are `long long` here.
+/// Differs from the SDK: in the emulator, 64-bit types are `long long`.
 #ifndef PE_INTTYPES_H
 #define PE_INTTYPES_H
 

@@ -1,4 +1,4 @@
-/// memmram_utils.h: rounds numbers to the DMA alignment.
+/// memmram_utils.h: macros that round numbers to the DMA alignment.
 #ifndef PE_MEMMRAM_UTILS_H
 #define PE_MEMMRAM_UTILS_H
 

@@ -19,10 +19,10 @@ typedef enum _perfcounter_config_t {
 /// Number of cycles of the PE per second.
 extern const volatile uint32_t CLOCKS_PER_SEC;
 
-/// Returns the counter; undefined before the first perfcounter_config.
+/// Returns the value of the counter. The value is undefined before the first perfcounter_config.
 perfcounter_t perfcounter_get(void);
 
-/// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the previous counter.
+/// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the value of the counter before this call.
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
 #define perfcounter_get_both(should_reset)                                                 \

@@ -10,7 +10,7 @@
 #endif
 
 typedef struct {
-  uint32_t start[NR_THREADS];  // the counter of each tasklet at entry
+  uint32_t start[NR_THREADS];  // value of each tasklet's counter at the entry to the section
   uint32_t count[NR_THREADS];  // cycles that each tasklet spent in the section
 } dpu_profiling_t;
 

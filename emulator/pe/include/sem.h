@@ -6,9 +6,9 @@
 #include <attributes.h>
 #include <stdint.h>
 
-/// Differs from the SDK: `lock` has no effect; SEMAPHORE_INIT leaves it 0.
+/// Differs from the SDK: `lock` has no effect; SEMAPHORE_INIT sets `lock` to 0.
 typedef struct sem_t {
-  uint8_t wait_queue;     // the last waiting tasklet, 0xFF if none waits
+  uint8_t wait_queue;     // number of the last waiting tasklet, 0xFF if no tasklet waits
   uint8_t count;          // signed number of units left; if negative, the number of waiting tasklets
   uint8_t initial_count;  // number of units at the start
   uint8_t lock;
@@ -20,7 +20,7 @@ typedef struct sem_t {
   ATOMIC_BIT_INIT(__CONCAT(semaphore_, _name));                                                                      \
   sem_t _name = {0xFF, (uint8_t)(_counter), (uint8_t)(_counter), 0};
 
-/// Takes a unit; if no unit is left, waits for one.
+/// Takes a unit; if no unit is left, waits for a unit.
 void sem_take(sem_t *sem);
 
 /// Gives a unit back and wakes the first tasklet that waits for a unit.

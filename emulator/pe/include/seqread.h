@@ -1,8 +1,8 @@
 /// seqread.h: reads MRAM sequentially through a small buffer in WRAM.
 ///
 /// SEQREAD_CACHE_SIZE (32, 64, ..., 1024 bytes; a program may define it before the #include, default 256) is part of the functions' names,
-/// so files of one program may use different sizes. A buffer has twice that size: an item may start in the first half and end in the
-/// second.
+/// so files of one program may use different cache sizes. A buffer has twice SEQREAD_CACHE_SIZE bytes, because an item may start in the
+/// first half of the buffer and end in the second half.
 #ifndef PE_SEQREAD_H
 #define PE_SEQREAD_H
 
@@ -32,17 +32,17 @@ typedef struct {
 #define __SEQREAD_TELL __SEQREAD_FCT(_tell)
 #define __SEQREAD_SEEK __SEQREAD_FCT(_seek)
 
-/// Allocates a buffer on the heap, for one reader at a time. Faults if the heap is full.
+/// Allocates a buffer on the WRAM heap, for one reader at a time. The PE is in fault if the heap is full.
 seqreader_buffer_t __SEQREAD_ALLOC(void);
 
-/// Starts to read at mram_addr (any alignment). Returns the address of the item in WRAM.
+/// Starts to read at mram_addr, which may have any alignment. Returns the WRAM address of the item at mram_addr.
 void *__SEQREAD_INIT(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader);
 
 /// Returns the address in WRAM of the item inc bytes after the item at ptr. Refills the buffer if necessary.
 /// Differs from the SDK: inc may exceed SEQREAD_CACHE_SIZE.
 void *__SEQREAD_GET(void *ptr, uint32_t inc, seqreader_t *reader);
 
-/// Moves to any address in MRAM. Reads MRAM only if the first half of the buffer does not hold that address.
+/// Moves the reader to any MRAM address. Reads MRAM only if the first half of the buffer does not hold the byte at this address.
 void *__SEQREAD_SEEK(__mram_ptr void *mram_addr, seqreader_t *reader);
 
 /// Returns the address in MRAM of the item at ptr.

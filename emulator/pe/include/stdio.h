@@ -1,6 +1,7 @@
 /// stdio.h: output to the log that the host reads.
 ///
-/// Differs from the SDK: the compiler does not check formats. It would not accept both %lu and %llu for uint64_t; the SDK accepts both.
+/// Differs from the SDK: the compiler does not check printf formats, because its checks would refuse either %lu or %llu for uint64_t. The
+/// SDK accepts both formats.
 #ifndef PE_STDIO_H
 #define PE_STDIO_H
 
@@ -14,7 +15,7 @@
   unsigned char __mram_noinit __stdout_buffer[(size)];                                                                 \
   const unsigned int __stdout_buffer_size = (size);
 
-/// Prints atomically: the output of other tasklets never splits it.
+/// Prints atomically: the output of one call is never split by the output of other tasklets.
 void printf(const char *restrict format, ...);
 
 /// Prints the string and a newline.

@@ -8,7 +8,7 @@
 
 struct vmutex {
   uint8_t *vm;              // bit id & 7 of byte id >> 3 is set if mutex id is taken
-  uint8_t *hw_mutexes;      // mutex (id >> 3) & hw_mutexes_mask guards that byte
+  uint8_t *hw_mutexes;      // mutex (id >> 3) & hw_mutexes_mask guards byte id >> 3
   uint8_t hw_mutexes_mask;  // number of real mutexes - 1
 };
 
@@ -21,7 +21,7 @@ struct vmutex {
   uint8_t vmutex_##NAME[(NB_VMUTEXES) >> 3] = {0};                                                                   \
   struct vmutex NAME = {.vm = vmutex_##NAME, .hw_mutexes = hw_mutexes_##NAME, .hw_mutexes_mask = (NB_MUTEXES) - 1};
 
-/// Waits until mutex number id is free and takes it.
+/// Waits until mutex number id is free, then takes the mutex.
 void vmutex_lock(struct vmutex *vm, uint16_t id);
 
 /// Frees mutex number id, even if another tasklet holds it.

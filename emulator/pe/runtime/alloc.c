@@ -7,7 +7,7 @@
 extern uint8_t __sys_heap_pointer_reset[];
 extern uint8_t __sys_wram_end[];
 
-// The end of the last buffer. Like all WRAM, it persists over launches.
+// The end of the last buffer. Like all variables in WRAM, this variable keeps its value over launches.
 uintptr_t __sys_heap_pointer = (uintptr_t)__sys_heap_pointer_reset;
 
 static uintptr_t align_up(uintptr_t address) { return (address + 7) & ~(uintptr_t)7; }

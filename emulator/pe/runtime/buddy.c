@@ -1,5 +1,5 @@
-// Free blocks of each order form a doubly linked list inside the blocks. One byte per unit of 16 bytes describes the block that begins
-// there.
+// Free blocks of each order form a doubly linked list inside the blocks. For each unit of 16 bytes, one byte describes the block that
+// begins in this unit.
 #include <alloc.h>
 #include <buddy_alloc.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { kUnitBytes = 16, kOrders = 13 };  // a block of order n has 16 << n bytes; order 12 is all of WRAM
 
-enum { kNothing = 0, kFree = 0x40, kTaken = 0x80, kOrderMask = 0x3F };  // plus the order of the block that begins in this unit
+enum { kNothing = 0, kFree = 0x40, kTaken = 0x80, kOrderMask = 0x3F };  // kFree and kTaken are added to the order of the block
 
 typedef struct free_block {
   struct free_block *next;
@@ -56,7 +56,7 @@ static uint32_t order_for(size_t size) {
   return order;
 }
 
-// Shrinks the taken block at `unit` from order `from` to order `to`, and frees the rest.
+// Shrinks the taken block at `unit` from order `from` to order `to`, and frees the rest of the block.
 static void split_taken(uint32_t unit, uint32_t from, uint32_t to) {
   heap.starts[unit] = (uint8_t)(kTaken + to);
   while (from-- > to) add_free(unit + (1u << from), from);
@@ -97,7 +97,7 @@ void buddy_reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
   memset(heap.starts, kNothing, heap.units);
-  // The largest blocks come first, so that each begins at a multiple of its own size.
+  // The largest blocks come first, so that each block begins at a multiple of its own size.
   uint32_t unit = 0;
   for (uint32_t order = kOrders; order-- > 0;) {
     if (heap.units - unit < 1u << order) continue;

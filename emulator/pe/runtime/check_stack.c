@@ -3,7 +3,8 @@
 
 #include "../calls.h"
 
-// Absolute symbols: their addresses are numbers of bytes. The second symbol exists only for tasklets with their own stack size.
+// These symbols are absolute: the address of each symbol is a number of bytes. The second symbol exists only for tasklets with their own
+// stack size.
 extern char __pe_stack_bytes[];
 #define STACK_SYMBOL(i) extern char __pe_stack_bytes_##i[] __attribute__((weak));
 __FOR_EACH_THREAD(STACK_SYMBOL)

@@ -1,7 +1,7 @@
 // Arithmetic functions that gcc calls where x86-64 has no instruction. gcc's own library does not exist for x32.
 #include <stdint.h>
 
-// This is not a loop, because gcc would turn a loop into a call of this function. It counts in fields of 2, 4 and 8 bits.
+// This is not a loop, because gcc would turn a loop into a call of this function. The function counts bits in fields of 2, 4 and 8 bits.
 int __popcountdi2(uint64_t value) {
   value -= value >> 1 & 0x5555555555555555;
   value = (value & 0x3333333333333333) + (value >> 2 & 0x3333333333333333);

@@ -16,7 +16,7 @@ enum {
 /// Ends the calling tasklet.
 __attribute__((noreturn)) void __pe_exit(int status);
 
-/// Stops the PE with a fault. `code`: one of the numbers above.
+/// Stops the PE with a fault. `code`: a number of PE_FAULT_TABLE.
 __attribute__((noreturn)) void __pe_fault(uint32_t code);
 
 void __pe_print_format(const char *format, va_list *arguments);

@@ -5,7 +5,7 @@
 fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
   uint64_t block_bytes = block_size == 0 ? 8 : ((uint64_t)block_size + 7) & ~(uint64_t)7;
   fsb_allocator_t allocator = mem_alloc(sizeof *allocator);
-  // A size beyond 32 bits does not fit into WRAM either.
+  // The size needs 64 bits, because the product may exceed 32 bits.
   uint64_t bytes = block_bytes * nb_of_blocks;
   uint8_t *blocks = mem_alloc(bytes > UINT32_MAX ? UINT32_MAX : (size_t)bytes);
   *allocator = NULL;

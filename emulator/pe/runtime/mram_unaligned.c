@@ -21,7 +21,7 @@ void __pe_close_mram_word(uintptr_t address) {
   vmutex_unlock(&__mram_unaligned_access_virtual_locks, lock_of(address));
 }
 
-// A range of less than 8 bytes within one word of MRAM.
+// Writes a range of less than 8 bytes within one word of MRAM.
 static void write_part(const uint8_t *from, uintptr_t address, uint32_t bytes) {
   uint8_t *word = __pe_open_mram_word(address);
   memcpy(word + (address & 7), from, bytes);

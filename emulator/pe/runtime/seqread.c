@@ -1,12 +1,12 @@
-// All sizes share one implementation; functions like seqread32_get only pass their size.
+// All cache sizes share one implementation. Functions such as seqread32_get only pass their cache size.
 #include <alloc.h>
 #include <mram.h>
 #include <seqread.h>
 
 #include "../calls.h"
 
-// Fills both halves of the buffer from the page (of `size` bytes) around the address, and returns the item's address. The last page of
-// MRAM fills only the first half.
+// Fills both halves of the buffer from the page (of `size` bytes) around the address, and returns the item's address. If the page is the
+// last page of MRAM, fills only the first half of the buffer.
 static void *load(uintptr_t mram_addr, seqreader_t *reader, uint32_t size) {
   uintptr_t page = mram_addr & ~(uintptr_t)(size - 1);
   uint32_t left = PE_MRAM_BYTES - (page & (PE_MRAM_BYTES - 1));

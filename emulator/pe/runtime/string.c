@@ -1,5 +1,5 @@
 // The compiler must not turn these functions into calls of themselves: for example, it must not recognise a loop, nor
-// replace a stpcpy with unused result by strcpy. So similar functions share static functions whose names the compiler does not know.
+// replace a stpcpy with unused result by strcpy. Therefore similar functions share static functions whose names the compiler does not know.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 #include <ctype.h>
@@ -165,7 +165,7 @@ char *strrev(char *string) {
   return string;
 }
 
-// Returns the length of the longest prefix whose characters are all in the set, or all not in it.
+// Returns the length of the longest prefix whose characters are all in the set, or all not in the set.
 static size_t span(const char *string, const char *set, int is_member) {
   size_t length = 0;
   while (string[length] != '\0' && (strchr(set, string[length]) != NULL) == is_member) ++length;

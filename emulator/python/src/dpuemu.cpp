@@ -1,6 +1,6 @@
 // dpuemu._dpuemu: makes dpuemu.h callable from Python. Errors of the device API become dpuemu.Error and dpuemu.ArgumentError.
 //
-// A PE set is passed as the bytes of its struct dpu_set_t, so sets that other extensions create work too.
+// A PE set is passed as the bytes of its struct dpu_set_t, so sets that other Python extensions create are also valid.
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>

@@ -1,4 +1,4 @@
-// An allocated PE set, shared by its hypercubes and requests.
+// An allocated PE set. The hypercubes and requests on the set share it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,9 +17,9 @@ namespace core {
 
 namespace nb = nanobind;
 
-/// An allocation and the hypercubes on it. Threads that use a hypercube hold the lock shared. `free` blocks new users, waits for
-/// current users, and destroys the hypercubes before it frees the set. A thread releases the GIL before it waits for this lock,
-/// because the holder may need the GIL.
+/// An allocated set and the hypercubes on this set. Threads that use a hypercube hold the lock mutex_ in shared mode. `free` blocks new
+/// users of the set, waits for current users, and destroys the hypercubes before it frees the set. A thread releases the GIL before it
+/// waits for the lock, because the holder of the lock may need the GIL.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
@@ -37,7 +37,7 @@ class Allocation {
     const std::scoped_lock entry(entry_);  // blocks new users until the set is freed
     const std::unique_lock lock(mutex_);
     if (is_freed_) return;
-    require_no_pending();  // a call may have started before this thread acquired the lock
+    require_no_pending();  // a non-blocking call may have started before this thread acquired the lock
     is_freed_ = true;
     for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
     cubes_.clear();
@@ -63,7 +63,7 @@ class Allocation {
     pidcomm_hypercube_destroy(cube);
   }
 
-  /// The number of non-blocking calls that have not been waited for.
+  /// The number of non-blocking calls for which the program has not waited.
   std::atomic<uint32_t> &pending() { return pending_; }
 
   /// A transfer holds this mutex from the preparation of its buffers until its end, because a set has only one list of buffers.

@@ -1,4 +1,4 @@
-// Hypercubes, and the non-blocking calls on them.
+// Hypercubes, and the non-blocking calls on hypercubes.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,7 +28,7 @@ inline double seconds_now() { return std::chrono::duration<double>(std::chrono::
 /// A non-blocking call and its host memory. The destructor waits for the call. The code that creates the call keeps the hypercube alive.
 class Pending {
  public:
-  /// Does not start the call; see `start`.
+  /// Makes the object but does not start the call; see `start`.
   Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
       : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
   ~Pending() {
@@ -50,7 +50,7 @@ class Pending {
     });
   }
 
-  /// The trace of the call. May be called again.
+  /// Waits for the call and returns its trace. Later calls return the same trace.
   nb::dict wait() {
     {
       const nb::gil_scoped_release released;
@@ -132,14 +132,14 @@ class Cube {
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_validate(cube_, &value, &options)); });
   }
 
-  /// The counts of instruction set audit in the last call.
+  /// The counts of the instruction set `audit` in the last call on the hypercube.
   nb::dict audit() {
     pidcomm_audit counts{};
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_audit_of(cube_, &counts)); });
     return dict_of(counts);
   }
 
-  /// The place of a PE: index of the rank in the set, chip and bank.
+  /// The place of a PE: the index of its rank in the set, its chip and its bank.
   std::tuple<uint32_t, uint32_t, uint32_t> location(uint32_t pe) const {
     uint32_t rank = 0, chip = 0, bank = 0;
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_pe_location(cube_, pe, &rank, &chip, &bank)); });

@@ -1,4 +1,4 @@
-// Sets of PEs, and the programs that they run.
+// Sets of PEs, and the programs that PEs run.
 #include "rank_access/sdk.h"
 
 extern "C" {
@@ -86,8 +86,8 @@ nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof 
 using Stop = std::optional<nb::callable>;          // ends the launch of a set
 using ExplainFault = std::optional<nb::callable>;  // returns a sentence about the faulting PE of a set
 
-/// Waits for `run`. After Ctrl-C it throws KeyboardInterrupt when the PEs have ended; on emulated DIMMs it stops the PEs first.
-/// Requires a released GIL.
+/// Waits for `run`. After Ctrl-C, the function throws KeyboardInterrupt as soon as the PEs have ended; on emulated DIMMs, it first stops
+/// the PEs. Requires a released GIL.
 template <class Run>
 dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
   constexpr std::chrono::milliseconds kPeriod{50};
@@ -195,7 +195,7 @@ class Set {
     });
   }
 
-  /// The output of the PE since the last call, and whether the output was larger than the log.
+  /// The output of the PE since the last call, and whether the output had more bytes than the log holds.
   std::pair<nb::bytes, bool> log(uint32_t pe) {
     std::string text;
     bool is_cut = false;
@@ -290,7 +290,7 @@ class Set {
 
   std::shared_ptr<Allocation> allocation_;
   uint32_t pes_ = 0, ranks_ = 0;
-  std::atomic<struct dpu_program_t *> program_ = nullptr;  // lives as long as the process
+  std::atomic<struct dpu_program_t *> program_ = nullptr;  // exists as long as the process
   std::atomic<uint64_t> loads_ = 0, launches_ = 0;
   std::mutex rows_mutex_;
   std::vector<struct dpu_set_t> rows_;  // made once

@@ -20,13 +20,13 @@ class StatusError : public std::runtime_error {
   int status_;
 };
 
-/// An exception translator for nanobind. It converts a StatusError to the Python exception of its status.
+/// An exception translator for nanobind. Converts a StatusError to the Python exception for the status of the error.
 void translate(const std::exception_ptr &pointer, void *);
 
-/// Throws StatusError with the library's sentence unless status is OK.
+/// Throws a StatusError with the library's error sentence unless `status` is OK.
 void check(int status);
 
-/// Throws StatusError unless error is DPU_OK. doing: the first part of the sentence. status: the status of the StatusError.
+/// Throws StatusError unless error is DPU_OK. doing: the first part of the error sentence. status: the status of the StatusError.
 void check_device(dpu_error_t error, const std::string &doing, int status = PIDCOMM_ERR_DEVICE);
 
 /// The status of an error about a program or a symbol: ERR_ARGUMENT if the caller caused the error, else ERR_DEVICE.

@@ -1,4 +1,4 @@
-// audit: computes like scalar, and records every access to a line of the region.
+// audit: computes like the instruction set `scalar`, and records every access to a line of the region.
 #include "line_kernels/audit.h"
 
 #include "base/bits.h"

@@ -39,7 +39,7 @@ struct Isa {
   static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }
   static void fence() { _mm_mfence(); }
 
-  /// Interleaves pairs of beats, then joins pairs of these pairs, and puts the two quarters of each result side by side.
+  /// Interleaves pairs of beats, then interleaves pairs of the interleaved pairs, and puts the two quarters of each result side by side.
   static Line transpose(Line line) {
     const __m256i pairs = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
     const __m256i words = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -50,7 +50,7 @@ struct Isa {
                 _mm256_permutevar8x32_epi32(_mm256_unpackhi_epi16(even, odd), words));
   }
 
-  /// Takes lanes without the bit from `low`, and lanes with the bit from `high`.
+  /// Takes the lanes in whose number the bit is 0 from `low`, and the lanes in whose number the bit is 1 from `high`.
   template <int Bit>
   static __m256i by_lane(__m256i low, __m256i high) {
     if constexpr (Bit == 0) return _mm256_blendv_epi8(low, high, _mm256_set1_epi64x(static_cast<long long>(lanes_with(0))));

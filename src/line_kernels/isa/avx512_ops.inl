@@ -1,4 +1,4 @@
-// Line primitives of AVX-512BW. A line is one register. Derived structs add `transpose`.
+// Line primitives of AVX-512BW. A line is one register. The structs of avx512bw.cpp and avx512vbmi.cpp add `transpose`.
 typedef LineOf<64> Line;
 
 struct Avx512Ops {
@@ -61,7 +61,7 @@ struct Avx512Ops {
     const auto from = [bit](int i) { return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3)); };
     return _mm512_setr_epi64(from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
   }
-  /// A mask with one bit per byte of a line: it selects the bytes of the lanes whose number has bit Bit set.
+  /// A mask with one bit per byte of a line: selects the bytes of the lanes in whose number bit Bit is set.
   template <int Bit>
   static constexpr __mmask64 high_lanes() {
     return Bit == 0 ? 0xAAAAAAAAAAAAAAAAu : Bit == 1 ? 0xCCCCCCCCCCCCCCCCu : 0xF0F0F0F0F0F0F0F0u;

@@ -1,4 +1,4 @@
-// avx512vbmi: like avx512bw, but with a domain transfer in one instruction.
+// avx512vbmi: the operations of avx512bw, but with a domain transfer of one instruction.
 #include <immintrin.h>
 
 #include "base/bits.h"

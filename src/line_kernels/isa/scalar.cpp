@@ -1,4 +1,4 @@
-// scalar: runs on every x86-64 machine, and is the reference for the other instruction sets.
+// scalar: runs on every x86-64 machine, and is the reference for all other instruction sets.
 #include <emmintrin.h>
 
 #include "base/bits.h"

@@ -1,4 +1,4 @@
-// The functions for flushes and for the copy of the streaming limit. A part of passes.inl.
+// The functions that flush lines, and the copy function of the streaming limit. passes.inl includes this file.
 
 void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
   for (uint32_t w = 0; w < words; ++w)

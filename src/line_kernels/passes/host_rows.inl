@@ -5,7 +5,8 @@ constexpr uint64_t kRowPrefetchBytes = 512;
 
 bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
 
-/// Words of a row to store in one turn. Rows are far apart, so stores of several lines of one row use the memory bandwidth better.
+/// The number of words of one row to store before the next row. Rows are far apart, so storing several lines of one row uses the memory
+/// bandwidth better than storing one line of each row.
 constexpr uint32_t kTurnWords = 2 * kStepWords;
 
 /// Moves a few words from lines to rows.
@@ -75,7 +76,7 @@ void pass_to_host(const SweepCall &call) {
     each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
 }
 
-/// Describes the rows of an item's lanes.
+/// Returns whether the lanes of an item share one row, have a row each, or lack rows.
 enum class RowLanes { some_missing, all, shared };
 RowLanes row_lanes(const std::byte *const *rows) {
   bool has_all = true, is_shared = rows[0] != nullptr;
@@ -86,7 +87,7 @@ RowLanes row_lanes(const std::byte *const *rows) {
   return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
 }
 
-/// Turns 8 words of 8 rows into lines in PIM order, and calls put(w, line) for each line. Whole: no row is missing.
+/// Turns 8 words of 8 rows into lines in PIM order, and calls put(w, line) for each line. Whole is true if no lane lacks a row.
 template <bool Whole, class Put>
 void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   Line tile[kMaxTileLines];
@@ -101,7 +102,7 @@ void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
 }
 
-/// Does the same if all lanes have the same row.
+/// Does the same as tile_from_host if all lanes of an item share one row.
 template <class Put>
 void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
   __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);

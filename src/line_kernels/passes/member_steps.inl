@@ -1,4 +1,4 @@
-// The passes of `ring` and `tree`, which move data from member to member. A part of passes.inl.
+// The passes of `ring` and `tree`, which move data from one group member to another. A part of passes.inl.
 
 void pass_member_step(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);

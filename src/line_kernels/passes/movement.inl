@@ -26,8 +26,8 @@ std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 /// Prefetch distance in words.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// Calls visit(step) for every step of a call. The first step has the call's first_words words, later steps have StepWords; the last step
-/// may be shorter.
+/// Calls visit(step) for every step of a call. The first step has the call's first_words words, and later steps have StepWords words; the
+/// last step may have fewer words.
 template <uint32_t StepWords = kStepWords, class Visit>
 void each_step(const SweepCall &call, const Visit &visit) {
   Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
@@ -72,7 +72,7 @@ struct HostOrder {
   }
 };
 
-/// Does one stage of a tile transposition: a butterfly over lane bit Bit on each pair of lines i and i | Index.
+/// Carries out one stage of a tile transposition: a butterfly over lane bit Bit on each pair of lines i and i | Index.
 template <int Lines, int Index, int Bit, class Order>
 void exchange_stage(Line *tile) {
   for (int i = 0; i < Lines; ++i)
@@ -91,7 +91,7 @@ void transpose_tile(Line *tile) {
   if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
 }
 
-/// Transposes one tile, or exchanges two tiles in place (Tiles == 2). It loads both tiles before it stores one.
+/// Transposes one tile, or exchanges two tiles in place (Tiles == 2). The function loads both tiles before it stores a tile.
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
@@ -117,7 +117,7 @@ void transpose_items(const SweepCall &call) {
     transpose_words<Mask, 2>(call);
 }
 
-/// Calls the instance of a template for the lane mask, with one jump per call.
+/// Calls the instance of a function template for the lane mask, with one jump per call of the pass.
 #define PIDCOMM_BY_LANE_MASK(function, ...)                                                      \
   do {                                                                                           \
     using Function = decltype(&function<0>);                                                     \
@@ -131,8 +131,8 @@ void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_item
 /// Returns the lines in the buffer of an item.
 Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.item_buffers + kItemBufferBytes * item); }
 
-/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item. It stores the lines of a bank pair one
-/// after the other.
+/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item. The function stores the two lines of a bank
+/// pair directly after each other.
 void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
   for (uint32_t o = first; o < last; o += call.out_pair_banks)
     for (uint32_t w = 0; w < step.count; ++w)
@@ -143,7 +143,7 @@ void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t p
 
 constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 
-/// Stores the first lines in the buffer of every item to all its streams.
+/// Stores the first lines in the buffer of every item to all output streams of the item.
 void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
 
 /// Stores `copies` versions of the step's lines, which are the first lines in every item's buffer. Block n of every destination receives

@@ -41,15 +41,15 @@ struct Operator<PIDCOMM_XOR> {
 };
 /* [end] */
 
-/// Returns the smaller (larger) of two elements. For floats it follows minimum (maximum) of IEEE 754-2019: if one element is NaN, the
-/// result is NaN, and -0 is below +0.
+/// Returns the smaller (larger) of two elements. For floats, the function follows minimum (maximum) of IEEE 754-2019: if one element is
+/// NaN, the result is NaN, and -0 is below +0.
 template <bool IsMin, class V>
 V extreme(V a, V b) {
   const auto takes_a = IsMin ? a < b : a > b;
   V result = takes_a ? a : b;
   using Element = __typeof__(a[0] + 0);
   if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
-    // If a == b, only the sign of a zero can differ: `or` returns -0 if one is -0, `and` only if both are.
+    // If a == b, only the sign of a zero can differ: `or` returns -0 if a or b is -0, and `and` returns -0 only if a and b are -0.
     typedef Line::Part Bits;
     const Bits zeros = IsMin ? ((Bits)a | (Bits)b) : ((Bits)a & (Bits)b);
     result = a == b ? (V)zeros : result;
@@ -105,7 +105,7 @@ Line combine_lines(Line a, Line b) {
 /// Prefetch distance of a reduction, in lines of all items.
 constexpr uint32_t kAheadLines = 64;
 
-/// One visit of a reduction: the pass reads the streams of Members members of a block side by side.
+/// One visit of a reduction. In a visit, the pass reads the streams of Members group members for one block side by side.
 struct Visit {
   uint32_t first_stream;
   Step step;
@@ -119,7 +119,7 @@ Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t lat
   return {v / blocks * members * blocks + v % blocks, {word, left < step.count ? left : step.count}};
 }
 
-/// Returns the number of streams that must be stored when `visited` of `visits` visits are done.
+/// Returns the number of output streams that the pass must have stored after `visited` of `visits` visits.
 uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
   const uint32_t pairs = call.out_count / call.out_pair_banks;
   return pairs * visited / visits * call.out_pair_banks;
@@ -159,7 +159,7 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
           *sum = line;
         }
       }
-      if (stores && w < store->step.count)  // a part of the stores, so that loads and stores alternate
+      if (stores && w < store->step.count)  // stores a part of the lines, so that loads and stores alternate
         for (uint32_t o = first_out; o < last_out; ++o)
           for (uint32_t i = 0; i < call.item_count; ++i)
             Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), waiting_lines(call, *store, i, o)[w]);

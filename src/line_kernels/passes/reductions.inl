@@ -1,6 +1,6 @@
 // Reductions: the passes reduce_blocks (reduce_scatter), reduce_lanes (allreduce), reduce_to_host (reduce). A part of passes.inl.
 
-/// Exchanges the sums of a step so that line i of an item holds the contributions of lane i.
+/// Exchanges the sums of a step so that line i of an item holds the contributions of all group members to lane i.
 template <int Mask, class Order>
 void exchange_sums_in(const SweepCall &call, Step step) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
@@ -10,7 +10,7 @@ void exchange_sums_in(const SweepCall &call, Step step) {
       Line tile[kLines];
       for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * step.count + w];
       const uint32_t ahead = step.word + step.count + w;
-      if (ahead < call.prefetch_end)  // keeps memory busy: prefetches the first member's lines of the next step
+      if (ahead < call.prefetch_end)  // prefetches the first member's lines of the next step, to keep memory busy
         for (int stream = 0; stream < kLines; ++stream) Isa::prefetch_far(line_at(call.items[item].in[stream], ahead));
       transpose_tile<Mask, Order>(tile);
       for (uint32_t i = 0; i < kLines; ++i) sums[i * step.count + w] = tile[i];
@@ -66,7 +66,7 @@ void put_waiting(const SweepCall &call, const Store &store) {
     put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o, o + call.out_pair_banks);
 }
 
-/// Stores the lines of a step while it loads the lines of the next step.
+/// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
   Store store = {nullptr, {0, 0}, 1};
@@ -80,8 +80,8 @@ void pass_reduce_lanes(const SweepCall &call) {
   put_waiting(call, store);
 }
 
-/// Stores the first lines in the buffer of every item, which are in host order, to host rows. Stream o receives the o-th lane of the mask
-/// `lanes`.
+/// Stores the first lines in the buffer of every item, which are in host order, to host rows. Stream number o receives the words of the
+/// o-th lane that is set in the mask `lanes`.
 void put_words(const SweepCall &call, Step step, uint32_t lanes) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     for (uint32_t o = 0; o < call.out_count; ++o) {

@@ -1,4 +1,4 @@
-// The passes that follow PE-assisted reordering. They rotate lines over the lanes of their groups. A part of passes.inl.
+// The passes that follow PE-assisted reordering. These passes rotate lines over the lanes of their groups. A part of passes.inl.
 
 /// Rotates lines over the lanes of their groups. Lines are in the order of the call (PIM order or host order).
 class Rotation {
@@ -22,7 +22,7 @@ class Rotation {
   Line rotated(Line line, uint32_t slot) const {
     return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
   }
-  /// Does the same for lines in PIM order, whatever the order of the call.
+  /// Does the same for lines in PIM order, even if the lines of the call are in host order.
   Line rotated_lanes(Line line, uint32_t slot) const { return Isa::shuffle_lanes(line, lanes_[slot]); }
 
  private:
@@ -32,7 +32,7 @@ class Rotation {
   decltype(Isa::word_control(0)) words_[8];
 };
 
-/// Transposes a line if its source or destination has the other order.
+/// Transposes a line if one of its source and destination is in PIM order and the other is in host order.
 Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
 
 void pass_rotate(const SweepCall &call) {
@@ -87,10 +87,10 @@ void pass_reduce_rotated(const SweepCall &call) {
   });
 }
 
-/// Like pass_reduce_lanes, stores the lines of a step while it loads the lines of the next step.
+/// Like pass_reduce_lanes, stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_rotated_replicate(const SweepCall &call) {
   const Rotation rotation(call);
-  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // the lines to store follow the sums
+  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // the buffer has the lines to store behind the sums
   static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {
@@ -98,7 +98,7 @@ void pass_reduce_rotated_replicate(const SweepCall &call) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       Line *const sums = lines_of(call, i);
       Line *const waiting = sums + kSumLines;
-      if (call.store_transposes) transpose_lines(sums, step.count);  // from here on in PIM order
+      if (call.store_transposes) transpose_lines(sums, step.count);  // afterwards, the sums are in PIM order
       for (uint32_t slot = 0; slot < rotation.slots(); ++slot)
         for (uint32_t w = 0; w < step.count; ++w) waiting[slot * step.count + w] = rotation.rotated_lanes(sums[w], slot);
     }

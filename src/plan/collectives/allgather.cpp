@@ -1,9 +1,9 @@
 // allgather: every member receives all contributions in member order.
 //
-// A line of source entangled group a holds words of 2^(3-k) groups: one word of each of 2^k members. For each of these 2^k members, the
-// pass makes a line in which every lane has the word of its group, and stores the line to every entangled group of the set. In place, the
-// contribution is block 0 of the window. The stores for a = 0 replace this block, so a = 0 comes last. If the sweep rotates, line s goes to
-// slot s of every member, and the PEs then put the slots in order.
+// A line of source entangled group a holds words of 2^(3-k) groups: one word of each of 2^k members per group. For each of these 2^k
+// members, the pass makes a line in which every lane has the word of its group, and stores the line to every entangled group of the set. In
+// place, the contribution of a member is block 0 of its window. The stores for a = 0 replace block 0, so the sweep handles a = 0 last. If
+// the sweep rotates, line s goes to slot s of every member, and the PEs then put the slots in order.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,8 +1,9 @@
 // allreduce: every member receives the element-wise reduction of all vectors.
 //
-// The pass accumulates lines over the entangled groups of a set, combines them over the selected lanes so that every lane holds its group's
-// result, and stores the line to every entangled group of the set. It reads all lines of a word before it writes one, so a call in place
-// does the same work. If the sweep rotates, every vector has 2^k slots: each lane reduces one slot, which goes back to all lanes.
+// The pass accumulates lines over the entangled groups of a set. Then it combines the lanes that the mask selects, so that every lane holds
+// its group's result, and stores the line to every entangled group of the set. The pass reads all lines of a word before it writes a line
+// of this word, so a call in place needs no other work. If the sweep rotates lines, every vector has 2^k slots: each lane reduces one slot,
+// and the pass sends the reduced slot to all lanes.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,9 +1,9 @@
 // alltoall: block q of member p -> block p of member q.
 //
-// The selected lanes of source entangled group a send 2^k x 2^k blocks to the selected lanes of destination b. The 2^k lines of a with word
-// w of these blocks form a tile; the pass transposes the tile and stores its lines at b. In place, (a, b) and (b, a) swap their tiles. If
-// the sweep rotates, the PEs have put the blocks for each b into slots: slot s of every lane is for the lane whose index is larger by s
-// (mod 2^k).
+// The selected lanes of source entangled group a send 2^k x 2^k blocks to the selected lanes of destination entangled group b. The 2^k
+// lines of a with word w of these blocks form a tile; the pass transposes the tile and stores its lines at b. In place, the pass swaps the
+// tiles of (a, b) and (b, a). If the sweep rotates lines, the PEs have put the blocks for each b into slots: slot s of the lane with index
+// c is for the lane with index c + s (mod 2^k).
 #include "plan/plan.h"
 
 namespace pidcomm {

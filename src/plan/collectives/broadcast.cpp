@@ -1,7 +1,7 @@
 // broadcast: every member receives its group's host row.
 //
-// Works like scatter, but all lanes of a group read the same row. The pass makes each line once and stores it to every entangled group of
-// the set.
+// Works like scatter, but all lanes of a group read one row. The pass makes each line once and stores it to every entangled group of the
+// set.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,4 +1,4 @@
-// gather: part q of a group's host row comes from member q. The inverse of scatter, line by line.
+// gather: part q of a group's host row comes from member q. The pass handles each line inversely to scatter.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,5 +1,5 @@
 // reduce: the group's host row receives the element-wise reduction of all members. Works like allreduce, but the result goes to the host
-// row. If the sweep rotates, every lane contributes a piece of the row.
+// row. If the sweep rotates lines, every lane contributes a piece of the row.
 #include "plan/plan.h"
 
 namespace pidcomm {

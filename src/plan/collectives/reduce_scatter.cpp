@@ -1,9 +1,9 @@
 // reduce_scatter: member q receives block q, reduced over all members.
 //
 // For destination entangled group b, the pass accumulates the 2^k lines with word w of the blocks of b's members, over all entangled groups
-// of the set. It transposes the accumulators, so that line i holds the contributions of lane i, and combines them. In place, the result
-// replaces block 0, which is input only for b = 0, so b = 0 comes first. If the sweep rotates, slot s of every lane is for the lane whose
-// index is larger by s (mod 2^k), and the pass rotates lines instead of transposing them.
+// of the set. The pass transposes the accumulators, so that line i holds the contributions of lane i, and combines these lines. In place,
+// the result replaces block 0. Block 0 is input only for b = 0, so the sweep handles b = 0 first. If the sweep rotates lines, slot s of the
+// lane with index c is for the lane with index c + s (mod 2^k), and the pass rotates lines instead of transposing them.
 #include "plan/plan.h"
 
 namespace pidcomm {

@@ -1,7 +1,7 @@
 // scatter: member q receives part q of its group's host row.
 //
-// Eight words of each of eight PEs form a tile. Three lane exchanges and one domain transfer for each line turn 64 contiguous bytes per PE
-// into eight lines.
+// Eight words of each of eight PEs form a tile. Three lane exchanges and one domain transfer for each line turn the tile, 64 contiguous
+// bytes per PE, into eight lines.
 #include "plan/plan.h"
 
 namespace pidcomm {
