@@ -66,10 +66,10 @@ class BreadthFirstSearch(Application):
         generate: str | None = None,
         quick: bool = False,
         source: Annotated[
-            int, "First vertex, as the file numbers it; -1 selects the vertex with the most edges"
+            int, "Number of the first vertex in the file; -1 selects the vertex with the most edges"
         ] = MOST_EDGES,
         direction: Annotated[
-            str, "undirected: follow edges in both directions; directed: follow them in one direction"
+            str, "undirected: follow edges in both directions; directed: follow edges from source to target"
         ] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
         """Return the search in the graph of a file or a generator."""

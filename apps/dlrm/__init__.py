@@ -117,7 +117,8 @@ class Dlrm(Application):
         quick: bool = False,
         batch: Annotated[
             int | None,
-            f"Number of samples; from a file, the first samples (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
+            f"Number of samples; with --data, the first samples of the file "
+            f"(default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
         ] = None,
         embedding: Annotated[int, "Number of columns of the tables; the paper uses 16 and 32."] = 16,
         rows: Annotated[

@@ -153,11 +153,15 @@ class Mlp(Application):
         quick: bool = False,
         features: Annotated[
             int | None,
-            f"Number of features of every layer; a file sets it itself (default: {FEATURES}; quick: {QUICK_FEATURES}).",
+            f"Number of features of every layer; with --data, the file sets the number "
+            f"(default: {FEATURES}; quick: {QUICK_FEATURES}).",
         ] = None,
-        layers: Annotated[int | None, f"Number of layers; a file sets it itself (default: {LAYERS})."] = None,
+        layers: Annotated[
+            int | None, f"Number of layers; with --data, the file sets the number (default: {LAYERS})."
+        ] = None,
         dtype: Annotated[
-            str | None, f"Type of weights and x: {', '.join(DTYPES)}; a file sets it itself (default: {DTYPE})."
+            str | None,
+            f"Type of weights and x: {', '.join(DTYPES)}; with --data, the file sets the type (default: {DTYPE}).",
         ] = None,
     ) -> Mlp:
         """Return the perceptron of a file or of a generator.

@@ -222,7 +222,7 @@ MaskOption = Annotated[
 ]
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE, for example 64KiB.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))]
-ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Number of host threads, 0 for all CPUs.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
 WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns of the table.")]
 
 

@@ -82,7 +82,7 @@ def common_options(
         typer.Option("--pes", help=f"One or more numbers of PEs, separated by commas (default: {DEFAULT_PES})."),
     ] = None,
     shape: Annotated[
-        str | None, typer.Option("--shape", help="Axis lengths of the hypercube, x first; give --shape or --pes.")
+        str | None, typer.Option("--shape", help="Axis lengths, x axis first; give --shape or --pes.")
     ] = None,
     technique: Annotated[
         str,
@@ -92,7 +92,7 @@ def common_options(
             autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
         ),
     ] = DEFAULT_TECHNIQUES,
-    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also measure the time on CPUs alone.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also run on the CPUs alone.")] = False,
     iters: Annotated[
         int, typer.Option("--iters", min=1, help="Number of runs of each collective; rows show the median time.")
     ] = 3,

@@ -72,7 +72,7 @@ def bench(
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    shapes: Annotated[str, typer.Option("--shape", help="Shapes: axis lengths, x axis first.")] = "32x32",
+    shapes: Annotated[str, typer.Option("--shape", help="Shapes: axis lengths, x first.")] = "32x32",
     masks: Annotated[
         str,
         typer.Option(
