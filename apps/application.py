@@ -260,8 +260,8 @@ def heaviest_bytes(run: Run) -> int:
 def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) -> SdkCondition:
     """Return whether a comparison with `conventional` is fair. It is not fair if the emulated SDK is too slow.
 
-    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 * size_bytes
-    of memory per PE.
+    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 * size_bytes of
+    memory per PE.
     """
     make_transfers_alike(options)
     problem = Problem("gather", tuple(shape), "1" * len(shape), size_bytes, "int32")

@@ -288,11 +288,8 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
     random = np.random.default_rng(as_integer("seed", seed))
     require_memory(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    a, b, c = (
-        0.57,
-        0.19,
-        0.19,
-    )  # probabilities of three quarters of the matrix: source and target low, only target high, only source high
+    # Probabilities of three quarters of the matrix: source and target low, only target high, only source high.
+    a, b, c = 0.57, 0.19, 0.19
     for bit in range(scale):
         chance = random.random(count, np.float32)
         is_high_source = chance >= a + b

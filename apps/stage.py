@@ -354,9 +354,8 @@ class Stage:
         traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
         median = _median([trace.host_seconds for trace in traces])
         trace = next(it for it in traces if it.host_seconds == median)
-        loads = traces[
-            0
-        ].pe_loads  # loads of the program that reorders blocks; the program stays loaded for the repetitions
+        # Loads of the program that reorders blocks. This program stays loaded for the repetitions.
+        loads = traces[0].pe_loads
         if loads and self._is_loaded:
             self._is_loaded, self._replaced_by = False, collective
         self._add(

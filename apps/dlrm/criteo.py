@@ -169,7 +169,7 @@ def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
 
 
 def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
-    """Return random row numbers (int64), each in [0, count).
+    """Return random row numbers (int64), each at least 0 and less than its count.
 
     The method draws real numbers by Zipf's law and rounds them down.
     """

@@ -138,10 +138,8 @@ def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
     title: list[str] = []
     small_print: list[str] = []
     differing: list[Condition] = []
-    left_out = {
-        *without,
-        *({"pes"} if "pes" not in without and "shape" not in without else ()),
-    }  # the shape implies the number of PEs
+    # The shape implies the number of PEs.
+    left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}
     for condition in CONDITIONS:
         if condition.name in left_out:
             continue
