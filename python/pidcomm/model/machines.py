@@ -1,4 +1,4 @@
-"""Machines that are described by constants in TOML files. Every constant has a unit and a source."""
+"""Machines for predictions. TOML files describe machines by constants. Every constant has a unit and a source."""
 
 from __future__ import annotations
 
@@ -218,9 +218,8 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
         raise ArgumentError(f"{path}: no instruction set; add a section [isa.NAME]")
     machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits)
     try:
-        _core.predict(
-            [8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers
-        )  # checks the constants
+        # This call checks the constants.
+        _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)
     except Error as error:
         raise ArgumentError(f"{path}: {error}") from None
     return machine

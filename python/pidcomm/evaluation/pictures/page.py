@@ -30,7 +30,7 @@ FIRST = [
 ALWAYS = ("collective", "technique", "wrong", "source")  # columns that are shown even if all rows have equal values
 _DEFINED = re.compile(
     r"(?<=[.;]) (?=(?:\w+, )*\w+: )"
-)  # the space before a definition, such as "from_us, work_us: the phases"
+)  # matches the space before a definition, such as "from_us, work_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
