@@ -24,7 +24,7 @@ from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES, WORD_BYTES
 
 CONDITION_ROUNDS = 9
-REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs and minimum time
+REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs, and minimum time of all runs
 TECHNIQUES_OF_APPLICATIONS = [
     *(name for name, it in TECHNIQUES.items() if all(map(it.is_for, COLLECTIVES.values()))),
     AUTO,
@@ -34,8 +34,8 @@ TECHNIQUES_OF_APPLICATIONS = [
 class Application(ABC):
     """An application together with one input in host memory.
 
-    The constructor takes arrays; `make` takes a file or a generator, as the command line does. An instance may run any
-    number of times.
+    The constructor takes arrays; `make` takes a file or a generator, as the command line does. An application may run
+    any number of times.
     """
 
     name: ClassVar[str]
@@ -65,12 +65,12 @@ class Application(ABC):
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, int | str]:
-        """Facts about the input: the first, ``input``, is its source; the other facts are its sizes."""
+        """Facts about the input. The first fact, ``input``, is the source of the input. Later facts are sizes."""
 
     @classmethod
     @abstractmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return the shape for `pes` PEs. Raises ArgumentError if there is no shape."""
+        """Return the shape for `pes` PEs. Raises ArgumentError if no shape has `pes` PEs."""
 
     @abstractmethod
     def place(self, shape: Sequence[int]) -> Placement:
@@ -90,10 +90,10 @@ class Run:
     """The result, check and costs of one run with one technique.
 
     result: the return value of `Application.run`. wrong: number of elements that differ from `Application.reference`.
-    costs: a `Cost` for each phase, in the order of first use. The phases are ``kernel``, ``host`` (the host lays out
-    rows, and writes variables before a launch) and the names of collectives. setup: cost of placing data that stays,
-    such as a graph or weights; no total contains it. cpu_seconds: measured time of `Application.reference`, the best of
-    several runs with all CPUs and with one; None if not timed.
+    costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are ``kernel``, ``host``
+    (the host lays out rows, and writes variables before a launch) and the names of collectives. setup: cost of placing
+    data that stays, such as a graph or weights; no total contains it. cpu_seconds: measured time of
+    `Application.reference`, the shortest of several runs with all CPUs and with one CPU; None if not timed.
     """
 
     application: str
@@ -156,7 +156,7 @@ def compare(
 ) -> Iterator[Run]:
     """Run an application with every technique on emulated DIMMs; check each result against the reference.
 
-    pes, shape: give one of the two; for pes the application chooses the shape. techniques: auto, or names of
+    pes, shape: give pes or shape; for pes the application chooses the shape. techniques: auto, or names of
     ``pidcomm.TECHNIQUES`` that support all collectives. options: options of the collectives, except technique and
     scratch. iters: number of runs of each collective; the median time counts. with_cpu: whether to time the reference.
     on_phase: a function that is called with a few words before each phase.
@@ -253,15 +253,15 @@ def require_technique(name: str, shape: Sequence[int], options: Options) -> None
 
 
 def heaviest_bytes(run: Run) -> int:
-    """Find the collective that takes the most time in a run; return the bytes per PE of its largest call."""
+    """Return the bytes per PE in the largest call of the collective that takes the most time in a run."""
     return max((run.costs[name] for name in run.collectives), key=lambda cost: cost.total, default=Cost()).bytes_per_pe
 
 
 def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) -> SdkCondition:
-    """Return whether a comparison with `conventional` is fair: the emulated SDK may be too slow.
+    """Return whether a comparison with `conventional` is fair. It is not fair if the emulated SDK is too slow.
 
-    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 times as much memory
-    per PE.
+    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 * size_bytes of
+    memory per PE.
     """
     make_transfers_alike(options)
     problem = Problem("gather", tuple(shape), "1" * len(shape), size_bytes, "int32")
@@ -270,7 +270,7 @@ def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) 
 
 
 def count_wrong(result: Array, expected: Array) -> int:
-    """Return the number of elements that differ; if shapes or types differ, return the number of all elements."""
+    """Return the number of elements that differ from `expected`. If shapes or types differ, all elements count."""
     if result.shape != expected.shape or result.dtype != expected.dtype:
         return max(result.size, expected.size, 1)
     return int(np.count_nonzero(result != expected))
@@ -279,7 +279,7 @@ def count_wrong(result: Array, expected: Array) -> int:
 def reference_seconds(problem: Application) -> float:
     """Return the shortest time of the reference in several runs, with all CPUs and with one CPU.
 
-    For small work one CPU can be faster: threads may wait for a CPU that another process uses.
+    For a small input one CPU can be faster than all CPUs, because threads may wait for a CPU that another process uses.
     """
     from pidcomm.apps import _apps
 

@@ -29,7 +29,7 @@ DATA_HELP = (
 # Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
 BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
-# Errors of NumPy and gzip for a malformed file. After one of them, the slow path finds the reason.
+# Errors of NumPy and gzip for a malformed file. After such an error, the slow path finds the malformed line.
 FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
 
 
@@ -38,7 +38,7 @@ class Graph:
     """A directed graph with the vertices 0 to vertices - 1: edge i leads from sources[i] to targets[i].
 
     Edges may occur more than once, and from a vertex to itself. name: the file, or the generator with all parameters.
-    ids: the numbers of the vertices in the file, ascending; None if they are 0 to vertices - 1.
+    ids: the numbers of the vertices in the file, ascending; None if the numbers are 0 to vertices - 1.
     """
 
     name: str
@@ -83,7 +83,10 @@ class Graph:
         return self._distinct(np.concatenate(both), keep_loops=False)
 
     def starts(self) -> NDArray[np.int64]:
-        """Return where the edges of each vertex start, then the end: shape (vertices + 1,). Edges must be sorted."""
+        """Return the index of each vertex's first edge, then the number of edges: shape (vertices + 1,).
+
+        Edges must be sorted.
+        """
         needed = BYTES_OF_STARTS * self.vertices + 8 * self.edges
         require_memory(needed, f"the starts of {self.vertices} vertices")
         return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
@@ -115,7 +118,7 @@ def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[
 
 
 def generate_help(default: str) -> str:
-    """Describe the generators of `load` and the default."""
+    """Describe the generators of `load` and the default generator."""
     return f"{describe(GENERATORS)}; default {canonical(default, GENERATORS)}"
 
 
@@ -132,7 +135,7 @@ def load(data: Path | None, generate: str | None, default: str) -> Graph:
 
 
 def read_graph(path: Path) -> Graph:
-    """Read a MatrixMarket file or a list of edges, packed by gzip if its name ends in .gz.
+    """Read a MatrixMarket file or a list of edges, packed by gzip if the name of the file ends in .gz.
 
     A MatrixMarket file starts with the banner and has a square matrix in coordinate format; values are ignored, and
     symmetric entries are edges in both directions. In other files every line is an edge, two vertex numbers separated
@@ -161,13 +164,13 @@ def _read_edges(path: Path) -> Graph:
 def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
     """Return the numbers of a text file, one row per line. Raises one of FAULTS."""
     with catch_warnings():
-        simplefilter("error", DeprecationWarning)  # 1.5 as an integer
+        simplefilter("error", DeprecationWarning)  # turns 1.5 in place of an integer into an error
         filterwarnings("ignore", message=".*no data")
         return np.loadtxt(path, dtype, encoding="latin-1", **how)
 
 
 def _renumbered(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return the distinct numbers in ascending order, and the index of each number among the distinct ones."""
+    """Return the distinct numbers in ascending order, and the index of each number among the distinct numbers."""
     span = int(numbers.max(initial=-1)) + 1
     if span > 8 * len(numbers):
         ids, places = np.unique(numbers, return_inverse=True)
@@ -188,7 +191,7 @@ def _find_bad_edge(path: Path, why: object) -> NoReturn:
 
 
 def _words(line: str) -> list[str]:
-    """Return the words between ASCII blanks, as `_numbers` splits them; str.split also splits at other blanks."""
+    """Return the words between ASCII blanks, as `_numbers` splits lines. str.split also splits at non-ASCII blanks."""
     return [word.decode() for word in line.encode().split()]
 
 
@@ -285,7 +288,8 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
     random = np.random.default_rng(as_integer("seed", seed))
     require_memory(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    a, b, c = 0.57, 0.19, 0.19  # probabilities of the quarters of the matrix: both low, high target, high source
+    # Probabilities of three quarters of the matrix: source and target low, only target high, only source high.
+    a, b, c = 0.57, 0.19, 0.19
     for bit in range(scale):
         chance = random.random(count, np.float32)
         is_high_source = chance >= a + b

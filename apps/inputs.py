@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file; gzip unpacks it if its name ends in .gz. Raises Error if the file cannot be read."""
+    """Open a text file. If the name ends in .gz, gzip unpacks the file. Raises Error if the file cannot be read."""
     try:
         if path.suffix == ".gz":
             return gzip.open(path, "rt", encoding="utf-8", errors="replace")
@@ -25,16 +25,19 @@ def open_text(path: Path) -> IO[str]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Return the lines of a text file, without breaks, each with its number from 1. Raises Error as `open_text`."""
+    """Return the lines of a text file without line breaks, each with its line number, from 1.
+
+    Raises Error as `open_text`.
+    """
     with open_text(path) as file:
         try:
             yield from enumerate((line.rstrip("\r\n") for line in file), 1)
-        except (OSError, EOFError, zlib.error) as error:  # gzip raises these
+        except (OSError, EOFError, zlib.error) as error:  # the errors that gzip raises
             raise Error(f"cannot read {path}: {error}") from None
 
 
 def malformed(path: Path, line: int, rule: str) -> NoReturn:
-    """Raise ArgumentError with the place of a line of a file: ``graph.txt:7: ...``."""
+    """Raise ArgumentError with the name of a file and the number of a line: ``graph.txt:7: ...``."""
     raise ArgumentError(f"{path}:{line}: {rule}")
 
 
@@ -42,14 +45,14 @@ def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
     """Return the result of a generator: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its keyword arguments.
 
     Each parameter has the type of its default, a number or text. Raises ArgumentError for unknown generators and
-    parameters, with the valid ones, and for values of the wrong type.
+    parameters, with the valid names, and for values of the wrong type.
     """
     name, parameters = _parsed(spec, generators)
     return generators[name](**parameters)
 
 
 def canonical(spec: str, generators: Mapping[str, Callable[..., Any]]) -> str:
-    """Return the specification of a generator with all its parameters, so that it can be repeated."""
+    """Return the specification of a generator with all parameters, so that a user can repeat the generator."""
     return _describe(*_parsed(spec, generators))
 
 

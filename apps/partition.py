@@ -12,7 +12,7 @@ from pidcomm.tables import WORD_BYTES as WORD_BYTES  # blocks and DMA transfers 
 
 
 def round_up(value: int, multiple: int) -> int:
-    """Return the smallest multiple that is at least a value."""
+    """Return the smallest multiple of `multiple` that is at least `value`."""
     return -(-value // multiple) * multiple
 
 
@@ -23,7 +23,7 @@ def share(elements: int, parts: int, dtype: DTypeLike, multiple: int = 1) -> int
 
 
 def bounds(elements: int, parts: int) -> Array:
-    """Return where each of `parts` even parts starts, then the end of the last part: shape (parts + 1,)."""
+    """Return the start of each of `parts` even parts, then the end of the last part: shape (parts + 1,)."""
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
@@ -37,9 +37,10 @@ def padded(array: Array, shape: Sequence[int]) -> Array:
 
 
 def ragged_rows(values: Array, starts: Array, multiple: int) -> Array:
-    """Return the parts of an array as rows of equal length, (parts, n). starts: where the parts start, then the end.
+    """Return the parts of an array as rows of equal length, (parts, n).
 
-    Zeros fill each row up to n, the length of the longest part, rounded up to a positive multiple of `multiple`.
+    starts: the start of each part, then the end of the last part. Zeros fill each row up to n, the length of the
+    longest part, rounded up to a positive multiple of `multiple`.
     """
     lengths = np.diff(starts)
     width = max(round_up(int(lengths.max(initial=0)), multiple), multiple)

@@ -1,4 +1,4 @@
-"""Draw runs of an application: bars of time by phase, and a chart of speed-ups against the number of PEs."""
+"""Draw runs of an application: bars of the time of each phase, and a chart of speed-ups against the number of PEs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = 8.0, 0.27, 0.75, 1.5, 2.2
-ROOM_FOR_TOTALS = 1.3  # length of the axis, in longest bars
+ROOM_FOR_TOTALS = 1.3  # length of the axis, as a multiple of the longest bar
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
 LOOKS = {
@@ -34,7 +34,7 @@ SOURCES = (
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw a stacked bar of time per technique and number of PEs; if the number of PEs varies, also draw gains."""
+    """Draw a stacked bar of time per technique and number of PEs; if the number of PEs varies, also draw speed-ups."""
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
     first = rows[0]
@@ -82,7 +82,7 @@ def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
 
 
 def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
-    """Draw a chart of gains: over the CPUs if they were timed, else over the conventional technique."""
+    """Draw a chart of gains: speed-ups over the CPUs if the CPUs were timed, else over the conventional technique."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     has_cpu = any(row.cpu_speed_up is not None for row in rows)

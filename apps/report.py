@@ -1,4 +1,4 @@
-"""Make rows of runs; the command line prints them, writes them as JSON and draws them."""
+"""Make rows of runs. The command line prints the rows, writes the rows as JSON and draws the rows."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class Phase:
 class Row(Shown):
     """The result of a run with one technique; times are in us.
 
-    phases: kernels, work of the host and collectives, in the order of their first use. kernel_us: modelled time of the
-    application's PE programs. host_us: measured time in which the host lays out rows and writes variables.
+    phases: kernels, work of the host and collectives, in the order in which the phases first occur. kernel_us: modelled
+    time of the application's PE programs. host_us: measured time in which the host lays out rows and writes variables.
     collectives_us: measured time of the host in collectives; each call counts with the median of `iters` runs.
-    reorder_us: modelled time in which PEs reorder blocks in collectives.
-    total_us: the sum of these four times. communication_us: collectives_us plus reorder_us. No total contains
-    assumed_us and setup_us. assumed_us: the assumed cost on DIMMs of launches (launch_us each) and of reloading
-    replaced programs (load_us each). setup_us: the measured time to place resident data.
-    communication_speed_up, speed_up: speed-ups of communication_us and total_us over `conventional`; None if
-    `conventional` did not run or the comparison is not fair. sdk_share_pct: the measure of fairness, which is the speed
-    of the emulated SDK's transfers in percent of the streaming limit; None if `conventional` did not run.
-    fair_bytes_per_pe: the size of these transfers, which is the size of the collective that takes the most time.
-    cpu_us: measured time of the reference on the CPUs of this machine; None if not timed. cpu_speed_up: cpu_us divided
-    by the sum of total_us and assumed_us. wrong: number of elements that differ from the reference. source: source of
-    totals and speed-ups, always `mixed`: some parts are measured, some are modelled.
+    reorder_us: modelled time in which PEs reorder blocks in collectives. total_us: kernel_us + host_us + collectives_us
+    + reorder_us. communication_us: collectives_us plus reorder_us. No total contains assumed_us and setup_us.
+    assumed_us: the assumed cost on DIMMs of launches (launch_us each) and of reloading replaced programs (load_us
+    each). setup_us: the measured time to place resident data. communication_speed_up, speed_up: speed-ups of
+    communication_us and total_us over `conventional`; None if `conventional` did not run or the comparison is not fair.
+    sdk_share_pct: the measure of fairness, which is the speed of the emulated SDK's transfers in percent of the
+    streaming limit; None if `conventional` did not run. fair_bytes_per_pe: the bytes per PE of the SDK's transfers,
+    which is the size of the collective that takes the most time. cpu_us: measured time of the reference on the CPUs of
+    this machine; None if not timed. cpu_speed_up: cpu_us divided by the sum of total_us and assumed_us. wrong: number
+    of elements that differ from the reference. source: source of totals and speed-ups, always `mixed`: some parts are
+    measured, some are modelled.
     """
 
     application: str

@@ -1,4 +1,4 @@
-"""Define the stage of an application: PEs with its program, named windows of MRAM, and a timer for each phase."""
+"""Define the stage of an application: PEs with a program, named windows of MRAM, and a timer for each phase."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ASSUMED = Assumed()
 class Cost:
     """Time of a phase in seconds, by source.
 
-    measured: time of the host, on this machine. modelled: time of the PEs, from the cycles of the slowest. launches,
+    measured: time of the host, on this machine. modelled: time of the PEs, from the cycles of the slowest PE. launches,
     loads: numbers of launches and loads of programs, with assumed costs (`pidcomm.evaluation.ablation.Assumed`). calls:
     number of times that the phase occurred. bus_bytes: bytes that crossed the memory bus, read and written.
     bytes_per_pe: argument ``bytes`` of the largest collective.
@@ -57,7 +57,7 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """Measured and modelled seconds together, without assumed ones."""
+        """Measured and modelled seconds together, without assumed seconds."""
         return self.measured + self.modelled
 
     def __add__(self, other: Cost) -> Cost:
@@ -106,7 +106,7 @@ class Placement:
 
     @property
     def bytes(self) -> int:
-        """Sum of all sizes, each aligned."""
+        """Sum of all sizes, after each size is rounded up to the alignment."""
         return sum(map(_aligned, self.sizes.values()))
 
     @property
@@ -203,7 +203,7 @@ class Stage:
     def poison(self) -> None:
         """Fill resident data, windows and scratch with a pattern, so that stale data cannot pass the check.
 
-        This is not timed. It also allocates the memory, so that the first technique does not pay for the allocation.
+        The stage does not time this call. The call also allocates the memory, so that no run includes the allocation.
         """
         scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
         row = np.full((1, self._placement.bytes + scratch_bytes), POISON, np.uint8)
@@ -213,7 +213,7 @@ class Stage:
     # ---- resident data
 
     def place(self, name: str, rows: Array, *, at: int = 0) -> None:
-        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. Its cost is in `setup` and in no total.
+        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. The cost is in `setup` and in no total.
 
         Rows are multiples of 8 bytes. The technique is always `tile`: the technique of the stage is for repeated
         transfers only.
@@ -228,7 +228,7 @@ class Stage:
     def host_work(self, act: Callable[[], T]) -> T:
         """Return the result of act(), timed: work of the host that every input needs, such as laying out rows.
 
-        It runs as often as collectives, and the median counts, so each call must do the same.
+        The stage calls `act` as often as collectives and counts the median time. Every call must do the same work.
         """
         self._on_phase(f"{self.technique}: {HOST}")
         return self._timed(act, calls=1)
@@ -267,7 +267,10 @@ class Stage:
         self._add(KERNEL, Cost(modelled=platform.launch_seconds(self._pe_set), launches=1, calls=1))
 
     def _load(self) -> bool:
-        """Load the program if it is not loaded; return whether this loaded it. The first load counts as set-up."""
+        """Load the program if it is not loaded; return whether this call loaded the program.
+
+        The first load counts as set-up.
+        """
         if self._is_loaded:
             return False
         self._pe_set.load(self._program)
@@ -351,7 +354,8 @@ class Stage:
         traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
         median = _median([trace.host_seconds for trace in traces])
         trace = next(it for it in traces if it.host_seconds == median)
-        loads = traces[0].pe_loads  # of the program that reorders blocks; it then stays for the repetitions
+        # Loads of the program that reorders blocks. This program stays loaded for the repetitions.
+        loads = traces[0].pe_loads
         if loads and self._is_loaded:
             self._is_loaded, self._replaced_by = False, collective
         self._add(
@@ -377,7 +381,7 @@ def _needs_scratch(techniques: Sequence[str]) -> bool:
 
 
 def _median(seconds: Sequence[float]) -> float:
-    """Return the median; of an even number of values, the lower middle one."""
+    """Return the median. Of an even number of values, return the lower of the two middle values."""
     return sorted(seconds)[(len(seconds) - 1) // 2]
 
 

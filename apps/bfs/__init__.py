@@ -66,10 +66,10 @@ class BreadthFirstSearch(Application):
         generate: str | None = None,
         quick: bool = False,
         source: Annotated[
-            int, "First vertex, as the file numbers it; -1 selects the vertex with the most edges"
+            int, "Number of the first vertex in the file; -1 selects the vertex with the most edges"
         ] = MOST_EDGES,
         direction: Annotated[
-            str, "undirected: follow edges in both directions; directed: follow them in one direction"
+            str, "undirected: follow edges in both directions; directed: follow edges from source to target"
         ] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
         """Return the search in the graph of a file or a generator."""
@@ -131,7 +131,10 @@ class BreadthFirstSearch(Application):
         return levels[0, : self.graph.vertices]
 
     def reference(self) -> NDArray[np.int32]:
-        """Return the levels. Directed searches go top down; undirected ones choose the faster direction per level."""
+        """Return the levels.
+
+        A directed search goes top down. An undirected search chooses the faster of both directions for each level.
+        """
         from pidcomm.apps import _apps
 
         return _apps.bfs(self._starts, self.graph.targets, self.source, self.direction == "undirected")
@@ -150,7 +153,7 @@ class BreadthFirstSearch(Application):
         return share(self.graph.vertices, pes, np.uint8, WORD_VERTICES)
 
     def _find(self, source: int) -> int:
-        """Translate a vertex number of the file to the number that counts from 0."""
+        """Translate a vertex number of the file to the vertex number of the graph, which counts from 0."""
         vertices, ids = self.graph.vertices, self.graph.ids
         if source == MOST_EDGES:
             return int(np.argmax(np.diff(self._starts))) if vertices else 0

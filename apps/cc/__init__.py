@@ -18,15 +18,18 @@ from pidcomm.arguments import as_integer
 DEFAULT = "rmat:scale=18"  # 1 MiB of labels
 LABEL_BYTES = 4
 WORD_LABELS = WORD_BYTES // LABEL_BYTES
-CHUNK_BITS = 11  # 8 KiB of labels
+CHUNK_BITS = 11  # log2 of the vertices of a chunk: 8 KiB of labels
 ROOM_BITS = 12  # the largest tile that PEs read completely: 16 KiB
-# A PE reads a complete tile if the tile has at most this number of vertices per edge. Else it reads 8 bytes for each
-# edge. The emulated DMA engine needs 0.53 cycles per byte, plus 34 cycles per transfer.
+# A PE reads a complete tile if the tile has at most this number of vertices per edge. Else the PE reads 8 bytes for
+# each edge. The emulated DMA engine needs 0.53 cycles per byte, plus 34 cycles per transfer.
 VERTICES_PER_READ = 16
 
 
 class ConnectedComponents(Application):
-    """The label of every vertex, uint32: the smallest vertex number in its component; numbers count from 0."""
+    """The label of every vertex, uint32: the smallest vertex number in the component of the vertex.
+
+    Numbers count from 0.
+    """
 
     name = "cc"
     about = "Connected components: for every vertex, the least vertex number in its component."
@@ -44,9 +47,10 @@ class ConnectedComponents(Application):
     ) -> None:
         """Take a graph; its edges connect in both directions.
 
-        chunk_bits: log2 of the number of vertices of a chunk (`pidcomm.apps.edges.cut`), 6 to 11. tile_bits: the same
-        for a tile, 6 to 32 - chunk_bits. room_bits: the same for the largest tile that PEs read completely, 6 to 12. By
-        default tile_bits is room_bits; if there are too few edges to read complete tiles, it is as large as possible.
+        chunk_bits: log2 of the number of vertices of a chunk (`pidcomm.apps.edges.cut`), 6 to 11. tile_bits: log2 of
+        the vertices of a tile, 6 to 32 - chunk_bits. room_bits: log2 of the vertices of the largest tile that PEs read
+        completely, 6 to 12. By default tile_bits is room_bits; if there are too few edges to read complete tiles, it is
+        as large as possible.
         """
         as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
         as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)

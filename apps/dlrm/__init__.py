@@ -40,9 +40,10 @@ PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kern
 class Part:
     """The part of the model and of the samples that one PE has, and the sizes of its windows.
 
-    samples, tables, rows, columns: the numbers of each. wanted_bytes: size of the indices of the PE's samples into all
-    tables. index_bytes: size of the indices of all samples into the PE's tables. vector_bytes: size of the rows that
-    the PE looks up in its tables and columns, for the samples of all PEs with the same y.
+    samples, tables, rows, columns: the number of samples, of tables, of rows and of columns. wanted_bytes: size of the
+    indices of the PE's samples into all tables. index_bytes: size of the indices of all samples into the PE's tables.
+    vector_bytes: size of the rows that the PE looks up in its tables and columns, for the samples of all PEs with the
+    same y.
     """
 
     samples: int
@@ -117,7 +118,8 @@ class Dlrm(Application):
         quick: bool = False,
         batch: Annotated[
             int | None,
-            f"Number of samples; from a file, the first samples (default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
+            f"Number of samples; with --data, the first samples of the file "
+            f"(default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
         ] = None,
         embedding: Annotated[int, "Number of columns of the tables; the paper uses 16 and 32."] = 16,
         rows: Annotated[
@@ -180,7 +182,10 @@ class Dlrm(Application):
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
-        """Return axis lengths. Factors of 2 go to x, y and z in turn, up to x = 16 and z = 8; the rest goes to y."""
+        """Return axis lengths.
+
+        Factors of 2 go to x, y, z, x, y, ..., up to x = 16 and z = 8. The remaining factors go to y.
+        """
         lengths, most = [1, 1, 1], (16, pes, 8)
         rest, axis = pes, 0
         while rest % 2 == 0:

@@ -169,7 +169,10 @@ def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
 
 
 def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
-    """Return random row numbers, each from 0 to its count - 1, int64, by Zipf's law for real numbers, rounded down."""
+    """Return random row numbers (int64), each at least 0 and less than its count.
+
+    The method draws real numbers by Zipf's law and rounds them down.
+    """
     power = 1 - skew
     if abs(power) < 1e-9:
         ranks = np.power(counts + 1.0, uniform)
@@ -193,7 +196,7 @@ def _powers() -> Array:
     found = []
     least = 1
     for v in range(16 * 40):
-        least = max(least, int(2 ** (v / 16)) - 1)  # a lower bound: raised below
+        least = max(least, int(2 ** (v / 16)) - 1)  # a lower bound, which the loop raises
         while least**16 < 2**v:
             least += 1
         found.append(least)

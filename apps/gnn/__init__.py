@@ -155,7 +155,7 @@ class Gnn(Application):
         return stage.host_work(lambda: layout.result(rows, self.widths[-1]))
 
     def reference(self) -> Array:
-        """Compute the same result layer by layer on all CPUs."""
+        """Compute the result of the network layer by layer on all CPUs."""
         from pidcomm.apps import _apps
 
         rows = self.features

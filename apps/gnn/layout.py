@@ -18,7 +18,7 @@ from pidcomm.arguments import Array
 TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # size of a chunk of features or weights in WRAM, which the tasklets share
 BLOCK_BYTES = 512  # size of each of the two buffers of a tasklet
-SLAB_ROW_BYTES = (64, 32, 16, 8)  # the widest row first
+SLAB_ROW_BYTES = (64, 32, 16, 8)  # bytes of a row of a slab, the widest row first
 STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into up to 8 parts of whole words
 EDGE = np.dtype(np.uint32)
 
@@ -27,7 +27,7 @@ EDGE = np.dtype(np.uint32)
 class Side:
     """The adjacency matrix in tiles.
 
-    Columns are split along the axis whose PEs add partial sums, rows along the other axis.
+    Columns are split along the axis whose PEs add partial sums, and rows along the second axis.
     row_bytes: bytes of a row of a slab. A tile is cut into cells; a cell has chunk_rows columns and block_rows rows.
     """
 
@@ -101,7 +101,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Layer:
-    """The layout of a layer. side: the tiles. width, next_width: padded numbers of features before and after it.
+    """The layout of a layer. side: the tiles. width, next_width: padded numbers of features before and after the layer.
 
     members: PEs that share a row of tiles. in_width and out_width: rows and columns of a PE's part of the weights.
     weights_at: offset of this part in the window of the weights.
@@ -122,7 +122,7 @@ class Layer:
 
     @property
     def members(self) -> int:
-        """Its length."""
+        """Length of the axis whose PEs add partial sums."""
         return self.side.shape[self.side.along]
 
 
@@ -182,7 +182,7 @@ class Layout:
         return rows * width * self.dtype.itemsize
 
     def placement(self) -> Placement:
-        """Return the placement."""
+        """Return the program of the PEs and its MRAM layout."""
         resident = {"weights": self._weights_bytes}
         for side in self._sides:
             resident |= {f"edges_{side.name}": side.edges_bytes, f"starts_{side.name}": side.starts_bytes}

@@ -78,7 +78,7 @@ GENERATORS: Mapping[str, Callable[..., Values]] = {"uniform": uniform, "sparse":
 
 @dataclass(frozen=True)
 class Cut:
-    """The parts of a layer: PE p has `width` columns, from p * width on, and the elements of x with these numbers.
+    """The parts of a layer: PE p has `width` columns, from p * width on, and the elements of x for these columns.
 
     Zeros pad the columns to pes * width, and the rows to complete 8-byte words of y.
     """
@@ -125,7 +125,7 @@ class Mlp(Application):
     def __init__(self, weights: Sequence[Array], x: Array, source: str = "arrays") -> None:
         """Take W of each layer, shape (features, features), and x, shape (features,).
 
-        source: origin of the arrays, for messages and `facts`. Raises ArgumentError for other shapes.
+        source: origin of the arrays, for messages and `facts`. Raises ArgumentError for wrong shapes.
         """
         named = {"x": x, **{f"w{layer}": array for layer, array in enumerate(weights)}}
         if not weights:
@@ -153,11 +153,15 @@ class Mlp(Application):
         quick: bool = False,
         features: Annotated[
             int | None,
-            f"Number of features of every layer; a file sets it itself (default: {FEATURES}; quick: {QUICK_FEATURES}).",
+            f"Number of features of every layer; with --data, the file sets the number "
+            f"(default: {FEATURES}; quick: {QUICK_FEATURES}).",
         ] = None,
-        layers: Annotated[int | None, f"Number of layers; a file sets it itself (default: {LAYERS})."] = None,
+        layers: Annotated[
+            int | None, f"Number of layers; with --data, the file sets the number (default: {LAYERS})."
+        ] = None,
         dtype: Annotated[
-            str | None, f"Type of weights and x: {', '.join(DTYPES)}; a file sets it itself (default: {DTYPE})."
+            str | None,
+            f"Type of weights and x: {', '.join(DTYPES)}; with --data, the file sets the type (default: {DTYPE}).",
         ] = None,
     ) -> Mlp:
         """Return the perceptron of a file or of a generator.
@@ -252,7 +256,7 @@ class Mlp(Application):
         return stage.reduce(ALL, bytes=size, src="y", dtype=dtype)[0, : cut.features]
 
     def reference(self) -> Array:
-        """Compute the same result layer by layer on all CPUs."""
+        """Compute the result of the perceptron layer by layer on all CPUs."""
         from pidcomm.apps import _apps
 
         y = self.x

@@ -1,4 +1,4 @@
-"""Checks of numbers, names and arrays in arguments. The library checks everything else."""
+"""Checks of numbers, names and arrays in arguments. The library checks all other properties of arguments."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _Row = TypeVar("_Row", bound=Choice)
 
 
 class Options(TypedDict, total=False):
-    """Options that select how a collective runs. They do not affect the result.
+    """Options that select how a collective runs. No option affects the result.
 
     technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are techniques of the
     PID-Comm paper) or auto. Auto chooses the technique with the shortest predicted time (`pidcomm.model`); it considers
     techniques that need scratch only if scratch is given. isa: a name of ``pidcomm.ISAS`` (default: the best
     instruction set of this machine). threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all
     CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM offset in bytes,
-    not 0. Techniques that run a PE program may write there as many bytes as the input of a PE has; other techniques do
-    not use scratch.
+    not 0. Techniques that run a PE program may overwrite scratch of the size of a PE's input; techniques without a
+    PE program do not use scratch.
     """
 
     technique: TechniqueName | Literal["auto"] | None
@@ -145,7 +145,7 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 
 def with_scratch(options: Options, offset: int) -> Options:
-    """Return options with scratch. Options with technique ``auto`` get no scratch, which would change its choice."""
+    """Return options with scratch, except for technique ``auto``: scratch would change the choice of ``auto``."""
     return options if options.get("technique") == AUTO else {**options, "scratch": offset}
 
 
@@ -170,7 +170,8 @@ def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array
 def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
     """Return the memory of `out` as an array, or a new array if `out` is None.
 
-    Raises ArgumentError unless `out` is a writable C-contiguous array, buffer or CPU tensor of this shape and dtype.
+    Raises ArgumentError unless `out` is a writable C-contiguous array, buffer or CPU tensor with the given shape and
+    dtype.
     """
     if out is None:
         return np.empty(shape, dtype)
@@ -192,7 +193,7 @@ def _is_tensor(values: object) -> bool:
 
 
 def _view_of(out: object) -> Array:
-    """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError for other types."""
+    """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError for objects of other types."""
     if isinstance(out, np.ndarray):
         return out
     try:

@@ -55,16 +55,16 @@ class Cube(Protocol):
 
 
 class ArrayCollectives(ArrayCollectivesBase):
-    """Run collectives that take a NumPy array and return one. ``cube.arrays`` makes an object of this class.
+    """Run collectives that take a NumPy array and return a NumPy array. ``cube.arrays`` makes an object of this class.
 
     An array at the PEs has one row per PE. An array at the host has one row per group. N is the number of PEs per
     group. n is the number of elements per block; n * itemsize is a multiple of 8 bytes. The result has the dtype of x.
     ``mask``, ``op`` and ``**options`` are as in `Hypercube`. Each call works in place in an MRAM window at
-    ``base_offset`` (in bytes, default 0). The window has the size of the larger of input and output of a PE. Techniques
-    that run a PE program also overwrite scratch of the same size, behind the window or at ``scratch``. If ``out=`` is
-    given, it is filled and returned. The trace is ``cube.last_trace``.
+    ``base_offset`` (in bytes, default 0). The window is as large as the input or the output of a PE, whichever is
+    larger. Techniques that run a PE program also overwrite scratch of the size of the window, behind the window or at
+    ``scratch``. If ``out=`` is given, the call fills and returns ``out``. The trace is ``cube.last_trace``.
 
-    Cost: x and the result cross the memory bus once more than in the collective itself. Raises `ArgumentError` before
+    Cost: in addition to the collective, x and the result cross the memory bus once. Raises `ArgumentError` before
     any byte moves. Source of the collectives: PID-Comm (ISCA 2024).
     """
 

@@ -1,6 +1,6 @@
-"""The functions of the emulator that the API uses; on DIMMs both are None.
+"""The functions stop and explain_fault of the emulator, which the API uses. On DIMMs both functions are None.
 
-stop(dpu_set) ends the launch of a set. explain_fault(dpu_set) returns a sentence about the faulting PE. The argument is
+stop(dpu_set) ends the launch of a set. explain_fault(dpu_set) returns a sentence about the faulting PE. dpu_set is
 `PeSet.dpu_set`.
 """
 

@@ -1,4 +1,4 @@
-"""Errors of the package: Error, and its subclasses for arguments and for memory."""
+"""Errors of the package: Error, and the subclasses of Error for arguments and for memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 
 class Error(RuntimeError):
-    """Report that a call failed. The message has the wrong values and the rule that they break.
+    """Report that a call failed. The message has the wrong values and the rule that the values break.
 
     ``status`` is the name of the library's status, such as ``"ERR_SIZE"``.
     """
@@ -26,7 +26,7 @@ class ArgumentError(Error, ValueError):
 
 
 def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
-    """Return a sentence that lists the known names and suggests the nearest name. rest: other valid values."""
+    """Return a sentence that lists the known names and suggests the nearest name. rest: valid values without a name."""
     known = list(names)
     near = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     suggestion = f"; did you mean {near[0]!r}?" if near else ""

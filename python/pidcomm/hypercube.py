@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """The interface of `PeSet` that hypercubes use. The set owns the PEs of the hypercube."""
+    """The methods of `PeSet` that hypercubes use. The set owns the PEs of the hypercube."""
 
     @property
     def pes(self) -> int:
@@ -66,7 +66,7 @@ class Groups(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Place of a PE: the index of its rank in the set, its chip (which is its lane) and its bank. All count from 0."""
+    """Place of a PE: rank index in the set, chip (equal to the lane) and bank. The three numbers count from 0."""
 
     rank: int
     chip: int
@@ -85,8 +85,8 @@ class Hypercube(HypercubeCollectives):
     of 8 bytes.
 
     ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8. With equal offsets the
-    collective works in place; other overlaps are errors. ``dtype`` is one of ``pidcomm.TYPES``. ``op``
-    is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are not copied.
+    collective works in place; windows that overlap in another manner are errors. ``dtype`` is one of ``pidcomm.TYPES``.
+    ``op`` is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A collective first waits
     for earlier work on its PEs. With ``wait=False`` it returns a `Request`, whose `wait` returns the result.
 
@@ -121,7 +121,7 @@ class Hypercube(HypercubeCollectives):
 
     @property
     def arrays(self) -> ArrayCollectives:
-        """The collectives that take a NumPy array and return one."""
+        """The collectives that take a NumPy array and return a NumPy array."""
         return ArrayCollectives(self)
 
     @property
@@ -130,7 +130,7 @@ class Hypercube(HypercubeCollectives):
         return self._pe_set
 
     def __repr__(self) -> str:
-        """Report the shape, the number of PEs and whether they are freed."""
+        """Report the shape, the number of PEs and whether the PEs are freed."""
         freed = ", freed" if self._pe_set.is_freed else ""
         return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{freed}>"
 
@@ -232,7 +232,7 @@ class Hypercube(HypercubeCollectives):
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
-        """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE, and does no more.
+        """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE, without other work.
 
         The pass reads the window at `src` and overwrites the window at `dst`. copy_order: a name of
         ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory. Returns seconds, and the sum of bytes read
@@ -260,14 +260,14 @@ class Hypercube(HypercubeCollectives):
     def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None.
 
-        arguments: those of the method `name`, with its options as a dict ``options``. Arguments that the collective
-        does not use are ignored. Host rows, errors and costs are those of the method.
+        arguments: the arguments of the method `name`, with a dict ``options``. Arguments that the collective
+        does not use are ignored. Host rows, errors and costs are the same as for the method.
         """
         call = self._prepare(name, mask, **arguments)
         return self._remember(Trace(**self._core.run(*call.arguments))), call.out
 
     def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
-        """Run the method of a collective. Return its trace, or the host array that it filled, or its request."""
+        """Run the method of a collective. Return the trace, the filled host array, or the request of the collective."""
         call = self._prepare(name, mask, **arguments)
 
         def finish(trace: Trace) -> Trace | Array:
@@ -310,7 +310,7 @@ class Hypercube(HypercubeCollectives):
         bytes = as_integer("bytes", bytes)
         request = make_request(row, mask, bytes, src, dst, dtype, op)
         if not row.at_pes_after:
-            self._core.validate(request, codes)  # raises before memory is allocated
+            self._core.validate(request, codes)  # raises errors before memory is allocated
             row_bytes = bytes * row.blocks_after(groups.group_pes)
             host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
         rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))

@@ -1,4 +1,4 @@
-"""Compiler flags and folders for C and C++ programs that use this installation, from its pkg-config file."""
+"""Compiler flags and folders for C and C++ programs, from the pkg-config file of this installation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def library_folder() -> Path:
 
 
 def artifact_root() -> Path:
-    """Return the folder with the headers for programs of the published artifact. Raises Error if it is missing."""
+    """Return the folder with the headers for programs of the published artifact.
+
+    Raises Error if the folder is missing.
+    """
     root = library_folder()
     for folder in (root / "artifact", *(parent / "artifact" for parent in root.parents)):
         if (folder / "include" / "pidcomm_artifact.h").is_file():
@@ -40,7 +43,10 @@ def artifact_root() -> Path:
 
 
 def artifact_environment() -> dict[str, str]:
-    """Return environment variables for builds with the artifact's <pidcomm.h>. PATH has only the folder to add."""
+    """Return environment variables for builds with the artifact's <pidcomm.h>.
+
+    PATH names only the folder to add to the PATH of the shell.
+    """
     root = artifact_root()
     variables = {"PATH": str(root / "bin")}
     if root.parent != library_folder():
@@ -49,7 +55,7 @@ def artifact_environment() -> dict[str, str]:
 
 
 def package() -> Package:
-    """Return the flags and folders of this installation. Raises Error if it has no headers."""
+    """Return the flags and folders of this installation. Raises Error if the installation has no headers."""
     root = library_folder()
     file = root / "pkgconfig" / "pidcomm.pc"
     if not file.is_file():

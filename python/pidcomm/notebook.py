@@ -16,7 +16,7 @@ def html_table(caption: str, facts: Mapping[str, Any]) -> str:
 
 
 class Shown:
-    """Base of dataclasses that a notebook shows as a table of their fields."""
+    """Base of dataclasses. A notebook shows such an object as a table of the fields of the object."""
 
     def _repr_html_(self) -> str:
         return html_table(repr(self), vars(self))
@@ -31,7 +31,7 @@ def _lines(facts: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, st
 
 
 def _text(name: str, value: Any) -> str:
-    """Return a value with the unit that its name implies: seconds, phases, _us or bytes."""
+    """Return a value with the unit that the name of the field implies: seconds, phases, _us or bytes."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if "seconds" in name or name.startswith("phases "):

@@ -51,7 +51,8 @@ class PeSet:
     def hypercube(self, *lengths: int) -> Hypercube:
         """Arrange the first product(lengths) PEs as a hypercube; the first axis ("x") varies fastest.
 
-        Raises ArgumentError if the set has fewer PEs or a length is 0, Error if the set is freed.
+        Raises ArgumentError if the set has fewer PEs than the hypercube or a length is 0. Raises Error if the set is
+        freed.
         """
         return Hypercube(self, self._core, self._requests, lengths)
 
@@ -69,7 +70,7 @@ class PeSet:
 
         program: the path of a compiled program; one or more paths that end in .c; or C source text, a str with a line
         break or a brace. Sources are compiled first, with -O2 unless options name another level. tasklets, stack_bytes:
-        NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options: further options of gcc.
+        NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options: additional options of gcc.
 
         All variables take their initial values; the rest of MRAM keeps its bytes. Warnings of the compiler become
         Python warnings.
@@ -93,7 +94,7 @@ class PeSet:
     def launch(self, *, wait: bool = True) -> None:
         """Run the loaded program on all PEs.
 
-        wait: if False, the call returns at once, and method `wait` waits for the end of the launch. Until then, other
+        wait: if False, the call returns at once, and method `wait` waits for the end of the launch. Before this end,
         calls that use the PEs wait or raise Error.
 
         Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message then describes the
@@ -128,8 +129,8 @@ class PeSet:
     def log(self, pe: int) -> str:
         """Return the output of PE number pe that earlier calls have not returned.
 
-        If the PE has printed more than its log holds, warns with a RuntimeWarning. Raises ArgumentError if there is no
-        such PE, and Error as `logs`.
+        If the PE has printed more than its log holds, warns with a RuntimeWarning. Raises ArgumentError if pe is out
+        of range, and Error as `logs` does.
         """
         text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
         if is_cut:

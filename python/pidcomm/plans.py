@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Plan(dict[str, Any]):
-    """The result of `plan`, a dict that prints as one line. To print all of it, print ``dict(plan)``."""
+    """The result of `plan`: a dict that prints as one line. To print the complete plan, print ``dict(plan)``."""
 
     def __repr__(self) -> str:
         """Report the collective, its parameters and the bytes that it moves."""
@@ -40,7 +40,7 @@ class Plan(dict[str, Any]):
 def make_request(
     row: Collective, mask: str, size_bytes: int, src: int, dst: int, dtype: DTypeLike, op: str | None
 ) -> _core.Request:
-    """Return a request for the library. Raises ArgumentError for numbers and names that a request cannot hold."""
+    """Return a collective as a request for the library. Raises ArgumentError for numbers and names out of range."""
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
     return _core.Request(
         row.code,
@@ -66,7 +66,7 @@ def plan(
     expand: bool = False,
     **options: Unpack[Options],
 ) -> Plan:
-    """Return the plan of a collective on PEs arranged as `shape`: its loop nests, strides and bytes.
+    """Return the plan of a collective on PEs arranged as `shape`: loop nests, strides and bytes.
 
     collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and options are as in the
     methods of `Hypercube`; only reductions use op. expand: whether to list every step.

@@ -1,4 +1,4 @@
-"""PE programs: their files, and their variables as arrays."""
+"""PE programs: the files of programs, and the variables of programs as arrays."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Symbol:
     def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
         """Write values to every PE, `offset` bytes behind the start of the symbol.
 
-        values: an array of shape (pes, n), with row p for PE p; or an array of shape (n,) or a single value, the same
-        for every PE. The dtype of the values must be the type of the variable's elements; all types of fixed size are
+        values: an array of shape (pes, n), with row p for PE p; or an array of shape (n,) or a single value, which
+        every PE gets. The dtype of the values must be the type of the variable's elements; all types of fixed size are
         allowed, also structured types. Values without a dtype, such as a list, need `dtype`. As an exception, a Python
         int or float at offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. Moves
         n * itemsize bytes per PE.
@@ -115,7 +115,7 @@ class Symbol:
         return array
 
     def _require_inside(self, offset: int, row_bytes: int) -> int:
-        """Return the offset. Raises ArgumentError if `row_bytes` bytes from there pass the end of the symbol."""
+        """Return the offset. Raises ArgumentError if `row_bytes` bytes from the offset pass the end of the symbol."""
         if self._core.loads != self._loads:
             raise Error(f"{self!r} belongs to a program that has been replaced; get the symbol again")
         offset = as_integer("offset", offset, high=MAX_COUNT)
@@ -125,7 +125,7 @@ class Symbol:
 
 
 def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
-    """Return a dtype. Raises ArgumentError unless its elements have a fixed size in bytes."""
+    """Return a dtype. Raises ArgumentError unless elements of the dtype have a fixed size in bytes."""
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):

@@ -15,13 +15,13 @@ T = TypeVar("T")
 class Request(Generic[T]):
     """A collective called with ``wait=False``; `wait` returns its result.
 
-    Until the collective has ended, do not write to its windows in MRAM or to its host arrays, and do not read its
-    output. The request keeps the arrays alive. Later operations on the same PEs (a launch, a collective, a transfer)
-    wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for the
-    request. Garbage collection of the request waits, too.
+    Until the collective has ended, do not write to the MRAM windows or the host arrays of the collective, and do not
+    read its output. The request keeps the arrays alive. Later operations on the same PEs (a launch, a collective, a
+    transfer) wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for
+    the request. Garbage collection of the request waits, too.
 
-    With technique conventional, the collective ends before the call returns. The same holds for techniques that run a
-    PE program (``pidcomm.TECHNIQUES``) if the PEs reorder blocks.
+    With technique conventional, the collective ends before the call returns. With a technique that runs a PE
+    program (``pidcomm.TECHNIQUES``), the collective also ends before the call returns if the PEs reorder blocks.
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:
@@ -32,7 +32,7 @@ class Request(Generic[T]):
         self._is_over = False
 
     def wait(self) -> T:
-        """Wait for the end; return the result that the call would return with ``wait=True``. May be called again.
+        """Wait for the end of the collective; return its result. `wait` may be called again.
 
         Raises Error if a device fails.
         """
@@ -42,7 +42,10 @@ class Request(Generic[T]):
             self._is_over = True
 
     def test(self) -> bool:
-        """Return at once whether the collective has ended. If it has ended, `wait` is not needed. Raises as `wait`."""
+        """Return at once whether the collective has ended.
+
+        If True, `wait` is not needed. Raises Error as `wait` does.
+        """
         fields = self._pending.test()
         if fields is not None:
             self._is_over = True
@@ -61,9 +64,9 @@ class Request(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for the end."""
+        """Wait for the end of the collective."""
         self.wait()
 
     def __repr__(self) -> str:
-        """Report the collective, and whether it has been waited for."""
+        """Report the collective, and whether `wait` has been called."""
         return f"<Request {self._name}, {'ended' if self._is_over else 'not waited for'}>"

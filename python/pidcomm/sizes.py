@@ -1,4 +1,4 @@
-"""Parse and format sizes, shapes and lists as they are typed on the command line."""
+"""Parse and format the sizes, shapes and lists of the command line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def parse_positive_size(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """Return the number in a text. Raises ArgumentError unless it is at least 1."""
+    """Return the number in a text. Raises ArgumentError unless the number is at least 1."""
     if not _is_number(text) or int(text) == 0:
         raise ArgumentError(f"count {text!r} is not a count; write a number of at least 1")
     return int(text)
@@ -82,7 +82,7 @@ def parse_names(
 
 
 def format_size(size_bytes: int) -> str:
-    """Return an exact size in the largest binary unit that divides it, or else in bytes."""
+    """Return an exact size in the largest binary unit that divides the size, or else in bytes."""
     for name, unit in reversed(BINARY_UNITS.items()):
         if size_bytes and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"
@@ -90,7 +90,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_about(size_bytes: float) -> str:
-    """Return a rounded size in the binary unit that makes it easy to read."""
+    """Return a rounded size in the binary unit that makes the size easy to read."""
     for name, unit in reversed(BINARY_UNITS.items()):
         if size_bytes >= unit:
             return f"{size_bytes / unit:.4g} {name}"
@@ -98,7 +98,7 @@ def format_about(size_bytes: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time with three digits in the unit that makes it easy to read: 174 us, 52.3 ms, 4.5 s, 2 min 5 s."""
+    """Return a time with three digits in a suitable unit: 174 us, 52.3 ms, 4.5 s, 2 min 5 s."""
     if seconds >= 60:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest} s"

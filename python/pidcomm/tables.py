@@ -1,4 +1,4 @@
-"""The choices of the library by name: collectives, types, operators, techniques, instruction sets and others.
+"""The choices of the library: collectives, types, operators, techniques, instruction sets and coherence policies.
 
 The rows come from the library's tables (``tables.h``). This module adds only the block counts of the collectives.
 """
@@ -14,7 +14,7 @@ WORD_BYTES = _core.WORD_BYTES
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """Hold the name of a choice and its code in the library."""
+    """Hold the name of a choice and the code of the choice in the library."""
 
     name: str
     code: int
@@ -28,7 +28,7 @@ class Choice:
 class Collective(Choice):
     """Describe a collective: whether it needs an operator, and the place and number of blocks before and after it.
 
-    A row belongs to a PE, or to a group on the host. It has one block, or one block per member of the group.
+    A row belongs to a PE, or to a group on the host. A row has one block, or one block per member of the group.
     """
 
     takes_op: bool
@@ -55,7 +55,7 @@ class Collective(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Technique(Choice):
-    """Describe a technique: its data path, and the steps of the PID-Comm paper that it applies.
+    """Describe a technique: the data path, and the applied steps of the PID-Comm paper.
 
     path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: a bit set of
     the supported collectives, bit c for code c. needs_lane_split: whether the 8 lanes must divide the shape.
@@ -71,7 +71,10 @@ class Technique(Choice):
 
     @property
     def runs_pe_program(self) -> bool:
-        """Return whether PEs may reorder blocks (step PR). This replaces the loaded program and needs scratch MRAM."""
+        """Return whether PEs may reorder blocks (step PR).
+
+        Reordering replaces the loaded program and needs scratch MRAM.
+        """
         return bool(self.steps & 1)
 
     def is_for(self, collective: Collective) -> bool:
@@ -81,7 +84,7 @@ class Technique(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Type(Choice):
-    """Describe an element type. Its name is the name in NumPy."""
+    """Describe an element type. The name of an element type is the name in NumPy."""
 
     size_bytes: int
     is_float: bool
@@ -96,7 +99,10 @@ class Op(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Isa(Choice):
-    """Describe an instruction set. The highest available level is the default; level 0 is never the default."""
+    """Describe an instruction set.
+
+    The default is the available instruction set with the highest level; level 0 is never the default.
+    """
 
     level: int
     is_available: bool

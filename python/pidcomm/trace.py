@@ -19,11 +19,11 @@ def _pe_clock_hz() -> float:
 
 @dataclass(frozen=True)
 class Trace(Shown, TraceFields):
-    """Report how a collective ran, how long its phases took and how many bytes they moved.
+    """Report how a collective ran, how long its phases took and how many bytes the phases moved.
 
     ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
-    the buffers hold the payload between transfers. With other techniques they have a fixed size per thread; on the
-    general path each thread also has a buffer for the rows on which it works.
+    the buffers hold the payload between transfers. With other techniques the buffers have a fixed size per thread. On
+    the general path each thread also has a buffer for the rows on which the thread works.
     """
 
     @property

@@ -53,7 +53,7 @@ class LaunchReport:
         return self.cycles_max / _dpuemu.CYCLES_PER_SECOND
 
     def __repr__(self) -> str:
-        """Report the PEs, the faults and the time."""
+        """Report the number of PEs, the number of faults and the modelled time."""
         faults = f", {self.faulted_pes} in fault" if self.faulted_pes else ""
         return f"<LaunchReport of {self.pes} PEs{faults}: {1e3 * self.modelled_seconds:.4g} ms modelled>"
 
@@ -61,6 +61,7 @@ class LaunchReport:
 def report(pes: DpuSet) -> LaunchReport:
     """Return the report of a set's last launch, even if the launch ended in a fault.
 
-    Raises Error while PEs run and if no program has been launched. A freed set raises the error of its package.
+    Raises Error while PEs run and if no program has been launched. For a freed set, raises the error of the package
+    that made the set.
     """
     return LaunchReport(**_dpuemu.report(pes.dpu_set))

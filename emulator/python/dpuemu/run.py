@@ -1,4 +1,4 @@
-"""Run host programs on the emulated machine, and make a table of their launches."""
+"""Run host programs on the emulated machine, and make a table of the launches."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def launch_fields(launch: LaunchReport) -> dict[str, Any]:
 
 
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
-    """Yield the lines of a table of launches; for several launches, also a line of sums.
+    """Yield the lines of a table of launches; for several launches, also a line with totals.
 
-    The table has columns for faults and for masked or wrapped DMA only if there are any.
+    The table has columns for faults and for masked or wrapped DMA only if the launches have faults or such DMA.
     """
     faults, odd = [launch.faulted_pes for launch in launches], [odd_dma(launch) for launch in launches]
     moved = [launch.dma_read_bytes + launch.dma_write_bytes for launch in launches]

@@ -57,8 +57,8 @@ def machine(
     None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the
     machine lacks, as (rank, chip, bank).
 
-    Raises ArgumentError for values out of range, Error while any PE set is allocated. Costs no memory: MRAM takes
-    memory at its first use.
+    Raises ArgumentError for values out of range, Error while any PE set is allocated. The call takes no memory, because
+    MRAM takes memory at its first use.
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
     if disabled is not None or any(

@@ -1,4 +1,4 @@
-"""Find the stand-in SDK, and set the environment variables with which programs find it."""
+"""Find the stand-in SDK, and set the environment variables with which programs find the SDK."""
 
 from __future__ import annotations
 

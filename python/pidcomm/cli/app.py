@@ -1,4 +1,4 @@
-"""The list of commands, and their common parts: examples, exit codes, options, progress and errors."""
+"""The list of commands, and the common parts of commands: examples, exit codes, options, progress and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-# For each title in --help, the commands under the title and their modules. A module is imported when it is needed.
+# For each title in --help, the commands under the title and the modules of these commands.
 COMMANDS = {
     "Start": {"info": "info", "doctor": "doctor", "config": "config"},
     "Collectives": {"plan": "plan", "check": "check", "bench": "bench"},
@@ -36,7 +36,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """The exit codes of commands and their meanings; `doctor` ends with the exit code of its program."""
+    """The exit codes of commands and their meanings. `doctor` ends with the exit code of the program pidcomm-doctor."""
 
     meaning: str
 
@@ -56,7 +56,7 @@ class ExitCode(IntEnum):
 
 
 class _HasExamples:
-    """Show the epilog of a command as its examples, one per line and unchanged."""
+    """Show the epilog of a command as examples of the command, without wrapping lines."""
 
     epilog: str | None
 
@@ -80,7 +80,7 @@ class Group(_HasExamples, TyperGroup):
     """A group of commands with examples. The group turns errors into one line and an exit code."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that args[0] names. For an unknown command raises ArgumentError, which suggests a name."""
+        """Return the command that args[0] names. Raises ArgumentError for an unknown command, and suggests a name."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             raise ArgumentError(unknown("command", args[0], names))
@@ -107,7 +107,7 @@ class Group(_HasExamples, TyperGroup):
 
 
 class TopGroup(Group):
-    """The group of all commands. It imports only the module of the command that runs."""
+    """The group of all commands. The group imports only the module of the command that runs."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of COMMANDS."""
@@ -175,7 +175,7 @@ app = typer.Typer(
 
 
 def command(*examples: str, name: str | None = None, group: typer.Typer = app) -> Callable[[_Function], _Function]:
-    """Add a function as a command of a group. Its --help ends with the examples: lines for a shell, which tests run."""
+    """Add a function as a command of a group. The --help of the command ends with the examples (shell lines)."""
     return group.command(name, cls=Command, epilog="\n".join(examples))
 
 
@@ -197,7 +197,7 @@ def pidcomm_options(
     """
 
 
-if TYPE_CHECKING:  # at run time, the functions that are called with these names check them
+if TYPE_CHECKING:  # at run time, the called functions check the names
     CollectiveArgument: TypeAlias = CollectiveName
     OpOption: TypeAlias = OpName
 else:
@@ -207,23 +207,23 @@ else:
             help="Name of the collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)
         ),
     ]
-    OpOption = Annotated[str, typer.Option("--op", help="Operator of reductions.", autocompletion=complete_name(OPS))]
+    OpOption = Annotated[str, typer.Option("--op", help="Operator of a reduction.", autocompletion=complete_name(OPS))]
 TechniqueOption = Annotated[
     str,
     typer.Option(
         "--technique",
-        help=f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the shortest predicted time).",
+        help=f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the technique with the shortest predicted time).",
         autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
 ]
-ShapeOption = Annotated[str, typer.Option("--shape", help="Lengths of the axes, x axis first.")]
+ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths of the hypercube, x axis first.")]
 MaskOption = Annotated[
-    str, typer.Option("--mask", help="Axis mask: a 0 or 1 for each axis.", autocompletion=complete_mask)
+    str, typer.Option("--mask", help="Axis mask: 1 selects an axis, 0 does not.", autocompletion=complete_mask)
 ]
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE, for example 64KiB.")]
-DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type.", autocompletion=complete_name(TYPES))]
+DtypeOption = Annotated[str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
-WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns.")]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns of the table.")]
 
 
 def json_option(what: str) -> Any:
@@ -232,28 +232,28 @@ def json_option(what: str) -> Any:
 
 
 class Work:
-    """A progress line on stderr. It shows a phase, or the number of finished steps."""
+    """A progress line on stderr. The line shows a phase of the command, or the number of finished steps."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """Begin a phase. steps: the number of its steps, if known."""
+        """Begin a phase of the command. steps: the number of steps in the phase, if known."""
         self._progress.reset(self._task, total=steps, description=text)
 
     def step(self) -> None:
-        """Count a step as done."""
+        """Add 1 to the number of finished steps."""
         self._progress.advance(self._task)
 
     def describe(self, text: str) -> None:
-        """Change the text beside the number of steps."""
+        """Change the text beside the number of finished steps."""
         self._progress.update(self._task, description=text, refresh=True)
 
 
 @contextmanager
 def working(text: str, steps: int | None = None) -> Iterator[Work]:
-    """Show the running phase or step until the end of the block, if stderr is a terminal."""
+    """If stderr is a terminal, show a progress line until the end of the `with` block."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     description = TextColumn("{task.description}")

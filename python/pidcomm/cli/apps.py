@@ -70,7 +70,7 @@ _NO_CLAIM = (
 applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Run an application of the PID-Comm paper on emulated DIMMs, check the result, and show the time by phase.",
+    help="Run an application of the PID-Comm paper on emulated DIMMs, check the result, and show the phase times.",
     epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")
@@ -82,21 +82,24 @@ def common_options(
         typer.Option("--pes", help=f"One or more numbers of PEs, separated by commas (default: {DEFAULT_PES})."),
     ] = None,
     shape: Annotated[
-        str | None, typer.Option("--shape", help="Axis lengths, x axis first; use --shape or --pes.")
+        str | None, typer.Option("--shape", help="Axis lengths, x axis first; give --shape or --pes.")
     ] = None,
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="One or more, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
+            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
             autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
         ),
     ] = DEFAULT_TECHNIQUES,
-    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also time a CPU-only run.")] = False,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Runs of each collective; rows show the median.")] = 3,
+    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also run on the CPUs alone.")] = False,
+    iters: Annotated[
+        int, typer.Option("--iters", min=1, help="Number of runs of each collective; rows show the median time.")
+    ] = 3,
     threads: ThreadsOption = 0,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware flushes the CPU caches.")
+        Coherence,
+        typer.Option("--coherence", metavar="none|hardware", help="Coherence policy; hardware flushes the CPU caches."),
     ] = Coherence.none,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
@@ -108,7 +111,10 @@ def common_options(
 
 
 def _run(application: type[Application], own: dict[str, Any], **common: Any) -> None:
-    """Run an application. own: the arguments of `make`. common: the options that all applications share."""
+    """Run an application.
+
+    own: arguments of the application's `make`. common: arguments that all applications share.
+    """
     techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
     if common["pes"] is not None and common["shape"] is not None:
         raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
@@ -167,7 +173,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
 
 
 def _possible(techniques: Sequence[str], shape: Sequence[int], options: Options) -> tuple[list[str], list[Error]]:
-    """Return the techniques that a shape allows, and the errors of other techniques.
+    """Return the techniques that a shape allows, and the errors of the techniques that it does not allow.
 
     Raises the first error if the shape allows no technique.
     """
@@ -228,11 +234,11 @@ def _gain(value: float | None) -> str:
 
 
 def _command_of(application: type[Application]) -> Callable[..., None]:
-    """Return the function of a command. It has the options of `make` and the options that all applications share."""
+    """Return the function of a command, with the options of `make` and the options that all applications share."""
     texts = {
         "data": f"Input: {application.data_help.rstrip('.')}.",
         "generate": f"Input: a generator and its parameters: {application.generate_help}.",
-        "quick": "Use a small input, unless --data or --generate selects another. Given sizes are kept.",
+        "quick": "Use a small input, unless --data or --generate selects another. Other options may set sizes.",
     }
     hints = {**get_type_hints(application.make, include_extras=True), **get_type_hints(Application.make)}
     own: dict[str, Parameter] = {}

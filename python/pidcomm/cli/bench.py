@@ -72,26 +72,26 @@ def bench(
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    shapes: Annotated[str, typer.Option("--shape", help="One or more shapes: axis lengths, x axis first.")] = "32x32",
+    shapes: Annotated[str, typer.Option("--shape", help="Shapes: axis lengths, x first.")] = "32x32",
     masks: Annotated[
         str,
         typer.Option(
             "--mask",
-            help="One or more axis masks, or all.",
+            help="Axis masks, or all.",
             autocompletion=complete_masks,
         ),
     ] = "10",
     size: BytesOption = "1MiB",
     dtypes: Annotated[
         str,
-        typer.Option("--dtype", help="One or more types, or all.", autocompletion=complete_list(TYPES)),
+        typer.Option("--dtype", help="Element types, or all.", autocompletion=complete_list(TYPES)),
     ] = "int32",
     op: OpOption = "sum",
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help=f"One or more, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
+            help=f"Techniques, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
             autocompletion=complete_list([*TECHNIQUES, AUTO]),
         ),
     ] = ",".join(COMPARED),
@@ -100,7 +100,7 @@ def bench(
         str,
         typer.Option(
             "--isa",
-            help="One or more ISAs, or all.",
+            help="Instruction sets, or all.",
             autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
         ),
     ] = pidcomm.DEFAULT_ISA,
@@ -112,7 +112,7 @@ def bench(
         typer.Option(
             "--sdk-flush",
             metavar="once|stock",
-            help="Flushes of the emulated SDK.",
+            help="Flushes per emulated SDK transfer.",
         ),
     ] = SdkFlush.once,
     sweep: Annotated[
@@ -127,8 +127,8 @@ def bench(
         bool,
         typer.Option("--quick", help="Run 3 rounds, skip the limit, and halve --bytes until the cases fit in memory."),
     ] = False,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Timed rounds.")] = 10,
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Untimed rounds first.")] = 2,
+    iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 10,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Number of rounds before timing.")] = 2,
     limit: Annotated[
         bool,
         typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
@@ -147,8 +147,10 @@ def bench(
             help="Compare the paper's steps pr, im, cm with tile.",
         ),
     ] = False,
-    launch_us: Annotated[float, typer.Option("--launch-us", min=0, help="Assumed us per launch.")] = Assumed.launch_us,
-    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per load.")] = Assumed.load_us,
+    launch_us: Annotated[
+        float, typer.Option("--launch-us", min=0, help="Assumed us per PE launch.")
+    ] = Assumed.launch_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per program load.")] = Assumed.load_us,
     hugepages: Annotated[
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,

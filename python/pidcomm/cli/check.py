@@ -14,16 +14,20 @@ from pidcomm.evaluation.results import Results
 @command("pidcomm check", "pidcomm check --cases 2000 --seed 7", "pidcomm check --seed 7 --case 123")
 def check(
     cases: Annotated[int, typer.Option("--cases", min=1, help="Number of random cases.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the cases; equal seeds give equal cases.")] = 1,
-    case: Annotated[int | None, typer.Option("--case", min=0, help="Run only the case of this number.")] = None,
-    json_target: Annotated[str | None, json_option("the counts and failures as one JSON object")] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of the random cases; equal seeds give equal cases.")
+    ] = 1,
+    case: Annotated[int | None, typer.Option("--case", min=0, help="Run only the case with this number.")] = None,
+    json_target: Annotated[
+        str | None, json_option("the numbers of passed and failed cases, and the failures, as one JSON object")
+    ] = None,
 ) -> None:
     """Compare random collectives with the oracle.
 
-    Every element of a result must be right, and every byte outside the result must be unchanged. The cases vary the
+    Every element of a result must be right, and every byte outside the result must be unchanged. The cases vary
     shape, mask, type, operator, size, offsets, technique, instruction set, number of threads and coherence policy. Some
-    cases run in place, in shapes that are not powers of two, or with disabled PEs. With instruction set
-    audit, the numbers of loaded and stored lines are checked, too.
+    cases run in place, in shapes that are not powers of two, or with disabled PEs. If a
+    case uses instruction set audit, the command also checks how many lines of 64 bytes are loaded and stored.
     """
     numbers = range(cases) if case is None else range(case, case + 1)
     failures: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ def complete_name(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_list(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return a completer of the last name in a comma-separated list. The completer offers unused names and "all"."""
+    """Return a function that completes the last name of a comma-separated list with unused names or "all"."""
     choices = list(names)
 
     def complete(incomplete: str) -> list[str]:

@@ -23,7 +23,7 @@ from pidcomm.evaluation.results import Results
 def config(
     cflags: Annotated[bool, typer.Option("--cflags", help="Print the compiler options that find the headers.")] = False,
     libs: Annotated[
-        bool, typer.Option("--libs", help="Print the linker options; linked programs find the library.")
+        bool, typer.Option("--libs", help="Print the linker options with which programs find the library.")
     ] = False,
     cmake_dir: Annotated[
         bool, typer.Option("--cmake-dir", help="Print the folder of the CMake package, for pidcomm_DIR.")
@@ -38,11 +38,11 @@ def config(
         bool,
         typer.Option("--artifact-env", help="Print shell commands that let builds find the published <pidcomm.h>."),
     ] = False,
-    json_target: Annotated[str | None, json_option("all answers as one JSON object")] = None,
+    json_target: Annotated[str | None, json_option("all values as one JSON object")] = None,
 ) -> None:
     """Print how C and C++ programs find this installation.
 
-    The compiler and linker options share one line. Each of the other values has a line.
+    The output of --cflags and --libs shares one line. The output of each other option has a separate line.
     """
     with Results(json_target) as results:
         found = installation.package()

@@ -18,7 +18,11 @@ def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Run for about ten seconds only.")] = False,
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", min=0, help="Time limit (default: 10). Random calls fill the remaining time."),
+        typer.Option(
+            "--minutes",
+            min=0,
+            help="Time limit in minutes (default: 10). Random calls fill the time that the checks leave.",
+        ),
     ] = None,
     ranks: Annotated[
         int | None, typer.Option("--ranks", min=1, help="Number of ranks to allocate (default: 4).")
@@ -27,19 +31,19 @@ def doctor(
         int | None, typer.Option("--seed", min=0, help="Seed of payloads and random calls (default: 1).")
     ] = None,
     json_target: Annotated[
-        str | None, json_option("JSON lines (one for the machine, one per item, one for the totals)")
+        str | None, json_option("JSON lines (one for the machine, one per check, one for the totals)")
     ] = None,
 ) -> None:
-    """Check the library on this machine, item by item.
+    """Check the library on this machine, and report each check.
 
-    The command takes about ten minutes, or ten seconds with --quick. It runs the program pidcomm-doctor;
-    docs/hardware.md lists the checks on DIMMs.
+    The command takes about ten minutes, or ten seconds with --quick. The command runs the program
+    pidcomm-doctor. docs/hardware.md lists the checks on DIMMs.
     """
     settings = {"--minutes": minutes, "--ranks": ranks, "--seed": seed, "--json": json_target}
     words = [str(library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
     words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
     with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
-        os.environ["TMPDIR"] = folder  # after Ctrl-C, files of the doctor remain; they are removed with the folder
+        os.environ["TMPDIR"] = folder  # after Ctrl-C, pidcomm-doctor leaves files in this folder
         code = platform.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")

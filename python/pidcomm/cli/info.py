@@ -10,7 +10,7 @@ from pidcomm.evaluation.results import Results
 
 
 @command("pidcomm info", "pidcomm info --json -")
-def info(json_target: Annotated[str | None, json_option("the same facts as one JSON object")] = None) -> None:
+def info(json_target: Annotated[str | None, json_option("the printed facts as one JSON object")] = None) -> None:
     """Print the version, the machine, and the names of all collectives, types, operators and techniques."""
     with Results(json_target) as results:
         facts = information.facts()

@@ -25,21 +25,21 @@ QUICK_ITERS = 5
 )
 def plot(
     rows: Annotated[list[Path], typer.Argument(metavar="ROWS.jsonl...", help="Files written by pidcomm bench --json.")],
-    out: Annotated[Path, typer.Option("--out", help="Name of the picture: a .svg or .png file.")],
+    out: Annotated[Path, typer.Option("--out", help="File of the picture, with a name in .svg or .png.")],
     kind: Annotated[
-        str | None, typer.Option("--kind", help=f"Kind of picture: {KINDS} (default: fits the rows).")
+        str | None, typer.Option("--kind", help=f"Kind of picture: {KINDS} (default: the kind that fits the rows).")
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option("--metric", help="Metric: speed-up, time, bus or algbw (default: fits the kind)."),
+        typer.Option("--metric", help="Metric to draw: speed-up, time, bus or algbw (default: set by --kind)."),
     ] = None,
 ) -> None:
-    """Draw the rows of a benchmark and their limits.
+    """Draw the rows of a benchmark, and the streaming limit of each row.
 
-    Kind bars shows the speed-up over conventional of every collective and technique, or the time if the speed-up is
-    unknown. Kind sweep is a line chart of bus bandwidth against bytes per PE or number of PEs. Kind ablation shows the
-    phases of each technique; hatched parts are modelled or assumed. Each combination of shape, mask, type and other
-    parameters has a separate panel or line.
+    Kind bars shows the speed-up over conventional of every collective and technique, or the time if the rows
+    have no speed-up. Kind sweep is a line chart of bus bandwidth against bytes per PE or number of PEs. Kind ablation
+    shows the phases of each technique; hatched parts of a bar are modelled or assumed. Each combination of shape, mask,
+    type and other parameters has a separate panel or line.
     """
     with working("drawing"):
         from pidcomm.evaluation.pictures import figures, style
@@ -54,7 +54,7 @@ def plot(
     "pidcomm report report.html --from rows.jsonl --from ablation.jsonl",
 )
 def report(
-    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="The page to write.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="Name of the HTML file to write.")],
     rows: Annotated[
         list[Path] | None,
         typer.Option("--from", help="A file written by pidcomm bench --json; the option may be repeated."),
@@ -63,10 +63,11 @@ def report(
     mask: MaskOption = "10",
     size: BytesOption = "256KiB",
 ) -> None:
-    """Write one HTML page: the machine, figures, and sortable tables.
+    """Write one HTML page with the facts of the machine, figures, and sortable tables.
 
     The page is self-contained and explains every column. Without --from, the command first runs a quick `pidcomm bench
-    all` with the given shape, mask and size. For reliable figures, run `pidcomm bench` and give its rows with --from.
+    all` with the given shape, mask and size. For reliable figures, run `pidcomm bench --json FILE`, and then this
+    command with --from FILE.
     """
     from pidcomm.evaluation.pictures import page
 

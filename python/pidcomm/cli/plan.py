@@ -45,20 +45,23 @@ def plan(
     technique: TechniqueOption = "tile",
     src: Annotated[str, typer.Option("--src", help="MRAM offset of the source window.")] = "0",
     dst: Annotated[
-        str | None, typer.Option("--dst", help="MRAM offset of the destination window (default: after the source).")
+        str | None,
+        typer.Option("--dst", help="MRAM offset of the destination window (default: the end of the source window)."),
     ] = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             "--scratch",
-            help="MRAM offset of scratch for pr techniques and ring (default: after the windows; auto has no scratch).",
+            help="MRAM offset of scratch for ring and pr techniques (default: the end of the windows; none for auto).",
         ),
     ] = None,
-    expand: Annotated[bool, typer.Option("--expand", help="List every step.")] = False,
+    expand: Annotated[bool, typer.Option("--expand", help="List every step of the plan.")] = False,
     draw: Annotated[
         bool, typer.Option("--draw", help="Show the place (channel, rank, bank, chip) and the group of each PE.")
     ] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Draw into this file, .svg or .png; needs --draw.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="With --draw: file of the picture, with a name in .svg or .png.")
+    ] = None,
     json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
 ) -> None:
     """Show the steps of a collective without running it."""

@@ -77,22 +77,24 @@ def reproduce(
     ] = (PAPER_PES),
     iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 3,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Measure on this host, or only show modelled times.")
+        bool, typer.Option("--measure/--no-measure", help="Measure times on this host, or show only modelled times.")
     ] = True,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw each figure into a .svg or .png file.")] = None,
-    is_wide: Annotated[bool, typer.Option("--wide", help="Also show the times of host and PEs.")] = False,
-    json_target: Annotated[str | None, json_option("JSON lines (one per call, one per number of a statistic)")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Also draw each figure of the paper: a .svg or .png file.")
+    ] = None,
+    is_wide: Annotated[bool, typer.Option("--wide", help="Also show the times of the host and of the PEs.")] = False,
+    json_target: Annotated[str | None, json_option("JSON lines (one per call, one per value of a statistic)")] = None,
 ) -> None:
-    """Repeat the experiments of the PID-Comm paper, measured here and modelled.
+    """Repeat the experiments of the PID-Comm paper, by measurements on this host and by the model.
 
-    Measured calls run on the emulated DIMMs of this host, and every element is compared with the oracle. Their host
-    time is measured; the time in which PEs reorder blocks is modelled. Modelled calls are for the paper's machine with
-    1024 PEs and the paper's sizes.
+    Measured calls run on the emulated DIMMs of this host, and every element is compared with the oracle. In a measured
+    call, the time of the host is measured, and the time in which PEs reorder blocks is modelled. Modelled calls are for
+    the paper's machine with 1024 PEs and the paper's sizes.
     """
     names = parse_names(figures, EXPERIMENTS, "figure")
     experiments = [EXPERIMENTS[name] for name in dict.fromkeys(names) if not EXPERIMENTS[name].missing]
     size_bytes = parse_positive_size(size)
-    even_shape(pes, 1)  # raises unless pes is a power of two
+    even_shape(pes, 1)  # raises ArgumentError unless pes is a power of two
     if plot is not None:
         from pidcomm.evaluation.pictures import style
 
@@ -152,7 +154,7 @@ def _model_facts() -> dict[str, object]:
 
 
 def _sizes(costs: Costs) -> str:
-    """Return the bytes per PE of calls in words; if the calls have several sizes, the largest."""
+    """Return the bytes per PE of calls in words. If the calls have several sizes, return the largest size."""
     sizes = sorted({problem.bytes for problem, _ in costs})
     return f"{'up to ' if len(sizes) > 1 else ''}{format_size(sizes[-1])} per PE" if sizes else "not measured"
 
@@ -169,14 +171,14 @@ class _Study:
         measurements: Measurements,
         report: Report,
     ) -> None:
-        """Check all calls before the first one runs, and report the calls that need too much memory."""
+        """Check all calls before the first call runs, and report the calls that need too much memory."""
         self._pes, self._size_bytes = pes, size_bytes
         self._options = options_of(coherence=platform.COHERENCE, threads=platform.threads(), isa=pidcomm.DEFAULT_ISA)
         self._schedule = Schedule(iters, WARMUP, with_limit=False)
         self._measurements, self._report = measurements, report
         self._techniques = pairs_of(experiments, pes, size_bytes)
         require_valid(self._techniques, self._options)
-        pidcomm.allocate(pes=pes).free()  # refuses more PEs than the machine has
+        pidcomm.allocate(pes=pes).free()  # raises Error if the machine has fewer PEs
         every = list(dict.fromkeys(name for names in self._techniques.values() for name in names))
         sections, refusals = affordable(sections_of(self._techniques, pidcomm.DEFAULT_ISA), every)
         if not sections:
@@ -223,7 +225,7 @@ class _Study:
 
 
 def _case_table(experiment: Experiment, costs: Costs, where: str, *, is_wide: bool) -> Table:
-    """Return a table of throughputs; if wide, also of the times of host and PEs."""
+    """Return a table of throughputs. is_wide: whether the table also has the times of the host and of the PEs."""
     techniques_of: dict[str, list[str]] = {}
     for name, source in dict.fromkeys((technique, cost.source) for (_, technique), cost in costs.items()):
         techniques_of.setdefault(source, []).append(name)
@@ -258,9 +260,9 @@ def _phase_table(costs: Costs) -> Table:
 
 
 def _statistic_table(lines: Sequence[Line], size: str | None, *, is_comparable: bool) -> Table:
-    """Return a table of published, measured and modelled values. Without size it omits the measured values.
+    """Return a table of published, measured and modelled values. If size is None, the table omits the measured values.
 
-    is_comparable: whether the number of PEs equals the paper's; only then is a ratio meaningful.
+    is_comparable: whether the number of PEs equals the paper's number of PEs. If not, the table omits the ratios.
     """
     title = f"statistics (several calls: geometric mean); published: {PAPER}; modelled: {PAPER_MACHINE}"
     here = [">here", "source", ">here/publ."]

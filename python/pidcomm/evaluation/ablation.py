@@ -31,7 +31,7 @@ COLLECTIVES: tuple[CollectiveName, ...] = (
     "allreduce",
     "allgather",
 )  # the collectives in the paper's ablation, figure 16
-MIN_ROUNDS = 3  # fewer rounds have no meaningful quartiles
+MIN_ROUNDS = 3  # with fewer rounds, quartiles have no meaning
 LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan that do not affect the moved bytes
 
 
@@ -49,16 +49,16 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Step(Measured):
-    """One technique, its time and the parts of its time. Times are in us for one call; 1 GB = 1e9 bytes.
+    """The time of one technique, and the parts of this time. Times are in us for one call; 1 GB = 1e9 bytes.
 
     host_us: the median of the measured host times; the parts of host_us are defined below. step_gain: the host time of
-    the previous technique over the host time of this technique. It is the median over rounds; every round runs both
-    techniques one after the other. It is None for the first technique, and for the second technique if the emulated SDK
-    is too slow for a fair comparison. step_low, step_high: quartiles of these gains; if 1 lies between them, no
-    difference was seen; with fewer than 3 rounds they are None. from_us, work_us, to_us: measured phases as in `Row`.
-    total_us: host_us + pe_us + launch_us + load_us. pe_us: the modelled time of PE reordering. launch_us: the assumed
-    cost of the launches. load_us: the assumed cost of two loads, of the reorder program and then of the caller's
-    program.
+    the previous technique over the host time of this technique. step_gain is the median over rounds; every round runs
+    both techniques. step_gain is None for the first technique, and for the second technique if the emulated SDK is too
+    slow for a fair comparison. step_low, step_high: quartiles of the gains of rounds. If 1 lies between the quartiles,
+    the techniques do not differ. With fewer than 3 rounds the quartiles are None. from_us, work_us, to_us: measured
+    phases as in `Row`. total_us: host_us + pe_us + launch_us + load_us. pe_us: the modelled time of PE reordering.
+    launch_us: the assumed cost of the launches. load_us: the assumed cost of two loads, of the reorder program and then
+    of the caller's program.
 
     outside_us: the part of host_us outside the pass over memory (measured), for example the exchange of jobs with the
     PEs through the SDK. bus_us: the time of the streaming limit for the same bytes of MRAM. host_memory_us: the time of
@@ -107,7 +107,7 @@ class Step(Measured):
 def steps_for(problem: Problem, options: Options) -> list[str]:
     """Return the techniques of STEPS whose plans for a case differ, in order.
 
-    Of several techniques with equal plans, `tile` is kept if it is among them, or else the first.
+    Of several techniques with equal plans, return `tile` if its plan is equal, or else the first technique.
     """
 
     def work(technique: str) -> str:
@@ -132,7 +132,7 @@ def ablate(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Step]:
-    """Time and check a case with every technique of `steps_for`. Each round runs all techniques in turn."""
+    """Time and check a case with every technique of `steps_for`. Each round runs every technique once."""
     techniques = steps_for(problem, options)
     timed = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
     return list(_steps(timed, condition, assumed))

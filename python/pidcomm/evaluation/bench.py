@@ -1,4 +1,4 @@
-"""Benchmark rows. Each row is timed together with its limit and checked against the oracle."""
+"""Benchmark rows. Each row is timed together with the streaming limit and checked against the oracle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_duration, format_shape, format_size
 from pidcomm.trace import Trace
 
-BASE = "conventional"  # the baseline of speed-ups
+BASE = "conventional"  # the technique over which speed-ups are computed
 COMPARED = ("tile", BASE)  # the techniques that are compared by default
 
 
@@ -34,7 +34,7 @@ class Measured(Shown):
     bytes_per_pe: int
 
     def _line(self, us: float, source: str) -> str:
-        """Return the case, the technique and the time in a line."""
+        """Return a line with the case, the technique and the time."""
         return (
             f"<{type(self).__name__} {self.collective}, {self.technique}, {self.shape} mask {self.mask}, "
             f"{format_size(self.bytes_per_pe)} per PE: {format_duration(1e-6 * us)} {source}>"
@@ -52,14 +52,14 @@ class Row(Measured):
     and wrote. host_bytes: bytes read and written in host rows, and as payload in host buffers. pe_bytes: bytes of
     windows that PEs read and wrote in all launches.
 
-    algbw: the larger side summed over PEs, divided by t_p50_us + pe_us. This time excludes launches and loads of
-    programs (an ablation adds assumed costs). bus: mram_bytes + host_bytes, divided by t_p50_us. limit: the rate of a
-    streaming pass that reads the input bytes and writes the output bytes of the collective, with the same policy and
-    threads. Passes and collectives alternate. The limit uses the copy order with the best median (limit_copy_order); it
-    is None if it was not measured. limit_pct: bus in percent of the limit. speed_up: t_p50_us + pe_us of
-    `conventional`, divided by t_p50_us + pe_us of this row; None if `conventional` was not measured or the comparison
-    is not fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the technique that ran. If `technique`
-    is auto, carried_out is the technique that auto chose.
+    algbw: the larger of input and output summed over PEs, divided by t_p50_us + pe_us. This time excludes launches and
+    loads of programs (an ablation adds assumed costs). bus: mram_bytes + host_bytes, divided by t_p50_us. limit: the
+    rate of a streaming pass that reads the input bytes and writes the output bytes of the collective, with the
+    coherence policy and the threads of the collective. Passes and collectives alternate. The limit uses the copy order
+    with the best median (limit_copy_order). limit is None if it was not measured. limit_pct: bus in percent of the
+    limit. speed_up: t_p50_us + pe_us of `conventional`, divided by t_p50_us + pe_us of this row; None if `conventional`
+    was not measured or the comparison is not fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the
+    technique that ran. If `technique` is auto, carried_out is the technique that auto chose.
     """
 
     t_min_us: float
@@ -119,7 +119,7 @@ def measure_rows(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> Timed:
-    """Time and check a case with every technique in turn. Call on_step after every round and every check."""
+    """Time and check a case with every technique. Call on_step after every round and every check."""
     trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # a new hypercube: no plan is cached
     trial.load()
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]

@@ -23,7 +23,7 @@ SEED = 1
 SAMPLES = 400
 _RATE_PES = 256
 _ROUNDS = 7
-_LEAST_TOTAL = 1 << 28  # bytes to measure rates with; fewer bytes fit in the caches
+_LEAST_TOTAL = 1 << 28  # bytes of a measured pass; fewer bytes could fit in the caches
 _KEPT = (
     "host.emulated",
     "host.overlap",
@@ -42,7 +42,7 @@ _KEPT = (
     "network.latency_us",
 )  # these constants do not affect the host's times on an emulated machine
 _PULL = 0.05  # weight of a constant's start value; the weight matters if few samples depend on the constant
-_OUTLIER = 0.2  # a sample with a larger error, log(modelled / measured), has less weight
+_OUTLIER = 0.2  # a sample has less weight if its error, log(modelled / measured), is above this value
 
 
 def calibrate(
@@ -122,10 +122,10 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
 
 
 def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str) -> Machine:
-    """Return the machine with constants that are fitted to the timed samples. kept: constants that do not change.
+    """Return the machine with constants that are fitted to the timed samples. kept: constants that are not fitted.
 
     The method is least squares over log(modelled / measured) with less weight for outliers. Constants are fitted as
-    logarithms and therefore stay positive. A small weight pulls them towards their start values.
+    logarithms and therefore stay positive. A small weight pulls the constants towards their start values.
     """
     names = [name for name in start.constants if name not in kept]
     places = [start.places[name] for name in names]
@@ -148,13 +148,14 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
 def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
     """Return a machine whose constants `names` are fitted to published points. The source of each names the points.
 
-    keys: the points, as keys of ``pidcomm.evaluation.published.PUBLISHED``; at least as many keys as names.
+    keys: the points, as keys of ``pidcomm.evaluation.published.PUBLISHED``. The number of keys must be at least the
+    number of names.
     """
     targets = np.log([PUBLISHED[key].value for key in keys])
 
     first = np.array([start[name] for name in names])
 
-    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1; a relative step is then an absolute step
+    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1: relative steps are absolute
         values = {name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)}
         return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
 

@@ -44,12 +44,12 @@ class Case:
     fill: str
     options: Options
     scratch: int
-    is_exact_set: bool  # whether the set has exactly the PEs of the case; its last entangled group may be partial
+    is_exact_set: bool  # whether the set has only the PEs of the case; the last entangled group may then be partial
     origin: int  # first byte of the MRAM that is checked
     span_bytes: int
 
     def __str__(self) -> str:
-        """Describe the case so that it can be repeated."""
+        """Describe the case with all parameters that repeat the case."""
         problem, options = self.problem, self.options
         op = f" {problem.op}" if problem.row.takes_op else ""
         place = " in place" if self.src == self.dst else ""
@@ -63,7 +63,7 @@ class Case:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths of a random shape. Most shapes are fast: powers of two except the last length."""
+    """Return axis lengths of a random shape. In most shapes all lengths except the last are powers of two."""
     while True:
         axes = rng.randint(1, 4)
         if rng.random() < 0.6:
@@ -187,7 +187,7 @@ class Checker:
             platform.configure(**vars(self._before))
 
     def failure(self, case: Case) -> str | None:
-        """Run a case. Return its faults in words, or None if it has no faults."""
+        """Run a case. Return a text about the faults of the result, or None for a correct result."""
         if not case.is_exact_set:
             return self._failure_on(self._pool, self._pool_pes, case)
         with allocate(pes=case.problem.pes) as own:
@@ -215,7 +215,7 @@ def _usable_pes(pe_set: PeSet) -> int:
 
 
 def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
-    """Run a case on a cube and yield the faults. around: a larger cube whose other PEs must not change."""
+    """Run a case on a cube and yield the faults. around: a larger cube; its PEs outside the cube must not change."""
     problem = case.problem
     before = problem.payload(case.seed + case.number, case.fill)
     expected = problem.expected(before)

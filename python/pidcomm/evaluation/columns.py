@@ -1,4 +1,4 @@
-"""Tables of text. `Lines` formats rows one by one as results arrive; `table` needs all rows before it is printed."""
+"""Tables of text. `Lines` formats a row when the result arrives; a `table` is printed when all rows are complete."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RIGHT, WRAPPED = ">", "~"
 class Column(NamedTuple):
     """A column of a table of lines.
 
-    form: the format of a cell, such as "{0.pes:>5}"; the title has the same width. is_wide: whether only --wide shows
-    the column.
+    form: the format of a cell, such as "{0.pes:>5}"; the title gets the width of the cell. is_wide: whether only --wide
+    shows the column.
     """
 
     title: str
@@ -24,7 +24,7 @@ class Column(NamedTuple):
 
 
 class Lines:
-    """A table whose titles and rows are lines of text."""
+    """A table. The titles form a line of text, and each row forms a line of text."""
 
     def __init__(self, columns: Iterable[Column], *, is_wide: bool) -> None:
         self._columns = [column for column in columns if is_wide or not column.is_wide]
@@ -43,7 +43,7 @@ def _width(form: str) -> str:
 
 
 class TitledTable(Table):
-    """A table with a heading, which may be wider than the table."""
+    """A table with a heading. The heading may be wider than the table."""
 
     heading = ""
 

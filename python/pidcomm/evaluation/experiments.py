@@ -31,7 +31,7 @@ LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
-FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # as in most figures
+FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # of most figures
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 
@@ -40,8 +40,8 @@ ENDS = (BASE, PAPER, OURS)
 class Cost:
     """Cost of a call. host_us: the time of the host; source says whether host_us is measured or modelled.
 
-    pe_us: the time in which PEs reorder blocks, always modelled. start_us: the time of launches and loads; None if
-    these are left out. phases_us: for modelled calls, the time of each phase in `pidcomm.model.PHASES`.
+    pe_us: the time in which PEs reorder blocks, always modelled. start_us: the time of launches and loads; None if the
+    cost excludes launches and loads. phases_us: for modelled calls, the time of each phase in `pidcomm.model.PHASES`.
     """
 
     host_us: float
@@ -67,7 +67,7 @@ Costs = Mapping[Pair, Cost]
 
 
 def throughput_gb_s(problem: Problem, cost: Cost) -> float:
-    """Return the paper's throughput: the bytes of the larger side, divided by the time of the call."""
+    """Return the paper's throughput: the bytes of the larger of input and output, divided by the time of the call."""
     return problem.larger_side_bytes / cost.total_us / 1e3
 
 
@@ -86,8 +86,8 @@ Problems = Callable[[int, int], list[Problem]]
 class Statistic:
     """A number that summarises an experiment.
 
-    techniques: the techniques whose costs it needs. choose: selects the cases. reduce: computes the number from the
-    cases and their costs by technique.
+    techniques: the techniques whose costs the statistic needs. choose: selects the cases. reduce: computes the number
+    from the cases and their costs by technique.
     """
 
     key: str
@@ -99,7 +99,7 @@ class Statistic:
 
     @property
     def published(self) -> Published | None:
-        """Return the paper's number, if it states one."""
+        """Return the paper's value of the statistic, or None if the paper has no value."""
         return PUBLISHED.get(self.key)
 
     def cells(self, costs: Costs, problems: Sequence[Problem] | None = None) -> list[Cell]:
@@ -116,12 +116,12 @@ class Statistic:
         return found
 
     def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
-        """Return the number, or None if no case is selected or a cost is missing."""
+        """Return the value of the statistic, or None if no case is selected or a cost is missing."""
         cells = self.cells(costs, problems)
         return self.reduce(cells) if cells else None
 
     def source(self, costs: Costs, problems: Sequence[Problem] | None = None) -> str | None:
-        """Return the source of the number: measured, modelled, or mixed."""
+        """Return the source of the value: measured, modelled, or mixed."""
         sources = {cost.source for _, row in self.cells(costs, problems) for cost in row}
         return None if not sources else sources.pop() if len(sources) == 1 else "mixed"
 
@@ -192,7 +192,10 @@ def _growth(cells: Sequence[Cell]) -> float:
 
 
 def _statistic(key: str, what: str, techniques: tuple[str, ...], choose: Choose, reduce: Reduce = _ratio) -> Statistic:
-    """Return a statistic. It has the paper's words and unit if the paper states it; otherwise it is a factor."""
+    """Return a statistic.
+
+    If the paper states the statistic, use the paper's words and unit; otherwise the unit is a factor.
+    """
     stated = PUBLISHED.get(key)
     return Statistic(key, stated.what if stated else what, stated.unit if stated else "x", techniques, choose, reduce)
 
@@ -343,7 +346,7 @@ EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
 def modelled_costs(
     experiment: Experiment, machine: str | Machine = PAPER_MACHINE, pes: int = PAPER_PES, size_bytes: int = PAPER_BYTES
 ) -> dict[Pair, Cost]:
-    """Return the predicted costs of the calls of an experiment on a machine. The defaults are those of the paper.
+    """Return the predicted costs of the calls of an experiment on a machine. Defaults: the paper's machine and sizes.
 
     Costs include launches and loads, because every call of the paper's library loads and starts the PE program. The
     result is empty if this library lacks a technique.

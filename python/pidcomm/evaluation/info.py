@@ -31,7 +31,7 @@ def cpu_name() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree with the package or the working directory; None without one.
+    """Return the commit of the project's work tree with the package or the working directory; None without a work tree.
 
     The text ends in -dirty if files other than the reference rows in `RESULTS` differ from the commit.
     """

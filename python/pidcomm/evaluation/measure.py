@@ -40,7 +40,7 @@ class Scratch:
         self._holds: tuple[object, ...] | None = None
 
     def payload(self, problem: Problem) -> ByteRows:
-        """Return the payload of a case. It overwrites the payload of the previous case."""
+        """Return the payload of a case. The payload overwrites the payload of the previous case."""
         rows = _view(self._payload, problem.before)
         if (key := problem.payload_key(SEED)) != self._holds:
             self._holds = key
@@ -118,7 +118,8 @@ class Trial:
     def limit(self, options: Options) -> list[float]:
         """Return the seconds of the streaming pass over `limit_bytes`, for every order of COPY_ORDERS.
 
-        The pass flushes its input as the collective does. If the input is in host rows, neither flushes.
+        The pass flushes its input as the collective does. If the input is in host rows, neither the pass nor the
+        collective flushes.
         """
         if not self.problem.before.at_pes:
             options = {**options, "coherence": "none"}
@@ -210,7 +211,7 @@ class SdkCondition:
 
 
 def measure_sdk(cube: Hypercube, size_bytes: int, options: Options, scratch: Scratch, rounds: int = 5) -> SdkCondition:
-    """Time transfers of the emulated SDK, the streaming copy and an ordinary copy in turn, with `size_bytes` per PE.
+    """Time transfers of the emulated SDK, the streaming copy and an ordinary copy, with `size_bytes` per PE.
 
     Overwrites the first 2 * size_bytes of each MRAM, and the scratch memory of the host.
     """
@@ -244,10 +245,10 @@ def creation_us(pe_set: PeSet, lengths: Sequence[int], times: int = 9) -> float:
 
 
 def make_transfers_alike(options: Options, sdk_flush: str = "once") -> None:
-    """Set the threads of the emulated SDK to those of the collectives. The SDK flushes if the collectives flush.
+    """Give the emulated SDK as many threads as the collectives. The SDK flushes if the collectives flush.
 
-    sdk_flush: a name of SDK_FLUSHES. It sets how often the SDK flushes: once, as the collectives do, or as the stock
-    SDK does.
+    sdk_flush: a name of SDK_FLUSHES. The name sets how often the SDK flushes: once, as the collectives do, or as often
+    as the stock SDK.
     """
     flush = SDK_FLUSHES[sdk_flush if options.get("coherence") == "hardware" else "off"]
     platform.set_transfers(options.get("threads") or None, flush)
@@ -272,8 +273,8 @@ def available_bytes() -> int | None:
 
 def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None:
     """Raise ArgumentError if this machine lacks the memory for a case of `size_bytes` per PE."""
-    # MRAM holds input, output, and scratch for the paper's techniques. Huge pages double its memory.
-    # Host memory holds payload and result, and the host buffers of `conventional` need the same amount again.
+    # MRAM holds input, output, and scratch for the paper's techniques. Huge pages double the memory of MRAM.
+    # Host memory holds payload and result, and the host buffers of `conventional` need as much memory again.
     windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2
     side = pes * size_bytes
     needed, available = platform.host_bytes(windows * side) + (2 + 2) * side, available_bytes()

@@ -77,7 +77,7 @@ class Problem:
 
     @property
     def larger_side_bytes(self) -> int:
-        """Bytes of the larger side, summed over PEs (or host rows)."""
+        """Bytes of the larger of input and output, summed over PEs (or host rows)."""
         return max(rows.count * rows.row_bytes for rows in (self.before, self.after))
 
     def _fill(self, kind: str | None) -> _verify.Fill:
@@ -107,7 +107,7 @@ class Problem:
         return after
 
     def check(self, before: ByteRows, got: ByteRows) -> Verdict:
-        """Compare every element of the output rows with the expected element."""
+        """Compare every element of the output rows with the element that the oracle expects."""
         return Verdict(*self._native.check(as_bytes(before), as_bytes(got)))
 
 

@@ -47,7 +47,7 @@ def emulated() -> dpuemu.Machine | None:
 
 
 def configure(**settings: Any) -> None:
-    """Replace the emulated machine; settings are those of `dpuemu.machine`. Raises ArgumentError on DIMMs."""
+    """Replace the emulated machine; the settings are arguments of `dpuemu.machine`. Raises ArgumentError on DIMMs."""
     if not IS_EMULATED:
         raise ArgumentError(f"{', '.join(settings)}: only emulated machines can be changed; this is {SDK}")
     import dpuemu
@@ -75,7 +75,10 @@ def ranks_per_channel() -> int:
 
 
 def host_bytes(mram_bytes: int) -> int:
-    """Return the bytes of host memory for MRAM, or 0 on DIMMs. Huge pages also back gaps, which doubles the bytes."""
+    """Return the bytes of host memory for MRAM, or 0 on DIMMs.
+
+    With huge pages the number of bytes doubles, because huge pages also back gaps.
+    """
     machine = emulated()
     return 0 if machine is None else mram_bytes * (2 if machine.hugepages else 1)
 

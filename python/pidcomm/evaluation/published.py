@@ -1,6 +1,6 @@
 """Numbers that the PID-Comm paper states about its experiments. They are not measurements of this project.
 
-The number of broadcast is inferred, because the paper does not state it.
+The published value of broadcast is inferred, because the paper does not state it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ PAPER = "PID-Comm (ISCA 2024)"
 
 
 class Published(NamedTuple):
-    """A number of the paper. key: as in `pidcomm.evaluation.experiments`; source: where the paper states it."""
+    """A number of the paper.
+
+    key: the key of a statistic in `pidcomm.evaluation.experiments`; source: where the paper states it.
+    """
 
     key: str
     figure: str

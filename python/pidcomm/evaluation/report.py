@@ -49,7 +49,7 @@ class Report:
             if (titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()) != self._titles:
                 self._results.text(titles)
                 self._titles = titles
-            self._results.json_lines([json_row(row, self._facts)])  # before the text: every shown row is in the file
+            self._results.json_lines([json_row(row, self._facts)])  # before the text: the file has all shown rows
             self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
 
 
@@ -152,13 +152,13 @@ COLUMNS = {Row: _ROW, Step: _STEP}
 
 
 def row_line(row: Row | Step, *, is_wide: bool = True) -> str:
-    """Return a row as a line."""
+    """Return a row as a line of text."""
     fields = _row_fields(row) if isinstance(row, Row) else _step_fields(row)
     return Lines(COLUMNS[type(row)], is_wide=is_wide).line(row, op=row.op or "-", **fields)
 
 
 def technique_label(asked: str, carried_out: str) -> str:
-    """Return the name of a technique. For auto, add the technique that it chose."""
+    """Return the name of a technique. For auto, add the technique that auto chose."""
     return asked if asked == carried_out else f"{asked}={carried_out}"
 
 

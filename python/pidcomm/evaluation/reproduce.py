@@ -93,14 +93,14 @@ class Measurements:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Return a number with its unit."""
+    """Return a value as text with its unit."""
     return f"{value:.2f}x" if unit == "x" else f"{value:.1f} {unit}"
 
 
 class Value(NamedTuple):
-    """A number and its source: published, measured, modelled or mixed.
+    """A value and the source of the value: published, measured, modelled or mixed.
 
-    host_alone: for mixed numbers, the measured number without the modelled time of the PEs.
+    host_alone: for a mixed value, the measured value without the modelled time of the PEs.
     """
 
     value: float
@@ -131,7 +131,10 @@ class Line:
 def lines_of(
     experiment: Experiment, here: Costs, modelled: Costs, problems: Sequence[Problem] | None = None
 ) -> list[Line]:
-    """Return the statistics of an experiment. problems: all that must be measured (default: all with a cost)."""
+    """Return the statistics of an experiment.
+
+    problems: the cases that must be measured (default: all cases with a cost).
+    """
     alone = {pair: replace(cost, pe_us=0.0, start_us=None) for pair, cost in here.items()}
 
     def value(it: Statistic, costs: Costs, of: Sequence[Problem] | None = None) -> Value | None:
@@ -180,7 +183,7 @@ def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, An
 def statistic_rows(
     experiment: Experiment, lines: Sequence[Line], machine: str, measured: tuple[int, int], modelled: tuple[int, int]
 ) -> list[dict[str, Any]]:
-    """Return the statistics of an experiment as rows for JSON. Every number has a separate row with its source.
+    """Return the statistics of an experiment as rows for JSON. Every value has a separate row with its source.
 
     measured, modelled: the largest number of PEs and the largest bytes per PE of the calls.
     """

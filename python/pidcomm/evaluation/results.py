@@ -1,4 +1,4 @@
-"""The output of commands. Text goes to stdout, and JSON to a file; or JSON replaces the text on stdout."""
+"""The output of commands. Text goes to stdout, and JSON goes to a file or replaces the text on stdout."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WIDE = 300  # more columns than any table needs
 class Results:
     """Write results as text to stdout, and as JSON to the target. With target STDOUT, write only JSON to stdout.
 
-    A file keeps its contents until the first JSON is written. Every write is a complete line or object and is flushed
-    at once; therefore an interrupt cannot leave an incomplete line. Use as a context manager.
+    An existing file keeps its contents until the command writes the first JSON. Every write is a complete line or
+    object and is flushed at once; therefore an interrupt cannot leave an incomplete line. Use as a context manager.
     """
 
     def __init__(self, target: str | None) -> None:
@@ -112,7 +112,7 @@ def _write_whole(file: TextIO, text: str) -> None:
 
 
 def wrapped(line: str, width: int) -> str:
-    """Return a line broken at words. Later lines are indented as comments, list items or values need."""
+    """Return a line broken at words. All lines except the first are indented as comments, list items or values need."""
     if len(line) <= width:
         return line
     indent = re.match(r"#? *(?:[\w -]+: {2,})?", line)
@@ -142,7 +142,10 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def live_console() -> Iterator[Console]:
-    """Yield a console for progress, quiet unless stderr is a terminal. It shows results if stdout is a terminal."""
+    """Yield a console for progress, quiet unless stderr is a terminal.
+
+    If stdout is a terminal, the console also shows results.
+    """
     global _live
     is_shared = sys.stderr.isatty() and sys.stdout.isatty()
     made = console(stderr=not is_shared)

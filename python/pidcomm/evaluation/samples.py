@@ -27,8 +27,8 @@ MAX_PES = 1024
 DST = _core.MRAM_BYTES // 4
 SCRATCH = 2 * DST
 MAX_WINDOW = DST
-MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger side, summed over PEs
-MAX_REORDERED = 1 << 26  # the limit of these bytes if PEs reorder blocks, because their emulation is slow
+MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger of input and output, summed over PEs
+MAX_REORDERED = 1 << 26  # replaces MAX_TOTAL if PEs reorder blocks, because the emulation of PEs is slow
 SECONDS_EACH = 0.25
 MIN_ROUNDS = 3
 _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHASES]
@@ -36,7 +36,7 @@ _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHA
 
 @dataclass(frozen=True)
 class Sample:
-    """A collective with all parameters that affect its time. It does not work in place."""
+    """A collective with all parameters that affect its time. The collective does not work in place."""
 
     problem: Problem
     options: Options
@@ -52,7 +52,7 @@ class Sample:
         )
 
     def with_technique(self, name: str) -> Sample:
-        """Return the same collective with another technique, which must support it."""
+        """Return the sample with the technique `name`, which must support the collective."""
         options = options_of(**{**self.options, "technique": name})
         return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
@@ -78,7 +78,7 @@ def host_seconds(arguments: tuple[list[int], _core.Request, _core.OptionCodes], 
 
 
 def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total: int = MAX_TOTAL) -> list[Sample]:
-    """Return random samples. They depend only on the arguments and on the instruction sets of this machine.
+    """Return random samples. The samples depend only on the arguments and on the instruction sets of this machine.
 
     Raises ArgumentError unless max_total is more than MIN_TOTAL.
     """

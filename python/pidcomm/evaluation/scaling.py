@@ -34,7 +34,7 @@ EMULATED = "emulated here" if platform.IS_EMULATED else "measured here"
 GAIN = 0.10  # the least gain per doubling that counts as scaling; or the largest loss if the rate should stay constant
 GROUP_PES = 32
 RANK_PES = pidcomm.PES_PER_RANK
-MANY_PES = 1024  # the number of PEs in studies that do not vary it
+MANY_PES = 1024  # number of PEs in studies in which other parameters vary
 MOST_HOSTS = 64
 LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
 MEASURED_PHASES = {
@@ -49,7 +49,7 @@ MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
 
 
 def _many(pes: int) -> int:
-    """Return the number of PEs in a study that does not vary it. pes: the PEs of the machine."""
+    """Return the number of PEs in a study that does not vary the number of PEs. pes: the PEs of the machine."""
     return powers_of_two(1, min(pes, MANY_PES))[-1]
 
 
@@ -170,10 +170,10 @@ class Point(Shown):
     """One collective with one technique at one value of a study. 1 GB = 1e9 bytes.
 
     where: the modelled machine, or `EMULATED`. hosts, channels: the numbers in use; None if unknown. pes: the PEs of
-    all hosts. shape, mask: the shape and mask of one host. seconds: the time of a call. algbw_gb_s: the larger side
-    summed over PEs, per second. limit_pct: as in `bench.Row`; only for measured points. speed_up: the speed-up over
-    `conventional` at the same value. phases: the seconds of each phase, by name of MEANINGS. wrong: the number of wrong
-    elements; None for modelled points. source: modelled or measured.
+    all hosts. shape, mask: the shape and mask of one host. seconds: the time of a call. algbw_gb_s: the larger of input
+    and output summed over PEs, per second. limit_pct: as in `bench.Row`; only for measured points. speed_up: the
+    speed-up over `conventional` at the same value. phases: the seconds of each phase, by name of MEANINGS. wrong: the
+    number of wrong elements; None for modelled points. source: modelled or measured.
     """
 
     study: str

@@ -98,7 +98,7 @@ def _require_partners(shapes: Sequence[tuple[int, ...]], text: str) -> None:
 
 @dataclass(frozen=True)
 class Section:
-    """Cases with the same PEs, size and instruction set. Therefore they have the same streaming limit."""
+    """Cases with equal PEs, size and instruction set. Therefore the cases have equal streaming limits."""
 
     shape: tuple[int, ...]
     size_bytes: int
@@ -111,7 +111,7 @@ class Section:
         return self.problems[0].pes
 
     def __str__(self) -> str:
-        """Report the shared PEs, size and instruction set."""
+        """Report the PEs, the size and the instruction set of all cases."""
         return f"{self.pes} PEs as {format_shape(self.shape)}, {format_size(self.size_bytes)} per PE, ISA {self.isa}"
 
 
@@ -129,13 +129,13 @@ class Wanted:
     techniques: Mapping[str, Sequence[str]]  # by collective
 
     def sections(self, options: Options) -> tuple[list[Section], list[Error]]:
-        """Return every combination in sections. Also return the errors of combinations with unsupported sizes.
+        """Return every combination in sections. Also return an error for each unsupported size.
 
         Raises other errors of the library. Moves no bytes.
         """
         _require_partners(self.shapes, self.masks)
         sections = []
-        refusals: dict[str, Error] = {}  # the key is the sentence, because types and instruction sets repeat it
+        refusals: dict[str, Error] = {}  # by the error sentence, because types and instruction sets repeat an error
         for shape, size_bytes, isa in product(self.shapes, self.sizes_bytes, self.isas):
             problems = []
             for mask, dtype, name in product(masks_of(shape, self.masks), self.dtypes, self.collectives):
@@ -156,7 +156,7 @@ class Wanted:
 
 
 def affordable(sections: Iterable[Section], techniques: Iterable[str]) -> tuple[list[Section], list[Error]]:
-    """Return the sections that fit in the memory of this machine, and an error for each other section."""
+    """Return the sections that fit in the memory of this machine, and an error for each section that does not fit."""
     found = []
     refusals: dict[str, Error] = {}
     for section in sections:

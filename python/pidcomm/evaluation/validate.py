@@ -18,7 +18,7 @@ from pidcomm.evaluation.samples import MAX_TOTAL, Sample, Timer, draw, host_seco
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 
-SEED = 2  # differs from the seed of the calibration
+SEED = 2  # a seed that the calibration does not use
 SAMPLES = 200
 PERCENTILES = (5, 25, 50, 75, 95)
 
@@ -33,7 +33,7 @@ class Compared:
 
     @property
     def error_pct(self) -> float:
-        """Return the prediction less the measurement, in percent of the measurement."""
+        """Return the predicted minus the measured time, in percent of the measured time."""
         return 100 * (self.modelled_us / self.measured_us - 1)
 
 
@@ -96,7 +96,10 @@ def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
 
 @dataclass(frozen=True)
 class Choice:
-    """A collective that was timed with the choice of auto and with other techniques. measured_us: by technique."""
+    """A collective that was timed with the choice of auto and with other techniques.
+
+    measured_us: the time in us by technique.
+    """
 
     sample: Sample
     chosen: str
@@ -165,7 +168,7 @@ class PublishedCheck:
 
     @property
     def error_pct(self) -> float:
-        """Return the prediction less the published value, in percent of the published value."""
+        """Return the predicted minus the published value, in percent of the published value."""
         return 100 * (self.modelled / self.published.value - 1)
 
 

@@ -1,4 +1,4 @@
-"""Predictions that compare techniques, sort shapes by time, and sort a machine's constants by their effect."""
+"""Predictions that compare techniques, sort shapes by predicted time, and sort constants by their effect on a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_AXES = 3
 MANY_WAYS = 1 << 24  # limit of the product of ways and PEs; above it, ways with the same groups are priced only once
-STEP = 0.01  # relative change of a constant by which its influence is found
+STEP = 0.01  # relative change of a constant, to find the influence of the constant
 NEGLIGIBLE = 1e-6
 _COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of constants that cannot grow by one percent
 _AT_LEAST_1 = "1 or more"  # the unit of constants that are at least 1
@@ -37,7 +37,7 @@ _ALWAYS = "tile"  # supports every valid request
 
 @dataclass(frozen=True)
 class Estimate(Shown):
-    """A hypercube, a mask and a technique, with their prediction and the requirements of the technique.
+    """A hypercube, a mask and a technique, with the predicted time and the requirements of the technique.
 
     scratch_bytes: the MRAM per PE that the technique needs besides the windows. replaces_program: whether PEs run a
     program of the library, which replaces the loaded program.
@@ -68,9 +68,9 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Advice(Estimate):
-    """A ranked estimate.
+    """An estimate of a collective, with other variants of equal time.
 
-    alike: other ways with the same plan and prediction. reason: a sentence from the plan and the prediction.
+    alike: the ways with the same plan and prediction as the estimate. reason: a sentence that explains the prediction.
     """
 
     alike: list[Way]
@@ -88,10 +88,11 @@ def compare(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> list[Estimate]:
-    """Return an estimate for every technique that supports a collective on a machine, the fastest first.
+    """Return an estimate for every technique that supports a collective on a machine, the fastest technique first.
 
-    Arguments are those of `predict`. The input is at the start of MRAM, and the output behind the input. Scratch is
-    behind the output unless options give its offset. Raises ArgumentError as the collective would.
+    The arguments are the same as for `predict`. The input is at the start of MRAM, and the output behind the input.
+    Scratch is behind the output unless options give the offset of scratch. Raises ArgumentError as the collective
+    would.
     """
     on = load_machine(machine)
     arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
@@ -114,9 +115,9 @@ def advise(
     """Return at most `top` combinations of hypercube, mask and technique, the shortest predicted time first.
 
     pes: number of PEs; all shapes of one to three axes with this product are compared. bytes: per PE. group: number of
-    PEs per group (default: all PEs). Other arguments are those of `predict`; if the options have a technique, only this
-    technique is predicted. Ways with the same cost and the same plan make one piece of advice, which shows the way with
-    the fewest axes. With very many PEs (`MANY_WAYS`), a shape is skipped if its mask has equal bits for two
+    PEs per group (default: all PEs). Other arguments are the same as for `predict`; if the options have a technique,
+    only this technique is predicted. Ways with equal costs and equal plans make one piece of advice, which shows the
+    way with the fewest axes. With very many PEs (`MANY_WAYS`), a shape is skipped if its mask has equal bits for two
     neighbouring axes, because a shape that joins the two axes makes the same groups.
 
     Raises ArgumentError as the collective would, and for a group that does not divide pes.
@@ -156,9 +157,10 @@ def influences(
 ) -> dict[str, float]:
     """Return by how many percent a prediction changes if a constant grows by one percent, for each constant.
 
-    The largest influence is first. Arguments are those of `predict`. An influence is the mean over a step up and a step
-    down, or only the step up if a step down leaves the constant's range. Constants without influence are omitted.
-    Counts, such as the number of channels, are omitted, too. Raises ArgumentError as `predict` does.
+    The largest influence is first. The arguments are the same as for `predict`. An influence is the mean of the effects
+    of increasing and of decreasing the constant, or only of increasing it if a decrease leaves the constant's range.
+    Constants without influence are omitted. Counts, such as the number of channels, are omitted, too. Raises
+    ArgumentError as `predict` does.
     """
     on = load_machine(machine)
 
@@ -183,7 +185,10 @@ def influences(
 
 
 def _arrangements(pes: int, group: int) -> list[tuple[tuple[int, ...], str]]:
-    """Return shapes and masks that make groups of `group` PEs, fewest axes first. With many PEs some are skipped."""
+    """Return shapes and masks that make groups of `group` PEs, fewest axes first.
+
+    With many PEs some shapes are skipped.
+    """
     ways = list(_every_arrangement(pes, group))
     if len(ways) * pes <= MANY_WAYS:
         return ways
@@ -251,7 +256,7 @@ def _estimates(
 
 
 def _rounded(prediction: Prediction) -> float:
-    """Return seconds without the last digits, which depend on the order of the sums."""
+    """Return seconds without the last digits, which depend on the order of additions."""
     return float(f"{prediction.seconds:.9g}")
 
 
@@ -282,7 +287,7 @@ def _how(made: dict[str, Any]) -> str:
 
 
 def _why(prediction: Prediction, best: Prediction) -> str:
-    """Return in words the phase that makes a prediction slower than the best; for the best, its longest phase."""
+    """Describe the phase that makes a prediction slower than the best, or the longest phase of the best prediction."""
     if prediction.seconds <= best.seconds * (1 + 1e-9):
         share, phase = max((seconds, name) for name, seconds in prediction.phases.items())
         return f"{100 * share / prediction.seconds:.0f}% of the time in {phase}" if share else "it takes no time"

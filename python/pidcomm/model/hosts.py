@@ -1,9 +1,10 @@
-"""Predictions of collectives over several hosts: local collectives, and messages between the hosts. Modelled only.
+"""Predictions of collectives over several hosts: local collectives, and messages between hosts. All times are modelled.
 
-Every host has separate PEs, in the same shape. The hosts form one more axis, the last axis. The collective runs along
-the axis of the hosts and along the axes of the mask: a group consists of one local group of every host. As in section
-IX-A of the PID-Comm paper, each host runs local collectives, and the hosts exchange the remaining data in rings. With
-H hosts, in a round of an exchange a host sends (H-1)/H of its data in H-1 messages and receives the same amount.
+Every host has separate PEs, and all hosts have the same shape. The hosts form one more axis, the last axis. The
+collective runs along the axis of the hosts and along the axes of the mask: a group consists of one local group of every
+host. As in section IX-A of the PID-Comm paper, each host runs local collectives, and the hosts exchange the remaining
+data in rings. With H hosts, in a round of an exchange a host sends (H-1)/H of its data in H-1 messages and receives as
+many bytes as it sends.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Sizes(NamedTuple):
 
     @property
     def block(self) -> int:
-        """Bytes of a block, if each member on all hosts has one block."""
+        """Bytes of a block if a row has one block for each member on all hosts."""
         return self.bytes // (self.hosts * self.group_pes)
 
     @property
@@ -116,7 +117,7 @@ ALGORITHMS = {
 
 
 class Part(NamedTuple):
-    """One step of every host: a local collective that runs `calls` times with `bytes` bytes per PE, or the exchange.
+    """A step of every host: a local collective that runs `calls` times with `bytes` bytes per PE, or the exchange.
 
     For the exchange, bytes cross the link of the busiest host in one direction, calls are the messages of this host,
     and technique is None. All values are modelled.
@@ -134,7 +135,7 @@ EXCHANGE = "exchange"  # the name of the step that sends data between hosts
 
 @dataclass(frozen=True)
 class HostsPrediction(Shown):
-    """The time of a collective over several hosts. All times are modelled.
+    """The modelled time of a collective over several hosts.
 
     parts: the steps in order. phases: the seconds of each phase in ``PHASES`` and ``NETWORK_PHASES``. The sum over
     parts and the sum over phases both equal seconds.
@@ -158,7 +159,7 @@ class HostsPrediction(Shown):
 
     @property
     def network_share(self) -> float:
-        """Return the share of the exchange in the time, 0 to 1."""
+        """Return the share of the exchange in the time of the collective, 0 to 1."""
         return self.exchange.seconds / self.seconds
 
     def __repr__(self) -> str:
@@ -190,8 +191,8 @@ def predict_hosts(
     rate of the network at the same time, and that the network hides the work in host memory. An exchange of 0 bytes
     takes no time.
 
-    Raises ArgumentError as `predict` does. Raises it also if a block is not a multiple of 8 bytes, and if the technique
-    does not support a local collective.
+    Raises ArgumentError as `predict` does. Raises ArgumentError also if a block is not a multiple of 8 bytes, and if
+    the technique does not support a local collective.
     """
     on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
@@ -203,7 +204,7 @@ def predict_hosts(
     def local(name: CollectiveName, local_bytes: int) -> Prediction:
         return predict(name, shape, mask, bytes=local_bytes, dtype=dtype, op=op, machine=on, **options)
 
-    alone = local(collective, size)  # raises for arguments that are invalid on one host
+    alone = local(collective, size)  # raises errors for arguments that are invalid on one host
     lengths = as_shape(shape)
     selected = [
         length for length, bit in zip(lengths, as_mask(mask), strict=False) if bit == "1"

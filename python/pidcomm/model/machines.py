@@ -1,4 +1,4 @@
-"""Machines that are described by constants in TOML files. Every constant has a unit and a source."""
+"""Machines for predictions. TOML files describe machines by constants. Every constant has a unit and a source."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Machine:
     inherits: str | None = None
 
     def __repr__(self) -> str:
-        """Report name, number of PEs and title."""
+        """Report the name, the number of PEs and the title of the machine."""
         return f"<Machine {self.name}, {self.pes} PEs: {self.title}>"
 
     def __getitem__(self, name: str) -> float:
@@ -101,7 +101,7 @@ class Machine:
         return {name: place for place, name in enumerate(_names()) if name in self.constants}
 
     def with_values(self, values: Mapping[str, float], source: str = "assumed: changed by the caller") -> Machine:
-        """Return the machine with some constants changed. Raises ArgumentError for unknown names."""
+        """Return a copy of the machine with changed constants. Raises ArgumentError for unknown names."""
         if unknown := values.keys() - self.constants.keys():
             raise ArgumentError(f"machine {self.name} has no constant {min(unknown)}")
         changed = {name: Constant(value, self.constants[name].unit, source) for name, value in values.items()}
@@ -142,7 +142,10 @@ def _quoted(text: str) -> str:
 
 
 def _names() -> Iterator[str]:
-    """Yield the names of constants in the order of the library's array of doubles. Unused elements have name ""."""
+    """Yield the names of constants in the order of the library's array of doubles.
+
+    Unused elements of the array have name "".
+    """
     yield from (row.name for row in CONSTANTS)
     yield from ("" for _ in LINE_COSTS)  # codes start at 1
     for isa in _ISAS_BY_CODE:
@@ -178,7 +181,10 @@ def _read(path: Path, heirs: tuple[str, ...] = ()) -> Machine:
 
 
 def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
-    """Return the machine that a file inherits. heirs: the chain of machines that inherit each other, this file last."""
+    """Return the machine that a file inherits.
+
+    heirs: the chain of machines that inherit each other; the file at path is last.
+    """
     if inherits not in machine_names():
         raise ArgumentError(f"{path}: inherits = {inherits!r} is no built-in machine; use {', '.join(machine_names())}")
     if inherits in heirs:
@@ -212,7 +218,8 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
         raise ArgumentError(f"{path}: no instruction set; add a section [isa.NAME]")
     machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits)
     try:
-        _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)  # checks numbers
+        # This call checks the constants.
+        _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)
     except Error as error:
         raise ArgumentError(f"{path}: {error}") from None
     return machine

@@ -51,7 +51,7 @@ class Prediction(Shown):
 
     @property
     def host_seconds(self) -> float:
-        """Return the seconds of the host, as ``Trace.host_seconds`` counts them."""
+        """Return the seconds of the host, with the same parts as ``Trace.host_seconds``."""
         return self.seconds - self.pe_seconds
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ def predict(
 def use_machine(machine: str | Machine | None) -> None:
     """Set the machine whose predictions ``technique="auto"`` uses in this process. None restores the default.
 
-    machine: as for `predict`. Raises ArgumentError for unknown machines.
+    machine: the same as in `predict`. Raises ArgumentError for unknown machines.
     """
     if machine is None:
         _core.use_machine(None)

@@ -33,14 +33,14 @@ TotalOption = Annotated[
 
 @command("pidcomm model calibrate mine.toml --json -", group=group)
 def calibrate(
-    file: Annotated[Path, typer.Argument(help=f"File to write; its name ends in {SUFFIX}.")],
+    file: Annotated[Path, typer.Argument(help=f"File to write, with a name in {SUFFIX}.")],
     title: Annotated[str, typer.Option("--title", help="Title of this machine, in one line.")] = "this machine",
     samples: Annotated[int, typer.Option("--samples", min=50, help="Number of random collectives to time.")] = 400,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives.")] = 1,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
 ) -> None:
-    """Measure this machine and write its description, a file for option --machine of other commands.
+    """Measure this machine, and write a description of it: a file for option --machine of other commands.
 
     The machine must be idle. The command measures the rates of memory first, and then fits the other constants to the
     times of random collectives. To see the errors of the description, run pidcomm model validate --machine FILE.
@@ -86,7 +86,7 @@ def validate(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives; calibrate uses 1.")] = 2,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     published: Annotated[
-        bool, typer.Option("--published", help="Compare with the paper's numbers, without measurements.")
+        bool, typer.Option("--published", help="Compare predictions with the paper's numbers, without measurements.")
     ] = False,
     choices: Annotated[
         bool,
@@ -98,7 +98,7 @@ def validate(
 ) -> None:
     """Compare predictions with measurements on this machine, or with the paper's numbers.
 
-    An error is the difference of the modelled time, in percent of the measured or published time.
+    An error is the modelled time minus the measured or published time, in percent of the measured or published time.
     """
     from pidcomm.evaluation import validate as validation
 

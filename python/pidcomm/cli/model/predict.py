@@ -45,9 +45,9 @@ from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
 
-NOTED = 4  # the number of constants in a note
+NOTED = 4  # number of constants in a note under the table
 MATTERS = 0.05  # assumed constants with at least this influence are listed
-MORE_PCT = 10  # the notes report the effect of this change of a constant
+MORE_PCT = 10  # percent by which a constant grows in the notes under the table
 
 MachineOption = Annotated[
     str,
@@ -62,7 +62,7 @@ ModelTechniques = Annotated[
     str,
     typer.Option(
         "--technique",
-        help=f"One or more, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest technique that "
+        help=f"Techniques, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest technique that "
         "does not need scratch).",
         autocompletion=complete_list([*TECHNIQUES, AUTO]),
     ),
@@ -84,7 +84,9 @@ def predict(
     op: OpOption = "sum",
     machine: MachineOption = DEFAULT_MACHINE,
     technique: ModelTechniques = "all",
-    threads: Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs of the machine.")] = 0,
+    threads: Annotated[
+        int, typer.Option("--threads", min=0, help="Number of host threads, 0 for all CPUs of the machine.")
+    ] = 0,
     isa: Annotated[
         str | None,
         typer.Option(
@@ -102,16 +104,17 @@ def predict(
         ),
     ] = None,
     scratch: Annotated[
-        str, typer.Option("--scratch", help="MRAM offset of scratch; 0 means after the windows (auto gets no scratch).")
+        str,
+        typer.Option("--scratch", help="MRAM offset of scratch; 0 means the end of the windows (auto has no scratch)."),
     ] = "0",
-    is_wide: Annotated[bool, typer.Option("--wide", help="Show the times of all phases.")] = False,
+    is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of each phase.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
 ) -> None:
     """Predict the time of a collective on a machine, for each technique.
 
     The times are modelled from the plan and the constants of the machine (`pidcomm model machines`); the collective
-    does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table show how
-    much the total changes if a constant grows by 10%, for the constants with the largest effect.
+    does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table list
+    the constants with the largest effect: how much the total time changes if a constant grows by 10%.
     """
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
@@ -132,7 +135,7 @@ def predict(
         shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
         columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
         made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
-        notes = {}  # the key is the technique that runs: auto repeats another technique
+        notes = {}  # by the technique that runs, because auto repeats a technique of the table
         assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
@@ -179,10 +182,10 @@ def machines(
     ] = None,
     is_wide: WideOption = False,
     json_target: Annotated[
-        str | None, json_option("a JSON line per machine (or per constant of the named machine)")
+        str | None, json_option("a JSON line per machine (or per constant of the given machine)")
     ] = None,
 ) -> None:
-    """List the machines, or the constants of one machine and their sources.
+    """List the machines, or the constants of one machine with the source of each constant.
 
     A constant is published (the source is a publication), measured by us, fitted to measurements, or assumed.
     """
@@ -217,15 +220,15 @@ def advise_shapes(
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
     machine: MachineOption = DEFAULT_MACHINE,
-    top: Annotated[int, typer.Option("--top", min=1, help="Number of lines to print.")] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of variants to print.")] = 10,
     is_wide: WideOption = False,
-    json_target: Annotated[str | None, json_option("a JSON line per ranked shape")] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per printed variant")] = None,
 ) -> None:
-    """Sort shapes, masks and techniques for a collective by predicted time.
+    """List variants of a collective (shape, mask and technique), the shortest predicted time first.
 
     All times are modelled. Shapes have one to three axes. If several variants have equal plans and times, only the
-    variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, shapes
-    with neighbouring axes of equal mask bit are omitted.
+    variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, the
+    command skips shapes in which two neighbouring axes have equal mask bits.
     """
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
@@ -275,7 +278,7 @@ def _needs(estimate: Estimate) -> str:
 
 
 def _algbw(problem: Problem, estimate: Estimate) -> float | None:
-    """Return the GB/s of the larger side, or None if the time is 0."""
+    """Return the GB/s of the larger of input and output, or None if the time is 0."""
     seconds = estimate.prediction.seconds
     return problem.larger_side_bytes / seconds / 1e9 if seconds else None
 
@@ -312,13 +315,13 @@ def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) ->
 
 
 def _largest_phase(prediction: Prediction) -> tuple[str, float]:
-    """Return the longest phase, and its percentage of the total."""
+    """Return the longest phase, and its percentage of the predicted time."""
     name = max(prediction.phases, key=lambda name: prediction.phases[name])
     return name, 100 * prediction.phases[name] / prediction.seconds if prediction.seconds else 0.0
 
 
 def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
-    """Return in words the constants with the largest effect on a prediction."""
+    """Return a sentence about the constants with the largest effect on a prediction."""
     changes = [
         f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
     ]

@@ -102,7 +102,7 @@ def scale(
     up_to: Annotated[
         str | None,
         typer.Option(
-            "--up-to", help="Largest value of the parameter that varies, such as 512 or 64KiB (default: all)."
+            "--up-to", help="Largest value of the parameter that varies, such as 512 or 64KiB (default: no limit)."
         ),
     ] = None,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds of measured rows.")] = 5,
@@ -110,7 +110,7 @@ def scale(
         int, typer.Option("--warmup", min=0, help="Number of untimed rounds before the timed rounds.")
     ] = 1,
     is_wide: WideOption = False,
-    json_target: Annotated[str | None, json_option("a JSON line per row and per stop")] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per table row and per stop")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw a picture: a .svg or .png file.")] = None,
 ) -> None:
     """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts.
@@ -188,7 +188,7 @@ def scale(
 
 
 def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
-    """Return the values of a study up to `most`. Raises ArgumentError if all are larger."""
+    """Return the values of a study up to `most`. Raises ArgumentError if all values are larger than `most`."""
     values = study.values(pes)
     kept = [value for value in values if most is None or value <= most]
     if not kept:
@@ -212,7 +212,7 @@ def _kinds(machine: Machine) -> str:
 
 def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines) -> None:
     for point in points:
-        results.json_lines([_json(point, facts)])  # before the text: every shown row is in the file
+        results.json_lines([_json(point, facts)])  # before the text, so that every shown row is in the file
         fields = {
             "value": getattr(point, study.varies),
             "channels": _text(point.channels, "d"),

@@ -1,4 +1,4 @@
-"""Bar charts with one bar per collective and technique. Each bar shows its limit."""
+"""Bar charts with one bar per collective and technique. A mark shows the streaming limit of each bar."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
 
 
 def _top(rows: Sequence[JsonRow], metric: Metric) -> float:
-    """Return the highest value of rows and their limits."""
+    """Return the highest value of the metric among the rows and the limits of the rows."""
     return max(value for row in rows for value in (metric.of(row), metric.limit_of(row)) if value is not None)
 
 
 def _label(row: JsonRow) -> str:
-    """Return the text above a bar."""
+    """Return the text above the bar of a row."""
     gain = row["speed_up"]
     return "" if gain is None or row["technique"] == BASE else format_gain(gain)
 

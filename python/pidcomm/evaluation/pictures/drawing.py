@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colours of group 0, 1, ...; the colours repeat. Neighbours differ in lightness.
+# Colours of group 0, 1, ...; the colours repeat. Neighbouring colours differ in lightness.
 COLOURS = ("#fff3b8", "#98c0e8", "#f9cfa8", "#8fbf9f", "#e6d3f2", "#dc8f9d", "#c9e39b", "#93a0bd")
 RANK_WORDS = ("rank {}: PEs {}-{}", "rank {}: {}-{}", "{1}-{2}")
 
@@ -234,7 +234,7 @@ def _draw_cells(axes: Axes, places: Places, layout: _Layout) -> None:
 
 
 def _draw_numbers(axes: Axes, places: Places, layout: _Layout) -> None:
-    """Write PE and group into each cell. If there is no room for both, write only the group."""
+    """Write PE and group into each cell. If a cell has no room for two numbers, write only the group."""
     has_pes = _has_pes(places, layout)
     if not has_pes and not _fits(places.groups - 1, layout):
         return

@@ -1,4 +1,4 @@
-"""Draw rows as the kind of figure that fits them."""
+"""Draw rows of a benchmark as the kind of figure that fits the rows."""
 
 from __future__ import annotations
 

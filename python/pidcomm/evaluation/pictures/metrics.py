@@ -1,4 +1,4 @@
-"""The quantities that bars and sweeps can show. Each quantity has a limit."""
+"""The quantities that bars and sweeps can show. For each quantity, the streaming limit gives a limit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ class Metric:
     title: str
 
     def of(self, row: JsonRow) -> float:
-        """Return the quantity in the unit of the label."""
+        """Return the quantity of a row, in the unit of the label."""
         return _call_us(row) / 1e3 if self.key == "time" else float(row[self.key])
 
     def limit_of(self, row: JsonRow) -> float | None:
-        """Return the value for a call whose host part runs at the streaming limit. Without a limit return None."""
+        """Return the value for a call whose host part runs at the streaming limit.
+
+        If the row has no limit, return None.
+        """
         if row["limit_gb_s"] is None:
             return None
         if self.key == "bus_gb_s":

@@ -21,7 +21,8 @@ from pidcomm.evaluation.pictures.rows import JsonRow, is_ablation, kind_of
 
 SUFFIXES = (".html", ".htm")
 RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # fields that are equal in all rows of a run
-# The first columns, which are visible without scrolling; other columns follow. Equal values stand above the table.
+# The first columns, which are visible without scrolling; all columns that are not listed follow. Equal values stand
+# above the table.
 FIRST = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_p50_us", "total_us", "speed_up"),
     *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
@@ -29,7 +30,7 @@ FIRST = [
 ALWAYS = ("collective", "technique", "wrong", "source")  # columns that are shown even if all rows have equal values
 _DEFINED = re.compile(
     r"(?<=[.;]) (?=(?:\w+, )*\w+: )"
-)  # the space before a definition, such as "from_us, work_us: the phases"
+)  # matches the space before a definition, such as "from_us, work_us: the phases"
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
@@ -39,7 +40,7 @@ _REFERENCE = re.compile(r'(?:url\(|href=")#([^)"]+)')
 
 @dataclass(frozen=True)
 class Source:
-    """Rows and their origin. comments: the lines of the benchmark before the rows, if known."""
+    """Rows, and the name of their source. comments: the lines of the benchmark before the rows, if known."""
 
     name: str
     rows: Sequence[JsonRow]

@@ -38,7 +38,10 @@ class Phase:
 
 
 def _rest_us(row: JsonRow) -> float:
-    """Return the time of the pass over memory: the host time less the other phases. Medians make it inexact."""
+    """Return the time of the pass over memory: the host time minus all host phases outside the pass.
+
+    Medians make the result inexact.
+    """
     return max(0.0, float(row["host_us"] - sum(row[name] for name in ("outside_us", "from_us", "work_us", "to_us"))))
 
 

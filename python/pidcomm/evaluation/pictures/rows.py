@@ -95,7 +95,7 @@ def _is_sound(key: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class Condition:
-    """A property of rows and its words in titles."""
+    """A property of rows, and the words for this property in titles."""
 
     name: str
     of: Callable[[JsonRow], object]
@@ -138,7 +138,8 @@ def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
     title: list[str] = []
     small_print: list[str] = []
     differing: list[Condition] = []
-    left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}  # the shape implies it
+    # The shape implies the number of PEs.
+    left_out = {*without, *({"pes"} if "pes" not in without and "shape" not in without else ())}
     for condition in CONDITIONS:
         if condition.name in left_out:
             continue

@@ -34,9 +34,10 @@ def check_room(collectives: Sequence[str]) -> None:
 
 
 def draw(points: Sequence[Point]) -> Figure:
-    """Return line charts with logarithmic axes. Modelled points show GB/s, measured points the percentage of the limit.
+    """Return line charts with logarithmic axes.
 
-    A ring marks the value at which scaling stops. Raises ArgumentError for more than MAX_COLLECTIVES collectives.
+    Modelled points show GB/s. Measured points show the percentage of the streaming limit. A ring marks the value at
+    which scaling stops. Raises ArgumentError for more than MAX_COLLECTIVES collectives.
     """
     collectives = list(dict.fromkeys(point.collective for point in points))
     check_room(collectives)

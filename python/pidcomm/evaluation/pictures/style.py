@@ -74,7 +74,7 @@ _SETTINGS: Any = {
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Apply the settings of figures in a with block, and restore the old settings after it."""
+    """Apply the settings of figures in a with block, and restore the old settings after the block."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
@@ -107,7 +107,7 @@ def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
 
 
 def mark_limit(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
-    """Draw a part of the limit, with a white edge that is visible on dark bars."""
+    """Draw a part of the mark for the limit, with a white edge that is visible on dark bars."""
     from matplotlib.patheffects import withStroke
 
     axes.plot(
@@ -181,7 +181,10 @@ def box(colour: str, hatch: str = "") -> dict[str, Any]:
 
 
 def line_of(technique: str, series: int = 0) -> dict[str, Any]:
-    """Return the arguments of matplotlib for a technique's line. series: 0 for its first line, then 1, 2, ..."""
+    """Return the arguments of matplotlib for a technique's line.
+
+    series: 0 for the first line of the technique, then 1, 2, ...
+    """
     look = look_of(technique)
     return {
         "color": look.colour,
@@ -196,7 +199,7 @@ def line_of(technique: str, series: int = 0) -> dict[str, Any]:
 
 
 def check_format(path: Path) -> str:
-    """Return the format of a file name. Raises ArgumentError unless it is in FORMATS and the folder exists."""
+    """Return the format of a file name. Raises ArgumentError unless the format is in FORMATS and the folder exists."""
     if path.suffix.lower() not in FORMATS:
         raise ArgumentError(f"cannot draw {path}: its name must end in {' or '.join(FORMATS)}")
     if not path.parent.is_dir():
