@@ -3,8 +3,8 @@
  * Vocabulary. A PE is a DPU and its 64 MiB bank of MRAM. The PEs of a DPU set are arranged as a hypercube of n axes; between consecutive PE
  * numbers, the coordinate along the first axis ("x") varies fastest. An axis mask such as "010" has one character per axis and selects the
  * axes along which PEs communicate. The PEs that agree in all unselected coordinates form a group, and one call runs the collective in all
- * groups of the hypercube at once. N is the number of PEs in a group. The member index of a PE is its index in its group; the member index
- * counts the PE's coordinates along the selected axes, with the first selected axis fastest. If a mask selects no axis, N is 1.
+ * groups of the hypercube at once. N is the number of PEs in a group. The member index of a PE is its index in its group: members are
+ * numbered by their coordinates along the selected axes, of which the first changes fastest. If a mask selects no axis, N is 1.
  *
  * Sizes. `bytes` is a number of bytes per PE. For alltoall, reduce_scatter, allreduce, reduce and gather, `bytes` is the size of each PE's
  * input. For allgather, scatter and broadcast, `bytes` is the size of each PE's output. If the table below says "N blocks", a block has

@@ -57,7 +57,7 @@ def configure(**settings: Any) -> None:
 
 
 def threads() -> int:
-    """Return the number of host threads of the emulated SDK's transfers, or on DIMMs the number of CPUs."""
+    """Return the host threads that the emulated SDK uses for transfers; on real DIMMs, the number of CPUs."""
     machine = emulated()
     return len(os.sched_getaffinity(0)) if machine is None else machine.threads
 
