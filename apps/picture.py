@@ -29,7 +29,7 @@ LOOKS = {
 } | {HOST: ("#ffffff", "")}
 SOURCES = (
     f"beside the bars: total and speed-up over {BASE}; collectives and host are measured here, kernels and "
-    "PE reordering are modelled; only gains over the CPUs include launches and reloads of programs"
+    "PE reordering are modelled, totals are mixed; only gains over the CPUs include launches and reloads of programs"
 )
 
 

@@ -192,7 +192,7 @@ def test_accesses_outside_a_symbol_move_nothing(rank: pidcomm.PeSet, programs: d
         (lambda: sums.read(np.int64, offset=4), "28 bytes .* not a multiple of 8, the bytes of an element"),
         (lambda: sums.read("no type"), "not a NumPy dtype"),
         (lambda: sums.read(object), "no fixed size"),
-        (lambda: sums.write(np.zeros((63, 1))), r"shape \(63, 1\); it needs \(64, n\)"),
+        (lambda: sums.write(np.zeros((63, 1))), r"shape \(63, 1\); the shape must be \(64, n\)"),
         (lambda: sums.write(np.zeros((64, 2, 2))), r"shape \(64, 2, 2\)"),
         (lambda: sums.write([1, 2]), r"no dtype \(list\); give dtype="),
         (lambda: sums.write(1), "does not fill"),
