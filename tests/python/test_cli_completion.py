@@ -20,7 +20,7 @@ def offered(shell: str, line: str, **variables: str) -> list[str]:
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
     environment = {**os.environ, **completion, **variables, "_PIDCOMM_COMPLETE": f"complete_{shell}"}
-    result = subprocess.run(PIDCOMM, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    result = subprocess.run(PIDCOMM, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert result.stderr == ""
     return [value for value in result.stdout.splitlines() if value]
 
@@ -80,7 +80,7 @@ def test_the_completion_is_installed_for_a_shell(shell: str, tmp_path: Path) -> 
         command = ["pidcomm", option, shell]
         path = os.pathsep.join((str(install(tmp_path / "bin")), os.environ["PATH"]))
         variables = {**environment, "PATH": path}
-        return subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=60).stdout
+        return subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=600).stdout
 
     shown = run("--show-completion").strip()
     assert f"_PIDCOMM_COMPLETE=complete_{shell}" in shown
@@ -99,6 +99,6 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     """
     command = ["bash", "--norc", "-c", script]
     result = subprocess.run(
-        command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True, timeout=60
+        command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True, timeout=600
     )
     assert result.stdout == "tile,conventional\n"

@@ -56,7 +56,7 @@ def written(section: str, folder: Path) -> set[str]:
     path = os.pathsep.join((str(install(folder / "bin")), os.environ["PATH"]))
     variables = {**os.environ, "PATH": path}
     (folder / "examples").symlink_to(ROOT / "examples")
-    subprocess.run(["sh", "-ec", script], cwd=folder, env=variables, check=True, capture_output=True, timeout=60)
+    subprocess.run(["sh", "-ec", script], cwd=folder, env=variables, check=True, capture_output=True, timeout=600)
     return {name for file in folder.glob("*.json*") for it in objects(file.read_text()) for name in it}
 
 

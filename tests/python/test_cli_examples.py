@@ -51,7 +51,7 @@ def test_examples_run(name: str, example: str, environment: dict[str, str], tmp_
     assert called[1].startswith(name.split(" ")[0])
     command = f"{example} {CUTS.get(called[1], '')}"
     result = subprocess.run(
-        ["sh", "-c", command], cwd=project, env=environment, capture_output=True, text=True, timeout=60, check=False
+        ["sh", "-c", command], cwd=project, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert (result.returncode, "Traceback" in result.stderr) == (0, False), result
     if target := re.search(r"--json (\S+)", example):

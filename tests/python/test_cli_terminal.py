@@ -68,7 +68,7 @@ def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, 
     terminal = Terminal()
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal.file}
     with subprocess.Popen([*PIDCOMM, *arguments], env=variables(**wanted), text=True, **streams) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     return process.returncode, terminal.text(), err if stream == "stdout" else out
 
 
@@ -89,7 +89,7 @@ def test_progress_is_for_terminals(arguments: list[str], phases: list[str]) -> N
     for wanted in ({}, {"FORCE_COLOR": "1"}):
         command = [*PIDCOMM, *arguments]
         result = subprocess.run(
-            command, env=variables(**wanted), capture_output=True, text=True, check=True, timeout=60
+            command, env=variables(**wanted), capture_output=True, text=True, check=True, timeout=600
         )
         assert result.stderr == ""
 
@@ -112,7 +112,7 @@ def test_colour_is_for_terminals_unless_a_variable_decides(
         code, text, _ = on_terminal("stdout", *arguments, **wanted)
     else:
         result = subprocess.run(
-            [*PIDCOMM, *arguments], env=variables(**wanted), capture_output=True, text=True, check=False, timeout=60
+            [*PIDCOMM, *arguments], env=variables(**wanted), capture_output=True, text=True, check=False, timeout=600
         )
         code, text = result.returncode, result.stdout
     assert code == ExitCode.RIGHT
@@ -144,7 +144,7 @@ def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, widt
     terminal = Terminal(width)
     environment = {name: value for name, value in variables().items() if name != "COLUMNS"}
     streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.file)
-    code = subprocess.run([*PIDCOMM, *command.split()], env=environment, check=False, timeout=60, **streams).returncode
+    code = subprocess.run([*PIDCOMM, *command.split()], env=environment, check=False, timeout=600, **streams).returncode
     shown = terminal.text()
     pyte.Stream(screen).feed(shown)
     lines = [line.rstrip() for line in screen.display]
@@ -165,7 +165,7 @@ def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], 
         try:
             is_ready(process)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=600)
         finally:
             process.kill()
     return process.returncode, out, err
@@ -250,7 +250,7 @@ def test_ctrl_c_of_the_doctor_leaves_no_temporary_file(tmp_path: Path, monkeypat
         start_new_session=True,
     ) as process:
         interrupt_both(process)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert (process.returncode, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
     assert [*tmp_path.iterdir()] == [path]
     assert all(json.loads(line) for line in path.read_text().splitlines())
@@ -345,14 +345,14 @@ def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path
         process.stdout.readline()
         process.stdout.close()
         err = process.stderr.read()
-        assert (process.wait(timeout=60), err) == (ExitCode.BROKEN_PIPE, "")
+        assert (process.wait(timeout=600), err) == (ExitCode.BROKEN_PIPE, "")
 
 
 def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
     for options in ([], ["--json", "-"]):
         with Path("/dev/full").open("w") as full:
             result = subprocess.run(
-                [*PIDCOMM, "info", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+                [*PIDCOMM, "info", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=600
             )
         assert (result.returncode, result.stderr) == (
             ExitCode.USAGE,
@@ -374,7 +374,7 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
 def test_an_unwritable_json_file_is_an_error_before_the_work(command: list[str], tmp_path: Path) -> None:
     for target, reason in ((tmp_path / "no" / "file", "No such file or directory"), (tmp_path, "Is a directory")):
         options = [command[0], "--json", str(target), *command[1:]]
-        result = subprocess.run([*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=60)
+        result = subprocess.run([*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=600)
         assert (result.returncode, result.stdout) == (ExitCode.USAGE, "")
         assert f"cannot write {target}: {reason}\n" in result.stderr
 

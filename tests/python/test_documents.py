@@ -13,7 +13,7 @@ import pytest
 from documents import ROOT, Block, Document, documents, region, slug_of
 
 DOCUMENTS = documents()
-SECONDS = 120
+SECONDS = 600
 
 
 def named(wanted: list[Document]) -> pytest.MarkDecorator:

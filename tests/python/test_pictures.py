@@ -140,7 +140,7 @@ from pidcomm.evaluation.pictures import figures, rows, style
 style.save(figures.draw(rows.read_rows([Path({str(REFERENCE / "collectives.jsonl")!r})])), Path("x.png"))
 assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=120)
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=600)
 
 
 def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:

@@ -159,7 +159,7 @@ def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=90,
+            timeout=600,
             env={**os.environ, "HOME": str(tmp_path)},
         )
         it = Page(result.stdout)

@@ -219,7 +219,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
     """The output, the rows and the picture of a small run."""
     folder = tmp_path_factory.mktemp("reproduce")
     command = [*PIDCOMM, "reproduce", "fig14,fig17", *SMALL, "--json", "rows.jsonl", "--plot", "figures.svg"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done
     return (
         done.stdout,
@@ -312,7 +312,7 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
 
 def test_the_modelled_half_measures_nothing() -> None:
     command = [*PIDCOMM, "reproduce", "all", "--no-measure", "--json", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     rows = objects(done.stdout)
     assert {row["source"] for row in rows} == {"modelled", "published"}
     assert {row["figure"] for row in rows} == set(AVAILABLE)
@@ -364,7 +364,7 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
     ],
 )
 def test_wrong_usage_is_one_sentence_before_anything_is_measured(arguments: list[str], message: str) -> None:
-    done = subprocess.run([*PIDCOMM, "reproduce", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*PIDCOMM, "reproduce", *arguments], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert message in done.stderr

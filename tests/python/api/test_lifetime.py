@@ -190,6 +190,6 @@ import dpuemu; print(dpuemu.report(pes).pes)
 
 def test_a_hypercube_may_be_dropped_during_a_launch() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=600, check=True
     )
     assert done.stdout == "8\n"
