@@ -146,8 +146,8 @@ def lane_split(shape: tuple[int, ...], mask: str) -> tuple[int, list[int], list[
     for length, selected in zip(shape, mask, strict=True):
         room = max(8 // stride, 1) if stride < 8 else 1
         inside = min(length, room)
-        assert room % inside == 0, "the general path"
-        assert length % inside == 0, "the general path"
+        assert room % inside == 0, "no lane split"
+        assert length % inside == 0, "no lane split"
         lane_mask |= (inside - 1) * stride if selected == "1" else 0
         step = max(stride // 8, 1)
         egs[selected] = [e + i * step for i in range(length // inside) for e in egs[selected]]

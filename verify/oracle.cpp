@@ -1,10 +1,12 @@
 #include "oracle.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <type_traits>
@@ -202,9 +204,31 @@ Definition definition_of(int collective) {
   reject("unknown collective " + std::to_string(collective));
 }
 
+/// Whether `tile` reduces lane by lane: 8 divides the number of PEs, and every group has the same 1, 2, 4 or 8 lanes in each of its EGs.
+bool reduces_by_lanes(const Groups &groups) {
+  std::size_t pes = 0;
+  for (std::uint32_t g = 0; g < groups.count; ++g) {
+    std::map<std::uint32_t, std::uint32_t> lanes_of_eg;
+    for (std::uint32_t pe : groups.members(g)) lanes_of_eg[pe / 8] |= 1u << pe % 8;
+    const std::uint32_t lanes = lanes_of_eg.begin()->second;
+    if (!std::has_single_bit(static_cast<unsigned>(std::popcount(lanes)))) return false;
+    for (const auto &[eg, others] : lanes_of_eg)
+      if (others != lanes) return false;
+    pes += groups.members(g).size();
+  }
+  return pes % 8 == 0;
+}
+
 /// Reduces the same `size` bytes of several PE rows into `out`, in the documented order.
 void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before, std::size_t row_bytes, Combine op,
-                 std::uint8_t *out) {
+                 bool by_lanes, std::uint8_t *out) {
+  if (!by_lanes) {
+    std::vector<std::uint32_t> pes(origin.rows.begin(), origin.rows.end());
+    std::sort(pes.begin(), pes.end());
+    std::memcpy(out, before.data() + pes[0] * row_bytes + origin.offset, size);
+    for (std::size_t i = 1; i < pes.size(); ++i) op(out, before.data() + pes[i] * row_bytes + origin.offset, size);
+    return;
+  }
   std::vector<std::vector<std::uint8_t>> lanes;  // one partial result per lane that the group has
   for (std::uint32_t lane = 0; lane < 8; ++lane) {
     std::vector<std::uint32_t> pes;
@@ -217,10 +241,10 @@ void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::ui
     for (std::size_t i = 1; i < pes.size(); ++i) op(sum.data(), part(pes[i]), size);
     lanes.push_back(std::move(sum));
   }
-  while (lanes.size() > 1) {  // pairwise; a lane without a partner (only in irregular shapes) waits for the next round
+  while (lanes.size() > 1) {
     std::vector<std::vector<std::uint8_t>> pairs;
     for (std::size_t i = 0; i < lanes.size(); i += 2) {
-      if (i + 1 < lanes.size()) op(lanes[i].data(), lanes[i + 1].data(), size);
+      op(lanes[i].data(), lanes[i + 1].data(), size);
       pairs.push_back(std::move(lanes[i]));
     }
     lanes = std::move(pairs);
@@ -239,7 +263,7 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
   if (out.bytes() == 0) return;
   const Combine op = definition_of(problem.collective).reduces ? combine_of(problem.op, problem.type) : nullptr;
   const auto origin_of = definition_of(problem.collective).origin;
-  const bool is_shared = problem.collective == kALLREDUCE;
+  const bool is_shared = problem.collective == kALLREDUCE, by_lanes = op != nullptr && reduces_by_lanes(groups);
   std::vector<std::uint32_t> every_row(out.count);
   for (std::size_t row = 0; row < out.count; ++row) every_row[row] = static_cast<std::uint32_t>(row);
 
@@ -255,7 +279,7 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
       const Origin origin = origin_of(problem, groups, rows[0], begin + done);
       const std::size_t step = std::min(size - done, origin.size);
       if (op != nullptr)
-        reduce_rows(origin, step, before, in.row_bytes, op, part + done);
+        reduce_rows(origin, step, before, in.row_bytes, op, by_lanes, part + done);
       else
         std::memcpy(part + done, before.data() + origin.rows[0] * in.row_bytes + origin.offset, step);
       done += step;

@@ -77,9 +77,10 @@ bool is_defined(int op, int type);
 
 /// Returns the result of the collective `problem` for the input `before` (rows_before(problem).bytes() bytes).
 ///
-/// A reduction first combines the members in each lane (pe mod 8), left to right, in ascending order of their EGs (pe div 8). Then it
-/// combines the group's lanes pairwise, in ascending order: ((0+1)+(2+3))+((4+5)+(6+7)). Integers wrap. min and max propagate NaN and order
-/// -0 below +0.
+/// If every group has the same 1, 2, 4 or 8 lanes in each of its EGs, and 8 divides the number of PEs, a reduction first combines the
+/// members in each lane (pe mod 8), left to right, in ascending order of their EGs (pe div 8). Then it combines the group's lanes pairwise,
+/// in ascending order: ((0+1)+(2+3))+((4+5)+(6+7)). Otherwise it combines the members left to right, in ascending order. Integers wrap. min
+/// and max propagate NaN and order -0 below +0.
 std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::uint8_t> before);
 /// Writes the result of the other overload to memory of the caller. This memory has rows_after(problem).bytes() bytes and must not overlap
 /// `before`.

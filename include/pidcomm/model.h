@@ -31,7 +31,6 @@ extern "C" {
   X(call, part_us, "us", "fixed cost of a part of a call: one sweep over memory, or one phase")                  \
   X(call, flush_ns, "ns per line", "flushing a line from the caches before the load")                            \
   X(call, stream_ns, "ns", "computing the address of one stream of an item, for each chunk of words")            \
-  X(call, row_ns, "ns", "general path: combining one row of a chunk of words")                                   \
   X(sdk, call_us, "us", "fixed cost of a parallel transfer of the SDK")                                          \
   X(sdk, pe_us, "us per PE", "preparing a transfer for one PE")                                                  \
   X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                    \
@@ -66,7 +65,7 @@ extern "C" {
   X(shuffle, "one step that moves lanes")                                             \
   X(combine, "applying an operator of the vector unit to two lines")                  \
   X(slow_combine, "applying an operator that needs several instructions")             \
-  X(general, "general path: turning a line into rows or back")                        \
+  X(buffer, "a line that passes through the buffer of a section")                     \
   X(unpaired, "a line of a bank if the call does not use the other bank of the pair") \
   X(keep, "a line in which some lanes keep their bytes")
 

@@ -319,7 +319,7 @@ PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
 PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace);
 
 /* Writes as JSON the plan that pidcomm_run would carry out for a request on a hypercube with axis lengths axis_len. pidcomm_plan_json does
- * not need a device. If `expand` is not 0, the JSON also lists the steps of the host pass (except on the general path and for
+ * not need a device. If `expand` is not 0, the JSON also lists the steps of the host pass (except for
  * `conventional`). pidcomm_plan_json writes at most `capacity` bytes to `json`, including the final 0 byte; `json` may be NULL if capacity
  * is 0. pidcomm_plan_json stores the length of the complete JSON in *length, in bytes and without the final 0 byte. Errors: those of
  * pidcomm_run for the request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT. */

@@ -110,7 +110,7 @@ namespace {
 /// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the lanes without a PE before it stores
 /// complete lines.
 bool keeps_lanes(const Plan &plan) {
-  return std::holds_alternative<GeneralForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
+  return !std::holds_alternative<SdkForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
 }
 
 /// Returns the number of recorded lines outside the source window and the destination window of the plan.
@@ -133,8 +133,6 @@ class FormPass {
   FormPass(const HostPass &pass, pidcomm_trace &trace) : pass_(pass), trace_(trace) {}
 
   void operator()(const TileForm &form) const { trace_.bytes_staged += run_sweep(pass_, form.sweep); }
-
-  void operator()(const GeneralForm &form) const { trace_.bytes_staged += run_general(pass_, form); }
 
   void operator()(const PaperForm &form) const {
     const auto timed = [this](const Sweep &sweep) {

@@ -1,4 +1,4 @@
-// The host passes: functions that carry out the sweeps or the general form of a plan on acquired ranks.
+// The host passes: functions that carry out the sweeps of a plan on acquired ranks.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +33,8 @@ struct HostPass {
 /// Returns the functions for a plan's element type and operator, or null if the plan does not reduce.
 const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
-/// Carries out one sweep of the plan. Returns the number of bytes of host memory that all threads together use for item buffers.
+/// Carries out one sweep of the plan. Returns the number of bytes of host memory that all threads together use for buffers.
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
-
-/// Carries out the general path. Returns the number of bytes of host memory that all threads together use for slabs.
-uint64_t run_general(const HostPass &pass, const GeneralForm &form);
 
 /// A bank pair: the entangled groups of banks d and d + 4, whose lines are adjacent. `banks` is 2; if the hypercube does not use the second
 /// entangled group of the pair, `banks` is 1.

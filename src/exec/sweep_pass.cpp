@@ -7,6 +7,7 @@
 #include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
+#include "exec/section_tables.h"
 
 namespace pidcomm {
 
@@ -16,9 +17,10 @@ namespace {
 struct StreamStart {
   uint32_t egs;
   uint64_t bytes;
+  bool is_missing = false;  // there is no PE
 };
 
-std::vector<StreamStart> starts_of(const Side &side) {
+std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
   std::vector<StreamStart> starts = {{0, 0}};
   for (const StreamLoop &loop : side.streams) {
     std::vector<StreamStart> next;
@@ -27,7 +29,14 @@ std::vector<StreamStart> starts_of(const Side &side) {
       for (uint32_t i = 0; i < loop.count; ++i) next.push_back({start.egs + i * loop.egs, start.bytes + i * loop.bytes});
     starts = std::move(next);
   }
-  return starts;
+  if (side.row_lanes == 0) return starts;
+  std::vector<StreamStart> rows;
+  for (const StreamStart &start : starts)
+    for (uint32_t pe = 0; pe < side.row_lanes; ++pe)
+      rows.push_back({start.egs,
+                      start.bytes + split.section.member_of(pe) * side.member_bytes + split.section.group_of(pe) * side.group_bytes,
+                      pe >= split.section_pes()});
+  return rows;
 }
 
 /// The start of an item: the entangled group and the byte at which its input and its output start.
@@ -53,8 +62,13 @@ Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
 class SweepWorker {
  public:
   SweepWorker(const HostPass &pass, const Sweep &sweep, const std::vector<StreamStart> &in_starts,
-              const std::vector<StreamStart> &out_starts)
-      : pass_(pass), sweep_(sweep), in_starts_(in_starts), out_starts_(out_starts), item_buffers_(kCallBufferBytes) {
+              const std::vector<StreamStart> &out_starts, const SectionTables &tables)
+      : pass_(pass),
+        sweep_(sweep),
+        in_starts_(in_starts),
+        out_starts_(out_starts),
+        item_buffers_(kCallBufferBytes),
+        section_buffer_(tables.buffer_bytes()) {
     const uint64_t lockstep = steps_of(sweep_.lockstep), sides = sweep_.exchange ? 2 : 1;
     for (uint64_t i = 0; i < lockstep; ++i) pointers_.emplace_back(in_starts.size() * sides, out_starts.size() * sides);
     for (const Pointers &pointers : pointers_) items_.push_back({pointers.in.data(), pointers.out.data()});
@@ -69,7 +83,13 @@ class SweepWorker {
     call_.reducer = reducer_of(pass.kernels, pass.plan);
     call_.non_temporal_rows = stores_rows_non_temporally(pass.plan);
     call_.item_buffers = item_buffers_.data();
+    call_.keep_lanes = tables.keep_lanes();
+    call_.merge = tables.merge();
+    call_.rows = tables.rows();
+    call_.section_buffer = section_buffer_.data();
   }
+
+  std::size_t buffer_bytes() const { return item_buffers_.size() + section_buffer_.size(); }
 
   /// Carries out words [first, last) of every item in one step of the outer loops.
   void run(const Item &start, uint64_t first, uint64_t last) {
@@ -116,7 +136,7 @@ class SweepWorker {
     const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg, uint64_t offset, auto &list,
                          uint32_t &count) {
       for (const StreamStart &start : starts)
-        list[count++] = pointer_to(side, eg + start.egs, offset + start.bytes + word * kWordBytes, run_words);
+        list[count++] = start.is_missing ? nullptr : pointer_to(side, eg + start.egs, offset + start.bytes + word * kWordBytes, run_words);
     };
     add(sweep_.in, in_starts_, item.in_eg, item.in_offset, pointers.in, pointers.in_count);
     add(sweep_.out, out_starts_, item.out_eg, item.out_offset, pointers.out, pointers.out_count);
@@ -139,14 +159,15 @@ class SweepWorker {
   const std::vector<StreamStart> &in_starts_, &out_starts_;
   std::vector<Pointers> pointers_;
   std::vector<SweepItem> items_;
-  HostBuffer item_buffers_;
+  HostBuffer item_buffers_, section_buffer_;
   SweepCall call_{};
 };
 
 }  // namespace
 
 uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
-  const std::vector<StreamStart> in_starts = starts_of(sweep.in), out_starts = starts_of(sweep.out);
+  const std::vector<StreamStart> in_starts = starts_of(sweep.in, sweep.split), out_starts = starts_of(sweep.out, sweep.split);
+  const SectionTables tables(pass.plan, sweep);
   const Item origin = {sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset};
   // A unit of work is one step of the outer loops on one piece of the words. There are enough units of work to give all threads equal
   // shares.
@@ -155,7 +176,8 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
   // Allocate all memory before the first byte moves.
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), outer * pieces));
   std::vector<std::unique_ptr<SweepWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts));
+  for (int thread = 0; thread < threads; ++thread)
+    workers.push_back(std::make_unique<SweepWorker>(pass, sweep, in_starts, out_starts, tables));
   WorkQueue queue(outer * pieces, threads);
   run_threads(threads, [&](int thread) {
     SweepWorker &worker = *workers[static_cast<std::size_t>(thread)];
@@ -167,7 +189,7 @@ uint64_t run_sweep(const HostPass &pass, const Sweep &sweep) {
     });
     pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
   });
-  return kCallBufferBytes * workers.size();
+  return workers.front()->buffer_bytes() * workers.size();
 }
 
 }  // namespace pidcomm

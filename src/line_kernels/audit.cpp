@@ -21,8 +21,11 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
   if (line >= ignored_begin_ && line < ignored_end_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   Counts &counts = lines_[reinterpret_cast<uintptr_t>(line)];
+  if (event == LineEvent::load || event == LineEvent::store) ++accesses_;
   switch (event) {
     case LineEvent::load:
+      if (counts.loads != 0) longest_reload_ = std::max(longest_reload_, accesses_ - counts.last_load);
+      counts.last_load = accesses_;
       ++counts.loads;
       if (counts.flushes == 0 && counts.stores == 0) ++counts.loads_unflushed;  // stored lines do not stay in the caches
       break;
@@ -40,6 +43,7 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
 
 pidcomm_audit AuditRecord::counts() const {
   pidcomm_audit all{};
+  all.longest_reload = longest_reload_;
   for (const auto &[line, counts] : lines_) {
     all.lines_loaded += counts.loads;
     all.lines_stored += counts.stores;

@@ -33,8 +33,10 @@ class AuditRecord {
  private:
   struct Counts {
     uint64_t loads, stores, flushes, prefetches, loads_unflushed;
+    uint64_t last_load;  // value of accesses_ at the last load
   };
   const std::byte *ignored_begin_ = nullptr, *ignored_end_ = nullptr;
+  uint64_t accesses_ = 0, longest_reload_ = 0;  // loads and stores of lines
   std::mutex mutex_;
   std::unordered_map<uintptr_t, Counts> lines_;
 };

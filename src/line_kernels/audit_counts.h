@@ -10,17 +10,18 @@ extern "C" {
 #endif
 
 /* X(name, meaning). A line is 64 bytes of DIMM memory. */
-#define PIDCOMM_AUDIT_FIELDS(X)                                                                \
-  X(lines_loaded, "loads of lines")                                                            \
-  X(lines_stored, "stores of lines")                                                           \
-  X(lines_flushed, "flushes of lines")                                                         \
-  X(lines_prefetched, "prefetches of lines")                                                   \
-  X(max_loads_of_a_line, "most loads of one line")                                             \
-  X(max_stores_of_a_line, "most stores of one line")                                           \
-  X(distinct_lines_loaded, "different lines that were loaded")                                 \
-  X(distinct_lines_stored, "different lines that were stored")                                 \
-  X(lines_outside, "loads, stores, flushes and prefetches outside the windows of the request") \
-  X(loads_unflushed, "loads of lines neither flushed nor stored since the host took the ranks")
+#define PIDCOMM_AUDIT_FIELDS(X)                                                                 \
+  X(lines_loaded, "loads of lines")                                                             \
+  X(lines_stored, "stores of lines")                                                            \
+  X(lines_flushed, "flushes of lines")                                                          \
+  X(lines_prefetched, "prefetches of lines")                                                    \
+  X(max_loads_of_a_line, "most loads of one line")                                              \
+  X(max_stores_of_a_line, "most stores of one line")                                            \
+  X(distinct_lines_loaded, "different lines that were loaded")                                  \
+  X(distinct_lines_stored, "different lines that were stored")                                  \
+  X(lines_outside, "loads, stores, flushes and prefetches outside the windows of the request")  \
+  X(loads_unflushed, "loads of lines neither flushed nor stored since the host took the ranks") \
+  X(longest_reload, "largest number of loads and stores between two successive loads of one line")
 
 #define PIDCOMM_ROW(name, ...) uint64_t name;
 typedef struct pidcomm_audit {

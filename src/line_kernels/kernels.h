@@ -44,6 +44,46 @@ struct Store {
   uint32_t versions;
 };
 
+/// The pass `merge` copies the input streams of a section (see Split) into a buffer, then makes each output line from lanes of lines in the
+/// buffer. Lane l of an output line comes from the source in whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
+inline constexpr uint64_t kNoLane = 0x80;
+struct MergeSource {
+  uint64_t lane_map;
+  uint32_t line;  // index of the stream in the part's buffer
+};
+struct MergeTarget {
+  uint32_t stream;  // index of the output stream in the section
+  uint32_t first_source, source_count;
+  uint32_t keep_lanes;  // lanes whose bytes in memory do not change
+};
+/// A part of the output streams, with the input streams that this part needs.
+struct MergePart {
+  uint32_t first_stream, stream_count, first_target, target_count;
+};
+struct MergeTable {
+  const MergePart *parts;
+  const uint32_t *streams;  // indices of input streams in the section
+  const MergeTarget *targets;
+  const MergeSource *sources;
+  uint32_t part_count;
+  uint32_t in_streams, out_streams;  // of a section
+  uint32_t step_words;               // words of a stream in the buffer
+};
+
+/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. An entry is the number of a row, or kNoRow;
+/// kFirstOfRow is set for the first PE of a row.
+inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
+struct RowTable {
+  const uint32_t *in;   // [input stream in the section][lane]
+  const uint32_t *out;  // [entangled group of the section][lane]
+  uint32_t in_streams;  // of a section
+  uint32_t egs;         // entangled groups of a section
+  uint32_t rows;        // number of rows
+};
+
+/// Lines of a row that the passes for rows handle at a time, and the words of these lines.
+inline constexpr uint32_t kTurnLines = 2, kTurnWords = kTurnLines * kStepWords;
+
 /// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are consecutive.
 #define PIDCOMM_ROW(...) +1
 inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
@@ -63,11 +103,15 @@ struct Reducer {
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators the data may be
   /// in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
+  /// Combines `lines` lines of each of 8 lanes into the rows of these lanes. The lines of lane l begin at from + l * kTurnLines *
+  /// kLineBytes; row_of[l] is the row of lane l (see RowTable). With is_first, a lane whose entry has kFirstOfRow replaces the contents of
+  /// its row.
+  void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t lines, bool is_first);
 };
 
 /// The streams of one item. Each pointer points to word 0 of the chunk in its stream.
 struct SweepItem {
-  const std::byte *const *in;  // pointers to lines, or to host rows for from_host
+  const std::byte *const *in;  // pointers to lines, or to host rows for from_host (8 for each entangled group; null if there is no PE)
   std::byte *const *out;
 };
 
@@ -82,13 +126,17 @@ struct SweepCall {
   uint32_t prefetch_end;              // only words before this word may be prefetched
   uint32_t lane_mask;
   uint64_t lane_map;       // member_step, member_step_reduce
-  uint32_t keep_lanes;     // from_host with one output stream: lanes whose bytes in memory do not change
+  uint32_t keep_lanes;     // lanes whose bytes in memory do not change, in the last entangled group of a section
   bool host_order;         // lines between load and store are in host order, else in PIM order
   bool load_transposes;    // lines are transposed after loading
   bool store_transposes;   // lines are transposed before storing (rotated passes and member steps)
   bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
   const Reducer *reducer;
-  std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
+  std::byte *item_buffers;    // kCallBufferBytes, aligned to 64
+  const MergeTable *merge;    // merge
+  const RowTable *rows;       // reduce_rows, reduce_rows_to_host
+  std::byte *section_buffer;  // merge: step_words lines for every stream of a part and direction; reduce_rows, reduce_rows_to_host:
+                              // kTurnLines for every row
 };
 
 /// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.

@@ -12,7 +12,7 @@
 //   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
 //   Line swap_lanes<Bit>(Line)                   PIM order: exchanges lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
-//   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l]; control = lane_control(map)
+//   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l], or 0 if map[l] is kNoLane; control = lane_control(map)
 //   Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
 // Byte l of a map is for lane l.
 
@@ -24,6 +24,7 @@
 #include "line_kernels/passes/rotated.inl"
 #include "line_kernels/passes/member_steps.inl"
 #include "line_kernels/passes/host_rows.inl"
+#include "line_kernels/passes/sections.inl"
 #include "line_kernels/passes/flush_and_copy.inl"
 // clang-format on
 

@@ -125,7 +125,7 @@ class Pricing {
     const double rest = all > 0 ? (total - first) / all : 0;
     const auto of = [&](LineWork what) { return rest * line_seconds[static_cast<std::size_t>(what)]; };
     seconds.transpose += of(LineWork::transpose);
-    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::general);
+    seconds.shuffle += of(LineWork::shuffle) + of(LineWork::buffer);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
     seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::unpaired) +
                      of(LineWork::keep) + rest * others;
@@ -137,7 +137,7 @@ class Pricing {
     std::array<double, kLineWorks> line_seconds;
     double core = 0;
     for (std::size_t i = 0; i < line_seconds.size(); ++i) core += line_seconds[i] = part.lines[i] * isa_[i] * kNano / threads;
-    const double others = (part.streams * machine_.call_stream_ns + part.rows * machine_.call_row_ns) * kNano / threads;
+    const double others = part.streams * machine_.call_stream_ns * kNano / threads;
     double bus = bus_seconds(part), memory = memory_seconds(part);
     const double moved = part.mram_read + part.mram_written + part.host_read + part.host_written;
     // DIMMs with PEs have separate channels; emulated DIMMs share the channels of the host.

@@ -14,19 +14,31 @@ constexpr double kLine = kLineBytes;
 
 /// The work of one word of one item, except its loads and stores of lines.
 struct Item {
-  double transposes, shuffles, combines, rows_read, rows_written;
+  double transposes, shuffles, combines, rows_read, rows_written, buffered;
 };
+
+/// Returns the mean number of input lines whose lanes make up an output line of the pass `merge`, estimated from the first axis of a
+/// section: the lanes along a selected axis come from blocks of different members.
+double sources_of(const Plan &plan, const Split &split) {
+  const auto first_length = [](const std::vector<Grouping::Digit> &digits) {
+    return digits.empty() || digits.front().pe_stride != 1 ? 1.0 : std::min<double>(digits.front().length, kLanes);
+  };
+  const double selected = first_length(split.section.selected);
+  if (selected == 1) return 2;  // the lanes are a run of PEs, which usually begins in the middle of an entangled group
+  return plan.in.per_member ? kLanes : kLanes / selected + 1;
+}
 
 /// in, out: the numbers of input and output streams of the item. Lines in host memory are in host order, so only lines of MRAM are
 /// transposed.
-Item item_of(const Sweep &sweep, double in, double out) {
+Item item_of(const Plan &plan, const Sweep &sweep, double in, double out) {
   const double k = sweep.k, ways = 1u << sweep.k;
   const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
+  const double egs = sweep.split.section_egs, groups = sweep.split.section.groups, sources = sources_of(plan, sweep.split);
   const double host_rows = sweep.host_order ? in * from : 1;  // number of transposes for host rows: of every line, or only of the result
   switch (sweep.pass) {
-#define PIDCOMM_ROW(name, does, transposes, shuffles, combines, rows_read, rows_written) \
-  case Pass::name:                                                                       \
-    return {transposes, shuffles, combines, rows_read, rows_written};
+#define PIDCOMM_ROW(name, does, transposes, shuffles, combines, rows_read, rows_written, buffered) \
+  case Pass::name:                                                                                 \
+    return {transposes, shuffles, combines, rows_read, rows_written, buffered};
     PIDCOMM_PASSES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   }
@@ -36,11 +48,12 @@ Item item_of(const Sweep &sweep, double in, double out) {
 Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   Part part;
   const double items = static_cast<double>(items_of(sweep)), words = static_cast<double>(sweep.words), each = items * words;
-  const double in = streams_of(sweep.in), out = streams_of(sweep.out);
-  const Item item = item_of(sweep, in, out);
+  const double in = static_cast<double>(streams_of(sweep.in)), out = static_cast<double>(streams_of(sweep.out));
+  const Item item = item_of(plan, sweep, in, out);
   part.count(LineWork::transpose) = each * item.transposes;
   part.count(LineWork::shuffle) = each * item.shuffles;
   part.count(combine) = each * item.combines;
+  part.count(LineWork::buffer) = each * item.buffered;
   const auto side = [&](Space space, double streams, double rows, LineWork line, LineWork row, double &mram, double &host) {
     const double lines = each * (space == Space::host ? rows / 8 : streams);
     part.count(space == Space::host ? row : line) += lines;
@@ -53,39 +66,6 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   const double pieces = static_cast<double>(pieces_of(sweep, plan.options.threads));
   part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
   part.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
-  return part;
-}
-
-Part part_of_general(const Plan &plan, const GeneralForm &form, LineWork combine) {
-  Part part;
-  const double egs = std::ceil(plan.cube.pes / static_cast<double>(kLanes)), block = static_cast<double>(plan.block_bytes);
-  const double chunks = std::ceil(block / kWordBytes / static_cast<double>(form.chunk_words));
-  const auto blocks_of = [&](uint64_t pe_bytes) { return static_cast<double>(pe_bytes) / block; };
-  const double in = egs * static_cast<double>(plan.in_pe_bytes) / kWordBytes,
-               out = egs * static_cast<double>(plan.out_pe_bytes) / kWordBytes;
-  part.count(LineWork::load) = in;
-  part.count(LineWork::store) = out;
-  part.count(LineWork::transpose) = in + out;
-  part.count(LineWork::shuffle) = 3 * (in + out);
-  if (form.slab_bytes != 0) part.count(LineWork::general) = in + out;
-  const double combined =
-      1 - 1.0 / plan.grouping.group_pes;  // share of the rows that are combined: all rows of a group except the first row
-  if (plan.reduces) part.count(combine) = in * combined;
-  part.mram_read = in * kLine;
-  part.mram_written = out * kLine;
-  part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
-  part.host_written = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups;
-  if (plan.in.space == Space::host) part.count(LineWork::row_load) = out;
-  if (plan.out.space == Space::host) part.count(LineWork::row_store) = part.host_written / kLine;
-  const double in_rows = egs * kLanes * chunks * blocks_of(plan.in_pe_bytes),
-               out_rows = egs * kLanes * chunks * blocks_of(plan.out_pe_bytes);
-  part.streams = in_rows + out_rows;
-  if (plan.reduces) part.rows = in_rows * combined;
-  if (plan.cube.pes % kLanes != 0) {
-    part.count(LineWork::keep) = out / egs;
-    part.mram_read += out / egs * kLine;  // the pass first reads the lanes whose bytes do not change
-  }
-  part.units = std::ceil(egs / (form.slab_bytes != 0 ? form.cluster_egs : 2)) * chunks;  // if the plan needs no slab, a unit is a bank pair
   return part;
 }
 
@@ -143,19 +123,20 @@ Work work_of(const Plan &plan, int isa) {
   work.ranks = std::ceil(work.pes / PIDCOMM_PES_PER_RANK);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
   const auto add_sweeps = [&] { each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); }); };
-  const auto add_general = [&](const GeneralForm &form) {
-    work.parts.push_back(part_of_general(plan, form, combine));
-    if (plan.cube.pes % kLanes != 0) work.flushed_lines += static_cast<double>(plan.out_pe_bytes) / kWordBytes;
-  };
   std::visit(Overloaded{
                  [&](const SdkForm &form) { add_sdk(plan, form, slow, work); },
                  [&](const TileForm &) { add_sweeps(); },
                  [&](const PaperForm &) { add_sweeps(); },
                  [&](const MemberSteps &) { add_sweeps(); },
-                 add_general,
              },
              plan.form);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
+  if (plan.cube.pes % kLanes != 0) {  // the pass first reads the lines of the last entangled group
+    const double kept = static_cast<double>(plan.out_pe_bytes) / kWordBytes;
+    work.parts.back().count(LineWork::keep) = kept;
+    work.parts.back().mram_read += kept * kLine;
+    work.flushed_lines += kept;
+  }
   work.flushed_lines += in / kLine;
   const double unpaired = unpaired_share(plan.cube.pes);
   for (Part &part : work.parts) part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;

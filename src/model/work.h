@@ -28,7 +28,6 @@ struct Part {
   double host_read = 0, host_written = 0;  // bytes of host memory
   std::array<double, kLineWorks> lines{};  // number of lines for each kind of work
   double streams = 0;                      // number of streams whose address is computed
-  double rows = 0;                         // number of rows of chunks
   double pieces = 0;                       // number of pieces copied or combined in host memory
   bool combines = false, is_slow = false;  // of kind `host`: the part combines; the vector unit lacks the operator
   double units = 1;                        // number of units of work that threads share

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <numeric>
 
 #include "base/overloaded.h"
 #include "plan/make_form.h"
@@ -13,32 +12,35 @@ namespace pidcomm {
 namespace {
 
 /// words: number of words of every stream, unless the collective cuts the streams into shorter streams.
-Sweep empty_sweep(uint64_t words) {
+Sweep empty_sweep(uint64_t words, const Split &split) {
   Sweep sweep;
   sweep.words = words;
+  sweep.split = split;
   return sweep;
 }
 
 /// Makes the sweep that does a collective's work. src: if the sweep reads MRAM, the MRAM byte at which its input starts.
 Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   const Plan &plan = inputs.plan;
-  Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes);
-  sweep.lane_mask = inputs.split->lane_mask;
-  sweep.k = inputs.split->k;
+  Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes, inputs.split);
+  sweep.lane_mask = inputs.split.lane_mask;
+  sweep.k = inputs.split.k;
   sweep.rotates = (inputs.steps & PIDCOMM_STEP_PR) != 0;
-  sweep.host_order = sweep.rotates ? (inputs.steps & PIDCOMM_STEP_CM) == 0 : plan.reduces && !plan.bytewise;
+  sweep.host_order =
+      sweep.rotates ? (inputs.steps & PIDCOMM_STEP_CM) == 0 : plan.reduces && !(plan.bytewise && inputs.split.has_lane_split());
   sweep.in.space = from;
   sweep.out.space = plan.out.space;
   sweep.in.offset = sweep.in.space == Space::mram ? src : 0;
   sweep.out.offset = sweep.out.space == Space::mram ? plan.dst : 0;
-  inputs.rule.sweep(plan, *inputs.split, sweep);
+  inputs.rule.sweep(plan, inputs.split, sweep);
   arrange(sweep);
   return sweep;
 }
 
 /// Makes the sweep that copies the input of the host pass to host memory.
-Sweep make_sweep_to_host_memory(const Plan &plan, uint64_t src) {
-  Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes);
+Sweep make_sweep_to_host_memory(const FormInputs &inputs, uint64_t src) {
+  const Plan &plan = inputs.plan;
+  Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes, inputs.split);
   sweep.pass = Pass::rotate;
   sweep.host_order = true;
   sweep.in.offset = src;
@@ -65,35 +67,11 @@ void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   if (plan.out_pe_bytes != 0) check_apart("destination", plan.dst - plan.heap_base, plan.out_pe_bytes);
 }
 
-GeneralForm make_general(const Plan &plan) {
-  GeneralForm form;
-  const std::vector<uint32_t> cluster_of = clusters_of(plan.cube, plan.grouping);
-  std::vector<uint32_t> size(cluster_of.size(), 0);
-  for (uint32_t first : cluster_of) form.cluster_egs = std::max(form.cluster_egs, ++size[first]);
-  // A row of a slab is a chunk of words of the blocks of a PE or group. If rows are copied directly to or from host buffers, the pass does
-  // not need a slab.
-  constexpr uint64_t kSlabTargetBytes = uint64_t{1} << 20, kSlabMaxBytes = uint64_t{64} << 20;
-  constexpr uint64_t kMaxChunkWords = 256;
-  const uint64_t cluster_pes = uint64_t{form.cluster_egs} * kLanes;
-  const uint64_t cluster_rows = plan.reduces ? cluster_pes / plan.grouping.group_pes : cluster_pes;
-  const uint64_t word_rows = cluster_rows * blocks_of(plan.in, plan.grouping);
-  // A slab should stay in the cache of a core. A chunk of a slab has at least the 8 words that passes handle at once, unless 8 words need
-  // too much memory.
-  const uint64_t word_bytes = word_rows * kWordBytes;
-  uint64_t words = std::min(kSlabTargetBytes / word_bytes / kLanes * kLanes, kMaxChunkWords);
-  if (words == 0) words = std::clamp<uint64_t>(kSlabMaxBytes / word_bytes, 1, kLanes);
-  words = std::min(words, std::max<uint64_t>(plan.block_bytes / kWordBytes, 1));
-  form.chunk_words = words;
-  const bool is_direct = !plan.reduces && (plan.in.space == Space::host || plan.out.space == Space::host);
-  form.slab_bytes = is_direct ? 0 : word_rows * words * kWordBytes;
-  return form;
-}
-
 }  // namespace
 
 PeSteps make_pe_steps(const FormInputs &inputs) {
   const Plan &plan = inputs.plan;
-  const LaneSplit &split = *inputs.split;
+  const Split &split = inputs.split;
   PeSteps pes;
   pes.taken = inputs.steps;
   pes.pass_src = plan.src;
@@ -105,7 +83,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
          " cuts the vector into ", 1u << split.k, " blocks, one for each PE of a group in an entangled group; it needs bytes (", plan.bytes,
          ") divisible by ", 1u << split.k, " * ", kWordBytes);
   const Reorder reorder = {
-      0,       0,    has_blocks ? plan.block_bytes : plan.block_bytes >> split.k, has_blocks ? split.member_egs : 1, split.lane_mask,
+      0,       0,    has_blocks ? plan.block_bytes : plan.block_bytes >> split.k, has_blocks ? split.member_sections() : 1, split.lane_mask,
       split.k, false};
   if (plan.in.per_member || plan.reduces) {
     pes.scratch_bytes = reorder.bytes();
@@ -123,16 +101,13 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
   return pes;
 }
 
-Form make_tile(const FormInputs &inputs) {
-  if (!inputs.split) return make_general(inputs.plan);
-  return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)};
-}
+Form make_tile(const FormInputs &inputs) { return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)}; }
 
 Form make_paper(const FormInputs &inputs) {
   const Plan &plan = inputs.plan;
   PaperForm form;
   form.pes = make_pe_steps(inputs);
-  if ((inputs.steps & PIDCOMM_STEP_IM) == 0) form.to_host_memory = make_sweep_to_host_memory(plan, form.pes.pass_src);
+  if ((inputs.steps & PIDCOMM_STEP_IM) == 0) form.to_host_memory = make_sweep_to_host_memory(inputs, form.pes.pass_src);
   form.sweep = make_sweep(inputs, form.to_host_memory ? Space::host_lines : plan.in.space, form.pes.pass_src);
   return form;
 }
@@ -192,26 +167,9 @@ void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visi
                    visit(form.sweep);
                  },
                  [&](const std::derived_from<MemberSteps> auto &form) { each_member_step(plan, form, visit); },
-                 [](const GeneralForm &) {},
                  [](const SdkForm &) {},
              },
              plan.form);
-}
-
-std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping) {
-  std::vector<uint32_t> parent((cube.pes + kLanes - 1) / kLanes);
-  std::iota(parent.begin(), parent.end(), 0u);
-  const auto root = [&](uint32_t e) {
-    while (parent[e] != e) e = parent[e] = parent[parent[e]];
-    return e;
-  };
-  for (uint32_t pe = 0; pe < cube.pes; ++pe) {
-    const uint32_t a = root(pe / kLanes);
-    const uint32_t b = root(grouping.pe_at(grouping.group_of(pe), 0) / kLanes);
-    parent[std::max(a, b)] = std::min(a, b);
-  }
-  for (uint32_t e = 0; e < parent.size(); ++e) parent[e] = root(e);
-  return parent;
 }
 
 }  // namespace pidcomm

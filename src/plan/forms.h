@@ -33,22 +33,10 @@ struct PeSteps {
   bool reorders() const { return before || after; }
 };
 
-/// The form of `tile` on a shape with a lane split.
+/// The form of `tile`.
 struct TileForm {
   static constexpr const char *kPath = "tile";
   Sweep sweep;
-};
-
-/// The form of `tile` on a shape without a lane split. Entangled groups are in one cluster if they contain PEs of the same group. For each
-/// chunk of words, a thread loads every line of the cluster once and turns the lines into rows in host order. These rows form a slab. If
-/// the collective reduces, the thread combines the rows of each group. Then the thread composes complete destination lines from the slab
-/// and stores these lines. A slab has one row per PE, or one row per group if the collective reduces. If the source has a block for each
-/// member, a row of the slab has one block for each member; else a row of the slab is one block.
-struct GeneralForm {
-  static constexpr const char *kPath = "general";
-  uint32_t cluster_egs = 0;  // number of entangled groups in the largest cluster
-  uint64_t chunk_words = 0;  // number of words of each block that a slab holds at a time
-  uint64_t slab_bytes = 0;   // bytes of a slab; each thread has one slab
 };
 
 /// The form of the paper's techniques. Without in-register modulation, the host first copies the input to host memory.
@@ -64,7 +52,7 @@ struct PaperForm {
 /// members after another.
 struct MemberSteps {
   static constexpr const char *kPath = "member_steps";
-  LaneSplit split;          // adjacent loops over members are joined
+  Split split;              // adjacent loops over members are joined
   uint64_t slot_bytes = 0;  // for `ring`: bytes of a slot; for `tree`: bytes of a member's vector
   bool copies = false;      // the first round copies the source to the destination
   uint32_t rounds = 0;
@@ -108,6 +96,6 @@ struct SdkForm {
 /// `conventional` reduces rows in pieces of this many bytes, so that a piece stays in the cache of a core.
 inline constexpr uint64_t kPieceBytes = 16384;
 
-using Form = std::variant<TileForm, GeneralForm, PaperForm, RingForm, TreeForm, SdkForm>;
+using Form = std::variant<TileForm, PaperForm, RingForm, TreeForm, SdkForm>;
 
 }  // namespace pidcomm

@@ -1,8 +1,6 @@
 // The functions that make_plan calls to make the form of a plan.
 #pragma once
 
-#include <optional>
-
 #include "plan/plan.h"
 
 namespace pidcomm {
@@ -10,8 +8,8 @@ namespace pidcomm {
 struct FormInputs {
   const Plan &plan;  // the complete plan except its form
   const CollectiveRule &rule;
-  const std::optional<LaneSplit> &split;  // has a value if the technique needs a lane split
-  int steps;                              // PIDCOMM_STEP bits of the steps that the technique uses
+  const Split &split;
+  int steps;  // PIDCOMM_STEP bits of the steps that the technique uses
 };
 
 /// Declares a function for every path of PIDCOMM_TECHNIQUES. `bytes` of the request may be 0. Errors: ERR_SIZE if the path cannot use the

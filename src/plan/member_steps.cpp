@@ -145,6 +145,7 @@ class MemberStepSweeps {
     Sweep sweep;
     sweep.pass = reduces ? Pass::member_step_reduce : Pass::member_step;
     sweep.host_order = reduces && !plan_.bytewise;
+    sweep.split = split_;
     sweep.lane_mask = split_.lane_mask;
     sweep.k = split_.k;
     sweep.lane_map = map;
@@ -165,7 +166,7 @@ class MemberStepSweeps {
 
   const Plan &plan_;
   const MemberSteps &steps_;
-  const LaneSplit &split_;
+  const Split &split_;
   const std::function<void(const Sweep &)> &visit_;
   uint32_t round_ = 0;
 };
@@ -175,7 +176,7 @@ uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep)
 /// Sets the fields that RingForm and TreeForm have in common.
 template <class SteppedForm>
 void set_steps(SteppedForm &form, const FormInputs &inputs, uint64_t slot_bytes) {
-  form.split = *inputs.split;
+  form.split = inputs.split;
   form.split.members = joined(form.split.members);
   form.slot_bytes = slot_bytes;
   form.copies = form.split.k == 0 && inputs.plan.src != inputs.plan.dst;
@@ -190,7 +191,7 @@ void set_steps(SteppedForm &form, const FormInputs &inputs, uint64_t slot_bytes)
 Form make_ring(const FormInputs &inputs) {
   RingForm form;
   form.pes = make_pe_steps(inputs);
-  set_steps(form, inputs, inputs.plan.block_bytes >> inputs.split->k);
+  set_steps(form, inputs, inputs.plan.block_bytes >> inputs.split.k);
   return form;
 }
 

@@ -5,13 +5,13 @@
 
 namespace pidcomm {
 
-/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written). The five columns after the work of an item
-/// are counts for one word of an item.
+/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written, buffered). The six columns after the work of
+/// an item are counts for one word of an item.
 ///
 /// These counts are formulas with the following variables: `in` is the number of input streams, and `out` is the number of output streams
-/// of an item; `ways` is 2^k;
+/// of an item; `ways` is 2^k; `egs` is the number of entangled groups of a section, and `groups` is the number of groups in a section;
 /// `from` is 1 if lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing, else 0; `host_rows` is the
-/// number of transposes for host rows.
+/// number of transposes for host rows; `sources` is the number of input lines whose lanes make up an output line of `merge`.
 /// The lane bits that the mask selects form the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
 /// the lane with index c + s (mod 2^k). Slot s of a member is block number s of 2^k consecutive blocks. Passes that rotate lines run after
 /// PE-assisted reordering. In member_step and member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's
@@ -20,35 +20,41 @@ namespace pidcomm {
 // clang-format off
 #define PIDCOMM_PASSES(X)                                                                                                                    \
   X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \
-    0, in * k, 0, 0, 0)                                                                                                                      \
+    0, in * k, 0, 0, 0, 0)                                                                                                                   \
   X(replicate, "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at every member",                        \
-    0, k > 0 ? ways : 0, 0, 0, 0)                                                                                                            \
+    0, k > 0 ? ways : 0, 0, 0, 0, 0)                                                                                                         \
   X(reduce_blocks, "load 2^k lines of every member, accumulate, transpose in registers, combine, store one line",                            \
-    in * from + to, ways * k, in - 1, 0, 0)                                                                                                  \
+    in * from + to, ways * k, in - 1, 0, 0, 0)                                                                                               \
   X(reduce_lanes, "load one line per member, accumulate, combine over the selected lanes, store it at every member",                         \
-    in * from + to, k, in - 1 + k, 0, 0)                                                                                                     \
+    in * from + to, k, in - 1 + k, 0, 0, 0)                                                                                                  \
   X(reduce_to_host, "load one line per member, accumulate, combine over the selected lanes, store to the host rows",                         \
-    host_rows, k, in - 1 + k, 0, 8 / ways)                                                                                                   \
-  X(to_host, "load 8 lines, transpose to host order, store 64 bytes to each of 8 host rows",                                                 \
-    1, 3, 0, 0, 8)                                                                                                                           \
-  X(from_host, "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines",                                                \
-    1, 3, 0, 8, 0)                                                                                                                           \
+    host_rows, k, in - 1 + k, 0, 8 / ways, 0)                                                                                                \
+  X(merge, "copy the lines of a section to a buffer, make each line from lanes of 1 to 8 of these lines, store it",                          \
+    0, sources * out, 0, 0, 0, in)                                                                                                           \
+  X(reduce_rows, "load the lines of all members, transpose to host order, combine words into a row per group (reduce_scatter: per PE), store lines",           \
+    in + egs, 3 * (in + egs), in, 0, 0, egs)                                                                                                 \
+  X(reduce_rows_to_host, "load the lines of all members, transpose to host order, combine the words of each group, store to the host rows",  \
+    in, 3 * in, in, 0, groups, 0)                                                                                                            \
+  X(to_host, "load 8 lines of each entangled group, transpose to host order, store 64 bytes to each of 8 host rows",                         \
+    egs, 3 * egs, 0, 0, 8 * egs, 0)                                                                                                          \
+  X(from_host, "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines to each member",                                 \
+    egs, 3 * egs, 0, 8 * egs, 0, 0)                                                                                                          \
   X(rotate, "load 2^k lines, rotate line s by s lanes, store 2^k lines",                                                                     \
-    in * from + out * to, k > 0 ? in : 0, 0, 0, 0)                                                                                           \
+    in * from + out * to, k > 0 ? in : 0, 0, 0, 0, 0)                                                                                        \
   X(replicate_rotated, "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",                        \
-    from + ways * to, ways, 0, 0, 0)                                                                                                         \
+    from + ways * to, ways, 0, 0, 0, 0)                                                                                                      \
   X(reduce_rotated, "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, store one line",                 \
-    in * from + to, ways, in - 1, 0, 0)                                                                                                      \
+    in * from + to, ways, in - 1, 0, 0, 0)                                                                                                   \
   X(reduce_rotated_replicate,                                                                                                                \
     "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine; "                                                \
     "store the result rotated by s as slot s of every member",                                                                               \
-    in * from + to, 2 * ways, in - 1, 0, 0)                                                                                                  \
+    in * from + to, 2 * ways, in - 1, 0, 0, 0)                                                                                               \
   X(reduce_rotated_to_host, "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, store to the host rows", \
-    host_rows, ways, in - 1, 0, 8)                                                                                                           \
+    host_rows, ways, in - 1, 0, 8, 0)                                                                                                        \
   X(member_step, "load one line, move its lanes, store it",                                                                                  \
-    from + to, 1, 0, 0, 0)                                                                                                                   \
+    from + to, 1, 0, 0, 0, 0)                                                                                                                \
   X(member_step_reduce, "load two lines, move the lanes of the second, combine, store one line",                                             \
-    2 * from + to, 1, 1, 0, 0)
+    2 * from + to, 1, 1, 0, 0, 0)
 // clang-format on
 enum class Pass {
 #define PIDCOMM_ROW(name, ...) name,

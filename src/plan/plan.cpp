@@ -62,11 +62,12 @@ Form make_form(const Plan &plan, const CollectiveRule &collective, const Techniq
   int steps = technique.steps & collective.steps;
   if (plan.reduces && !plan.bytewise) steps &= ~PIDCOMM_STEP_CM;
   const TechniqueRule &taken = technique.steps != 0 && steps == 0 ? technique_rule(PIDCOMM_TECHNIQUE_CONVENTIONAL) : technique;
-  const std::optional<LaneSplit> split = LaneSplit::of(plan.cube, plan.mask.c_str());
-  if (taken.needs_lane_split && !split)
+  const Split split = Split::of(plan.cube, plan.mask.c_str());
+  if (taken.needs_lane_split && !plan.cube.has_lane_split())
     fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ", name_of_technique(technique.code),
-         " is for shapes that entangled groups of ", kLanes, " PEs divide without remainder; ", plan.cube.to_string(),
-         " is not such a shape", choices_for(plan.collective));
+         " needs a shape with a lane split (a product of the first axis lengths that is 1, 2, 4 or 8, times the next length, must be a "
+         "multiple of ",
+         kLanes, "); ", plan.cube.to_string(), " has none", choices_for(plan.collective));
   return taken.make_form({plan, collective, split, steps});
 }
 

@@ -43,7 +43,7 @@ struct CollectiveRule {
   bool reduces;
   Extent in, out;
   int steps;  // PIDCOMM_STEP bits of the steps that apply to the collective
-  void (*sweep)(const Plan &plan, const LaneSplit &split, Sweep &sweep);
+  void (*sweep)(const Plan &plan, const Split &split, Sweep &sweep);
 
   /// Whether argument `bytes` is the size of N blocks; else `bytes` is the size of one block.
   bool bytes_are_blocks() const { return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member); }
@@ -51,7 +51,7 @@ struct CollectiveRule {
 
 /// Functions that set the affine form of each collective: pass, loops and streams. The caller has already set the location of input and
 /// output, and whether the sweep rotates lines. src/plan/collectives has a file for each function.
-#define PIDCOMM_ROW(ENUM, code, name, ...) void sweep_##name(const Plan &plan, const LaneSplit &split, Sweep &sweep);
+#define PIDCOMM_ROW(ENUM, code, name, ...) void sweep_##name(const Plan &plan, const Split &split, Sweep &sweep);
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
@@ -59,8 +59,8 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 const CollectiveRule &rule_of(int collective);
 
 /// Makes the plan of a request. heap_base: MRAM byte address of offset 0 in the request.
-/// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host buffer. Cost: O(axes^2), O(PEs) on the
-/// general path, O(rounds) for member steps.
+/// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host buffer. Cost: O(axes^2), and O(rounds) for
+/// member steps.
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
 
 /// Checks the host buffer of a request. Errors: ERR_HOST_BUFFER (the buffer does not fit the plan).
@@ -78,10 +78,6 @@ uint64_t pass_src_of(const Plan &plan);
 
 /// Calls visit(sweep) for every sweep of the host pass, in the order in which the sweeps run.
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit);
-
-/// Returns the clusters of a shape without a lane split. Entangled groups are in one cluster if a chain of groups connects them. Entry e of
-/// the returned vector is the first entangled group in the cluster of entangled group e.
-std::vector<uint32_t> clusters_of(const Hypercube &cube, const Grouping &grouping);
 
 /// Returns the plan as JSON. If `expand` is true, the JSON also lists the items of the affine form.
 std::string to_json(const Plan &plan, bool expand);

@@ -87,6 +87,13 @@ void write_side(JsonWriter &json, const char *key, const Side &side) {
   }
   json.close(']');
   json.number("pair_banks", side.pair_banks);
+  if (side.row_lanes != 0) {
+    json.open("pe_rows", '{');
+    json.number("lanes", side.row_lanes);
+    json.number("member_bytes", side.member_bytes);
+    json.number("group_bytes", side.group_bytes);
+    json.close('}');
+  }
   json.close('}');
 }
 
@@ -138,6 +145,7 @@ void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
   json.string("does", pass.does);
   json.number("lane_mask", sweep.lane_mask);
   json.number("k", sweep.k);
+  json.number("section_pes", sweep.split.section_pes());
   if (sweep.pass == Pass::member_step || sweep.pass == Pass::member_step_reduce) write_member_step(json, sweep);
   json.boolean("host_order", sweep.host_order);
   json.number("words", sweep.words);
@@ -195,14 +203,6 @@ void write_member_steps(JsonWriter &json, const char *topology, const MemberStep
   json.close('}');
 }
 
-void write_general(JsonWriter &json, const GeneralForm &form) {
-  json.open("general", '{');
-  json.number("cluster_egs", form.cluster_egs);
-  json.number("chunk_words", form.chunk_words);
-  json.number("slab_bytes_per_thread", form.slab_bytes);
-  json.close('}');
-}
-
 void write_sdk(JsonWriter &json, const SdkForm &form) {
   json.open("sdk", '{');
   json.boolean("has_host_work", form.has_host_work);
@@ -231,7 +231,9 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("mram_bytes_read", steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
   json.number("mram_bytes_written", steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
-  if (plan.reduces) json.string("reduces_in", plan.bytewise ? "pim_order" : "host_order");
+  const TileForm *const tile = std::get_if<TileForm>(&plan.form);
+  const bool is_host_order = tile != nullptr ? tile->sweep.host_order : !plan.bytewise;
+  if (plan.reduces) json.string("reduces_in", is_host_order ? "host_order" : "pim_order");
   if (const PeSteps *pes = pe_steps_of(plan)) write_pe_steps(json, *pes);
   const auto write_sweeps = [&] {
     json.open("sweeps", '[');
@@ -245,7 +247,6 @@ std::string to_json(const Plan &plan, bool expand) {
                    write_member_steps(json, form.kTopology, form);
                    if (expand) write_sweeps();
                  },
-                 [&](const GeneralForm &form) { write_general(json, form); },
                  [&](const SdkForm &form) { write_sdk(json, form); },
              },
              plan.form);

@@ -49,7 +49,7 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
-  const uint32_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
+  const uint64_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
   const auto pair_of = [&](const Loop &loop) {
     return loop.out_egs == 0 && stores_to_members ? BankPairStep{0, 0} : bank_pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
   };
@@ -110,15 +110,17 @@ uint64_t steps_of(const std::vector<Loop> &loops) {
 
 uint64_t items_of(const Sweep &sweep) { return steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep); }
 
-uint32_t streams_of(const Side &side) {
-  uint32_t streams = 1;
+uint64_t streams_of(const Side &side) {
+  uint64_t streams = std::max(side.row_lanes, 1u);
   for (const StreamLoop &loop : side.streams) streams *= loop.count;
   return streams;
 }
 
 void arrange(Sweep &sweep) {
-  visit_bank_pairs_in_lockstep(sweep);
-  store_bank_pairs_together(sweep.out);
+  if (sweep.split.has_lane_split()) {  // the passes for larger sections visit one item at a time
+    visit_bank_pairs_in_lockstep(sweep);
+    store_bank_pairs_together(sweep.out);
+  }
   for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
 }
 
@@ -137,25 +139,26 @@ void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgL
                      out_bytes * loop->index_stride});
 }
 
-void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes) {
+void add_slots(Sweep &sweep, Side &side, const Split &split, uint64_t vector_bytes) {
   const uint64_t slot_bytes = vector_bytes >> split.k;
   sweep.words = slot_bytes / kWordBytes;
   side.streams.push_back({1u << split.k, 0, slot_bytes});
 }
 
-void add_streams(Side &side, const std::vector<EgLoop> &egs) {
-  for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop) side.streams.push_back({loop->count, loop->eg_stride, 0});
+void add_members(Side &side, const Split &split) {
+  for (auto loop = split.members.rbegin(); loop != split.members.rend(); ++loop) side.streams.push_back({loop->count, loop->eg_stride, 0});
 }
 
-void add_lane_streams(Side &side, const LaneSplit &split, uint64_t member_bytes, uint64_t group_bytes) {
-  std::vector<StreamLoop> nest;
-  uint64_t member_step = member_bytes, group_step = group_bytes;
-  for (uint32_t bit = 0; bit < 3; ++bit) {
-    uint64_t &step = split.lane_mask >> bit & 1 ? member_step : group_step;
-    nest.push_back({2, 0, step});
-    step *= 2;
-  }
-  side.streams.insert(side.streams.end(), nest.rbegin(), nest.rend());
+void add_blocks(Side &side, const Split &split, uint64_t block_bytes) { side.streams.push_back({split.section.group_pes, 0, block_bytes}); }
+
+void add_section(Side &side, const Split &split) {
+  if (split.section_egs > 1) side.streams.push_back({split.section_egs, 1, 0});
+}
+
+void add_pe_rows(Side &side, const Split &split, uint64_t member_bytes, uint64_t group_bytes) {
+  side.row_lanes = split.section_egs * kLanes;
+  side.member_bytes = member_bytes;
+  side.group_bytes = group_bytes;
 }
 
 }  // namespace pidcomm

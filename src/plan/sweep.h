@@ -30,6 +30,10 @@ struct Side {
   uint32_t eg = 0;      // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
   uint32_t pair_banks = 1;          // for the output: 2 if the fastest stream loop is over the two banks of a bank pair
+  // If row_lanes is not 0, the fastest streams are the host rows of lanes 0 .. row_lanes-1 of a section. A step of the member index moves
+  // such a stream by member_bytes, and a step of the group index by group_bytes. A lane without a PE has no row.
+  uint32_t row_lanes = 0;
+  uint64_t member_bytes = 0, group_bytes = 0;
 };
 
 /// A loop over items. One step of the loop moves the start of the input by (in_egs, in_bytes) and the start of the output by (out_egs,
@@ -49,6 +53,7 @@ struct Sweep {
   bool rotates = false;     // PEs reorder blocks before or after the sweep
   bool host_order = false;  // between load and store, lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
+  Split split;            // the sections of the hypercube
   uint64_t lane_map = 0;  // member_step, member_step_reduce: byte l is the number of the lane from which lane l receives its bytes
   uint32_t round = 0;     // number of the round of member steps; sweeps of one round do not depend on each other
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
@@ -63,7 +68,7 @@ struct Sweep {
 /// Return three numbers: the steps of a nest of loops, the items of a sweep, and the streams of an item on one side (input or output).
 uint64_t steps_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
-uint32_t streams_of(const Side &side);
+uint64_t streams_of(const Side &side);
 
 /// Returns the number of pieces into which to cut the words of a sweep, so that threads have equal shares of the work. Returns 1 if the
 /// steps of the outer loops already give equal shares. A piece has at least kShareWords words.
@@ -81,13 +86,14 @@ void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgL
                uint64_t out_bytes);
 
 /// Cuts a vector of vector_bytes bytes into 2^k slots, which become streams of the side, and sets the number of words of the sweep.
-void add_slots(Sweep &sweep, Side &side, const LaneSplit &split, uint64_t vector_bytes);
+void add_slots(Sweep &sweep, Side &side, const Split &split, uint64_t vector_bytes);
 
-/// Adds a stream nest over the members' entangled groups.
-void add_streams(Side &side, const std::vector<EgLoop> &egs);
+/// Add a stream nest over the sections of a set, over the blocks of the members in a section, or over the entangled groups of a section.
+void add_members(Side &side, const Split &split);
+void add_blocks(Side &side, const Split &split, uint64_t block_bytes);
+void add_section(Side &side, const Split &split);
 
-/// Adds a stream nest over the 8 lanes to a side in host rows. A step of the member index moves the stream by member_bytes, and a step of
-/// the group index moves the stream by group_bytes.
-void add_lane_streams(Side &side, const LaneSplit &split, uint64_t member_bytes, uint64_t group_bytes);
+/// Adds the host rows of the lanes of a section; see Side::row_lanes.
+void add_pe_rows(Side &side, const Split &split, uint64_t member_bytes, uint64_t group_bytes);
 
 }  // namespace pidcomm

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -35,6 +36,12 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
   }
   cube.pes = static_cast<uint32_t>(pes);
   return cube;
+}
+
+bool Hypercube::has_lane_split() const {
+  const auto fills_egs = [](const Axis &axis) { return axis.stride_pes * axis.length % kLanes == 0; };
+  const auto axis = std::find_if(axes.begin(), axes.end(), fills_egs);
+  return axis != axes.end() && kLanes % axis->stride_pes == 0;
 }
 
 std::string Hypercube::to_string() const {
@@ -80,23 +87,64 @@ uint32_t Grouping::pe_of(const std::vector<Digit> &digits, uint32_t index) {
   return pe;
 }
 
-std::optional<LaneSplit> LaneSplit::of(const Hypercube &cube, const char *mask) {
-  check_mask(cube, mask);
-  if (cube.pes % kLanes != 0) return std::nullopt;
-  LaneSplit split;
+namespace {
+
+struct MaskedAxis {
+  uint32_t length, stride;
+  bool is_selected;
+};
+
+/// Returns the axes with more than one index; neighbouring axes that the mask treats alike are one axis.
+std::vector<MaskedAxis> merged_axes(const Hypercube &cube, const char *mask) {
+  std::vector<MaskedAxis> axes;
   for (std::size_t i = 0; i < cube.axes.size(); ++i) {
-    const auto [length, stride] = cube.axes[i];
     const bool is_selected = mask[i] == '1';
-    // The part of the axis length inside the lanes, and the remaining part of the axis length, in entangled groups.
-    const uint32_t lane_room = stride < kLanes ? kLanes / stride : 1;
-    const uint32_t lane_length = std::min(length, lane_room);
-    if (lane_room % lane_length != 0 || length % lane_length != 0) return std::nullopt;
-    if (is_selected) split.lane_mask |= (lane_length - 1) * stride;
-    const uint32_t egs = length / lane_length;
-    uint32_t &count = is_selected ? split.member_egs : split.set_count;
-    if (egs > 1) (is_selected ? split.members : split.sets).push_back({egs, std::max(stride / kLanes, 1u), count});
-    count *= egs;
+    if (cube.axes[i].length == 1) continue;
+    if (!axes.empty() && axes.back().is_selected == is_selected)
+      axes.back().length *= cube.axes[i].length;
+    else
+      axes.push_back({cube.axes[i].length, cube.axes[i].stride_pes, is_selected});
   }
+  return axes;
+}
+
+}  // namespace
+
+uint32_t Split::member_sections() const {
+  uint32_t count = 1;
+  for (const EgLoop &loop : members) count *= loop.count;
+  return count;
+}
+
+Split Split::of(const Hypercube &cube, const char *mask) {
+  check_mask(cube, mask);
+  Split split;
+  bool is_complete = false;
+  uint32_t sections_of_set = 1, set_count = 1;
+  const auto add_loop = [&](bool is_selected, uint32_t count, uint32_t eg_stride) {
+    uint32_t &sections = is_selected ? sections_of_set : set_count;
+    if (count > 1) (is_selected ? split.members : split.sets).push_back({count, eg_stride, sections});
+    sections *= count;
+  };
+  const auto add_to_section = [&](const MaskedAxis &axis, uint32_t indices) {
+    Grouping &section = split.section;
+    uint32_t &count = axis.is_selected ? section.group_pes : section.groups;
+    (axis.is_selected ? section.selected : section.unselected).push_back({indices, axis.stride, count});
+    count *= indices;
+  };
+  for (const MaskedAxis &axis : merged_axes(cube, mask)) {
+    if (is_complete) {
+      add_loop(axis.is_selected, axis.length, axis.stride / kLanes);
+      continue;
+    }
+    is_complete = axis.stride * axis.length % kLanes == 0;
+    const uint32_t indices = is_complete ? kLanes / std::gcd(kLanes, axis.stride) : axis.length;
+    add_to_section(axis, indices);
+    if (is_complete) add_loop(axis.is_selected, axis.length / indices, axis.stride * indices / kLanes);
+  }
+  split.section_egs = (split.section_pes() + kLanes - 1) / kLanes;
+  if (!split.has_lane_split()) return split;
+  for (const Grouping::Digit &digit : split.section.selected) split.lane_mask |= (digit.length - 1) * digit.pe_stride;
   split.k = static_cast<uint32_t>(std::popcount(split.lane_mask));
   return split;
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +32,9 @@ struct Hypercube {
 
   uint32_t coordinate(uint32_t pe, uint32_t axis) const { return pe / axes[axis].stride_pes % axes[axis].length; }
 
+  /// Whether the shape has a lane split (see Split) under every mask.
+  bool has_lane_split() const;
+
   /// Returns text such as "32x32", for error sentences.
   std::string to_string() const;
 };
@@ -58,27 +60,39 @@ struct Grouping {
   static uint32_t pe_of(const std::vector<Digit> &digits, uint32_t index);
 };
 
-/// A loop over entangled groups. The loop has `count` steps. Each step adds `eg_stride` to the number of the entangled group, and
-/// `index_stride` to the member index or group index that the loop counts.
+/// A loop over sections. Step i of the `count` steps begins at entangled group i * eg_stride, and has index i * index_stride.
 struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
-/// A grouping, split into lanes and entangled groups. The split exists if every axis meets one of three conditions: the axis runs only over
-/// lanes of one entangled group, the axis runs only over entangled groups, or the lanes divide the axis length without remainder. Then all
-/// groups that share an entangled group share the same set of entangled groups, and
-///   member index = compress(lane, lane_mask)  + 2^k     * (index over `members`)
-///   group index  = compress(lane, ~lane_mask) + 2^(3-k) * (index over `sets`)
+/// A grouping, cut into sections: the same groups and members, at other places, in every section.
+///
+/// Neighbouring axes that the mask treats alike count as one axis here. Let `axis` be the first axis with stride * length divisible by 8. A
+/// section is a run of entangled groups. The section holds all axes before `axis` completely, and 8 / gcd(8, stride) consecutive indices of
+/// `axis`, so that its PEs fill whole entangled groups. Then
+///   member index = member index in the section + section.group_pes * (index over `members`)
+///   group index  = group index in the section  + section.groups    * (index over `sets`)
+/// If 8 does not divide the number of PEs, the section is the complete hypercube, and its last entangled group has fewer than 8 PEs.
+///
+/// The shape has a lane split if a section is one entangled group. Then all lengths in the section are powers of two, and
+///   member index in the section = compress(lane, lane_mask)
+///   group index in the section  = compress(lane, ~lane_mask)
 /// where compress(lane, mask) returns the bits of `lane` at the positions that are set in the mask, as adjacent bits, lowest bit first.
-struct LaneSplit {
-  uint32_t lane_mask = 0;       // bit i: lane bit i belongs to a selected axis
+struct Split {
+  Grouping section;             // groups and members of the PEs of one section, numbered from 0
+  uint32_t section_egs = 1;     // entangled groups of a section
+  uint32_t lane_mask = 0;       // if the shape has a lane split, bit i: lane bit i belongs to a selected axis
   uint32_t k = 0;               // number of bits set in lane_mask
-  std::vector<EgLoop> members;  // the entangled groups of one set, fastest first
+  std::vector<EgLoop> members;  // the first entangled groups of the sections of one set, fastest first
   std::vector<EgLoop> sets;     // the first entangled group of every set, fastest first
-  uint32_t member_egs = 1, set_count = 1;
 
-  /// Returns std::nullopt if the shape has no lane split, or if its number of PEs is not a multiple of 8.
-  static std::optional<LaneSplit> of(const Hypercube &cube, const char *mask);
+  uint32_t section_pes() const { return section.groups * section.group_pes; }
+  bool has_lane_split() const { return section_pes() == kLanes; }
+
+  /// The number of sections of a set.
+  uint32_t member_sections() const;
+
+  static Split of(const Hypercube &cube, const char *mask);
 };
 
 }  // namespace pidcomm

@@ -33,6 +33,9 @@ const Cases kTileUnflushed = {
 const Cases kTileGeneral = {"tile, general shapes", kGeneralShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach, kBothPolicies};
 const Cases kTileGeneralAudited = {"tile, general shapes, audit", kGeneralShapes, {24},
                                    {PIDCOMM_TECHNIQUE_TILE},      Isas::kAudit,   {PIDCOMM_COHERENCE_HARDWARE}};
+// Sections whose lines do not fit into the buffer at once.
+const Cases kTileParts = {"tile, sections in parts", {{63, 8}, {61, 9}}, {8},
+                          {PIDCOMM_TECHNIQUE_TILE},  Isas::kAudit,       {machine::kDefaultCoherence}};
 const Cases kOthers = {"the other techniques", kFastShapes, {8, 104, 1160, 4104}, techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,
                        kBothPolicies};
 const Cases kConventionalGeneral = {
@@ -45,7 +48,7 @@ const Cases kRingAndTree = {"ring and tree",
                             Isas::kOne,
                             kBothPolicies};
 const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
-                                  &kOthers, &kConventionalGeneral, &kRingAndTree};
+                                  &kOthers, &kConventionalGeneral, &kRingAndTree,   &kTileParts};
 
 /// Chooses element, ISA, threads and policy in turn, separately for each technique, collective and list of ISAs.
 class RoundRobin {
@@ -135,6 +138,7 @@ TEST(Tile_LoadsEverySourceLineOnceAndStoresEveryDestinationLineOnce) { run_grid(
 TEST(Tile_WithoutFlushesTouchesNoLineOutsideTheWindows) { run_grid(kTileUnflushed); }
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(kTileGeneral); }
 TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
+TEST(Tile_IsRightIfASectionHasSeveralParts) { run_grid(kTileParts); }
 TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAuditedHostPasses) { run_grid(kOthers); }
 TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kConventionalGeneral); }
 TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kRingAndTree); }

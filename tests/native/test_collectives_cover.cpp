@@ -133,7 +133,8 @@ TEST(ZeroBytes_AreANoOp) {
 
 TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
   Grid grid("float order");
-  for (const Axes &axis_len : {Axes{8, 4}, Axes{4, 8}, Axes{2, 4, 4}, Axes{2, 2, 2, 4}, Axes{24}, Axes{4, 6}, Axes{8, 5}}) {
+  for (const Axes &axis_len : {Axes{8, 4}, Axes{4, 8}, Axes{2, 4, 4}, Axes{2, 2, 2, 4}, Axes{24}, Axes{4, 6}, Axes{8, 5}, Axes{12, 2},
+                               Axes{5, 7}, Axes{3, 5, 8}}) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     const Hypercube cube(set, axis_len);

@@ -170,43 +170,47 @@ TEST(Grouping_IsABijectionThatAgreesWithTheCoordinates) {
   });
 }
 
-TEST(LaneSplit_GivesMemberAndGroupOfEveryPe) {
-  uint32_t splits = 0;
+TEST(Split_GivesMemberAndGroupOfEveryPe) {
+  uint32_t lane_splits = 0, sections = 0;
   each_mask([&](const Hypercube &cube, const std::string &mask) {
-    const auto split = LaneSplit::of(cube, mask.c_str());
-    if (!split) return;
-    ++splits;
+    const Split split = Split::of(cube, mask.c_str());
     const Grouping grouping = Grouping::of(cube, mask.c_str());
-    CHECK_EQ(split->member_egs << split->k, grouping.group_pes);
-    CHECK_EQ(split->set_count << (3 - split->k), grouping.groups);
-    for (uint32_t set = 0; set < split->set_count; ++set) {
-      for (uint32_t m = 0; m < split->member_egs; ++m) {
-        for (uint32_t lane = 0; lane < 8; ++lane) {
-          const uint32_t pe = 8 * (walk(split->sets, set) + walk(split->members, m)) + lane;
-          CHECK_EQ(grouping.member_of(pe), compress(lane, split->lane_mask) + (m << split->k));
-          CHECK_EQ(grouping.group_of(pe), compress(lane, ~split->lane_mask & 7) + (set << (3 - split->k)));
+    uint32_t sets = 1, visited = 0;
+    for (const EgLoop &loop : split.sets) sets *= loop.count;
+    CHECK_EQ(split.member_sections() * split.section.group_pes, grouping.group_pes);
+    CHECK_EQ(sets * split.section.groups, grouping.groups);
+    for (uint32_t set = 0; set < sets; ++set) {
+      for (uint32_t m = 0; m < split.member_sections(); ++m) {
+        for (uint32_t at = 0; at < split.section_pes(); ++at, ++visited) {
+          const uint32_t pe = 8 * (walk(split.sets, set) + walk(split.members, m)) + at;
+          CHECK_EQ(grouping.member_of(pe), split.section.member_of(at) + m * split.section.group_pes);
+          CHECK_EQ(grouping.group_of(pe), split.section.group_of(at) + set * split.section.groups);
+          if (!split.has_lane_split()) continue;
+          CHECK_EQ(split.section.member_of(at), compress(at, split.lane_mask));
+          CHECK_EQ(split.section.group_of(at), compress(at, ~split.lane_mask & 7));
         }
       }
     }
+    CHECK_EQ(visited, cube.pes);
+    ++(split.has_lane_split() ? lane_splits : sections);
+    CHECK(split.has_lane_split() || !cube.has_lane_split());
   });
-  CHECK(splits > 40);
+  CHECK(lane_splits > 40);
+  CHECK(sections > 10);
 }
 
 TEST(LaneSplit_ExistsIfAllAxesExceptTheLastArePowersOfTwoOrOneAxisFillsTheLanes) {
   for (const std::vector<uint32_t> &fast :
        std::vector<std::vector<uint32_t>>{{32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
-    CHECK(LaneSplit::of(Hypercube::of(fast), std::string(fast.size(), '1').c_str()).has_value());
-  for (const std::vector<uint32_t> &general : std::vector<std::vector<uint32_t>>{{12, 16}, {5, 7, 8}, {3, 8}, {7}, {2, 3, 4}})
-    CHECK(!LaneSplit::of(Hypercube::of(general), std::string(general.size(), '1').c_str()).has_value());
+    CHECK(Hypercube::of(fast).has_lane_split());
+  for (const std::vector<uint32_t> &other : std::vector<std::vector<uint32_t>>{{12, 16}, {5, 7, 8}, {3, 8}, {7}, {2, 3, 4}})
+    CHECK(!Hypercube::of(other).has_lane_split());
 }
 
-TEST(Clusters_AreClosedUnderGroups) {
-  each_mask([](const Hypercube &cube, const std::string &mask) {
-    const Grouping grouping = Grouping::of(cube, mask.c_str());
-    const std::vector<uint32_t> cluster_of = clusters_of(cube, grouping);
-    for (uint32_t pe = 0; pe < cube.pes; ++pe)
-      CHECK_EQ(cluster_of[pe / 8], cluster_of[grouping.pe_at(grouping.group_of(pe), grouping.group_pes - 1) / 8]);
-  });
+TEST(Split_TreatsNeighbouringAxesWithTheSameMaskBitAsOneAxis) {
+  CHECK(Split::of(Hypercube::of({5, 7, 8}), "111").has_lane_split());
+  CHECK(Split::of(Hypercube::of({3, 8, 5}), "001").has_lane_split());
+  CHECK_EQ(Split::of(Hypercube::of({7, 9, 16}), "011").section.group_pes, Split::of(Hypercube::of({7, 144}), "01").section.group_pes);
 }
 
 TEST(Plan_Of32x32AlltoallHasThisForm) {
@@ -217,7 +221,7 @@ TEST(Plan_Of32x32AlltoallHasThisForm) {
       "\"mram_bytes_read\": 1073741824, \"mram_bytes_written\": 1073741824, \"host_bytes\": 0, "
       "\"sweeps\": [{\"pass\": \"transpose\", "
       "\"does\": \"load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines\", \"lane_mask\": 7, \"k\": 3, "
-      "\"host_order\": false, \"words\": 4096, \"exchange\": false, "
+      "\"section_pes\": 8, \"host_order\": false, \"words\": 4096, \"exchange\": false, "
       "\"ordered_downwards\": false, "
       "\"outer\": [{\"name\": \"set\", \"count\": 16, \"in_egs\": 8, \"in_bytes\": 0, \"out_egs\": 8, \"out_bytes\": 0}, "
       "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": 1, \"out_bytes\": 0}, "

@@ -279,6 +279,22 @@ TEST(FloatSum_IsTheDocumentedTreeForEveryLaneSelection) {
   for (int g = 0; g < 2; ++g) CHECK_EQ(ends[g], (lane[2 * g] + lane[2 * g + 1]) + (lane[2 * g + 4] + lane[2 * g + 5]));
 }
 
+TEST(FloatSum_AddsMembersInAscendingOrderIfGroupsHaveOtherLanesInOtherEgs) {
+  std::vector<double> v(24);
+  Bytes rows(24 * 8);
+  verify::fill(Fill::kRounding, verify::kFLOAT64, verify::kSUM, 5, 8, rows);
+  std::memcpy(v.data(), rows.data(), rows.size());
+  const auto along = [&](Axes axis_len, const char *mask, int group, int members, int stride) {
+    double sum = v[group];
+    for (int i = 1; i < members; ++i) sum += v[group + i * stride];
+    const std::vector<double> sums = result<double>({verify::kREDUCE, axis_len, mask, 8, verify::kFLOAT64, verify::kSUM}, v);
+    CHECK_EQ(sums[group], sum);
+  };
+  along({12, 2}, "10", 0, 12, 1);
+  along({3, 8}, "01", 2, 8, 3);
+  along({6, 2, 2}, "011", 5, 4, 6);
+}
+
 TEST(FloatSum_IsTheSameTreeInReduceAllReduceAndReduceScatter) {
   const Axes axis_len = {4, 6};
   for (const char *mask : {"10", "01", "11"}) {

@@ -38,7 +38,7 @@ def test_model_lists_every_possible_technique_the_fastest_first() -> None:
         assert math.isclose(sum(row["phases"].values()), row["seconds"])
         assert row["algbw_gb_s"] == pytest.approx(64 * 64 * 1024 / row["seconds"] / 1e9)
         assert row["replaces_program"] == row["technique"].startswith("pr") == (row["scratch_bytes"] > 0)
-    # A shape of the general path: the techniques of the paper are left out.
+    # A shape without a lane split: the techniques of the paper are left out.
     names = {row["technique"] for row in lines("model", "predict", "alltoall", "--shape", "6x4", "--bytes", "480")}
     assert names == {"tile", "conventional"}
 

@@ -328,13 +328,13 @@ def test_reasons_match_the_prediction_and_the_places_of_pes(collective: Collecti
             assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
             assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
     if (collective, group) == ("allreduce", 12) and size:
-        assert paths == {"tile", "general", "paper", "sdk", "member_steps"}
+        assert paths == {"tile", "paper", "sdk", "member_steps"}
 
 
 def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
     """Return the expected reason, from the places of PEs: 8 consecutive PEs are the lanes of a line."""
-    if made["path"] == "general":
-        return "the general path, because the 8 lanes do not divide the shape"
+    if made["path"] == "tile" and (pes := made["sweeps"][0]["section_pes"]) != 8:
+        return f"sections of {pes} PEs, because the shape has no lane split"
     if made["path"] == "sdk":
         return "through host memory, by transfers of the SDK"
     if made["path"] == "member_steps":

@@ -28,7 +28,7 @@ constexpr Arithmetic kArithmetic[] = {{PIDCOMM_INT32, PIDCOMM_SUM},  {PIDCOMM_UI
                                       {PIDCOMM_INT64, PIDCOMM_XOR},  {PIDCOMM_INT16, PIDCOMM_MIN}, {PIDCOMM_FLOAT64, PIDCOMM_PROD},
                                       {PIDCOMM_UINT32, PIDCOMM_AND}, {PIDCOMM_INT8, PIDCOMM_SUM},  {PIDCOMM_UINT64, PIDCOMM_SUM}};
 
-/// Returns shapes for a number of entangled groups: shapes with a lane split that use all these groups, and shapes for the general path.
+/// Returns shapes for a number of entangled groups: shapes with a lane split that use all these groups, and shapes without a lane split.
 std::vector<Axes> shapes(uint32_t egs) {
   std::vector<Axes> all = {{kLanes * egs}, {kLanes, egs}, {2, 4, egs}, {4, 2 * egs}};
   if (egs >= 2) all.insert(all.end(), {{3, 5}, {5, 2, kLanes * egs / 10}});

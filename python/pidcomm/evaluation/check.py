@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -102,8 +103,8 @@ def make_case(seed: int, number: int) -> Case:
     if not _is_possible(problem, options):  # the paper's techniques do not support all shapes and sizes
         options["technique"] = "tile"
     if row.takes_op and TYPES[dtype].is_float:
-        # Only `tile` on shapes with a lane split has a fixed order of additions.
-        path = _core_path(problem, options)
+        # The oracle has the order of additions of `tile`.
+        path = _plan_of(problem, options)["path"]
         fill = rng.choice(("exact", "special", "rounding") if path == "tile" else ("exact", "special"))
     else:
         fill = rng.choice(("distinct", "exact")) if row.takes_op else "distinct"
@@ -143,18 +144,18 @@ def make_case(seed: int, number: int) -> Case:
 
 def _is_possible(problem: Problem, options: Options) -> bool:
     try:
-        _core_path(problem, options)
+        _plan_of(problem, options)
     except Error:
         return False
     return True
 
 
-def _core_path(problem: Problem, options: Options) -> str:
-    """Return the path of a plan: tile, general, paper, member_steps or sdk."""
+def _plan_of(problem: Problem, options: Options) -> dict[str, Any]:
+    """Return the plan of a problem, with windows that suit every path."""
     from pidcomm.plans import plan
 
-    anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}  # the path does not depend on the windows
-    path = plan(
+    anywhere: Options = {**options, "scratch": _core.MRAM_BYTES // 2}
+    return plan(
         problem.collective,
         problem.shape,
         problem.mask,
@@ -162,8 +163,7 @@ def _core_path(problem: Problem, options: Options) -> str:
         dtype=problem.dtype,
         op=problem.op,
         **anywhere,
-    )["path"]
-    return str(path)
+    )
 
 
 class Checker:
@@ -285,10 +285,11 @@ def audit(cube: Hypercube) -> dict[str, int]:
 def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for each number of lines that the plan promises and the audit ISA did not count."""
     problem = case.problem
-    path = _core_path(problem, case.options)
+    plan = _plan_of(problem, case.options)
+    path = plan["path"]
     if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "member_steps"):
         return
-    egs = problem.pes // CHIPS_PER_RANK
+    egs = -(-problem.pes // CHIPS_PER_RANK)
     loads, stores = (
         egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
     )
@@ -297,7 +298,10 @@ def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Ite
         promises["lines_loaded"] = trace.mram_bytes_read // LINE_BYTES
         promises["lines_stored"] = trace.mram_bytes_written // LINE_BYTES
     else:
-        promises["lines_loaded"] = promises["distinct_lines_loaded"] = loads
+        if problem.pes % CHIPS_PER_RANK == 0:  # else the pass first loads the lines of the last entangled group
+            promises["distinct_lines_loaded"] = loads
+        if all(sweep["section_pes"] == CHIPS_PER_RANK for sweep in plan["sweeps"]):
+            promises["lines_loaded"] = loads
         promises["lines_stored"] = promises["distinct_lines_stored"] = stores
     if trace.coherence == "hardware":
         promises["loads_unflushed"] = 0

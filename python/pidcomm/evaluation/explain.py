@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pidcomm._core import CHIPS_PER_RANK
 from pidcomm.sizes import format_size
 
 _SPACES = {"mram": "MRAM", "host": "the host rows", "host_lines": "host memory, as lines in host order"}
@@ -27,7 +28,11 @@ def _loop(kind: str, loop: dict[str, Any]) -> str:
 
 def _side(name: str, side: dict[str, Any]) -> str:
     where = _SPACES[side["space"]]
-    nest = (f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"])
+    nest = [f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"]]
+    if "pe_rows" in side:
+        rows = side["pe_rows"]
+        member, group = (_step(0, rows[name]) for name in ("member_bytes", "group_bytes"))
+        nest.append(f"rows of {rows['lanes']} lanes (members {member} apart, groups {group} apart)")
     streams = " x ".join(nest) or "1"
     eg = f" of entangled group {side['eg']}" if "eg" in side else ""
     return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}{eg}"
@@ -37,7 +42,9 @@ def _sweep(sweep: dict[str, Any]) -> list[str]:
     spaces = {sweep["in"]["space"], sweep["out"]["space"]}
     order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
     lines = [f"round {sweep['round']}: lane l receives from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
-    lines += [f"pass {sweep['pass']}: {sweep['does']} (k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}){order}"]
+    pes, lanes = sweep["section_pes"], f"k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}"
+    lanes = lanes if pes == CHIPS_PER_RANK else f"sections of {pes} PEs"
+    lines += [f"pass {sweep['pass']}: {sweep['does']} ({lanes}){order}"]
     for kind in ("outer", "ordered", "lockstep"):
         lines += [_loop(kind, loop) for loop in sweep[kind]]
     lines += [
@@ -127,16 +134,7 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
     found += [_member_steps(plan)] if "member_steps" in plan else []
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     found += [[_reorder("after", plan["after"])]] if "after" in plan else []
-    if "general" in plan:
-        general = plan["general"]
-        found.append(
-            [
-                f"general path: the 8 lanes do not divide this shape; clusters of up to {general['cluster_egs']} "
-                f"entangled groups, {general['chunk_words']} words at a time, through a buffer of "
-                f"{format_size(general['slab_bytes_per_thread'])} per thread"
-            ]
-        )
-    elif "sdk" in plan:
+    if "sdk" in plan:
         staged = f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and host work on these rows"
         rows = staged if plan["sdk"]["has_host_work"] else "the host rows"
         found.append([f"the SDK's transfers between the PEs and {rows}"])

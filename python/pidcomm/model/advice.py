@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from pidcomm._core import CHIPS_PER_RANK
 from pidcomm.arguments import MAX_COUNT, as_integer, options_of, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import Machine, load_machine
@@ -266,8 +267,6 @@ _NOTHING = "no bytes move, because the size is 0"
 def _how(made: dict[str, Any]) -> str:
     """Return a short description of the method of a plan."""
     path = made["path"]
-    if path == "general":
-        return "the general path, because the 8 lanes do not divide the shape"
     if path == "sdk":
         return "through host memory, by transfers of the SDK"
     if path == "member_steps":
@@ -277,6 +276,8 @@ def _how(made: dict[str, Any]) -> str:
         return f"PEs reorder blocks {when} the host pass"
     if made["group_pes"] == 1:
         return "a copy, because a group is one PE"
+    if (pes := made["sweeps"][0]["section_pes"]) != CHIPS_PER_RANK:
+        return f"sections of {pes} PEs, because the shape has no lane split"
     if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
         return f"members differ in {bits} of the 3 lane bits"
     if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):

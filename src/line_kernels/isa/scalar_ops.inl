@@ -80,8 +80,11 @@ struct ScalarOps {
 
   static Line shuffle_lanes(Line line, uint64_t map) {
     Line shuffled = {};
-    for (int lane = 0; lane < 8; ++lane)
-      for (int i = 0; i < Line::kParts; ++i) shuffled.part[i] |= (line.part[i] >> 8 * (map >> 8 * lane & 7) & 0xFF) << 8 * lane;
+    for (int lane = 0; lane < 8; ++lane) {
+      const uint64_t from = map >> 8 * lane & 0xFF;
+      if (from == kNoLane) continue;
+      for (int i = 0; i < Line::kParts; ++i) shuffled.part[i] |= (line.part[i] >> 8 * from & 0xFF) << 8 * lane;
+    }
     return shuffled;
   }
 };

@@ -5,39 +5,36 @@ constexpr uint64_t kRowPrefetchBytes = 512;
 
 bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
 
-/// The number of words of one row to store before the next row. Rows are far apart, so storing several lines of one row uses the memory
-/// bandwidth better than storing one line of each row.
-constexpr uint32_t kTurnWords = 2 * kStepWords;
-
-/// Moves a few words from lines to rows.
-void words_to_host(const SweepItem &item, const SweepCall &call, Step step) {
+/// Moves a few words of a stream of lines to the rows of its 8 lanes.
+void words_to_host(const std::byte *in, std::byte *const *out, const SweepCall &call, Step step) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
-    Line line = Isa::transpose(next_line(call, item.in[0], w));
+    Line line = Isa::transpose(next_line(call, in, w));
     for (uint32_t lane = 0; lane < 8; ++lane)
-      if (item.out[lane] != nullptr) store_word(host_word(item.out[lane], w), load_word(bytes_of(&line) + 8 * lane));
+      if (out[lane] != nullptr) store_word(host_word(out[lane], w), load_word(bytes_of(&line) + 8 * lane));
   }
 }
 
 /// Prefetch distance, in words, of lines that go to host rows.
 constexpr uint32_t kToHostPrefetchWords = 32;
 
-/// Moves complete tiles of 8 words from lines to rows.
+/// Moves complete tiles of 8 words of a stream of lines to the rows of its 8 lanes. Rows are far apart, so storing several lines of one row
+/// uses the memory bandwidth better than storing one line of each row.
 template <bool NonTemporal>
-void tiles_to_host(const SweepItem &item, const SweepCall &call, Step turn) {
-  Line rows[kTurnWords / kStepWords][8];
+void tiles_to_host(const std::byte *in, std::byte *const *out, const SweepCall &call, Step turn) {
+  Line rows[kTurnLines][8];
   const uint32_t tiles = turn.count / kStepWords;
   for (uint32_t t = 0; t < tiles; ++t) {
     Line tile[kMaxTileLines];
-    for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = Isa::transpose(Isa::load_line(line_at(item.in[0], turn.word + t * kStepWords + w)));
+    for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = Isa::transpose(Isa::load_line(line_at(in, turn.word + t * kStepWords + w)));
     transpose_tile<7, HostOrder>(tile);
     for (uint32_t lane = 0; lane < 8; ++lane) rows[t][lane] = tile[lane];
   }
   for (uint32_t lane = 0; lane < 8; ++lane) {
-    if (item.out[lane] == nullptr) continue;
-    std::byte *const to = host_word(item.out[lane], turn.word);
+    if (out[lane] == nullptr) continue;
+    std::byte *const to = host_word(out[lane], turn.word);
     for (uint32_t t = 0; t < tiles; ++t) {
       const uint32_t ahead = turn.word + t * kStepWords + lane + kToHostPrefetchWords;
-      if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(item.in[0], ahead));
+      if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(in, ahead));
       if (NonTemporal)
         Isa::store_words_non_temporal(to + sizeof(Line) * t, rows[t][lane]);
       else
@@ -63,20 +60,22 @@ void pass_to_host(const SweepCall &call) {
   // Non-temporal stores to rows need complete aligned lines. Either all steps use them, or no step does.
   bool is_non_temporal = call.non_temporal_rows;
   for (uint32_t i = 0; i < call.item_count; ++i)
-    for (uint32_t lane = 0; lane < 8; ++lane)
-      is_non_temporal &= call.items[i].out[lane] == nullptr || is_aligned(host_word(call.items[i].out[lane], call.first_words));
-  const auto for_items = [&](auto function) {
-    return [&call, function](Step step) {
-      for (uint32_t i = 0; i < call.item_count; ++i) function(call.items[i], call, step);
+    for (uint32_t o = 0; o < call.out_count; ++o)
+      is_non_temporal &= call.items[i].out[o] == nullptr || is_aligned(host_word(call.items[i].out[o], call.first_words));
+  for (uint32_t e = 0; e < call.in_count; ++e) {
+    const auto for_items = [&call, e](auto function) {
+      return [&call, e, function](Step step) {
+        for (uint32_t i = 0; i < call.item_count; ++i) function(call.items[i].in[e], call.items[i].out + 8 * e, call, step);
+      };
     };
-  };
-  if (is_non_temporal)
-    each_turn(call, for_items(words_to_host), for_items(tiles_to_host<true>));
-  else
-    each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
+    if (is_non_temporal)
+      each_turn(call, for_items(words_to_host), for_items(tiles_to_host<true>));
+    else
+      each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
+  }
 }
 
-/// Returns whether the lanes of an item share one row, have a row each, or lack rows.
+/// Returns whether 8 lanes share one row, have a row each, or lack rows.
 enum class RowLanes { some_missing, all, shared };
 RowLanes row_lanes(const std::byte *const *rows) {
   bool has_all = true, is_shared = rows[0] != nullptr;
@@ -87,14 +86,15 @@ RowLanes row_lanes(const std::byte *const *rows) {
   return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
 }
 
-/// Turns 8 words of 8 rows into lines in PIM order, and calls put(w, line) for each line. Whole is true if no lane lacks a row.
+/// Turns 8 words of the rows of 8 lanes into lines in PIM order, and calls put(w, line) for each line. Whole is true if no lane lacks a
+/// row.
 template <bool Whole, class Put>
-void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
+void tile_from_host(const std::byte *const *in, uint32_t word, const Put &put) {
   Line tile[kMaxTileLines];
   for (uint32_t lane = 0; lane < 8; ++lane) {
     tile[lane] = kZeroLine;
-    if (!Whole && item.in[lane] == nullptr) continue;
-    const std::byte *const from = host_word(item.in[lane], word);
+    if (!Whole && in[lane] == nullptr) continue;
+    const std::byte *const from = host_word(in[lane], word);
     __builtin_prefetch(from + kRowPrefetchBytes);
     tile[lane] = load_words(from);
   }
@@ -102,7 +102,7 @@ void tile_from_host(const SweepItem &item, uint32_t word, const Put &put) {
   for (uint32_t w = 0; w < kStepWords; ++w) put(w, Isa::transpose(tile[w]));
 }
 
-/// Does the same as tile_from_host if all lanes of an item share one row.
+/// Does the same as tile_from_host if all lanes share one row.
 template <class Put>
 void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
   __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);
@@ -115,60 +115,58 @@ void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
 
 /// Turns a few words of rows into lines in PIM order, and calls put(w, line) for each line.
 template <class Put>
-void words_from_host(const SweepItem &item, Step step, const Put &put) {
+void words_from_host(const std::byte *const *in, Step step, const Put &put) {
   for (uint32_t w = 0; w < step.count; ++w) {
     Line line = kZeroLine;
     for (uint32_t lane = 0; lane < 8; ++lane)
-      if (item.in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(item.in[lane], step.word + w)));
+      if (in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(in[lane], step.word + w)));
     put(w, Isa::transpose(line));
   }
 }
 
 template <class Put>
-void from_host(const SweepItem &item, Step step, RowLanes lanes, const Put &put) {
+void from_host(const std::byte *const *in, Step step, const Put &put) {
+  const RowLanes lanes = row_lanes(in);
   if (step.count != kStepWords)
-    words_from_host(item, step, put);
+    words_from_host(in, step, put);
   else if (lanes == RowLanes::shared)
-    shared_from_host(item.in[0], step.word, put);
+    shared_from_host(in[0], step.word, put);
   else if (lanes == RowLanes::all)
-    tile_from_host<true>(item, step.word, put);
+    tile_from_host<true>(in, step.word, put);
   else
-    tile_from_host<false>(item, step.word, put);
+    tile_from_host<false>(in, step.word, put);
 }
 
-/// Copies the bytes of lanes that must not change from memory into the lines that the pass will store.
-void keep_bytes(const SweepCall &call, Step step, const std::byte *stream, Line *lines) {
-  uint64_t keep_beat = 0;
-  for (uint32_t lane = 0; lane < 8; ++lane)
-    if (call.keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
-  for (uint32_t w = 0; w < step.count; ++w) {
-    const Line old = Isa::load_line(line_at(stream, step.word + w));
-    for (int i = 0; i < Line::kParts; ++i) lines[w].part[i] = (lines[w].part[i] & ~keep_beat) | (old.part[i] & keep_beat);
-  }
-}
-
+/// Makes lines from the rows of each entangled group. Every entangled group has the output streams of its copies, at a distance of `egs`
+/// streams.
 void pass_from_host(const SweepCall &call) {
-  RowLanes lanes[kMaxItems];
-  for (uint32_t i = 0; i < call.item_count; ++i) lanes[i] = row_lanes(call.items[i].in);
-  if (call.out_count == 1 && call.keep_lanes == 0) {
-    each_step(call, [&](Step step) {
-      for (uint32_t i = 0; i < call.item_count; ++i) {
-        std::byte *const to = line_at(call.items[i].out[0], step.word);
-        from_host(call.items[i], step, lanes[i], [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
-      }
-    });
+  const uint32_t egs = call.in_count / 8;
+  if (call.out_count == egs && call.keep_lanes == 0) {
+    for (uint32_t e = 0; e < egs; ++e) {
+      each_step(call, [&](Step step) {
+        for (uint32_t i = 0; i < call.item_count; ++i) {
+          std::byte *const to = line_at(call.items[i].out[e], step.word);
+          from_host(call.items[i].in + 8 * e, step, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+        }
+      });
+    }
     return;
   }
   each_step<kItemBufferLines>(call, [&](Step step) {
-    for (uint32_t i = 0; i < call.item_count; ++i) {
-      const SweepItem &item = call.items[i];
-      Line *lines = lines_of(call, i);
-      for (uint32_t done = 0; done < step.count; done += kStepWords, lines += kStepWords) {
-        const Step part = {step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords};
-        from_host(item, part, lanes[i], [lines](uint32_t w, Line line) { lines[w] = line; });
-        if (call.keep_lanes != 0) keep_bytes(call, part, item.out[0], lines);
+    for (uint32_t e = 0; e < egs; ++e) {
+      const uint32_t keep_lanes = e + 1 == egs ? call.keep_lanes : 0;
+      for (uint32_t i = 0; i < call.item_count; ++i) {
+        const SweepItem &item = call.items[i];
+        Line *lines = lines_of(call, i);
+        for (uint32_t done = 0; done < step.count; done += kStepWords, lines += kStepWords) {
+          const Step part = {step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords};
+          from_host(item.in + 8 * e, part, [&](uint32_t w, Line line) {
+            lines[w] = keep_lanes == 0 ? line : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);
+          });
+        }
       }
+      for (uint32_t o = e; o < call.out_count; o += egs * call.out_pair_banks)
+        put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
     }
-    put_everywhere(call, step);
   });
 }

@@ -50,6 +50,16 @@ Line next_line(const SweepCall &call, const std::byte *stream, uint32_t w) {
   return Isa::load_line(line_at(stream, w));
 }
 
+/// Replaces the bytes of some lanes in `line` by their bytes in memory.
+Line with_kept_lanes(Line line, const std::byte *memory, uint32_t keep_lanes) {
+  uint64_t keep_beat = 0;
+  for (uint32_t lane = 0; lane < 8; ++lane)
+    if (keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
+  const Line old = Isa::load_line(memory);
+  for (int i = 0; i < Line::kParts; ++i) line.part[i] = (line.part[i] & ~keep_beat) | (old.part[i] & keep_beat);
+  return line;
+}
+
 /// Returns the address of word `w` in a host row.
 template <class Pointer>
 Pointer host_word(Pointer row, uint32_t w) {

@@ -3,11 +3,12 @@
 
 namespace pidcomm {
 
-void sweep_gather(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+void sweep_gather(const Plan &plan, const Split &split, Sweep &sweep) {
   sweep.pass = Pass::to_host;
-  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.out_row_bytes << (3 - split.k));
-  add_loops(sweep.outer, "source", split.members, true, 0, false, plan.block_bytes << split.k);
-  add_lane_streams(sweep.out, split, plan.block_bytes, plan.out_row_bytes);
+  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.out_row_bytes * split.section.groups);
+  add_loops(sweep.outer, "source", split.members, true, 0, false, plan.block_bytes * split.section.group_pes);
+  add_section(sweep.in, split);
+  add_pe_rows(sweep.out, split, plan.block_bytes, plan.out_row_bytes);
 }
 
 }  // namespace pidcomm

@@ -6,11 +6,12 @@
 
 namespace pidcomm {
 
-void sweep_scatter(const Plan &plan, const LaneSplit &split, Sweep &sweep) {
+void sweep_scatter(const Plan &plan, const Split &split, Sweep &sweep) {
   sweep.pass = Pass::from_host;
-  add_loops(sweep.outer, "set", split.sets, false, plan.in_row_bytes << (3 - split.k), true, 0);
-  add_loops(sweep.outer, "destination", split.members, false, plan.block_bytes << split.k, true, 0);
-  add_lane_streams(sweep.in, split, plan.block_bytes, plan.in_row_bytes);
+  add_loops(sweep.outer, "set", split.sets, false, plan.in_row_bytes * split.section.groups, true, 0);
+  add_loops(sweep.outer, "destination", split.members, false, plan.block_bytes * split.section.group_pes, true, 0);
+  add_pe_rows(sweep.in, split, plan.block_bytes, plan.in_row_bytes);
+  add_section(sweep.out, split);
 }
 
 }  // namespace pidcomm

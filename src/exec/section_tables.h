@@ -1,0 +1,58 @@
+// The tables that the passes for sections use: which lanes of which input streams make up an output stream, and which rows accumulate which
+// PEs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "line_kernels/kernels.h"
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block after block, and in a block, entangled group
+/// after entangled group. Without a lane split, the size of the tables is O(members * PEs of a section).
+class SectionTables {
+ public:
+  /// Empty if the pass of the sweep does not use tables. Throws std::bad_alloc.
+  SectionTables(const Plan &plan, const Sweep &sweep);
+  SectionTables(const SectionTables &) = delete;
+  SectionTables &operator=(const SectionTables &) = delete;
+
+  const MergeTable *merge() const { return merge_.parts == nullptr ? nullptr : &merge_; }
+  const RowTable *rows() const { return rows_.in == nullptr ? nullptr : &rows_; }
+  /// Lanes of the last entangled group without a PE.
+  uint32_t keep_lanes() const { return keep_lanes_; }
+  /// Bytes of the buffer that each thread needs.
+  std::size_t buffer_bytes() const { return buffer_bytes_; }
+
+ private:
+  void make_merge(const Plan &plan, const Sweep &sweep);
+  void make_rows(const Plan &plan);
+  /// Calls visit(block, PE, input stream, lane) for every PE of entangled groups [first, last) and every output block: lane `lane` of the
+  /// input stream moves to the PE, into block `block`.
+  template <class Visit>
+  void each_source(uint32_t first, uint32_t last, const Visit &visit) const;
+  /// Returns the input streams that the output streams of entangled groups [first, last) need.
+  std::vector<uint32_t> streams_for(uint32_t first, uint32_t last) const;
+  /// Appends the part with the output streams of entangled groups [first, last).
+  void add_part(uint32_t first, uint32_t last);
+
+  const Split &split_;
+  uint32_t in_blocks_, out_blocks_;  // of a section
+  uint32_t keep_lanes_;
+  std::size_t buffer_bytes_ = 0;
+
+  std::vector<uint32_t> group_of_, member_of_, pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
+
+  std::vector<MergePart> parts_;
+  std::vector<uint32_t> streams_;
+  std::vector<MergeTarget> targets_;
+  std::vector<MergeSource> sources_;
+  MergeTable merge_{};
+
+  std::vector<uint32_t> row_in_, row_out_;
+  RowTable rows_{};
+};
+
+}  // namespace pidcomm
