@@ -126,7 +126,7 @@ typedef struct pidcomm_pending pidcomm_pending;
  * prepared for DPUs of the set.
  * `pr`, `pr+im` and `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section V). If a step does not apply to a
  * collective (table II of the paper), these techniques omit the step; if no step of the technique applies, the call runs as `conventional`.
- * These techniques need shapes that entangled groups of 8 PEs divide without remainder. If PEs of a group share an entangled group, PEs
+ * These techniques need a shape with a lane split (docs/collectives.md). If PEs of a group share an entangled group, PEs
  * reorder blocks in alltoall, reduce_scatter, allreduce, allgather and reduce. A call whose PEs reorder blocks REPLACES THE LOADED PROGRAM:
  * load your program again before you launch it. Until you load your program again, a launch ends with DPU_ERR_DPU_FAULT. The replacement of
  * the program does not change the contents of MRAM or the heap base, and transfers to MRAM still work. If PEs reorder blocks in allreduce
