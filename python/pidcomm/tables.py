@@ -58,7 +58,7 @@ class Technique(Choice):
     """Describe a technique: the data path, and the applied steps of the PID-Comm paper.
 
     path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: a bit set of
-    the supported collectives, bit c for code c. needs_lane_split: whether the 8 lanes must divide the shape.
+    the supported collectives, bit c for code c. needs_lane_split: whether the shape must have a lane split.
     is_for_auto: whether ``auto`` may choose the technique. If no step of a technique applies to a collective, the
     collective runs as ``conventional``.
     """

@@ -59,7 +59,7 @@ class Pool {
     return *current();
   }
 
-  /// Lets threads join the job: as many threads as the job can use, or fewer threads if the system cannot start so many.
+  /// Lets threads join the job. Starts more threads if the job can use them and the system can start them.
   void open(Job &job) {
     cpus_ = usable_cpus();
     ++callers_;

@@ -41,9 +41,9 @@ void run_threads(int threads, const Body &body) {
   if (error) std::rethrow_exception(error);
 }
 
-/// Distributes the numbers 0 .. count-1 to a few threads, each number once. A thread first takes the numbers of its own share in ascending
-/// order, so that each thread works on few ranks and the threads together use all memory channels. Then the thread steals numbers from the
-/// shares of the other threads, so that a slow thread does not delay the others.
+/// Gives each of the numbers 0 .. count-1 to one thread. Each thread has a share of consecutive numbers and takes these first, in ascending
+/// order. Therefore each thread works on few ranks, and all threads together use all memory channels. A thread whose share is empty takes
+/// numbers from other shares, so that a slow thread does not delay the others.
 class WorkQueue {
  public:
   /// threads: the number of threads; a value below 1 means 1 thread. Throws std::bad_alloc.

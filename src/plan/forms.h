@@ -52,7 +52,7 @@ struct PaperForm {
 /// members after another.
 struct MemberSteps {
   static constexpr const char *kPath = "member_steps";
-  Split split;              // adjacent loops over members are joined
+  Split split;
   uint64_t slot_bytes = 0;  // for `ring`: bytes of a slot; for `tree`: bytes of a member's vector
   bool copies = false;      // the first round copies the source to the destination
   uint32_t rounds = 0;

@@ -20,18 +20,6 @@ uint64_t lane_map(const From &from) {
   return map;
 }
 
-/// Joins adjacent loops over entangled groups that form one loop.
-std::vector<EgLoop> joined(const std::vector<EgLoop> &loops) {
-  std::vector<EgLoop> result;
-  for (const EgLoop &loop : loops) {
-    if (!result.empty() && loop.eg_stride == result.back().eg_stride * result.back().count)
-      result.back().count *= loop.count;
-    else
-      result.push_back(loop);
-  }
-  return result;
-}
-
 /// Makes the sweeps of a plan and visits the sweeps, round after round.
 class MemberStepSweeps {
  public:
@@ -177,7 +165,6 @@ uint64_t lines_of(const Sweep &sweep, const Side &side) { return items_of(sweep)
 template <class SteppedForm>
 void set_steps(SteppedForm &form, const FormInputs &inputs, uint64_t slot_bytes) {
   form.split = inputs.split;
-  form.split.members = joined(form.split.members);
   form.slot_bytes = slot_bytes;
   form.copies = form.split.k == 0 && inputs.plan.src != inputs.plan.dst;
   form.rounds = each_member_step(inputs.plan, form, [&](const Sweep &sweep) {

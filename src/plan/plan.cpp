@@ -65,7 +65,7 @@ Form make_form(const Plan &plan, const CollectiveRule &collective, const Techniq
   const Split split = Split::of(plan.cube, plan.mask.c_str());
   if (taken.needs_lane_split && !plan.cube.has_lane_split())
     fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ", name_of_technique(technique.code),
-         " needs a shape with a lane split (a product of the first axis lengths that is 1, 2, 4 or 8, times the next length, must be a "
+         " needs a shape with a lane split (the lengths before some axis must multiply to 1, 2 or 4, and together with this axis to a "
          "multiple of ",
          kLanes, "); ", plan.cube.to_string(), " has none", choices_for(plan.collective));
   return taken.make_form({plan, collective, split, steps});

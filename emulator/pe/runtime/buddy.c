@@ -97,7 +97,7 @@ void buddy_reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
   memset(heap.starts, kNothing, heap.units);
-  // The largest blocks come first, so that each block begins at a multiple of its own size.
+  // Larger blocks have lower addresses than smaller blocks. Therefore the address of each block is a multiple of its size.
   uint32_t unit = 0;
   for (uint32_t order = kOrders; order-- > 0;) {
     if (heap.units - unit < 1u << order) continue;
