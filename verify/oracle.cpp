@@ -204,52 +204,50 @@ Definition definition_of(int collective) {
   reject("unknown collective " + std::to_string(collective));
 }
 
-/// Whether `tile` reduces lane by lane: 8 divides the number of PEs, and every group has the same 1, 2, 4 or 8 lanes in each of its EGs.
-bool reduces_by_lanes(const Groups &groups) {
-  std::size_t pes = 0;
-  for (std::uint32_t g = 0; g < groups.count; ++g) {
-    std::map<std::uint32_t, std::uint32_t> lanes_of_eg;
-    for (std::uint32_t pe : groups.members(g)) lanes_of_eg[pe / 8] |= 1u << pe % 8;
-    const std::uint32_t lanes = lanes_of_eg.begin()->second;
-    if (!std::has_single_bit(static_cast<unsigned>(std::popcount(lanes)))) return false;
-    for (const auto &[eg, others] : lanes_of_eg)
-      if (others != lanes) return false;
-    pes += groups.members(g).size();
+/// Whether every run of `section` PEs has the groups of the first run: two PEs of a group have residues modulo `section` whose PEs are in
+/// one group, and two PEs of a run whose residues are in one group are in one group.
+bool repeats_after(const Groups &groups, std::uint32_t section) {
+  std::vector<std::uint32_t> first_group(groups.count, groups.count);             // by group: the group of the residues of its PEs
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> group_in_run;  // by run and group of the residues
+  for (std::uint32_t pe = 0; pe < groups.pes; ++pe) {
+    const std::uint32_t group = groups.group[pe], residues = groups.group[pe % section];
+    if (first_group[group] == groups.count) first_group[group] = residues;
+    if (first_group[group] != residues) return false;
+    if (group_in_run.try_emplace({pe / section, residues}, group).first->second != group) return false;
   }
-  return pes % 8 == 0;
+  return true;
+}
+
+/// Returns the PEs of a section: the shortest run of whole EGs after which the groups repeat, or all PEs.
+std::uint32_t section_pes(const Groups &groups) {
+  for (std::uint32_t section = 8; section < groups.pes; section += 8)
+    if (groups.pes % section == 0 && repeats_after(groups, section)) return section;
+  return groups.pes;
 }
 
 /// Reduces the same `size` bytes of several PE rows into `out`, in the documented order.
 void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before, std::size_t row_bytes, Combine op,
-                 bool by_lanes, std::uint8_t *out) {
-  if (!by_lanes) {
-    std::vector<std::uint32_t> pes(origin.rows.begin(), origin.rows.end());
-    std::sort(pes.begin(), pes.end());
-    std::memcpy(out, before.data() + pes[0] * row_bytes + origin.offset, size);
-    for (std::size_t i = 1; i < pes.size(); ++i) op(out, before.data() + pes[i] * row_bytes + origin.offset, size);
-    return;
-  }
-  std::vector<std::vector<std::uint8_t>> lanes;  // one partial result per lane that the group has
-  for (std::uint32_t lane = 0; lane < 8; ++lane) {
-    std::vector<std::uint32_t> pes;
-    for (std::uint32_t pe : origin.rows)
-      if (pe % 8 == lane) pes.push_back(pe);
-    if (pes.empty()) continue;
-    std::sort(pes.begin(), pes.end());  // EGs ascending
+                 std::uint32_t section, std::uint8_t *out) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> pes_at;  // by place in a section
+  for (std::uint32_t pe : origin.rows) pes_at[pe % section].push_back(pe);
+  std::vector<std::vector<std::uint8_t>> sums;  // one for each place
+  for (auto &[place, pes] : pes_at) {
+    std::sort(pes.begin(), pes.end());  // sections ascending
     const auto part = [&](std::uint32_t pe) { return before.data() + pe * row_bytes + origin.offset; };
     std::vector<std::uint8_t> sum(part(pes[0]), part(pes[0]) + size);
     for (std::size_t i = 1; i < pes.size(); ++i) op(sum.data(), part(pes[i]), size);
-    lanes.push_back(std::move(sum));
+    sums.push_back(std::move(sum));
   }
-  while (lanes.size() > 1) {
+  for (std::size_t i = 1; section != 8 && i < sums.size(); ++i) op(sums[0].data(), sums[i].data(), size);
+  while (section == 8 && sums.size() > 1) {
     std::vector<std::vector<std::uint8_t>> pairs;
-    for (std::size_t i = 0; i < lanes.size(); i += 2) {
-      op(lanes[i].data(), lanes[i + 1].data(), size);
-      pairs.push_back(std::move(lanes[i]));
+    for (std::size_t i = 0; i < sums.size(); i += 2) {
+      op(sums[i].data(), sums[i + 1].data(), size);
+      pairs.push_back(std::move(sums[i]));
     }
-    lanes = std::move(pairs);
+    sums = std::move(pairs);
   }
-  std::memcpy(out, lanes[0].data(), size);
+  std::memcpy(out, sums[0].data(), size);
 }
 
 /// Calls use(rows, at, part) for parts of the output rows, until every row is complete: the bytes `part` belong at position `at` of each of
@@ -263,7 +261,8 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
   if (out.bytes() == 0) return;
   const Combine op = definition_of(problem.collective).reduces ? combine_of(problem.op, problem.type) : nullptr;
   const auto origin_of = definition_of(problem.collective).origin;
-  const bool is_shared = problem.collective == kALLREDUCE, by_lanes = op != nullptr && reduces_by_lanes(groups);
+  const bool is_shared = problem.collective == kALLREDUCE;
+  const std::uint32_t section = op == nullptr ? groups.pes : section_pes(groups);
   std::vector<std::uint32_t> every_row(out.count);
   for (std::size_t row = 0; row < out.count; ++row) every_row[row] = static_cast<std::uint32_t>(row);
 
@@ -279,7 +278,7 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
       const Origin origin = origin_of(problem, groups, rows[0], begin + done);
       const std::size_t step = std::min(size - done, origin.size);
       if (op != nullptr)
-        reduce_rows(origin, step, before, in.row_bytes, op, by_lanes, part + done);
+        reduce_rows(origin, step, before, in.row_bytes, op, section, part + done);
       else
         std::memcpy(part + done, before.data() + origin.rows[0] * in.row_bytes + origin.offset, step);
       done += step;

@@ -6,8 +6,14 @@ namespace pidcomm {
 
 namespace {
 
-/// Lines that a part of a merge keeps in the buffer, so that the buffer stays in the second-level cache.
-constexpr uint32_t kBufferLines = 4096;
+/// Lines that stay in the second-level cache.
+constexpr uint32_t kCachedLines = 12288;
+
+/// Input streams of a part. The bandwidth of the memory is lower if a thread visits more streams at a time.
+constexpr uint32_t kPartStreams = 24;
+
+/// Words of a stream that an alltoall with few streams visits before the next stream. With more streams it visits kStepWords.
+constexpr uint32_t kShortTurnWords = 4;
 
 }  // namespace
 
@@ -30,63 +36,64 @@ SectionTables::SectionTables(const Plan &plan, const Sweep &sweep)
 }
 
 void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
-  const uint32_t egs = split_.section_egs, streams = in_blocks_ * egs;
-  // If the output replaces the input, a part needs all input streams in the buffer before it stores a line.
-  const bool is_one_part = !plan.in.per_member || sweep.is_in_place() || streams * kStepWords <= kBufferLines;
-  uint32_t part_egs = egs;
-  while (!is_one_part && part_egs > 1 && streams_for(0, part_egs).size() * kStepWords > kBufferLines) part_egs = (part_egs + 1) / 2;
-  uint32_t most_streams = 0;
-  for (uint32_t first = 0; first < egs; first += part_egs) {
-    add_part(first, std::min(first + part_egs, egs));
-    most_streams = std::max(most_streams, parts_.back().stream_count);
+  const uint32_t egs = split_.section_egs, in_streams = in_blocks_ * egs, out_streams = out_blocks_ * egs;
+  const bool is_buffered = sweep.is_in_place();
+  constexpr uint32_t kNever = ~0u;
+  std::vector<uint32_t> visited_at(in_streams, kNever);  // by stream: the number of streams in the parts before its last part
+  uint32_t before = 0, longest_reload = 0;               // streams between two parts with the same stream
+  parts_.push_back({});
+  for (uint32_t eg = 0; eg < egs; ++eg) {
+    for (uint32_t block = 0; block < out_blocks_; ++block) {
+      add_target(eg, block);
+      const MergeTarget &target = targets_.back();
+      const auto is_in_part = [&](const MergeSource &source) { return visited_at[source.stream] == before; };
+      const auto first = sources_.begin() + target.first_source;
+      const auto added = static_cast<uint32_t>(target.source_count - std::count_if(first, sources_.end(), is_in_part));
+      if (!is_buffered && parts_.back().target_count != 0 && parts_.back().stream_count + added > kPartStreams) {
+        before += parts_.back().stream_count;
+        parts_.push_back({static_cast<uint32_t>(streams_.size()), 0, static_cast<uint32_t>(targets_.size() - 1), 0});
+      }
+      MergePart &part = parts_.back();
+      ++part.target_count;
+      std::for_each(first, sources_.end(), [&](const MergeSource &source) {
+        uint32_t &visited = visited_at[source.stream];
+        if (visited == before) return;
+        if (visited != kNever) longest_reload = std::max(longest_reload, before - visited);
+        visited = before;
+        streams_.push_back(source.stream);
+        ++part.stream_count;
+      });
+    }
   }
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
-  const uint32_t step_words = std::clamp(kBufferLines / most_streams / directions, 1u, kStepWords);
-  merge_ = {parts_.data(), streams_.data(),   targets_.data(), sources_.data(), static_cast<uint32_t>(parts_.size()),
-            streams,       out_blocks_ * egs, step_words};
-  buffer_bytes_ = uint64_t{most_streams} * directions * step_words * kLineBytes;
+  const uint32_t items = static_cast<uint32_t>(steps_of(sweep.lockstep));
+  const uint32_t reused = items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
+  const bool has_few_streams = plan.in.per_member && in_streams <= kPartStreams;
+  const uint32_t turn = is_buffered       ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
+                        : has_few_streams ? kShortTurnWords
+                                          : kStepWords;
+  const uint32_t step = reused == 0 ? kRunWords : std::max(kCachedLines / reused / turn, 1u) * turn;
+  merge_ = {
+      parts_.data(), streams_.data(), targets_.data(), sources_.data(), static_cast<uint32_t>(parts_.size()), in_streams, out_streams, step,
+      turn,          is_buffered};
+  if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * turn * kLineBytes;
 }
 
-template <class Visit>
-void SectionTables::each_source(uint32_t first, uint32_t last, const Visit &visit) const {
-  const uint32_t egs = split_.section_egs, members = split_.section.group_pes, end = std::min(split_.section_pes(), last * kLanes);
-  for (uint32_t block = 0; block < out_blocks_; ++block) {
-    for (uint32_t pe = first * kLanes; pe < end; ++pe) {
-      const uint32_t from = pe_at_[group_of_[pe] * members + block];
-      visit(block, pe, (in_blocks_ > 1 ? member_of_[pe] * egs : 0) + from / kLanes, from % kLanes);
-    }
-  }
-}
-
-std::vector<uint32_t> SectionTables::streams_for(uint32_t first, uint32_t last) const {
-  std::vector<bool> is_needed(in_blocks_ * split_.section_egs, false);
-  each_source(first, last, [&](uint32_t, uint32_t, uint32_t stream, uint32_t) { is_needed[stream] = true; });
-  std::vector<uint32_t> streams;
-  for (uint32_t stream = 0; stream < is_needed.size(); ++stream)
-    if (is_needed[stream]) streams.push_back(stream);
-  return streams;
-}
-
-void SectionTables::add_part(uint32_t first, uint32_t last) {
-  const uint32_t egs = split_.section_egs;
-  const std::vector<uint32_t> streams = streams_for(first, last);
-  std::vector<uint32_t> line_of(in_blocks_ * egs);  // the line of the buffer, by input stream
-  for (uint32_t line = 0; line < streams.size(); ++line) line_of[streams[line]] = line;
-  parts_.push_back({static_cast<uint32_t>(streams_.size()), static_cast<uint32_t>(streams.size()), static_cast<uint32_t>(targets_.size()),
-                    (last - first) * out_blocks_});
-  streams_.insert(streams_.end(), streams.begin(), streams.end());
-  each_source(first, last, [&](uint32_t block, uint32_t pe, uint32_t stream, uint32_t from_lane) {
-    const uint32_t eg = pe / kLanes, shift = 8 * (pe % kLanes);
-    if (shift == 0) targets_.push_back({block * egs + eg, static_cast<uint32_t>(sources_.size()), 0, eg + 1 == egs ? keep_lanes_ : 0});
-    MergeTarget &target = targets_.back();
+void SectionTables::add_target(uint32_t eg, uint32_t block) {
+  const uint32_t egs = split_.section_egs, members = split_.section.group_pes;
+  MergeTarget target = {block * egs + eg, static_cast<uint32_t>(sources_.size()), 0, eg + 1 == egs ? keep_lanes_ : 0};
+  for (uint32_t pe = eg * kLanes; pe < std::min(split_.section_pes(), (eg + 1) * kLanes); ++pe) {
+    const uint32_t from = pe_at_[group_of_[pe] * members + block], shift = 8 * (pe % kLanes);
+    const uint32_t stream = (in_blocks_ > 1 ? member_of_[pe] * egs : 0) + from / kLanes;
     auto source = std::find_if(sources_.begin() + target.first_source, sources_.end(),
-                               [&](const MergeSource &other) { return other.line == line_of[stream]; });
+                               [&](const MergeSource &other) { return other.stream == stream; });
     if (source == sources_.end()) {
-      source = sources_.insert(source, {kNoLane * 0x0101010101010101u, line_of[stream]});
+      source = sources_.insert(source, {kNoLane * 0x0101010101010101u, stream});
       ++target.source_count;
     }
-    source->lane_map = (source->lane_map & ~(uint64_t{0xFF} << shift)) | uint64_t{from_lane} << shift;
-  });
+    source->lane_map = (source->lane_map & ~(uint64_t{0xFF} << shift)) | uint64_t{from % kLanes} << shift;
+  }
+  targets_.push_back(target);
 }
 
 void SectionTables::make_rows(const Plan &plan) {
@@ -105,7 +112,7 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  buffer_bytes_ = uint64_t{rows_.rows} * kTurnLines * kLineBytes;
+  buffer_bytes_ = (uint64_t{rows_.rows} * kTurnLines + uint64_t{rows_.in_streams} * kTurnWords) * kLineBytes;
 }
 
 }  // namespace pidcomm

@@ -29,14 +29,8 @@ class SectionTables {
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
   void make_rows(const Plan &plan);
-  /// Calls visit(block, PE, input stream, lane) for every PE of entangled groups [first, last) and every output block: lane `lane` of the
-  /// input stream moves to the PE, into block `block`.
-  template <class Visit>
-  void each_source(uint32_t first, uint32_t last, const Visit &visit) const;
-  /// Returns the input streams that the output streams of entangled groups [first, last) need.
-  std::vector<uint32_t> streams_for(uint32_t first, uint32_t last) const;
-  /// Appends the part with the output streams of entangled groups [first, last).
-  void add_part(uint32_t first, uint32_t last);
+  /// Appends the output stream of one entangled group and output block, with its sources.
+  void add_target(uint32_t eg, uint32_t block);
 
   const Split &split_;
   uint32_t in_blocks_, out_blocks_;  // of a section

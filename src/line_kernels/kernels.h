@@ -44,19 +44,20 @@ struct Store {
   uint32_t versions;
 };
 
-/// The pass `merge` copies the input streams of a section (see Split) into a buffer, then makes each output line from lanes of lines in the
-/// buffer. Lane l of an output line comes from the source in whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
+/// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of the section. Lane l of the output line
+/// comes from the source in whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
 inline constexpr uint64_t kNoLane = 0x80;
 struct MergeSource {
   uint64_t lane_map;
-  uint32_t line;  // index of the stream in the part's buffer
+  uint32_t stream;  // index of the input stream in the section
 };
 struct MergeTarget {
   uint32_t stream;  // index of the output stream in the section
   uint32_t first_source, source_count;
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change
 };
-/// A part of the output streams, with the input streams that this part needs.
+/// Output streams of one entangled group, and the input streams with their lanes. A part has few streams, because the memory bandwidth is
+/// lower if a thread visits many streams at a time.
 struct MergePart {
   uint32_t first_stream, stream_count, first_target, target_count;
 };
@@ -67,7 +68,9 @@ struct MergeTable {
   const MergeSource *sources;
   uint32_t part_count;
   uint32_t in_streams, out_streams;  // of a section
-  uint32_t step_words;               // words of a stream in the buffer
+  uint32_t step_words;               // words of all parts of all items, before the next words; a multiple of turn_words
+  uint32_t turn_words;               // words of a stream that the pass visits before the next stream
+  bool is_buffered;                  // the pass copies all lines of a turn to a buffer before it stores lines; then there is one part
 };
 
 /// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. An entry is the number of a row, or kNoRow;
@@ -104,9 +107,8 @@ struct Reducer {
   /// in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
   /// Combines `lines` lines of each of 8 lanes into the rows of these lanes. The lines of lane l begin at from + l * kTurnLines *
-  /// kLineBytes; row_of[l] is the row of lane l (see RowTable). With is_first, a lane whose entry has kFirstOfRow replaces the contents of
-  /// its row.
-  void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t lines, bool is_first);
+  /// kLineBytes; row_of[l] is the row of lane l (see RowTable). A lane whose entry has kFirstOfRow replaces the contents of its row.
+  void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t lines);
 };
 
 /// The streams of one item. Each pointer points to word 0 of the chunk in its stream.
@@ -135,8 +137,8 @@ struct SweepCall {
   std::byte *item_buffers;    // kCallBufferBytes, aligned to 64
   const MergeTable *merge;    // merge
   const RowTable *rows;       // reduce_rows, reduce_rows_to_host
-  std::byte *section_buffer;  // merge: step_words lines for every stream of a part and direction; reduce_rows, reduce_rows_to_host:
-                              // kTurnLines for every row
+  std::byte *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows, reduce_rows_to_host: kTurnLines
+                              // lines for every row, then kTurnWords lines for every input stream of a section
 };
 
 /// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.

@@ -63,7 +63,7 @@ Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
   // A broadcast reads a row for every entangled group, but each host row is loaded from memory only once and then from a cache.
   if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
-  const double pieces = static_cast<double>(pieces_of(sweep, plan.options.threads));
+  const double pieces = static_cast<double>(pieces_of(steps_of(sweep.outer), sweep.words, plan.options.threads));
   part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
   part.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
   return part;

@@ -29,8 +29,8 @@ namespace pidcomm {
     in * from + to, k, in - 1 + k, 0, 0, 0)                                                                                                  \
   X(reduce_to_host, "load one line per member, accumulate, combine over the selected lanes, store to the host rows",                         \
     host_rows, k, in - 1 + k, 0, 8 / ways, 0)                                                                                                \
-  X(merge, "copy the lines of a section to a buffer, make each line from lanes of 1 to 8 of these lines, store it",                          \
-    0, sources * out, 0, 0, 0, in)                                                                                                           \
+  X(merge, "load the 1 to 8 lines whose lanes make up an output line, shuffle and combine them, store the line",                             \
+    0, sources * out, 0, 0, 0, 0)                                                                                                           \
   X(reduce_rows, "load the lines of all members, transpose to host order, combine words into a row per group (reduce_scatter: per PE), store lines",           \
     in + egs, 3 * (in + egs), in, 0, 0, egs)                                                                                                 \
   X(reduce_rows_to_host, "load the lines of all members, transpose to host order, combine the words of each group, store to the host rows",  \

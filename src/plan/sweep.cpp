@@ -1,6 +1,7 @@
 #include "plan/sweep.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -77,6 +78,28 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   sweep.outer = std::move(rest);
 }
 
+/// If sections have fewer than 8 entangled groups, moves steps of the fastest loop over adjacent sections into lockstep, so that a thread
+/// visits both lines of most bank pairs close in time.
+void visit_sections_in_lockstep(Sweep &sweep) {
+  const uint32_t egs = sweep.split.section_egs;
+  const bool reduces_sections =
+      (sweep.pass == Pass::reduce_rows || sweep.pass == Pass::reduce_rows_to_host) && sweep.split.member_sections() > 1;
+  if (sweep.outer.empty() || egs >= kBanks || reduces_sections) return;
+  if (std::max(sweep.outer.back().in_egs, sweep.outer.back().out_egs) != egs) return;
+  Loop &loop = sweep.outer.back();
+  uint32_t items = std::min(kBanks / std::gcd(kBanks, egs), kMaxItems);
+  while (loop.count % items != 0) --items;
+  Loop low = loop;
+  low.name += "_low";
+  low.count = items;
+  loop.count /= items;
+  loop.in_egs *= items;
+  loop.out_egs *= items;
+  loop.in_bytes *= items;
+  loop.out_bytes *= items;
+  sweep.lockstep.push_back(low);
+}
+
 /// Makes the pair step of the output's members the fastest loop, so that a thread stores the adjacent lines of a bank pair directly after
 /// each other. The order of the input's members does not change, because this order determines the order of the reduction.
 void store_bank_pairs_together(Side &side) {
@@ -117,19 +140,20 @@ uint64_t streams_of(const Side &side) {
 }
 
 void arrange(Sweep &sweep) {
-  if (sweep.split.has_lane_split()) {  // the passes for larger sections visit one item at a time
+  if (sweep.split.has_lane_split()) {
     visit_bank_pairs_in_lockstep(sweep);
     store_bank_pairs_together(sweep.out);
+  } else if (sweep.pass != Pass::to_host && sweep.pass != Pass::from_host) {
+    visit_sections_in_lockstep(sweep);
   }
   for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
 }
 
-uint64_t pieces_of(const Sweep &sweep, int threads) {
+uint64_t pieces_of(uint64_t units, uint64_t words, int threads) {
   constexpr uint64_t kUnitsPerThread = 16;
-  const uint64_t outer = steps_of(sweep.outer);
   const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(threads);
-  const uint64_t chunks = (sweep.words + kShareWords - 1) / kShareWords;
-  return outer >= wanted ? 1 : std::min(chunks, (wanted + outer - 1) / outer);
+  const uint64_t chunks = (words + kShareWords - 1) / kShareWords;
+  return units >= wanted ? 1 : std::min(chunks, (wanted + units - 1) / units);
 }
 
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,

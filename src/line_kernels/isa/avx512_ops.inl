@@ -45,8 +45,8 @@ struct Avx512Ops {
   }
 
   static __m512i lane_control(uint64_t map) {
-    const long long low = static_cast<long long>(map), high = static_cast<long long>(map + 0x0808080808080808u);
-    return _mm512_setr_epi64(low, high, low, high, low, high, low, high);
+    const __m512i high = _mm512_setr_epi64(0, 0x0808080808080808, 0, 0x0808080808080808, 0, 0x0808080808080808, 0, 0x0808080808080808);
+    return _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(map)), high);
   }
   static Line shuffle_lanes(Line x, __m512i control) { return line(_mm512_shuffle_epi8(reg(x), control)); }
 

@@ -84,7 +84,7 @@ struct HostOrder {
 
 /// Carries out one stage of a tile transposition: a butterfly over lane bit Bit on each pair of lines i and i | Index.
 template <int Lines, int Index, int Bit, class Order>
-void exchange_stage(Line *tile) {
+[[gnu::always_inline]] inline void exchange_stage(Line *tile) {
   for (int i = 0; i < Lines; ++i)
     if ((i & Index) == 0) Order::template butterfly<Bit>(tile[i], tile[i | Index]);
 }
@@ -92,7 +92,7 @@ void exchange_stage(Line *tile) {
 /// Transposes Lines = 2^k lines over the lane bits of Mask. The data of `lane` in line i (a byte of every beat, or a word) moves to the
 /// lane whose selected bits are i, in the line whose index is the selected bits of `lane`.
 template <int Mask, class Order = PimOrder>
-void transpose_tile(Line *tile) {
+[[gnu::always_inline]] inline void transpose_tile(Line *tile) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   constexpr int kAfter0 = Mask & 1 ? 2 : 1;
   constexpr int kAfter1 = Mask & 2 ? 2 * kAfter0 : kAfter0;

@@ -1,124 +1,244 @@
 // The passes for sections of several entangled groups: merge (alltoall, allgather), reduce_rows (reduce_scatter, allreduce) and
 // reduce_rows_to_host (reduce). A part of passes.inl.
 
-/// Lines between a load of `reduce_rows` and the prefetch of a later line.
-constexpr uint32_t kSectionAheadLines = 64;
-
-/// Copies the words of a step from the input streams of a part to the buffer.
-void stage_part(const SweepCall &call, Step step, const MergePart &part, const std::byte *const *in, Line *buffer) {
-  const MergeTable &table = *call.merge;
-  for (uint32_t i = 0; i < part.stream_count; ++i) {
-    const std::byte *const from = in[table.streams[part.first_stream + i]];
-    Line *const to = buffer + i * table.step_words;
-    for (uint32_t w = 0; w < step.count; ++w) to[w] = next_line<&Isa::prefetch_far>(call, from, step.word + w);
-  }
-}
-
-/// Makes and stores the lines of a step in one output stream.
-template <uint32_t Sources>
-void merge_target(const SweepCall &call, Step step, const MergeTarget &target, const Line *buffer, std::byte *out) {
+/// Makes and stores the lines of a turn in one output stream. Buffered: the input lines are in the buffer at `buffered`.
+template <uint32_t Sources, bool Buffered>
+void merge_target(const SweepCall &call, Step turn, const MergeTarget &target, const std::byte *const *in, const Line *buffered,
+                  std::byte *out) {
   const MergeSource *const source = call.merge->sources + target.first_source;
   decltype(Isa::lane_control(0)) controls[Sources];
-  const Line *lines[Sources];
+  const std::byte *from[Sources];
   for (uint32_t s = 0; s < Sources; ++s) {
     controls[s] = Isa::lane_control(source[s].lane_map);
-    lines[s] = buffer + source[s].line * call.merge->step_words;
+    from[s] = Buffered ? reinterpret_cast<const std::byte *>(buffered + source[s].stream * call.merge->turn_words)
+                       : line_at(in[source[s].stream], turn.word);
   }
-  for (uint32_t w = 0; w < step.count; ++w) {
-    Line line = Isa::shuffle_lanes(lines[0][w], controls[0]);
-    for (uint32_t s = 1; s < Sources; ++s) line = combine_lines<uint64_t, PIDCOMM_OR>(line, Isa::shuffle_lanes(lines[s][w], controls[s]));
-    std::byte *const to = line_at(out, step.word + w);
+  for (uint32_t w = 0; w < turn.count; ++w) {
+    const auto moved = [&](uint32_t s) {
+      const Line line = Buffered ? reinterpret_cast<const Line *>(from[s])[w] : Isa::load_line(line_at(from[s], w));
+      return Isa::shuffle_lanes(line, controls[s]);
+    };
+    Line line = moved(0);
+    for (uint32_t s = 1; s < Sources; ++s) line = combine_lines<uint64_t, PIDCOMM_OR>(line, moved(s));
+    std::byte *const to = line_at(out, turn.word + w);
     if (target.keep_lanes != 0) line = with_kept_lanes(line, to, target.keep_lanes);
     Isa::store_line(to, line);
   }
 }
 
-/// The input has the streams of a section, or of the two sections that an in-place alltoall exchanges. The output has the streams of one
-/// section (alltoall), of all sections of the set (allgather), or of two exchanged sections.
-void pass_merge(const SweepCall &call) {
-  using Merge = decltype(&merge_target<1>);
-  static constexpr Merge kMerge[] = {merge_target<1>, merge_target<2>, merge_target<3>, merge_target<4>,
-                                     merge_target<5>, merge_target<6>, merge_target<7>, merge_target<8>};
+/// The instances of merge_target by the number of sources less 1.
+template <bool Buffered>
+constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
+    merge_target<1, Buffered>, merge_target<2, Buffered>, merge_target<3, Buffered>, merge_target<4, Buffered>,
+    merge_target<5, Buffered>, merge_target<6, Buffered>, merge_target<7, Buffered>, merge_target<8, Buffered>};
+
+/// Lines between a load and the prefetch of a later line.
+constexpr uint32_t kSectionAheadLines = 128;
+
+/// Prefetches lines in the order in which a pass loads the lines: step after step, in a step item after item, in an item part after part,
+/// in a part turn after turn, and in a turn stream after stream.
+class SectionPrefetch {
+ public:
+  /// streams: the numbers of the streams of the parts; null if there is one part with the streams 0, 1, ...
+  SectionPrefetch(const SweepCall &call, const MergePart *parts, uint32_t part_count, const uint32_t *streams, uint32_t step_words,
+                  uint32_t turn_words)
+      : call_(call), parts_(parts), part_count_(part_count), streams_(streams), step_words_(step_words), turn_words_(turn_words) {
+    for (uint32_t lines = 0; part_count != 0 && lines < kSectionAheadLines; lines += turn_words) next();
+  }
+
+  /// The pass calls this function `calls` times in a turn. Distributes the prefetches of a turn with `streams` streams over these calls, so
+  /// that prefetches and stores alternate.
+  void advance(uint32_t streams, uint32_t calls) {
+    for (due_ += streams; due_ >= calls; due_ -= calls) next();
+  }
+
+ private:
+  /// Prefetches the next turn of a stream.
+  void next() {
+    if (step_ >= call_.words) return;
+    const MergePart &part = parts_[part_];
+    const uint32_t stream = streams_ == nullptr ? stream_ : streams_[part.first_stream + stream_];
+    const std::byte *const from = call_.items[item_].in[stream];
+    for (uint32_t w = word_; w < word_ + turn_words_ && w < call_.words; ++w) Isa::prefetch_far(line_at(from, w));
+    if (++stream_ != part.stream_count) return;
+    stream_ = 0;
+    word_ += turn_words_;
+    if (word_ < step_ + step_words_ && word_ < call_.words) return;
+    if (++part_ == part_count_) {
+      part_ = 0;
+      if (++item_ == call_.item_count) {
+        item_ = 0;
+        step_ += step_words_;
+      }
+    }
+    word_ = step_;
+  }
+
+  const SweepCall &call_;
+  const MergePart *parts_;
+  uint32_t part_count_;
+  const uint32_t *streams_;
+  uint32_t step_words_, turn_words_;
+  uint32_t step_ = 0, item_ = 0, part_ = 0, word_ = 0, stream_ = 0, due_ = 0;
+};
+
+/// The output of an item has the streams of one section (alltoall) or of all sections of the set (allgather).
+void merge_lines(const SweepCall &call) {
   const MergeTable &table = *call.merge;
-  const SweepItem &item = call.items[0];
-  const uint32_t directions = call.in_count / table.in_streams, copies = call.out_count / table.out_streams / directions;
-  for (Step step = {0, table.step_words}; step.word < call.words; step.word += step.count) {
-    if (step.count > call.words - step.word) step.count = call.words - step.word;
-    for (uint32_t p = 0; p < table.part_count; ++p) {
-      const MergePart &part = table.parts[p];
-      Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
-      const uint32_t buffer_lines = part.stream_count * table.step_words;
-      for (uint32_t d = 0; d < directions; ++d) stage_part(call, step, part, item.in + d * table.in_streams, buffer + d * buffer_lines);
-      for (uint32_t c = 0; c < directions * copies; ++c) {
-        for (uint32_t t = part.first_target; t < part.first_target + part.target_count; ++t) {
-          const MergeTarget &target = table.targets[t];
-          kMerge[target.source_count - 1](call, step, target, buffer + c / copies * buffer_lines,
-                                          item.out[c * table.out_streams + target.stream]);
+  const uint32_t copies = call.out_count / table.out_streams;
+  SectionPrefetch prefetch(call, table.parts, table.part_count, table.streams, table.step_words, table.turn_words);
+  for (uint32_t step = 0; step < call.words; step += table.step_words) {
+    const uint32_t end = call.words - step < table.step_words ? call.words : step + table.step_words;
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const SweepItem &item = call.items[i];
+      for (uint32_t p = 0; p < table.part_count; ++p) {
+        const MergePart &part = table.parts[p];
+        for (Step turn = {step, table.turn_words}; turn.word < end; turn.word += turn.count) {
+          if (turn.count > end - turn.word) turn.count = end - turn.word;
+          for (uint32_t c = 0; c < copies; ++c) {
+            std::byte *const *const out = item.out + c * table.out_streams;
+            for (uint32_t t = part.first_target; t < part.first_target + part.target_count; ++t) {
+              const MergeTarget &target = table.targets[t];
+              kMergeTarget<false>[target.source_count - 1](call, turn, target, item.in, nullptr, out[target.stream]);
+              prefetch.advance(part.stream_count, part.target_count * copies);
+            }
+          }
         }
       }
     }
   }
 }
 
-/// Returns the words of a row.
-Line *row_of(const SweepCall &call, uint32_t row) { return reinterpret_cast<Line *>(call.section_buffer) + row * kTurnLines; }
-
-/// Combines the words of a step from all input streams into the rows.
-void accumulate_rows(const SweepCall &call, Step step) {
-  const RowTable &table = *call.rows;
-  constexpr uint32_t kAheadStreams = kSectionAheadLines / kTurnWords;
-  const uint32_t tiles = (step.count + kStepWords - 1) / kStepWords;
-  for (uint32_t i = 0; i < call.in_count; ++i) {
-    const std::byte *const from = line_at(call.items[0].in[i], step.word);
-    const uint32_t next = i + kAheadStreams, ahead_word = next < call.in_count ? step.word : step.word + step.count;
-    const std::byte *const ahead = line_at(call.items[0].in[next % call.in_count], ahead_word);
-    const uint32_t ahead_end = ahead_word < call.prefetch_end ? call.prefetch_end - ahead_word : 0;
-    Line words[8][kTurnLines];
-    for (uint32_t t = 0; t < tiles; ++t) {
-      Line tile[kMaxTileLines];
-      for (uint32_t w = 0; w < kStepWords; ++w) {
-        const uint32_t word = t * kStepWords + w;
-        if (word < ahead_end) Isa::prefetch_far(line_at(ahead, word));
-        tile[w] = word < step.count ? Isa::transpose(Isa::load_line(line_at(from, word))) : kZeroLine;
+/// The input has the streams of a section, or of the two sections that an alltoall exchanges. The output has the streams of the same
+/// sections (alltoall), or of all sections of the set (allgather).
+void merge_in_place(const SweepCall &call) {
+  const MergeTable &table = *call.merge;
+  const MergePart &part = table.parts[0];
+  const uint32_t in_sections = call.in_count / table.in_streams, out_sections = call.out_count / table.out_streams;
+  Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
+  for (Step turn = {0, table.turn_words}; turn.word < call.words; turn.word += turn.count) {
+    if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      const SweepItem &item = call.items[i];
+      for (uint32_t s = 0; s < call.in_count; ++s)
+        for (uint32_t w = 0; w < turn.count; ++w)
+          buffer[s * table.turn_words + w] = next_line<&Isa::prefetch_far>(call, item.in[s], turn.word + w);
+      for (uint32_t n = 0; n < out_sections; ++n) {
+        const Line *const lines = buffer + n % in_sections * table.in_streams * table.turn_words;
+        std::byte *const *const out = item.out + n * table.out_streams;
+        for (uint32_t t = 0; t < part.target_count; ++t) {
+          const MergeTarget &target = table.targets[t];
+          kMergeTarget<true>[target.source_count - 1](call, turn, target, nullptr, lines, out[target.stream]);
+        }
       }
-      transpose_tile<7, HostOrder>(tile);
-      for (uint32_t lane = 0; lane < 8; ++lane) words[lane][t] = tile[lane];
     }
-    call.reducer->combine_rows(call.section_buffer, table.in + i % table.in_streams * 8, bytes_of(&words[0][0]), tiles,
-                               i < table.in_streams);
   }
 }
 
-void pass_reduce_rows(const SweepCall &call) {
-  const RowTable &table = *call.rows;
-  for (Step step = {0, kTurnWords}; step.word < call.words; step.word += step.count) {
-    if (step.count > call.words - step.word) step.count = call.words - step.word;
-    accumulate_rows(call, step);
-    for (uint32_t e = 0; e < table.egs; ++e) {
-      const uint32_t *const row = table.out + e * 8;
+void pass_merge(const SweepCall &call) { call.merge->is_buffered ? merge_in_place(call) : merge_lines(call); }
+
+/// Transposes a tile in host order to the words of its 8 lanes. line(w) returns the line of word w.
+template <class LineOfWord>
+[[gnu::always_inline]] inline void part_lanes(Line words[8][kTurnLines], uint32_t t, const LineOfWord &line) {
+  Line tile[kMaxTileLines];
+  for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = line(t * kStepWords + w);
+  transpose_tile<7, HostOrder>(tile);
+  for (uint32_t lane = 0; lane < 8; ++lane) words[lane][t] = tile[lane];
+}
+
+/// The passes with rows. They visit item after item in every step.
+class RowPass {
+ public:
+  explicit RowPass(const SweepCall &call)
+      : call_(call),
+        table_(*call.rows),
+        has_sums_(call.in_count != table_.in_streams),
+        streams_{0, table_.in_streams, 0, 0},
+        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kTurnWords, kTurnWords) {}
+
+  /// Calls visit(item, step) for every step and item, when the rows are complete.
+  template <class VisitRows>
+  void each(const VisitRows &visit) {
+    for (Step step = {0, kTurnWords}; step.word < call_.words; step.word += step.count) {
+      if (step.count > call_.words - step.word) step.count = call_.words - step.word;
+      for (uint32_t i = 0; i < call_.item_count; ++i) {
+        accumulate(call_.items[i], step);
+        visit(call_.items[i], step);
+      }
+    }
+  }
+
+  /// Makes the lines of a step from the rows, and stores them to the output streams of an item.
+  void store(const SweepItem &item, Step step) {
+    for (uint32_t e = 0; e < table_.egs; ++e) {
+      const uint32_t *const rows = table_.out + e * 8;
       Line lines[kTurnWords];
       for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
         Line tile[kMaxTileLines];
-        for (uint32_t lane = 0; lane < 8; ++lane) tile[lane] = row[lane] == kNoRow ? kZeroLine : row_of(call, row[lane])[t];
+        for (uint32_t lane = 0; lane < 8; ++lane) tile[lane] = rows[lane] == kNoRow ? kZeroLine : row(rows[lane])[t];
         transpose_tile<7, HostOrder>(tile);
         for (uint32_t w = 0; w < kStepWords; ++w) lines[t * kStepWords + w] = Isa::transpose(tile[w]);
       }
-      const uint32_t keep_lanes = e + 1 == table.egs ? call.keep_lanes : 0;
-      for (uint32_t o = e; o < call.out_count; o += table.egs) {
-        std::byte *const to = line_at(call.items[0].out[o], step.word);
+      const uint32_t keep_lanes = e + 1 == table_.egs ? call_.keep_lanes : 0;
+      for (uint32_t o = e; o < call_.out_count; o += table_.egs) {
+        std::byte *const to = line_at(item.out[o], step.word);
         for (uint32_t w = 0; w < step.count; ++w)
           Isa::store_line(line_at(to, w), keep_lanes == 0 ? lines[w] : with_kept_lanes(lines[w], line_at(to, w), keep_lanes));
+        advance();
       }
     }
   }
+
+  /// Returns the words of a row.
+  Line *row(uint32_t index) const { return reinterpret_cast<Line *>(call_.section_buffer) + index * kTurnLines; }
+
+ private:
+  void advance() {
+    if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + call_.out_count);
+  }
+
+  /// Combines the words of a step from all input streams of an item into the rows. If the set has several sections, first combines the
+  /// sections, line by line.
+  void accumulate(const SweepItem &item, Step step) {
+    Line *const sums = row(table_.rows);
+    if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
+    for (uint32_t i = 0; i < table_.in_streams; ++i) {
+      const Line *const sum = sums + i * step.count;
+      const std::byte *const from = line_at(item.in[i], step.word);
+      Line words[8][kTurnLines];
+      if (step.count == kTurnWords && !has_sums_) {
+        for (uint32_t t = 0; t < kTurnLines; ++t)
+          part_lanes(words, t, [&](uint32_t w) { return Isa::transpose(Isa::load_line(line_at(from, w))); });
+      } else {
+        for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
+          part_lanes(words, t, [&](uint32_t w) {
+            return w >= step.count ? kZeroLine : has_sums_ ? sum[w] : Isa::transpose(Isa::load_line(line_at(from, w)));
+          });
+        }
+      }
+      const uint32_t lines = (step.count + kStepWords - 1) / kStepWords;
+      call_.reducer->combine_rows(call_.section_buffer, table_.in + i * 8, bytes_of(&words[0][0]), lines);
+      advance();
+    }
+  }
+
+  const SweepCall &call_;
+  const RowTable &table_;
+  const bool has_sums_;
+  const MergePart streams_;
+  SectionPrefetch prefetch_;
+};
+
+void pass_reduce_rows(const SweepCall &call) {
+  RowPass pass(call);
+  pass.each([&](const SweepItem &item, Step step) { pass.store(item, step); });
 }
 
 void pass_reduce_rows_to_host(const SweepCall &call) {
-  for (Step step = {0, kTurnWords}; step.word < call.words; step.word += step.count) {
-    if (step.count > call.words - step.word) step.count = call.words - step.word;
-    accumulate_rows(call, step);
+  RowPass pass(call);
+  pass.each([&](const SweepItem &item, Step step) {
     for (uint32_t row = 0; row < call.rows->rows; ++row)
       for (uint32_t w = 0; w < step.count; ++w)
-        store_word(host_word(call.items[0].out[row], step.word + w), load_word(bytes_of(row_of(call, row)) + 8 * w));
-  }
+        store_word(host_word(item.out[row], step.word + w), load_word(bytes_of(pass.row(row)) + 8 * w));
+  });
 }
