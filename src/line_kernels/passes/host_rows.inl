@@ -3,8 +3,6 @@
 /// Prefetch distance of host rows in bytes. Prefetches past the end of a row do not fault.
 constexpr uint64_t kRowPrefetchBytes = 512;
 
-bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
-
 /// Moves a few words of a stream of lines to the rows of its 8 lanes.
 void words_to_host(const std::byte *in, std::byte *const *out, const SweepCall &call, Step step) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {

@@ -14,6 +14,16 @@ void store_words(std::byte *to, Line line) {
   for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(to + i * Line::kPartBytes, &line.part[i], Line::kPartBytes);
 }
 
+bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
+
+/// Stores 8 words of a host row.
+void store_row_words(const SweepCall &call, std::byte *to, Line words) {
+  if (call.non_temporal_rows && is_aligned(to))
+    Isa::store_words_non_temporal(to, words);
+  else
+    store_words(to, words);
+}
+
 uint64_t load_word(const std::byte *from) {
   uint64_t word;
   __builtin_memcpy(&word, from, sizeof word);

@@ -14,7 +14,14 @@ template <>
 struct Operator<PIDCOMM_PROD> {
   template <class V>
   static V apply(V a, V b) {
-    return a * b;
+    if constexpr (sizeof(a[0]) == 1) {
+      // Vector units multiply 16-bit words, not bytes. The low bytes of the words give one product, and the high bytes give the other.
+      typedef uint16_t Words __attribute__((vector_size(sizeof(V))));
+      const Words low = (Words)a * (Words)b, high = ((Words)a >> 8) * ((Words)b & 0xFF00);
+      return (V)((low & 0x00FF) | high);
+    } else {
+      return a * b;
+    }
   }
 };
 template <>
@@ -45,17 +52,21 @@ struct Operator<PIDCOMM_XOR> {
 /// NaN, the result is NaN, and -0 is below +0.
 template <bool IsMin, class V>
 V extreme(V a, V b) {
-  const auto takes_a = IsMin ? a < b : a > b;
-  V result = takes_a ? a : b;
   using Element = __typeof__(a[0] + 0);
   if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
     // If a == b, only the sign of a zero can differ: `or` returns -0 if a or b is -0, and `and` returns -0 only if a and b are -0.
     typedef Line::Part Bits;
-    const Bits zeros = IsMin ? ((Bits)a | (Bits)b) : ((Bits)a & (Bits)b);
-    result = a == b ? (V)zeros : result;
-    result = (a != a) | (b != b) ? a + b : result;
+    if constexpr (IsMin) {
+      const V either = (V)((Bits)a | (Bits)b);  // NaN if a or b is NaN
+      return a < b ? a : (a > b ? b : either);
+    } else {
+      const V larger = a > b ? a : b;  // b if a or b is NaN
+      const V result = a == b ? (V)((Bits)a & (Bits)b) : larger;
+      return a == a ? result : a;
+    }
+  } else {
+    return (IsMin ? a < b : a > b) ? a : b;
   }
-  return result;
 }
 template <>
 struct Operator<PIDCOMM_MIN> {

@@ -84,6 +84,13 @@ void pass_reduce_lanes(const SweepCall &call) {
 /// o-th lane that is set in the mask `lanes`.
 void put_words(const SweepCall &call, Step step, uint32_t lanes) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
+    if (step.count == kStepWords && call.out_count > 1) {
+      Line *const tile = lines_of(call, i);
+      transpose_tile<7, HostOrder>(tile);
+      for (uint32_t o = 0; o < call.out_count; ++o)
+        store_row_words(call, host_word(call.items[i].out[o], step.word), tile[deposit_bits(o, lanes)]);
+      continue;
+    }
     for (uint32_t o = 0; o < call.out_count; ++o) {
       const uint32_t lane = deposit_bits(o, lanes);
       for (uint32_t w = 0; w < step.count; ++w)

@@ -237,8 +237,15 @@ void pass_reduce_rows(const SweepCall &call) {
 void pass_reduce_rows_to_host(const SweepCall &call) {
   RowPass pass(call);
   pass.each([&](const SweepItem &item, Step step) {
-    for (uint32_t row = 0; row < call.rows->rows; ++row)
-      for (uint32_t w = 0; w < step.count; ++w)
-        store_word(host_word(item.out[row], step.word + w), load_word(bytes_of(pass.row(row)) + 8 * w));
+    for (uint32_t row = 0; row < call.rows->rows; ++row) {
+      for (uint32_t w = 0; w < step.count; w += kStepWords) {
+        std::byte *const to = host_word(item.out[row], step.word + w);
+        const Line words = pass.row(row)[w / kStepWords];
+        if (step.count - w >= kStepWords)
+          store_row_words(call, to, words);
+        else
+          __builtin_memcpy(to, &words, 8 * (step.count - w));
+      }
+    }
   });
 }
