@@ -1,4 +1,5 @@
-// How much of a grid runs: all of it, or a small part of it with PIDCOMM_TEST_EFFORT=small, for sanitizers and for a second rank access.
+// How much of a grid runs: with PIDCOMM_TEST_EFFORT=small a part of it, for sanitizers and for a second rank access; with
+// PIDCOMM_TEST_EFFORT=full also the shapes of which the tests otherwise run a sample (half an hour).
 #pragma once
 
 #include <cstdlib>
@@ -12,9 +13,11 @@ constexpr int kSmallPart = 40;  // TSan is slow, and a race shows at any size
 constexpr int kSmallPart = 10;
 #endif
 
-inline bool is_small() {
+inline bool is(const char *wanted) {
   const char *effort = std::getenv("PIDCOMM_TEST_EFFORT");
-  return effort != nullptr && std::string(effort) == "small";
+  return effort != nullptr && std::string(effort) == wanted;
 }
+inline bool is_small() { return is("small"); }
+inline bool is_full() { return is("full"); }
 
 }  // namespace effort

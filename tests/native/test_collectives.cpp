@@ -50,6 +50,26 @@ const Cases kRingAndTree = {"ring and tree",
 const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
                                   &kOthers, &kConventionalGeneral, &kRingAndTree,   &kTileParts};
 
+/// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these shapes.
+std::vector<Axes> short_shapes() {
+  std::vector<Axes> shapes;
+  std::uint64_t number = 0;
+  const auto add = [&](const Axes &axis_len) {
+    std::uint32_t pes = 1;
+    for (std::uint32_t length : axis_len) pes *= length;
+    if (pes <= 512 && (verify::mix(number++) % 64 == 0 || effort::is_full())) shapes.push_back(axis_len);
+  };
+  constexpr std::uint32_t kLongest = 13;
+  for (std::uint32_t x = 1; x <= kLongest; ++x) {
+    add({x});
+    for (std::uint32_t y = 1; y <= kLongest; ++y) {
+      add({x, y});
+      for (std::uint32_t z = 1; z <= kLongest; ++z) add({x, y, z});
+    }
+  }
+  return shapes;
+}
+
 /// Chooses element, ISA, threads and policy in turn, separately for each technique, collective and list of ISAs.
 class RoundRobin {
  public:
@@ -139,6 +159,9 @@ TEST(Tile_WithoutFlushesTouchesNoLineOutsideTheWindows) { run_grid(kTileUnflushe
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(kTileGeneral); }
 TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
 TEST(Tile_IsRightIfASectionHasSeveralParts) { run_grid(kTileParts); }
+TEST(Tile_IsRightOnShortShapes) {
+  run_grid({"tile, short shapes", short_shapes(), {8, 152}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kOne, kBothPolicies});
+}
 TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAuditedHostPasses) { run_grid(kOthers); }
 TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kConventionalGeneral); }
 TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kRingAndTree); }
