@@ -112,7 +112,8 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  buffer_bytes_ = (uint64_t{rows_.rows} * kTurnLines + uint64_t{rows_.in_streams} * kTurnWords) * kLineBytes;
+  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kTurnWords : 0;
+  buffer_bytes_ = (uint64_t{rows_.rows} * kTurnLines + sums) * kLineBytes;
 }
 
 }  // namespace pidcomm

@@ -134,11 +134,12 @@ struct SweepCall {
   bool store_transposes;   // lines are transposed before storing (rotated passes and member steps)
   bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
   const Reducer *reducer;
-  std::byte *item_buffers;    // kCallBufferBytes, aligned to 64
-  const MergeTable *merge;    // merge
-  const RowTable *rows;       // reduce_rows, reduce_rows_to_host
-  std::byte *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows, reduce_rows_to_host: kTurnLines
-                              // lines for every row, then kTurnWords lines for every input stream of a section
+  std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
+  const MergeTable *merge;  // merge
+  const RowTable *rows;     // reduce_rows, reduce_rows_to_host
+  std::byte
+      *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows, reduce_rows_to_host: kTurnLines
+                        // lines for every row, then, if a set has several sections, kTurnWords lines for every input stream of a section
 };
 
 /// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.
