@@ -101,24 +101,29 @@ struct Groups {
 };
 
 /// Makes groups of items that load and store the entangled groups of the same bank pairs. Every item is a group if lockstep loops visit the
-/// bank pairs, or if the pass stores every output line to several entangled groups: then the output is much larger than the input, and
-/// visits both banks of most pairs.
+/// bank pairs, or if the pass stores every output line to many entangled groups: then the output is much larger than the input, and visits
+/// both banks of most pairs.
 Groups groups_of(const Sweep &sweep, const Item &origin, const std::vector<Part> &parts) {
   constexpr uint64_t kMaxGroupedItems = 32768;  // because the grouping takes time
   const uint64_t items = steps_of(sweep.outer);
   const bool stores_to_members =
       std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
+  const std::size_t streams = std::max(parts[0].in.size(), parts[0].out.size());
+  const bool stores_to_many = stores_to_members && streams > kMaxItems;
   Groups groups;
-  if (parts.size() == 1 && (!sweep.split.has_lane_split() || !sweep.lockstep.empty() || stores_to_members || items > kMaxGroupedItems))
+  if (parts.size() == 1 && (!sweep.split.has_lane_split() || !sweep.lockstep.empty() || stores_to_many || items > kMaxGroupedItems))
     return groups;
-  // If items have few streams, all banks of an input rank belong to a group, because one bank pair does not use the whole bandwidth.
-  const bool has_few_streams = std::max(parts[0].in.size(), parts[0].out.size()) <= 2;
+  // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks of a rank take the place of a bank
+  // pair.
+  const auto rank_of = [](uint32_t eg) { return eg - eg % kBanks; };
+  const auto place_in = [&](uint32_t eg) { return streams <= 2 || stores_to_members ? rank_of(eg) : pair_of(eg); };
+  const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
   struct Entry {
-    // Entries of a group have equal pairs. In a group, the bank pair of the output varies fastest.
-    uint32_t out_pair, in_pair, keep_lanes, in_eg, out_eg, item, part;
+    // Entries of a group have equal places. In a group, the bank pair of the output varies fastest.
+    uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, part;
     auto operator<=>(const Entry &) const = default;
     bool is_with(const Entry &other) const {
-      return out_pair == other.out_pair && in_pair == other.in_pair && keep_lanes == other.keep_lanes;
+      return out_place == other.out_place && in_place == other.in_place && keep_lanes == other.keep_lanes;
     }
   };
   std::vector<Entry> entries;
@@ -128,7 +133,7 @@ Groups groups_of(const Sweep &sweep, const Item &origin, const std::vector<Part>
     for (uint32_t p = 0; p < parts.size(); ++p) {
       const uint32_t in = sweep.in.space == Space::mram ? item.in_eg + parts[p].eg : 0;
       const uint32_t out = sweep.out.space == Space::mram ? item.out_eg + parts[p].eg : 0;
-      entries.push_back({pair_of(out), has_few_streams ? in - in % kBanks : pair_of(in), parts[p].keep_lanes, in, out, i, p});
+      entries.push_back({place_out(out), place_in(in), parts[p].keep_lanes, in, out, i, p});
     }
   }
   std::sort(entries.begin(), entries.end());
