@@ -51,7 +51,8 @@ struct Part {
   uint32_t keep_lanes = 0;
 };
 
-/// Returns the entangled groups of a section as parts if the pass moves each of them to or from rows of its own, else one part.
+/// Cuts an item into parts. In gather and scatter, each entangled group of the section is a part, because it has host rows of its own. In
+/// all other collectives, the item is one part.
 std::vector<Part> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
   const Part all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0, keep_lanes};
   const uint32_t egs = sweep.split.section_egs;

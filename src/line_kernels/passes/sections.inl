@@ -206,7 +206,7 @@ class RowPass {
       const Line *const sum = sums + i * step.count;
       const std::byte *const from = line_at(item.in[i], step.word);
       Line words[8][kTurnLines];
-      if (step.count == kTurnWords && !has_sums_) {
+      if (step.count == kTurnWords && !has_sums_) {  // the usual case, without a test for each word
         for (uint32_t t = 0; t < kTurnLines; ++t)
           part_lanes(words, t, [&](uint32_t w) { return Isa::transpose(Isa::load_line(line_at(from, w))); });
       } else {
