@@ -14,6 +14,7 @@
 #include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/pe_reorder.h"
+#include "exec/prepared_sweep.h"
 #include "line_kernels/audit.h"
 #include "rank_access/rank_access.h"
 
@@ -96,6 +97,7 @@ struct Executor::CachedPlan {
   Options options;
   uint64_t version;  // the planner's version() when the planner made the plan
   Plan plan;
+  std::optional<PreparedSweep> prepared{};  // of a TileForm, after the first call
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
@@ -130,14 +132,18 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 /// Carries out the form of a plan over acquired ranks, and adds the bytes of item buffers to the trace.
 class FormPass {
  public:
-  FormPass(const HostPass &pass, pidcomm_trace &trace) : pass_(pass), trace_(trace) {}
+  /// kept: the prepared sweep of the plan's TileForm; made by the first pass.
+  FormPass(const HostPass &pass, std::optional<PreparedSweep> &kept, pidcomm_trace &trace) : pass_(pass), kept_(kept), trace_(trace) {}
 
-  void operator()(const TileForm &form) const { trace_.bytes_staged += run_sweep(pass_, form.sweep); }
+  void operator()(const TileForm &form) const {
+    if (!kept_) kept_.emplace(pass_.plan, form.sweep);
+    trace_.bytes_staged += run_sweep(pass_, *kept_);
+  }
 
   void operator()(const PaperForm &form) const {
     const auto timed = [this](const Sweep &sweep) {
       const Stopwatch sweeping;
-      trace_.bytes_staged += run_sweep(pass_, sweep);
+      trace_.bytes_staged += run_sweep(pass_, PreparedSweep(pass_.plan, sweep));
       return sweeping.seconds();
     };
     if (form.to_host_memory) trace_.seconds_from_pes = timed(*form.to_host_memory);
@@ -148,7 +154,8 @@ class FormPass {
   void operator()(const MemberSteps &) const {
     uint64_t step_bytes = 0;  // sweeps run one after the other
     try {
-      each_sweep(pass_.plan, [&](const Sweep &sweep) { step_bytes = std::max(step_bytes, run_sweep(pass_, sweep)); });
+      each_sweep(pass_.plan,
+                 [&](const Sweep &sweep) { step_bytes = std::max(step_bytes, run_sweep(pass_, PreparedSweep(pass_.plan, sweep))); });
     } catch (const std::bad_alloc &) {
       const PeSteps *pes = pe_steps_of(pass_.plan);
       if (step_bytes == 0 || (pes != nullptr && pes->before))
@@ -162,6 +169,7 @@ class FormPass {
 
  private:
   const HostPass &pass_;
+  std::optional<PreparedSweep> &kept_;
   pidcomm_trace &trace_;
 };
 
@@ -171,28 +179,28 @@ Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, c
     : set_(set), planner_(planner), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(set_, placement_) {}
 Executor::~Executor() = default;
 
-const Plan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
+Executor::CachedPlan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
   if (request.mask != nullptr) {
     const auto found = std::find_if(plans_.begin(), plans_.end(),
                                     [&](const auto &cached) { return cached->is_for(request, options, heap_base, planner_); });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
-      return plans_.front()->plan;
+      return *plans_.front();
     }
   }
   const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the plan is only made once more
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::make_unique<CachedPlan>(CachedPlan{request, request.mask, options, version, std::move(plan)}));
-  return plans_.front()->plan;
+  plans_.insert(plans_.begin(), std::unique_ptr<CachedPlan>(new CachedPlan{request, request.mask, options, version, std::move(plan)}));
+  return *plans_.front();
 }
 
 /// A call that has passed all checks.
 struct Executor::Call {
   FifoLock::Guard guard;
   Stopwatch total{};
-  const Plan *plan = nullptr;  // in the cache, while the guard exists
+  CachedPlan *cached = nullptr;  // while the guard exists
   std::byte *host = nullptr;
 };
 
@@ -204,9 +212,9 @@ Executor::Call Executor::plan_call(const pidcomm_request &request, const pidcomm
 
   const Stopwatch planning;
   const Options resolved = resolve(options);
-  call.plan = &plan_for(request, resolved, heap_base_of(placement_));
+  call.cached = &plan_for(request, resolved, heap_base_of(placement_));
   call.host = static_cast<std::byte *>(request.host);
-  trace.technique = call.plan->options.technique;
+  trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;
   trace.coherence = resolved.coherence;
   trace.isa = kernels_of(resolved.isa).isa;
@@ -216,7 +224,7 @@ Executor::Call Executor::plan_call(const pidcomm_request &request, const pidcomm
 
 Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
   Call call = plan_call(request, options, trace);
-  const Plan &plan = *call.plan;
+  const Plan &plan = call.cached->plan;
   check_host(plan, request);
   audit_ = {};
   if (plan.bytes == 0) return call;
@@ -239,7 +247,7 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
 }
 
 void Executor::finish(const Call &call, pidcomm_trace &trace) {
-  const Plan &plan = *call.plan;
+  const Plan &plan = call.cached->plan;
   if (plan.bytes == 0) {
     // there is nothing to move
   } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
@@ -247,9 +255,9 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
   } else if (reorders(plan)) {
-    run_with_reordering(plan, call.host, trace);
+    run_with_reordering(*call.cached, call.host, trace);
   } else {
-    run_on_ranks(plan, call.host, trace);
+    run_on_ranks(*call.cached, call.host, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
@@ -272,7 +280,7 @@ struct Executor::Underway {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      own->executor.run_host_pass(*own->call->plan, own->call->host, *own->ranks, own->trace);
+      own->executor.run_host_pass(*own->call->cached, own->call->host, *own->ranks, own->trace);
       own->trace.seconds_total = own->call->total.seconds();
     } catch (...) {
       error = std::current_exception();
@@ -288,7 +296,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   auto underway = std::unique_ptr<Underway>(new Underway{*this});
   std::future<pidcomm_trace> end = underway->end.get_future();
   underway->call.emplace(prepare(request, options, underway->trace));
-  const Plan &plan = *underway->call->plan;
+  const Plan &plan = underway->call->cached->plan;
   const bool is_host_pass = !std::holds_alternative<SdkForm>(plan.form) && !reorders(plan);
   if (plan.bytes != 0 && is_host_pass && rank_queues_block_later_work()) {
     const Stopwatch acquiring;
@@ -306,7 +314,8 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   return end;
 }
 
-void Executor::run_with_reordering(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
+void Executor::run_with_reordering(CachedPlan &cached, std::byte *host, pidcomm_trace &trace) {
+  const Plan &plan = cached.plan;
   const PeSteps &steps = *pe_steps_of(plan);
   const PeReorder pes(set_, placement_, plan.heap_base, trace);
   const auto fail_midway = [](pidcomm_status status, const std::string &sentence) {
@@ -314,7 +323,7 @@ void Executor::run_with_reordering(const Plan &plan, std::byte *host, pidcomm_tr
   };
   try {
     if (steps.before) pes.run(*steps.before, trace);
-    run_on_ranks(plan, host, trace);
+    run_on_ranks(cached, host, trace);
     if (steps.after) pes.run(*steps.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
@@ -323,14 +332,15 @@ void Executor::run_with_reordering(const Plan &plan, std::byte *host, pidcomm_tr
   }
 }
 
-void Executor::run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &trace) {
+void Executor::run_on_ranks(CachedPlan &cached, std::byte *host, pidcomm_trace &trace) {
   const Stopwatch acquiring;
   const AcquiredRanks ranks(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
-  run_host_pass(plan, host, ranks, trace);
+  run_host_pass(cached, host, ranks, trace);
 }
 
-void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace) {
+void Executor::run_host_pass(CachedPlan &cached, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace) {
+  const Plan &plan = cached.plan;
   const Stopwatch passing;
   const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
   const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), host, host_lines, plan.options.threads};
@@ -342,7 +352,7 @@ void Executor::run_host_pass(const Plan &plan, std::byte *host, const AcquiredRa
     flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  std::visit(FormPass(pass, trace), plan.form);
+  std::visit(FormPass(pass, cached.prepared, trace), plan.form);
   if (scope) {
     audit_ = record.counts();
     audit_.lines_outside = lines_outside(record, plan, ranks.eg_base());
@@ -358,7 +368,7 @@ pidcomm_audit Executor::audit() {
 void Executor::validate(const pidcomm_request &request, const pidcomm_options *options) {
   pidcomm_trace trace;
   const Call call = plan_call(request, options, trace);
-  if (request.host != nullptr || request.host_bytes != 0) check_host(*call.plan, request);
+  if (request.host != nullptr || request.host_bytes != 0) check_host(call.cached->plan, request);
 }
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,

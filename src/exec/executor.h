@@ -53,6 +53,7 @@ class Executor {
 
  private:
   class AcquiredRanks;
+  struct CachedPlan;
   struct Call;
   struct Underway;
   /// The addresses of the entangled groups in memory.
@@ -61,13 +62,13 @@ class Executor {
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
-  const Plan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  CachedPlan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
   Call plan_call(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
-  void run_with_reordering(const Plan &plan, std::byte *host, pidcomm_trace &trace);
-  void run_on_ranks(const Plan &plan, std::byte *host, pidcomm_trace &trace);
-  void run_host_pass(const Plan &plan, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace);
+  void run_with_reordering(CachedPlan &cached, std::byte *host, pidcomm_trace &trace);
+  void run_on_ranks(CachedPlan &cached, std::byte *host, pidcomm_trace &trace);
+  void run_host_pass(CachedPlan &cached, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
   const Planner &planner_;
@@ -76,10 +77,9 @@ class Executor {
   OpenedRanks opened_;
   FifoLock calls_;  // serialises the calls
   pidcomm_audit audit_{};
-  MappedEgs mapped_;  // of the last call; kept because addresses seldom change
-  struct CachedPlan;
-  std::vector<std::unique_ptr<const CachedPlan>> plans_;  // the most recently used plan first
-  HostBuffer host_buffer_;                                // for techniques that copy through host memory; kept between calls
+  MappedEgs mapped_;                                // of the last call; kept because addresses seldom change
+  std::vector<std::unique_ptr<CachedPlan>> plans_;  // the most recently used plan first
+  HostBuffer host_buffer_;                          // for techniques that copy through host memory; kept between calls
 };
 
 }  // namespace pidcomm

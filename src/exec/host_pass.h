@@ -10,6 +10,8 @@
 
 namespace pidcomm {
 
+class PreparedSweep;
+
 /// A copy of MRAM lines in host memory, in host order. The copy has `words` lines of every entangled group, at a stride of kLineStride, so
 /// that the lines of banks d and d + 4 are adjacent as in a region.
 struct HostLines {
@@ -34,7 +36,7 @@ struct HostPass {
 const Reducer *reducer_of(const Kernels &kernels, const Plan &plan);
 
 /// Carries out one sweep of the plan. Returns the number of bytes of host memory that all threads together use for buffers.
-uint64_t run_sweep(const HostPass &pass, const Sweep &sweep);
+uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared);
 
 /// A bank pair: the entangled groups of banks d and d + 4, whose lines are adjacent. `banks` is 2; if the hypercube does not use the second
 /// entangled group of the pair, `banks` is 1.

@@ -117,6 +117,12 @@ struct SweepItem {
   std::byte *const *out;
 };
 
+/// The input streams of the call that probably follows. A pass may prefetch their words before prefetch_end.
+struct NextCall {
+  const SweepItem *items;
+  uint32_t item_count, in_count, prefetch_end;
+};
+
 /// The arguments of a pass: words [0, words) of some items. These items differ only in their stream pointers.
 struct SweepCall {
   const SweepItem *items;
@@ -126,6 +132,7 @@ struct SweepCall {
   uint32_t words;
   uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps start at a line boundary of host rows
   uint32_t prefetch_end;              // only words before this word may be prefetched
+  NextCall next;
   uint32_t lane_mask;
   uint64_t lane_map;       // member_step, member_step_reduce
   uint32_t keep_lanes;     // lanes whose bytes in memory do not change, in the last entangled group of a section

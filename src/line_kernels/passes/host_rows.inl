@@ -3,10 +3,11 @@
 /// Prefetch distance of host rows in bytes. Prefetches past the end of a row do not fault.
 constexpr uint64_t kRowPrefetchBytes = 512;
 
-/// Moves a few words of a stream of lines to the rows of its 8 lanes.
-void words_to_host(const std::byte *in, std::byte *const *out, const SweepCall &call, Step step) {
+/// Moves a few words of stream `e` of an item to the rows of its 8 lanes.
+void words_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) {
+  std::byte *const *const out = call.items[item].out + 8 * e;
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
-    Line line = Isa::transpose(next_line(call, in, w));
+    Line line = Isa::transpose(next_line(call, item, e, w));
     for (uint32_t lane = 0; lane < 8; ++lane)
       if (out[lane] != nullptr) store_word(host_word(out[lane], w), load_word(bytes_of(&line) + 8 * lane));
   }
@@ -15,10 +16,12 @@ void words_to_host(const std::byte *in, std::byte *const *out, const SweepCall &
 /// Prefetch distance, in words, of lines that go to host rows.
 constexpr uint32_t kToHostPrefetchWords = 32;
 
-/// Moves complete tiles of 8 words of a stream of lines to the rows of its 8 lanes. Rows are far apart, so storing several lines of one row
-/// uses the memory bandwidth better than storing one line of each row.
+/// Moves complete tiles of 8 words of stream `e` of an item to the rows of its 8 lanes. Rows are far apart, so storing several lines of one
+/// row uses the memory bandwidth better than storing one line of each row.
 template <bool NonTemporal>
-void tiles_to_host(const std::byte *in, std::byte *const *out, const SweepCall &call, Step turn) {
+void tiles_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step turn) {
+  const std::byte *const in = call.items[item].in[e];
+  std::byte *const *const out = call.items[item].out + 8 * e;
   Line rows[kTurnLines][8];
   const uint32_t tiles = turn.count / kStepWords;
   for (uint32_t t = 0; t < tiles; ++t) {
@@ -63,7 +66,7 @@ void pass_to_host(const SweepCall &call) {
   for (uint32_t e = 0; e < call.in_count; ++e) {
     const auto for_items = [&call, e](auto function) {
       return [&call, e, function](Step step) {
-        for (uint32_t i = 0; i < call.item_count; ++i) function(call.items[i].in[e], call.items[i].out + 8 * e, call, step);
+        for (uint32_t i = 0; i < call.item_count; ++i) function(call, i, e, step);
       };
     };
     if (is_non_temporal)
@@ -150,7 +153,7 @@ void pass_from_host(const SweepCall &call) {
     }
     return;
   }
-  each_step<kItemBufferLines>(call, [&](Step step) {
+  const auto visit = [&](Step step) {
     for (uint32_t e = 0; e < egs; ++e) {
       const uint32_t keep_lanes = e + 1 == egs ? call.keep_lanes : 0;
       for (uint32_t i = 0; i < call.item_count; ++i) {
@@ -166,5 +169,6 @@ void pass_from_host(const SweepCall &call) {
       for (uint32_t o = e; o < call.out_count; o += egs * call.out_pair_banks)
         put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
     }
-  });
+  };
+  call.out_count <= kMaxItems ? each_step(call, visit) : each_step<kItemBufferLines>(call, visit);
 }

@@ -53,10 +53,15 @@ Pointer line_at(Pointer stream, uint32_t w) {
   return stream + kLineStride * w;
 }
 
-/// Loads line `w` of a stream and prefetches a later line.
+/// Loads line `w` of input stream `s` of an item, and prefetches a later line of this stream or a line of the next call.
 template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
-Line next_line(const SweepCall &call, const std::byte *stream, uint32_t w) {
-  if (w + kPrefetchWords < call.prefetch_end) Prefetch(line_at(stream, w + kPrefetchWords));
+Line next_line(const SweepCall &call, uint32_t item, uint32_t s, uint32_t w) {
+  const uint32_t distance = call.prefetch_end < kPrefetchWords ? call.prefetch_end : kPrefetchWords, ahead = w + distance;
+  const std::byte *const stream = call.items[item].in[s];
+  if (ahead < call.prefetch_end)
+    Prefetch(line_at(stream, ahead));
+  else if (item < call.next.item_count && s < call.next.in_count && ahead - call.prefetch_end < call.next.prefetch_end)
+    Prefetch(line_at(call.next.items[item].in[s], ahead - call.prefetch_end));
   return Isa::load_line(line_at(stream, w));
 }
 
@@ -120,7 +125,7 @@ void transpose_words(const SweepCall &call) {
       const SweepItem &streams = call.items[item];
       Line tile[Tiles][kLines];
       for (int t = 0; t < Tiles; ++t)
-        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, streams.in[t * kLines + i], w);
+        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, item, t * kLines + i, w);
       for (int t = 0; t < Tiles; ++t) {
         transpose_tile<Mask>(tile[t]);
         for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
@@ -166,16 +171,26 @@ constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 /// Stores the first lines in the buffer of every item to all output streams of the item.
 void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
 
+/// Blocks of fewer words are adjacent in the bank for so few lines that a pass stores all blocks of a destination before the next one.
+constexpr uint32_t kShortBlockWords = 32;
+
 /// Stores `copies` versions of the step's lines, which are the first lines in every item's buffer. Block n of every destination receives
 /// version(line, n).
 template <class Version>
 void put_versions(const SweepCall &call, Step step, uint32_t copies, const Version &version) {
-  Line lines[kMaxItems][kStepWords];
-  for (uint32_t n = 0; n < copies; ++n) {
-    for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t w = 0; w < step.count; ++w) lines[i][w] = version(lines_of(call, i)[w], n);
-    for (uint32_t o = n * call.out_pair_banks; o < call.out_count; o += copies * call.out_pair_banks)
-      put_streams(call, step, lines[0], kStepWords, o, o + call.out_pair_banks);
+  constexpr uint32_t kFirst = kStepWords;  // the versions are behind the step's lines
+  for (uint32_t i = 0; i < call.item_count; ++i)
+    for (uint32_t n = 0; n < copies; ++n)
+      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[kFirst + n * kStepWords + w] = version(lines_of(call, i)[w], n);
+  const auto put = [&](uint32_t o, uint32_t n) {
+    put_streams(call, step, lines_of(call, 0) + kFirst + n * kStepWords, kItemBufferLines, o, o + call.out_pair_banks);
+  };
+  const uint32_t pairs = call.out_pair_banks, block_streams = copies * pairs;
+  if (call.prefetch_end < kShortBlockWords) {
+    for (uint32_t o = 0; o < call.out_count; o += pairs) put(o, o / pairs % copies);
+  } else {
+    for (uint32_t n = 0; n < copies; ++n)
+      for (uint32_t o = n * pairs; o < call.out_count; o += block_streams) put(o, n);
   }
 }
 
@@ -190,7 +205,7 @@ void pass_replicate(const SweepCall &call) {
   }
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = next_line(call, call.items[i].in[0], step.word + w);
+      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = next_line(call, i, 0, step.word + w);
     put_versions(call, step, copies, [&](Line line, uint32_t copy) { return Isa::shuffle_lanes(line, controls[copy]); });
   });
 }

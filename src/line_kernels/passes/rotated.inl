@@ -41,7 +41,7 @@ void pass_rotate(const SweepCall &call) {
   for (uint32_t w = 0; w < call.words; ++w) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &streams = call.items[i];
-      for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line<&Isa::prefetch_far>(call, streams.in[s], w);
+      for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line<&Isa::prefetch_far>(call, i, s, w);
       for (uint32_t s = 0; s < call.in_count; ++s) {
         const Line rotated = rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));
         Isa::store_line(line_at(streams.out[s], w), reordered(rotated, call.store_transposes));
@@ -55,7 +55,7 @@ void pass_replicate_rotated(const SweepCall &call) {
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
       for (uint32_t w = 0; w < step.count; ++w)
-        lines_of(call, i)[w] = reordered(next_line(call, call.items[i].in[0], step.word + w), call.load_transposes);
+        lines_of(call, i)[w] = reordered(next_line(call, i, 0, step.word + w), call.load_transposes);
     put_versions(call, step, rotation.slots(),
                  [&](Line line, uint32_t slot) { return reordered(rotation.rotated(line, slot), call.store_transposes); });
   });

@@ -122,7 +122,7 @@ void merge_in_place(const SweepCall &call) {
       const SweepItem &item = call.items[i];
       for (uint32_t s = 0; s < call.in_count; ++s)
         for (uint32_t w = 0; w < turn.count; ++w)
-          buffer[s * table.turn_words + w] = next_line<&Isa::prefetch_far>(call, item.in[s], turn.word + w);
+          buffer[s * table.turn_words + w] = next_line<&Isa::prefetch_far>(call, i, s, turn.word + w);
       for (uint32_t n = 0; n < out_sections; ++n) {
         const Line *const lines = buffer + n % in_sections * table.in_streams * table.turn_words;
         std::byte *const *const out = item.out + n * table.out_streams;
