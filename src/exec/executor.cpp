@@ -97,7 +97,7 @@ struct Executor::CachedPlan {
   Options options;
   uint64_t version;  // the planner's version() when the planner made the plan
   Plan plan;
-  std::optional<PreparedSweep> prepared{};  // of a TileForm, after the first call
+  std::optional<PreparedSweep> prepared{};  // of a TileForm; kept between calls unless it is large
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
@@ -108,6 +108,9 @@ struct Executor::CachedPlan {
 };
 
 namespace {
+
+/// Larger tables do not stay in memory between calls.
+constexpr std::size_t kKeptTableBytes = std::size_t{4} << 20;
 
 /// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the lanes without a PE before it stores
 /// complete lines.
@@ -132,13 +135,10 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
 /// Carries out the form of a plan over acquired ranks, and adds the bytes of item buffers to the trace.
 class FormPass {
  public:
-  /// kept: the prepared sweep of the plan's TileForm; made by the first pass.
-  FormPass(const HostPass &pass, std::optional<PreparedSweep> &kept, pidcomm_trace &trace) : pass_(pass), kept_(kept), trace_(trace) {}
+  /// prepared: the prepared sweep of a TileForm, or null.
+  FormPass(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace) : pass_(pass), prepared_(prepared), trace_(trace) {}
 
-  void operator()(const TileForm &form) const {
-    if (!kept_) kept_.emplace(pass_.plan, form.sweep);
-    trace_.bytes_staged += run_sweep(pass_, *kept_);
-  }
+  void operator()(const TileForm &) const { trace_.bytes_staged += run_sweep(pass_, *prepared_); }
 
   void operator()(const PaperForm &form) const {
     const auto timed = [this](const Sweep &sweep) {
@@ -169,7 +169,7 @@ class FormPass {
 
  private:
   const HostPass &pass_;
-  std::optional<PreparedSweep> &kept_;
+  const PreparedSweep *prepared_;
   pidcomm_trace &trace_;
 };
 
@@ -228,6 +228,11 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   check_host(plan, request);
   audit_ = {};
   if (plan.bytes == 0) return call;
+  if (const auto *form = std::get_if<TileForm>(&plan.form); form != nullptr && !call.cached->prepared) {
+    const Stopwatch preparing;
+    call.cached->prepared.emplace(plan, form->sweep);
+    trace.seconds_plan += preparing.seconds();
+  }
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
   const MemberSteps *steps = member_steps_of(plan);
@@ -352,11 +357,12 @@ void Executor::run_host_pass(CachedPlan &cached, std::byte *host, const Acquired
     flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  std::visit(FormPass(pass, cached.prepared, trace), plan.form);
+  std::visit(FormPass(pass, cached.prepared ? &*cached.prepared : nullptr, trace), plan.form);
   if (scope) {
     audit_ = record.counts();
     audit_.lines_outside = lines_outside(record, plan, ranks.eg_base());
   }
+  if (cached.prepared && cached.prepared->tables().bytes() > kKeptTableBytes) cached.prepared.reset();
   trace.seconds_pass = passing.seconds();
 }
 

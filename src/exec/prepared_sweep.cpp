@@ -33,12 +33,12 @@ uint32_t pair_of(uint32_t eg) { return eg % kBanks < kPairEgs ? eg : eg - kPairE
 
 /// Cuts an item into parts. In gather and scatter, each entangled group of the section is a part, because it has host rows of its own. In
 /// all other collectives, the item is one part.
-std::vector<Part> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
-  const Part all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0, keep_lanes};
+std::vector<ItemPart> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
+  const ItemPart all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0, keep_lanes};
   const uint32_t egs = sweep.split.section_egs;
   const bool moves_rows = sweep.pass == Pass::to_host || sweep.pass == Pass::from_host;
   if (!moves_rows || all.in.size() + all.out.size() != egs * (kLanes + 1)) return {all};
-  std::vector<Part> parts(egs);
+  std::vector<ItemPart> parts(egs);
   for (uint32_t eg = 0; eg < egs; ++eg) {
     const auto streams_of_eg = [&](const std::vector<StreamStart> &starts) {
       const auto first = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / egs * eg);
@@ -56,56 +56,9 @@ bool visit_both_banks(const std::vector<StreamStart> &streams) {
   return std::any_of(streams.begin(), streams.end(), [&](const StreamStart &stream) { return stream.egs == other; });
 }
 
-/// Makes groups of items that load and store the entangled groups of the same bank pairs. Every item is a group if lockstep loops visit the
-/// bank pairs, or if the pass stores every output line to many entangled groups with both banks of their pairs, because then the output is
-/// much larger than the input.
-Groups groups_of(const Sweep &sweep, const Item &origin, const std::vector<Part> &parts) {
-  constexpr uint64_t kMaxGroupedItems = 32768;  // because the grouping takes time
-  const uint64_t items = steps_of(sweep.outer);
-  const bool stores_to_members =
-      std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
-  const std::size_t streams = std::max(parts[0].in.size(), parts[0].out.size());
-  const bool stores_to_many = stores_to_members && streams > kMaxItems && visit_both_banks(parts[0].out);
-  Groups groups;
-  if (parts.size() == 1 && (!sweep.split.has_lane_split() || !sweep.lockstep.empty() || stores_to_many || items > kMaxGroupedItems))
-    return groups;
-  // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks of a rank take the place of a bank
-  // pair.
-  const auto rank_of = [](uint32_t eg) { return eg - eg % kBanks; };
-  const auto place_in = [&](uint32_t eg) { return streams <= 2 || stores_to_members ? rank_of(eg) : pair_of(eg); };
-  const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
-  struct Entry {
-    // Entries of a group have equal places. In a group, the bank pair of the output varies fastest.
-    uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, part;
-    auto operator<=>(const Entry &) const = default;
-    bool is_with(const Entry &other) const {
-      return out_place == other.out_place && in_place == other.in_place && keep_lanes == other.keep_lanes;
-    }
-  };
-  std::vector<Entry> entries;
-  entries.reserve(items * parts.size());
-  for (uint32_t i = 0; i < items; ++i) {
-    const Item item = advanced(origin, sweep.outer, i);
-    for (uint32_t p = 0; p < parts.size(); ++p) {
-      const uint32_t in = sweep.in.space == Space::mram ? item.in_eg + parts[p].eg : 0;
-      const uint32_t out = sweep.out.space == Space::mram ? item.out_eg + parts[p].eg : 0;
-      entries.push_back({place_out(out), place_in(in), parts[p].keep_lanes, in, out, i, p});
-    }
-  }
-  std::sort(entries.begin(), entries.end());
-  for (uint32_t i = 0; i < entries.size(); ++i) {
-    const bool continues = i != 0 && entries[i].is_with(entries[i - 1]) && i - groups.begins.back() < kMaxItems;
-    if (!continues) groups.begins.push_back(i);
-    groups.largest = std::max(groups.largest, i + 1 - groups.begins.back());
-    groups.members.push_back({advanced(origin, sweep.outer, entries[i].item), &parts[entries[i].part]});
-  }
-  groups.begins.push_back(static_cast<uint32_t>(entries.size()));
-  return groups;
-}
-
 }  // namespace
 
-Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index) {
+ItemStart advanced(ItemStart item, const std::vector<Loop> &loops, uint64_t index) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     const uint64_t i = index % loop->count;
     index /= loop->count;
@@ -121,7 +74,51 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
     : sweep_(sweep),
       tables_(plan, sweep),
       origin_{sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset},
-      parts_(parts_of(sweep, tables_.keep_lanes())),
-      groups_(groups_of(sweep, origin_, parts_)) {}
+      parts_(parts_of(sweep, tables_.keep_lanes())) {
+  make_batches();
+}
+
+/// Puts items in one batch if they load and store the entangled groups of the same bank pairs. If lockstep loops visit the bank pairs, or
+/// if the output is much larger than the input and visits both banks of each pair, every item is a batch.
+void PreparedSweep::make_batches() {
+  constexpr uint64_t kMaxSortedItems = 32768;  // because sorting takes time
+  const uint64_t items = steps_of(sweep_.outer);
+  const bool stores_to_members = parts_[0].out.back().egs != 0;
+  const std::size_t streams = std::max(parts_[0].in.size(), parts_[0].out.size());
+  const bool stores_to_many = stores_to_members && streams > kFewStreams && visit_both_banks(parts_[0].out);
+  if (parts_.size() == 1 && (!sweep_.split.has_lane_split() || !sweep_.lockstep.empty() || stores_to_many || items > kMaxSortedItems))
+    return;
+  // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks of a rank take the place of a bank
+  // pair.
+  const auto rank_of = [](uint32_t eg) { return eg - eg % kBanks; };
+  const auto place_in = [&](uint32_t eg) { return streams <= 2 || stores_to_members ? rank_of(eg) : pair_of(eg); };
+  const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
+  struct Entry {
+    // Entries of a batch have equal places. In a batch, the bank pair of the output varies fastest.
+    uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, part;
+    auto operator<=>(const Entry &) const = default;
+    bool is_with(const Entry &other) const {
+      return out_place == other.out_place && in_place == other.in_place && keep_lanes == other.keep_lanes;
+    }
+  };
+  std::vector<Entry> entries;
+  entries.reserve(items * parts_.size());
+  for (uint32_t i = 0; i < items; ++i) {
+    const ItemStart item = advanced(origin_, sweep_.outer, i);
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+      const uint32_t in = sweep_.in.space == Space::mram ? item.in_eg + parts_[p].eg : 0;
+      const uint32_t out = sweep_.out.space == Space::mram ? item.out_eg + parts_[p].eg : 0;
+      entries.push_back({place_out(out), place_in(in), parts_[p].keep_lanes, in, out, i, p});
+    }
+  }
+  std::sort(entries.begin(), entries.end());
+  for (uint32_t i = 0; i < entries.size(); ++i) {
+    const bool continues = i != 0 && entries[i].is_with(entries[i - 1]) && i - begins_.back() < kMaxItems;
+    if (!continues) begins_.push_back(i);
+    largest_batch_ = std::max(largest_batch_, i + 1 - begins_.back());
+    items_.push_back({advanced(origin_, sweep_.outer, entries[i].item), &parts_[entries[i].part]});
+  }
+  begins_.push_back(static_cast<uint32_t>(entries.size()));
+}
 
 }  // namespace pidcomm

@@ -1,5 +1,4 @@
-// What a sweep needs besides addresses: its tables, and the order in which threads visit its items. A call prepares a sweep before it moves
-// bytes, and keeps it with the plan for later calls.
+// Preparation of a sweep before its first byte moves: the tables of its pass, and the order in which threads visit its items.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +17,31 @@ struct StreamStart {
 };
 
 /// The streams of a part of an item that a pass can visit on its own.
-struct Part {
+struct ItemPart {
   std::vector<StreamStart> in, out;
-  uint32_t eg = 0;  // of the part in the section
+  uint32_t eg = 0;  // first entangled group of the part, counted in its section
   uint32_t keep_lanes = 0;
 };
 
 /// The start of an item: the entangled group and the byte at which its input and its output start.
-struct Item {
+struct ItemStart {
   uint32_t in_eg, out_eg;
   uint64_t in_offset, out_offset;
 };
 
 /// Returns `item` moved to step `index` of a nest of loops (slowest loop first).
-Item advanced(Item item, const std::vector<Loop> &loops, uint64_t index);
+ItemStart advanced(ItemStart item, const std::vector<Loop> &loops, uint64_t index);
 
-/// The parts of the items of the outer loops, in groups. A thread visits the parts of a group in lockstep.
-struct Groups {
-  struct Member {
-    Item item;
-    const Part *part;
-  };
-  std::vector<Member> members;
-  std::vector<uint32_t> begins;  // of the groups, and the number of members; empty if every item is a group
-  uint32_t largest = 1;          // members of the largest group
-};
-
-/// The sweep must exist as long as the object.
+/// The tables of a sweep, and the order in which threads visit its items. A batch is one or more parts of items that a thread visits in
+/// lockstep. The sweep must exist as long as the object.
 class PreparedSweep {
  public:
+  /// A part of an item of the outer loops.
+  struct BatchItem {
+    ItemStart start;
+    const ItemPart *part;
+  };
+
   /// Throws std::bad_alloc.
   PreparedSweep(const Plan &plan, const Sweep &sweep);
   PreparedSweep(const PreparedSweep &) = delete;
@@ -58,21 +53,23 @@ class PreparedSweep {
   std::size_t in_streams() const { return parts_[0].in.size(); }
   std::size_t out_streams() const { return parts_[0].out.size(); }
 
-  uint64_t groups() const { return groups_.begins.empty() ? steps_of(sweep_.outer) : groups_.begins.size() - 1; }
-  /// The number of members of the largest group.
-  uint32_t largest_group() const { return groups_.largest; }
-  uint32_t group_size(uint64_t group) const { return groups_.begins.empty() ? 1 : groups_.begins[group + 1] - groups_.begins[group]; }
-  Groups::Member member(uint64_t group, uint32_t index) const {
-    return groups_.begins.empty() ? Groups::Member{advanced(origin_, sweep_.outer, group), parts_.data()}
-                                  : groups_.members[groups_.begins[group] + index];
+  uint64_t batches() const { return begins_.empty() ? steps_of(sweep_.outer) : begins_.size() - 1; }
+  uint32_t batch_size(uint64_t batch) const { return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch]; }
+  uint32_t largest_batch() const { return largest_batch_; }
+  BatchItem item(uint64_t batch, uint32_t index) const {
+    return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), parts_.data()} : items_[begins_[batch] + index];
   }
 
  private:
+  void make_batches();
+
   const Sweep &sweep_;
   const SectionTables tables_;
-  const Item origin_;
-  const std::vector<Part> parts_;
-  const Groups groups_;
+  const ItemStart origin_;
+  const std::vector<ItemPart> parts_;
+  std::vector<BatchItem> items_;  // batch after batch
+  std::vector<uint32_t> begins_;  // index of each batch's first item, then the number of items; empty if every item is a batch
+  uint32_t largest_batch_ = 1;
 };
 
 }  // namespace pidcomm

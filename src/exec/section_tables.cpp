@@ -1,6 +1,7 @@
 #include "exec/section_tables.h"
 
 #include <algorithm>
+#include <new>
 
 namespace pidcomm {
 
@@ -26,6 +27,7 @@ SectionTables::SectionTables(const Plan &plan, const Sweep &sweep)
   if (!merges && sweep.pass != Pass::reduce_rows && sweep.pass != Pass::reduce_rows_to_host) return;
   const Grouping &section = split_.section;
   const uint32_t pes = split_.section_pes();
+  if (uint64_t{std::max(in_blocks_, out_blocks_)} * split_.section_egs > UINT32_MAX) throw std::bad_alloc();
   pe_at_.resize(pes);
   for (uint32_t pe = 0; pe < pes; ++pe) {
     group_of_.push_back(section.group_of(pe));
@@ -39,8 +41,8 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const uint32_t egs = split_.section_egs, in_streams = in_blocks_ * egs, out_streams = out_blocks_ * egs;
   const bool is_buffered = sweep.is_in_place();
   constexpr uint32_t kNever = ~0u;
-  std::vector<uint32_t> visited_at(in_streams, kNever);  // by stream: the number of streams in the parts before its last part
-  uint32_t before = 0, longest_reload = 0;               // streams between two parts with the same stream
+  std::vector<uint32_t> visited_at(in_streams, kNever);  // by stream: the value of `before` at the last part that loads the stream
+  uint32_t before = 0, longest_reload = 0;               // streams of earlier parts; streams between two parts with the same stream
   parts_.push_back({});
   for (uint32_t eg = 0; eg < egs; ++eg) {
     for (uint32_t block = 0; block < out_blocks_; ++block) {
@@ -102,7 +104,7 @@ void SectionTables::make_rows(const Plan &plan) {
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
   row_in_.assign(uint64_t{in_blocks_} * egs * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
-  rows_ = {row_in_.data(), row_out_.data(), in_blocks_ * egs, egs, has_row_per_pe ? pes : split_.section.groups};
+  rows_ = {row_in_.data(), row_out_.data(), in_blocks_ * egs, egs, has_row_per_pe ? pes : split_.section.groups, 0};
   std::vector<bool> is_used(rows_.rows, false);
   for (uint32_t block = 0; block < in_blocks_; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {
@@ -112,8 +114,17 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kTurnWords : 0;
+  // The sums of a step stay in the second-level cache.
+  const bool has_sums = split_.member_sections() > 1;
+  const uint32_t cached_words = std::clamp(kCachedLines / rows_.in_streams, 1u, kTurnWords);
+  rows_.step_words = !has_sums ? kTurnWords : cached_words > kStepWords ? cached_words / kStepWords * kStepWords : cached_words;
+  const uint64_t sums = has_sums ? uint64_t{rows_.in_streams} * rows_.step_words : 0;
   buffer_bytes_ = (uint64_t{rows_.rows} * kTurnLines + sums) * kLineBytes;
+}
+
+std::size_t SectionTables::bytes() const {
+  const auto bytes_of = [](const auto &table) { return table.size() * sizeof table[0]; };
+  return bytes_of(parts_) + bytes_of(streams_) + bytes_of(targets_) + bytes_of(sources_) + bytes_of(row_in_) + bytes_of(row_out_);
 }
 
 }  // namespace pidcomm

@@ -23,6 +23,8 @@ class SectionTables {
   const RowTable *rows() const { return rows_.in == nullptr ? nullptr : &rows_; }
   /// Lanes of the last entangled group without a PE.
   uint32_t keep_lanes() const { return keep_lanes_; }
+  /// Bytes of the tables.
+  std::size_t bytes() const;
   /// Bytes of the buffer that each thread needs.
   std::size_t buffer_bytes() const { return buffer_bytes_; }
 

@@ -1,4 +1,4 @@
-// Carries out the affine form of a plan: this file has the chunks of words and the addresses, and calls line kernels for the passes.
+// Carries out the affine form of a plan: cuts the words into chunks, computes addresses, and calls the line kernels.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -13,14 +13,14 @@ namespace pidcomm {
 
 namespace {
 
-/// The units of work of a sweep. A unit is one group on one piece of the words. There are enough units to give all threads equal shares.
+/// The units of work of a sweep. A unit is one batch on one range of words. There are enough units to give all threads equal shares.
 class Units {
  public:
   Units(const PreparedSweep &prepared, int threads)
-      : prepared_(prepared), words_(prepared.sweep().words), pieces_(pieces_of(prepared.groups(), words_, threads)) {}
+      : prepared_(prepared), words_(prepared.sweep().words), pieces_(pieces_of(prepared.batches(), words_, threads)) {}
 
-  uint64_t count() const { return prepared_.groups() * pieces_; }
-  uint64_t group(uint64_t unit) const { return unit / pieces_; }
+  uint64_t count() const { return prepared_.batches() * pieces_; }
+  uint64_t batch(uint64_t unit) const { return unit / pieces_; }
   uint64_t first_word(uint64_t unit) const { return start_of(unit % pieces_); }
   uint64_t last_word(uint64_t unit) const { return std::min(start_of(unit % pieces_ + 1), words_); }
 
@@ -43,7 +43,7 @@ class Chunk {
   Chunk(const HostPass &pass, const PreparedSweep &prepared, const Units &units)
       : pass_(pass), prepared_(prepared), sweep_(prepared.sweep()), units_(units) {
     const uint64_t sides = sweep_.exchange ? 2 : 1;
-    const uint64_t items = steps_of(sweep_.lockstep) * prepared.largest_group();
+    const uint64_t items = steps_of(sweep_.lockstep) * prepared.largest_batch();
     for (uint64_t i = 0; i < items; ++i) {
       in_.emplace_back(prepared.in_streams() * sides);
       out_.emplace_back(prepared.out_streams() * sides);
@@ -56,13 +56,13 @@ class Chunk {
     if (place == place_) return;
     place_ = place;
     item_count_ = 0;
-    const uint64_t group = units_.group(place.unit), ordered = steps_of(sweep_.ordered), lockstep = steps_of(sweep_.lockstep);
+    const uint64_t batch = units_.batch(place.unit), ordered = steps_of(sweep_.ordered), lockstep = steps_of(sweep_.lockstep);
     const uint64_t step = sweep_.ordered_downwards ? ordered - 1 - place.step : place.step;
     run_words_ = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - place.word, kRunWords));
-    for (uint32_t m = 0; m < prepared_.group_size(group); ++m) {
-      const auto [item, part] = prepared_.member(group, m);
+    for (uint32_t m = 0; m < prepared_.batch_size(batch); ++m) {
+      const auto [start, part] = prepared_.item(batch, m);
       keep_lanes_ = part->keep_lanes;
-      for (uint64_t i = 0; i < lockstep; ++i) point(advanced(advanced(item, sweep_.ordered, step), sweep_.lockstep, i), *part);
+      for (uint64_t i = 0; i < lockstep; ++i) point(advanced(advanced(start, sweep_.ordered, step), sweep_.lockstep, i), *part);
     }
     words_ = static_cast<uint32_t>(std::min<uint64_t>(units_.last_word(place.unit) - place.word, run_words_));
   }
@@ -105,7 +105,7 @@ class Chunk {
     return row == nullptr ? kStepWords : words_to_line(row);
   }
 
-  void point(const Item &item, const Part &part) {
+  void point(const ItemStart &item, const ItemPart &part) {
     std::vector<const std::byte *> &in = in_[item_count_];
     std::vector<std::byte *> &out = out_[item_count_];
     in_count_ = out_count_ = 0;
@@ -192,7 +192,7 @@ class SweepWorker {
   void (*function_)(const SweepCall &call);
   const Units &units_;
   Chunk chunks_[2];
-  Chunk *chunk_ = &chunks_[0], *next_ = &chunks_[1];  // often, the next chunk is the one that follows this chunk
+  Chunk *chunk_ = &chunks_[0], *next_ = &chunks_[1];  // next_ usually points to the chunk that follows *chunk_
   HostBuffer item_buffers_, section_buffer_;
   SweepCall call_{};
 };

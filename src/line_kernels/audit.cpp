@@ -21,12 +21,9 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
   if (line >= ignored_begin_ && line < ignored_end_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   Counts &counts = lines_[reinterpret_cast<uintptr_t>(line)];
-  if (event == LineEvent::load || event == LineEvent::store) ++accesses_;
   switch (event) {
     case LineEvent::load:
-      if (counts.loads != 0) longest_reload_ = std::max(longest_reload_, accesses_ - counts.last_load);
-      counts.last_load = accesses_;
-      ++counts.loads;
+      note_load(counts);
       if (counts.flushes == 0 && counts.stores == 0) ++counts.loads_unflushed;  // stored lines do not stay in the caches
       break;
     case LineEvent::store:
@@ -39,6 +36,22 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
       ++counts.prefetches;
       break;
   }
+}
+
+uint64_t AuditRecord::lines_up_to(uint64_t load) const {
+  int64_t lines = 0;
+  for (; load != 0; load &= load - 1) lines += last_loads_[load];
+  return static_cast<uint64_t>(lines);
+}
+
+void AuditRecord::note_load(Counts &counts) {
+  const uint64_t load = last_loads_.size();
+  if (counts.loads++ != 0) {
+    longest_reload_ = std::max(longest_reload_, lines_up_to(load - 1) - lines_up_to(counts.last_load));
+    for (uint64_t n = counts.last_load; n < load; n += n & -n) --last_loads_[n];
+  }
+  counts.last_load = load;
+  last_loads_.push_back(static_cast<int64_t>(1 + lines_up_to(load - 1) - lines_up_to(load & (load - 1))));
 }
 
 pidcomm_audit AuditRecord::counts() const {

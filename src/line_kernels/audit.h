@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "line_kernels/audit_counts.h"
 
@@ -33,10 +34,16 @@ class AuditRecord {
  private:
   struct Counts {
     uint64_t loads, stores, flushes, prefetches, loads_unflushed;
-    uint64_t last_load;  // value of accesses_ at the last load
+    uint64_t last_load;  // number of the last load
   };
+  /// Returns the number of lines whose last load has at most this number.
+  uint64_t lines_up_to(uint64_t load) const;
+  void note_load(Counts &counts);
+
   const std::byte *ignored_begin_ = nullptr, *ignored_end_ = nullptr;
-  uint64_t accesses_ = 0, longest_reload_ = 0;  // loads and stores of lines
+  // A Fenwick tree over the numbers of loads, from 1: element n is 1 if load n is the last load of its line, else 0.
+  std::vector<int64_t> last_loads_{0};
+  uint64_t longest_reload_ = 0;
   std::mutex mutex_;
   std::unordered_map<uintptr_t, Counts> lines_;
 };

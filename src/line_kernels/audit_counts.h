@@ -21,7 +21,7 @@ extern "C" {
   X(distinct_lines_stored, "different lines that were stored")                                  \
   X(lines_outside, "loads, stores, flushes and prefetches outside the windows of the request")  \
   X(loads_unflushed, "loads of lines neither flushed nor stored since the host took the ranks") \
-  X(longest_reload, "largest number of loads and stores between two successive loads of one line")
+  X(longest_reload, "most different lines loaded between two successive loads of a line")
 
 #define PIDCOMM_ROW(name, ...) uint64_t name;
 typedef struct pidcomm_audit {

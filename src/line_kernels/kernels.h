@@ -68,12 +68,14 @@ struct MergeTable {
   const MergeSource *sources;
   uint32_t part_count;
   uint32_t in_streams, out_streams;  // of a section
-  uint32_t step_words;               // words of all parts of all items, before the next words; a multiple of turn_words
+  uint32_t step_words;               // the pass visits all parts of all items for these words, then continues with the next words;
+                                     // a multiple of turn_words
   uint32_t turn_words;               // words of a stream that the pass visits before the next stream
   bool is_buffered;                  // the pass copies all lines of a turn to a buffer before it stores lines; then there is one part
 };
 
-/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. An entry is the number of a row, or kNoRow;
+/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set has several sections, a call has one
+/// item. An entry is the number of a row, or kNoRow;
 /// kFirstOfRow is set for the first PE of a row.
 inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
 struct RowTable {
@@ -82,6 +84,7 @@ struct RowTable {
   uint32_t in_streams;  // of a section
   uint32_t egs;         // entangled groups of a section
   uint32_t rows;        // number of rows
+  uint32_t step_words;  // words that a pass handles at a time, at most kTurnWords; if above kStepWords, a multiple of kStepWords
 };
 
 /// Lines of a row that the passes for rows handle at a time, and the words of these lines.
@@ -146,7 +149,7 @@ struct SweepCall {
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
   std::byte
       *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows, reduce_rows_to_host: kTurnLines
-                        // lines for every row, then, if a set has several sections, kTurnWords lines for every input stream of a section
+                        // lines for every row, then, if a set has several sections, step_words lines for every input stream of a section
 };
 
 /// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.

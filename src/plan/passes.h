@@ -68,4 +68,7 @@ inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
 /// The largest number of items in lockstep.
 inline constexpr uint32_t kMaxItems = 8;
 
+/// Items in lockstep with at most this number of streams together have few streams.
+inline constexpr uint32_t kFewStreams = 8;
+
 }  // namespace pidcomm

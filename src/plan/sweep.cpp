@@ -69,7 +69,7 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
       continue;
     }
     rest.push_back(part("", pair.above, 2 * pair.below));
-    const bool takes_low = items * pair.below * item_streams <= kMaxItems;
+    const bool takes_low = items * pair.below * item_streams <= kFewStreams;
     if (takes_low) items *= pair.below;
     (takes_low ? sweep.lockstep : rest).push_back(part("_low", pair.below, 1));
     const bool moves_output = loop.out_egs != 0;

@@ -116,13 +116,16 @@ void merge_in_place(const SweepCall &call) {
   const MergePart &part = table.parts[0];
   const uint32_t in_sections = call.in_count / table.in_streams, out_sections = call.out_count / table.out_streams;
   Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
+  const MergePart all = {0, call.in_count, 0, part.target_count};
+  SectionPrefetch prefetch(call, &all, 1, nullptr, table.turn_words, table.turn_words);
   for (Step turn = {0, table.turn_words}; turn.word < call.words; turn.word += turn.count) {
     if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
-      for (uint32_t s = 0; s < call.in_count; ++s)
-        for (uint32_t w = 0; w < turn.count; ++w)
-          buffer[s * table.turn_words + w] = next_line<&Isa::prefetch_far>(call, i, s, turn.word + w);
+      for (uint32_t s = 0; s < call.in_count; ++s) {
+        for (uint32_t w = 0; w < turn.count; ++w) buffer[s * table.turn_words + w] = Isa::load_line(line_at(item.in[s], turn.word + w));
+        prefetch.advance(1, 1);
+      }
       for (uint32_t n = 0; n < out_sections; ++n) {
         const Line *const lines = buffer + n % in_sections * table.in_streams * table.turn_words;
         std::byte *const *const out = item.out + n * table.out_streams;
@@ -154,12 +157,12 @@ class RowPass {
         table_(*call.rows),
         has_sums_(call.in_count != table_.in_streams),
         streams_{0, table_.in_streams, 0, 0},
-        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kTurnWords, kTurnWords) {}
+        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, table_.step_words, table_.step_words) {}
 
   /// Calls visit(item, step) for every step and item, when the rows are complete.
   template <class VisitRows>
   void each(const VisitRows &visit) {
-    for (Step step = {0, kTurnWords}; step.word < call_.words; step.word += step.count) {
+    for (Step step = {0, table_.step_words}; step.word < call_.words; step.word += step.count) {
       if (step.count > call_.words - step.word) step.count = call_.words - step.word;
       for (uint32_t i = 0; i < call_.item_count; ++i) {
         accumulate(call_.items[i], step);
