@@ -36,6 +36,9 @@ const Cases kTileGeneralAudited = {"tile, general shapes, audit", kGeneralShapes
 // Sections whose lines do not fit into the buffer at once.
 const Cases kTileParts = {"tile, sections in parts", {{63, 8}, {61, 9}}, {8},
                           {PIDCOMM_TECHNIQUE_TILE},  Isas::kAudit,       {machine::kDefaultCoherence}};
+// Blocks that threads share.
+const Cases kTileThreads = {"tile, threads share sections", {{10, 10}, {12, 16}, {31, 8}}, {5000}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach,
+                            {machine::kDefaultCoherence}};
 const Cases kOthers = {"the other techniques", kFastShapes, {8, 104, 1160, 4104}, techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,
                        kBothPolicies};
 const Cases kConventionalGeneral = {
@@ -47,8 +50,8 @@ const Cases kRingAndTree = {"ring and tree",
                             {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE},
                             Isas::kOne,
                             kBothPolicies};
-const Cases *const kAllCases[] = {&kTile,   &kTileAudited,         &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
-                                  &kOthers, &kConventionalGeneral, &kRingAndTree,   &kTileParts};
+const Cases *const kAllCases[] = {&kTile,      &kTileAudited, &kTileUnflushed, &kTileGeneral,         &kTileGeneralAudited,
+                                  &kTileParts, &kTileThreads, &kOthers,        &kConventionalGeneral, &kRingAndTree};
 
 /// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these shapes.
 std::vector<Axes> short_shapes() {
@@ -159,6 +162,20 @@ TEST(Tile_WithoutFlushesTouchesNoLineOutsideTheWindows) { run_grid(kTileUnflushe
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(kTileGeneral); }
 TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
 TEST(Tile_IsRightIfASectionHasSeveralParts) { run_grid(kTileParts); }
+TEST(Tile_ReloadsLinesFromTheSecondLevelCache) {
+  constexpr std::size_t kBlockBytes = 8192;  // more words than a step of the section of 40 PEs
+  const Axes axis_len = {10, 10, 8};
+  Case c;
+  c.problem = {PIDCOMM_ALLTOALL, axis_len, "010", 10 * kBlockBytes, PIDCOMM_INT32, 0};
+  c.dst = c.problem.bytes;
+  c.options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_AUDIT, 1, machine::kDefaultCoherence, 0};
+  machine::power_up(ranks_for(axis_len));
+  const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+  const Hypercube cube(set, axis_len);
+  const pidcomm_trace trace = machine::run_case(cube, c);
+  check_claims(c, trace, machine::audit_of(cube));
+}
+TEST(Tile_IsRightIfThreadsShareTheWordsOfASection) { run_grid(kTileThreads); }
 TEST(Tile_IsRightOnShortShapes) {
   run_grid({"tile, short shapes", short_shapes(), {8, 152}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kOne, kBothPolicies});
 }

@@ -78,7 +78,7 @@ TEST(Location_NumbersTheRanksOfTheSet) {
   std::uint32_t rank = 77, chip = 77, bank = 77;
   CHECK_EQ(pidcomm_pe_location(cube.get(), 64 + 43, &rank, &chip, &bank), +PIDCOMM_OK);
   CHECK(rank == 1 && chip == 3 && bank == 5);
-  CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu_from_set(cube.dpu(64 + 43)))), 2);
+  CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu_from_set(cube.dpu(64 + 43)))), 2u);
 }
 
 TEST(SetsOfAnyNumberOfDpus_UseTheirWholeEgs) {
