@@ -65,7 +65,7 @@
 /* A set of collectives as bits: bit 1 << c stands for the collective with code c. This set contains all collectives. */
 #define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
 
-/* X(ENUM, code, name, path, steps of the PID-Comm paper, collectives, needs shapes that the 8 lanes divide, `auto` may choose the
+/* X(ENUM, code, name, path, steps of the PID-Comm paper, collectives, needs a shape with a lane split, `auto` may choose the
  * technique). The path (make_PATH in src/plan) defines how the bytes travel. A technique omits the steps that do not apply to a collective;
  * if none of its steps applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR runs a PE program,
  * which replaces the loaded program; most collectives then need PE scratch. If an option has code 0, the library chooses the value. */

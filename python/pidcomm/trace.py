@@ -22,8 +22,8 @@ class Trace(Shown, TraceFields):
     """Report how a collective ran, how long its phases took and how many bytes the phases moved.
 
     ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
-    the buffers hold the payload between transfers. With other techniques each thread has a buffer of less than a MiB,
-    except in place on shapes with large sections, where the buffer holds a word of every line of a section.
+    the buffers hold the payload between transfers. With other techniques each thread has a buffer of at most 1.5 MiB,
+    except in place without a lane split, where the buffer holds the lines of a word of a section.
     """
 
     @property

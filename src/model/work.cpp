@@ -131,7 +131,7 @@ Work work_of(const Plan &plan, int isa) {
              },
              plan.form);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
-  if (plan.cube.pes % kLanes != 0) {  // the pass first reads the lines of the last entangled group
+  if (plan.cube.pes % kLanes != 0) {  // the pass loads each line of the last entangled group before it stores the line
     const double kept = static_cast<double>(plan.out_pe_bytes) / kWordBytes;
     work.parts.back().count(LineWork::keep) = kept;
     work.parts.back().mram_read += kept * kLine;

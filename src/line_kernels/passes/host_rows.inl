@@ -138,8 +138,8 @@ void from_host(const std::byte *const *in, Step step, const Put &put) {
     tile_from_host<false>(in, step.word, put);
 }
 
-/// Makes lines from the rows of each entangled group. Every entangled group has the output streams of its copies, at a distance of `egs`
-/// streams.
+/// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o mod `egs` of the
+/// section.
 void pass_from_host(const SweepCall &call) {
   const uint32_t egs = call.in_count / 8;
   if (call.out_count == egs && call.keep_lanes == 0) {

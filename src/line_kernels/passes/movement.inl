@@ -171,7 +171,8 @@ constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 /// Stores the first lines in the buffer of every item to all output streams of the item.
 void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
 
-/// Blocks of fewer words are adjacent in the bank for so few lines that a pass stores all blocks of a destination before the next one.
+/// If blocks have fewer words, a pass stores all blocks of one destination before it continues with the next destination, because these
+/// blocks are adjacent in the bank.
 constexpr uint32_t kShortBlockWords = 32;
 
 /// Stores `copies` versions of the step's lines, which are the first lines in every item's buffer. Block n of every destination receives
