@@ -23,7 +23,7 @@ class Trace(Shown, TraceFields):
 
     ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
     the buffers hold the payload between transfers. With other techniques each thread has a buffer of at most 1.5 MiB,
-    except in place without a lane split, where the buffer holds the lines of a word of a section.
+    or of a few MiB without a lane split.
     """
 
     @property

@@ -104,7 +104,7 @@ void SectionTables::make_rows(const Plan &plan) {
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
   row_in_.assign(uint64_t{in_blocks_} * egs * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
-  rows_ = {row_in_.data(), row_out_.data(), in_blocks_ * egs, egs, has_row_per_pe ? pes : split_.section.groups, 0};
+  rows_ = {row_in_.data(), row_out_.data(), in_blocks_ * egs, egs, has_row_per_pe ? pes : split_.section.groups};
   std::vector<bool> is_used(rows_.rows, false);
   for (uint32_t block = 0; block < in_blocks_; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {
@@ -114,11 +114,7 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  // The sums of a step stay in the second-level cache.
-  const bool has_sums = split_.member_sections() > 1;
-  const uint32_t cached_words = std::clamp(kCachedLines / rows_.in_streams, 1u, kTurnWords);
-  rows_.step_words = !has_sums ? kTurnWords : cached_words > kStepWords ? cached_words / kStepWords * kStepWords : cached_words;
-  const uint64_t sums = has_sums ? uint64_t{rows_.in_streams} * rows_.step_words : 0;
+  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kTurnWords : 0;
   buffer_bytes_ = (uint64_t{rows_.rows} * kTurnLines + sums) * kLineBytes;
 }
 

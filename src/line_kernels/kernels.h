@@ -84,7 +84,6 @@ struct RowTable {
   uint32_t in_streams;  // of a section
   uint32_t egs;         // entangled groups of a section
   uint32_t rows;        // number of rows
-  uint32_t step_words;  // words that a pass handles at a time, at most kTurnWords; if above kStepWords, a multiple of kStepWords
 };
 
 /// Lines of a row that the passes for rows handle at a time, and the words of these lines.
@@ -149,7 +148,7 @@ struct SweepCall {
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
   std::byte
       *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows, reduce_rows_to_host: kTurnLines
-                        // lines for every row, then, if a set has several sections, step_words lines for every input stream of a section
+                        // lines for every row, then, if a set has several sections, kTurnWords lines for every input stream of a section
 };
 
 /// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.

@@ -157,12 +157,12 @@ class RowPass {
         table_(*call.rows),
         has_sums_(call.in_count != table_.in_streams),
         streams_{0, table_.in_streams, 0, 0},
-        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, table_.step_words, table_.step_words) {}
+        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kTurnWords, kTurnWords) {}
 
   /// Calls visit(item, step) for every step and item, when the rows are complete.
   template <class VisitRows>
   void each(const VisitRows &visit) {
-    for (Step step = {0, table_.step_words}; step.word < call_.words; step.word += step.count) {
+    for (Step step = {0, kTurnWords}; step.word < call_.words; step.word += step.count) {
       if (step.count > call_.words - step.word) step.count = call_.words - step.word;
       for (uint32_t i = 0; i < call_.item_count; ++i) {
         accumulate(call_.items[i], step);
