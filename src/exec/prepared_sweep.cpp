@@ -31,8 +31,8 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
 /// Returns the first entangled group of the bank pair of entangled group `eg`.
 uint32_t pair_of(uint32_t eg) { return eg % kBanks < kPairEgs ? eg : eg - kPairEgs; }
 
-/// Cuts an item into parts. In gather and scatter, each entangled group of the section is a part, because it has host rows of its own. In
-/// all other collectives, the item is one part.
+/// Returns the parts of an item. In gather and scatter, an item has a part for each entangled group of its section. In all other
+/// collectives, an item has one part.
 std::vector<ItemPart> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
   const ItemPart all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0, keep_lanes};
   const uint32_t egs = sweep.split.section_egs;
