@@ -12,6 +12,8 @@
 
 #include <memory>
 
+#include "gil.h"
+
 namespace pidcomm_apps {
 
 namespace nb = nanobind;

@@ -129,7 +129,7 @@ Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool
   if (vertices != 0 && source >= vertices) throw nb::value_error("the source must be a vertex");
   Owned<int32_t> levels(vertices);
   {
-    nb::gil_scoped_release release;
+    const gil::Released released;
     std::fill_n(levels.data(), vertices, -1);
     if (vertices != 0) Search{starts.data(), targets.data(), vertices, levels.data(), {}, {}, 0, {}, {}}.run(source, is_symmetric);
   }

@@ -72,7 +72,7 @@ Out<uint32_t> cc(In<int64_t> starts, In<uint32_t> targets) {
   const int64_t vertices = static_cast<int64_t>(starts.size()) - 1;
   Owned<uint32_t> labels(vertices);
   {
-    nb::gil_scoped_release release;
+    const gil::Released released;
     if (vertices != 0) connect(starts.data(), targets.data(), vertices, labels.data());
   }
   return labels.array(vertices);

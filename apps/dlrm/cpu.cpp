@@ -133,7 +133,7 @@ Out<int32_t> dlrm(In2<int32_t> tables, size_t table_rows, In2<uint32_t> rows, In
   model.top = layers_of(top, top_widths, model.inputs_of_top(), 1);
   Owned<int32_t> results(samples);
   {
-    nb::gil_scoped_release released;
+    const gil::Released released;
     uint32_t *const out = reinterpret_cast<uint32_t *>(results.data());
     const uint32_t *const indices = rows.data(), *const features = words(dense.data());
 #pragma omp parallel

@@ -93,7 +93,7 @@ Out2<Signed> layer(In<int64_t> starts, In<uint32_t> targets, In2<Signed> feature
   Owned<Signed> result(vertices * columns);
   T *const out = reinterpret_cast<T *>(result.data());
   {
-    nb::gil_scoped_release released;
+    const gil::Released released;
     const std::vector<T> vectors = in_vectors(reinterpret_cast<const T *>(weights.data()), depth, columns);
     const size_t width = padded<T>(columns);
 #pragma omp parallel

@@ -33,7 +33,7 @@ Out<T> layer(In2<T> weights, In<T> x, bool relu) {
   if (x.shape(0) != columns) throw nb::value_error("x must have an element for every column of the weights");
   Owned<T> y(rows);
   {
-    nb::gil_scoped_release released;
+    const gil::Released released;
     std::vector<T> input(x.data(), x.data() + columns);
     if (relu)
       for (T &value : input) value = std::max(value, T(0));

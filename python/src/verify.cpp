@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -32,7 +34,7 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   if (destination.size() != source.size() || threads == 0)
     throw nb::value_error("a copy needs two arrays of the same size and at least one thread");
-  const nb::gil_scoped_release released;
+  const gil::Released released;
   std::latch ready(threads), done(threads);
   std::vector<double> begin(threads);
   const auto share = [&](uint32_t thread) { return source.size() / threads * thread; };
@@ -82,7 +84,7 @@ NB_MODULE(_verify, m) {
       .def(
           "expected",
           [](const Problem &self, Bytes before, MutableBytes after) {
-            const nb::gil_scoped_release released;
+            const gil::Released released;
             verify::expected(self, {before.data(), before.size()}, {after.data(), after.size()});
           },
           "before"_a.noconvert(), "after"_a.noconvert())
@@ -91,7 +93,7 @@ NB_MODULE(_verify, m) {
           [](const Problem &self, Bytes before, Bytes got) {
             verify::Verdict verdict;
             {
-              const nb::gil_scoped_release released;
+              const gil::Released released;
               verdict = verify::check(self, {before.data(), before.size()}, {got.data(), got.size()});
             }
             return std::pair(verdict.wrong, verdict.first);
@@ -102,7 +104,7 @@ NB_MODULE(_verify, m) {
       [](int type, uint64_t row_bytes, Bytes got, Bytes want, bool nan_equal) {
         verify::Verdict verdict;
         {
-          const nb::gil_scoped_release released;
+          const gil::Released released;
           verdict = verify::compare(type, row_bytes, {got.data(), got.size()}, {want.data(), want.size()}, nan_equal);
         }
         return std::pair(verdict.wrong, verdict.first);
@@ -117,7 +119,7 @@ NB_MODULE(_verify, m) {
   m.def(
       "fill",
       [](Fill kind, int type, int op, uint64_t seed, uint64_t row_bytes, MutableBytes rows) {
-        const nb::gil_scoped_release released;
+        const gil::Released released;
         verify::fill(kind, type, op, seed, row_bytes, {rows.data(), rows.size()});
       },
       "kind"_a, "type"_a, "op"_a, "seed"_a, "row_bytes"_a, "rows"_a.noconvert());

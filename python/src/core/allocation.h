@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gil.h"
 #include "status.h"
 
 namespace core {
@@ -72,7 +73,7 @@ class Allocation {
   /// Calls body(set) without the GIL. The set cannot be freed during the call.
   template <class Body>
   auto use(const Body &body) const {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     const std::shared_lock lock = enter();
     require_allocated();
     return body(set_);

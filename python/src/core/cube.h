@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "allocation.h"
+#include "gil.h"
 #include "values.h"
 
 namespace core {
@@ -32,7 +33,7 @@ class Pending {
   Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
       : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
   ~Pending() {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     if (!is_over_) {
       pidcomm_wait(&call_, nullptr);
       --allocation_->pending();
@@ -53,7 +54,7 @@ class Pending {
   /// Waits for the call and returns its trace. Later calls return the same trace.
   nb::dict wait() {
     {
-      const nb::gil_scoped_release released;
+      const gil::Released released;
       const std::scoped_lock lock(mutex_);
       if (!is_over_) end(pidcomm_wait(&call_, &trace_));
     }
@@ -62,7 +63,7 @@ class Pending {
 
   std::optional<nb::dict> test() {
     {
-      const nb::gil_scoped_release released;
+      const gil::Released released;
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock.owns_lock()) return std::nullopt;  // another thread waits for the call
       int is_done = 0;
@@ -101,7 +102,7 @@ class Cube {
   Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths)
       : allocation_(std::move(allocation)), cube_(allocation_->add(lengths)), axes_(lengths.size()) {}
   ~Cube() {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     allocation_->remove(cube_);
     allocation_.reset();
   }

@@ -29,6 +29,7 @@ extern "C" {
 #include "base/geometry.h"
 #include "bindings.h"
 #include "cube.h"
+#include "gil.h"
 
 using namespace nanobind::literals;
 
@@ -94,7 +95,7 @@ dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
   std::future<dpu_error_t> end = std::async(std::launch::async, run);
   std::optional<nb::python_error> interrupt;
   while (end.wait_for(kPeriod) != std::future_status::ready) {
-    const nb::gil_scoped_acquire held;
+    const gil::Held held;
     if (!interrupt && PyErr_CheckSignals() != 0) interrupt.emplace();
     if (interrupt && stop) (*stop)(bytes_of(set));
   }
@@ -109,7 +110,7 @@ class Set {
  public:
   /// Allocates `pes` PEs or `ranks` ranks. At least one number must be 0; if both are 0, allocates all free PEs.
   Set(uint32_t pes, uint32_t ranks, const std::optional<std::string> &profile) {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     const char *text = profile ? profile->c_str() : nullptr;
     struct dpu_set_t set;
     const bool by_rank = ranks != 0;
@@ -124,18 +125,18 @@ class Set {
   }
 
   ~Set() {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     allocation_.reset();
   }
   Set(const Set &) = delete;
   Set &operator=(const Set &) = delete;
 
   std::unique_ptr<Cube> hypercube(const std::vector<uint32_t> &lengths) const {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     return std::make_unique<Cube>(allocation_, lengths);
   }
   void free() {
-    const nb::gil_scoped_release released;
+    const gil::Released released;
     allocation_->free();
   }
   bool is_freed() const { return allocation_->is_freed(); }
@@ -244,7 +245,7 @@ class Set {
       return "chip " + std::to_string(dpu_get_slice_id(dpu)) + ", bank " + std::to_string(dpu_get_member_id(dpu)) + " of rank " +
              std::to_string(dpu_get_rank_id(dpu_get_rank(dpu)));
     }
-    const nb::gil_scoped_acquire held;
+    const gil::Held held;
     return nb::cast<std::string>((*explain)(bytes_of(pe)));
   }
 

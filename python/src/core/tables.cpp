@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "gil.h"
 #include "status.h"
 #include "values.h"
 
@@ -69,7 +70,7 @@ nb::dict tables() {
 std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, bool expand) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
-  const nb::gil_scoped_release released;
+  const gil::Released released;
   std::string json(std::size_t{1} << 12, '\0');
   for (;;) {
     std::size_t length = 0;

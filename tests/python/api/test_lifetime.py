@@ -193,3 +193,59 @@ def test_a_hypercube_may_be_dropped_during_a_launch() -> None:
         [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=600, check=True
     )
     assert done.stdout == "8\n"
+
+
+def ends_normally(program: str, *arguments: str) -> None:
+    """Run a Python program; fail if a signal ends it, if it hangs or if it writes to stderr."""
+    end = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+    assert (end.returncode, end.stderr) == (0, "")
+
+
+DAEMON_THREAD = """
+import threading, time
+import numpy as np, pidcomm
+cube = pidcomm.allocate(pes=64).hypercube(8, 8)
+cube.write(np.ones((64, 8192)))
+is_running = threading.Event()
+def work():
+    while True:
+        is_running.set()
+        {call}
+threading.Thread(target=work, daemon=True).start()
+is_running.wait()
+time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'cube.alltoall("11", bytes=65536)',
+        'cube.alltoall("11", bytes=65536, wait=False).wait()',
+        "cube.read(8192, np.float64)",
+        "pidcomm.allocate(pes=8).hypercube(8)",
+    ],
+)
+def test_the_interpreter_exits_while_a_daemon_thread_is_in_a_call(call: str) -> None:
+    for _ in range(3):
+        ends_normally(DAEMON_THREAD.format(call=call))
+
+
+def test_a_child_of_fork_exits_although_a_call_of_its_parent_is_pending() -> None:
+    ends_normally("""
+import os
+import numpy as np, pidcomm
+cube = pidcomm.allocate(pes=512).hypercube(32, 16)
+request = cube.alltoall("11", bytes=1 << 20, wait=False)
+child = os.fork()
+if child == 0:
+    try:
+        request.wait()
+    except pidcomm.Error as error:
+        assert "before fork" in str(error) and error.status == "ERR_BUSY", error
+    else:
+        raise SystemExit("the child process waited")
+else:
+    assert os.waitpid(child, 0)[1] == 0
+    request.wait()
+""")
