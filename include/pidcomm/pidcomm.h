@@ -302,7 +302,7 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * SDK's queues does not block operations that other threads start. On dpuemu, dpu_free returns DPU_ERR_MRAM_BUSY if a call on the set is
  * still running. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the set, the launch may
  * also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use hypercubes that other
- * threads use. After fork, the child process cannot wait for non-blocking calls of its parent process.
+ * threads use.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a non-blocking call, but only one thread at a
  * time. */
@@ -311,7 +311,8 @@ PIDCOMM_API int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *req
 
 /* Waits for the end of a non-blocking call, releases the call and stores NULL in *pending. Returns the status of the call. If `trace` is
  * not NULL, pidcomm_wait stores the call's trace in *trace. If *pending is already NULL, pidcomm_wait returns PIDCOMM_OK at once. Errors:
- * those of the non-blocking call, ERR_ARGUMENT (pending is null). */
+ * those of the non-blocking call, ERR_ARGUMENT (pending is null), ERR_BUSY (another process started the call before fork; the call is not
+ * released). */
 PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
 
 /* If the non-blocking call has ended, stores 1 in *is_done and does the same as pidcomm_wait. If the call has not ended, stores 0 in

@@ -1,4 +1,6 @@
 // The C API: every function calls the library, and turns exceptions into a status and an error sentence.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -49,6 +51,7 @@ struct pidcomm_hypercube {
 struct pidcomm_pending {
   pidcomm_hypercube *cube;
   std::future<pidcomm_trace> end;
+  pid_t process;  // the process that started the call
 };
 
 std::string &pidcomm::last_error() {
@@ -94,6 +97,13 @@ void deliver_trace(pidcomm_trace *trace, const Body &body) {
   }
   const pidcomm_trace done = body();
   if (trace != nullptr) deliver(done, trace);
+}
+
+/// Refuses a non-blocking call that another process started before fork: the threads that end the call are in that process.
+void require_own_call(pidcomm_pending *const *pending) {
+  require(pending, "pending");
+  if (*pending != nullptr && (*pending)->process != getpid())
+    fail(PIDCOMM_ERR_BUSY, "process ", getpid(), " cannot wait for a call that process ", (*pending)->process, " started before fork");
 }
 
 /// Releases a non-blocking call after the call has ended.
@@ -270,7 +280,7 @@ int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const 
     *pending = nullptr;
     require(cube, "cube");
     const pidcomm_options given = received_options(options);
-    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{cube, {}});
+    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{cube, {}, getpid()});
     call->end = cube->executor.start(received(request, "request"), &given);
     ++cube->pending;
     *pending = call.release();
@@ -280,7 +290,7 @@ int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const 
 int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace) {
   return guarded([&] {
     deliver_trace(trace, [&] {
-      require(pending, "pending");
+      require_own_call(pending);
       return end_of(pending);
     });
   });
@@ -289,7 +299,7 @@ int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace) {
 int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace) {
   return guarded([&] {
     deliver_trace(trace, [&] {
-      require(pending, "pending");
+      require_own_call(pending);
       require(is_done, "is_done");
       *is_done = *pending == nullptr || (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
       return *is_done ? end_of(pending) : pidcomm_trace{};
