@@ -231,6 +231,20 @@ def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> 
     assert (sums["passed"], sums["failed"], sums["skipped"]) == (len(items), 0, 0)
 
 
+def test_doctor_passes_the_name_of_the_temporary_folder_to_no_shell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a'; touch ran; '$(touch ran)"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    result = run("doctor", "--quick", "--ranks", "1")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "0 failed, 0 skipped" in result.stdout
+    assert list(tmp_path.iterdir()) == [folder]
+    assert list(folder.iterdir()) == []
+
+
 def test_doctor_fails_with_a_sentence_and_refuses_wrong_options() -> None:
     result = run("doctor", "--quick", "--ranks", "41")
     assert result.returncode == 1
