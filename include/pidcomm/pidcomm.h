@@ -139,10 +139,10 @@ typedef struct pidcomm_pending pidcomm_pending;
  * between the steps of a technique, the error sentence says that the content of the destination window is undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
-  int technique; /* pidcomm_technique; default: tile */
-  int isa;       /* pidcomm_isa; default: the best instruction set that this machine can run */
-  int threads;   /* host threads, 1 to 1024; default: OMP_NUM_THREADS if set, else one thread for each CPU that the caller may use */
-  int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs, where `none` is an error */
+  int technique;         /* pidcomm_technique; default: tile */
+  int isa;               /* pidcomm_isa; default: the best instruction set that this machine can run */
+  int threads;           /* host threads, 1 to 1024; default: see pidcomm_default_threads */
+  int coherence;         /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs, where `none` is an error */
   size_t scratch_offset; /* offset of the PE scratch from the MRAM heap base. If PEs reorder blocks before the host pass, each PE writes as
                             many bytes to its scratch as its input has; scratch offset 0 is then ERR_WINDOW, unless `bytes` is 0. Calls
                             without this reordering ignore scratch_offset */
@@ -198,6 +198,11 @@ PIDCOMM_API const char *pidcomm_name(pidcomm_table table, int code);
 
 /* Returns 1 if this machine can run the instruction set, else 0. If the code of the instruction set is unknown, returns 0. */
 PIDCOMM_API int pidcomm_isa_available(int isa);
+
+/* Returns the number of host threads of a call whose options have 0 threads: the first number of OMP_NUM_THREADS (4 for "4,2"), but at most
+ * 1024. If OMP_NUM_THREADS is not set, empty, or does not start with a whole number of at least 1, returns the number of CPUs that the
+ * caller may use. If is_ignored is not NULL, stores in *is_ignored 1 for an OMP_NUM_THREADS that is neither empty nor valid, else 0. */
+PIDCOMM_API int pidcomm_default_threads(int *is_ignored);
 
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in *cube.
  * PEs are numbered p = 8 * e + lane. The index e counts the entangled groups in the order of the set's ranks, then in the order of banks.

@@ -151,6 +151,12 @@ const char *pidcomm_name(pidcomm_table table, int code) {
 
 int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
 
+int pidcomm_default_threads(int *is_ignored) {
+  const DefaultThreads found = default_threads();
+  if (is_ignored != nullptr) *is_ignored = found.is_variable_ignored ? 1 : 0;
+  return found.threads;
+}
+
 int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, pidcomm_hypercube **cube) {
   return guarded([&] {
     require(cube, "cube");

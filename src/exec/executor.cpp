@@ -1,9 +1,12 @@
 #include "exec/executor.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -27,16 +30,19 @@ namespace {
 constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
+/// Returns the text before the first comma, without blanks around it.
+std::string_view first_item(std::string_view list) {
+  constexpr std::string_view kBlanks = " \t\n";
+  const std::string_view item = list.substr(0, list.find(','));
+  const std::size_t begin = std::min(item.find_first_not_of(kBlanks), item.size());
+  return item.substr(begin, item.find_last_not_of(kBlanks) + 1 - begin);
+}
+
 /// The option rules of the machine that runs the library.
 class Host : public OptionRules {
  public:
   int default_isa() const override { return best_isa(); }
-  /// Returns OMP_NUM_THREADS if it is set, like OpenMP, or, if it is not set, the number of CPUs that the caller may use.
-  int default_threads() const override {
-    const char *text = std::getenv("OMP_NUM_THREADS");
-    const int wanted = text == nullptr ? 0 : std::atoi(text);
-    return std::min(wanted > 0 ? wanted : usable_cpus(), kMaxThreads);
-  }
+  int default_threads() const override { return pidcomm::default_threads().threads; }
   bool is_coherent() const override { return ranks_are_coherent(); }
   void check_isa(int isa) const override {
     if (!isa_available(isa)) fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(isa));
@@ -44,6 +50,16 @@ class Host : public OptionRules {
 };
 
 }  // namespace
+
+DefaultThreads default_threads() {
+  const char *text = std::getenv("OMP_NUM_THREADS");
+  const std::string_view first = text == nullptr ? std::string_view() : first_item(text);
+  int wanted = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), wanted);
+  const bool is_valid = error == std::errc() && end == first.data() + first.size() && wanted > 0;
+  const bool is_empty = text == nullptr || *text == '\0';
+  return {std::min(is_valid ? wanted : usable_cpus(), kMaxThreads), !is_valid && !is_empty};
+}
 
 Options resolve(const pidcomm_options *options) { return resolve(options, Host()); }
 

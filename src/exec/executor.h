@@ -20,6 +20,13 @@ namespace pidcomm {
 /// Returns the options with the defaults of this machine. Errors: ERR_OPTION.
 Options resolve(const pidcomm_options *options);
 
+/// The threads of a call without the option `threads`, and whether OMP_NUM_THREADS is ignored because it is not valid.
+struct DefaultThreads {
+  int threads;
+  bool is_variable_ignored;
+};
+DefaultThreads default_threads();
+
 /// Runs the collectives of one hypercube on a DPU set. Calls of one executor are serialised.
 class Executor {
  public:

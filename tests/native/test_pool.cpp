@@ -168,8 +168,22 @@ TEST(DefaultThreads_ComeFromTheEnvironmentOrTheCpusOfTheCaller) {
   CHECK_EQ(threads_with("3"), 3);
   CHECK_EQ(threads_with("1"), 1);
   CHECK_EQ(threads_with("5000"), 1024);
-  for (const char *no_number : {static_cast<const char *>(nullptr), "", "0", "-2", "many"})
+  CHECK_EQ(threads_with("3,2"), 3);
+  CHECK_EQ(threads_with(" 5 , 2"), 5);
+  for (const char *no_number : {static_cast<const char *>(nullptr), "", "0", "-2", "many", "3x", ",3", " ", "99999999999"})
     CHECK_EQ(threads_with(no_number), usable_cpus());
+}
+
+TEST(DefaultThreads_ReportAVariableThatIsNotValid) {
+  const auto is_ignored = [](const char *omp_num_threads) {
+    const OmpNumThreads environment(omp_num_threads);
+    int ignored = -1;
+    CHECK_EQ(pidcomm_default_threads(&ignored), threads_with(omp_num_threads));
+    CHECK_EQ(pidcomm_default_threads(nullptr), threads_with(omp_num_threads));
+    return ignored;
+  };
+  for (const char *valid : {static_cast<const char *>(nullptr), "", "3", "3,2"}) CHECK_EQ(is_ignored(valid), 0);
+  for (const char *invalid : {"0", "-5", "abc", "3x", "2.5", " "}) CHECK_EQ(is_ignored(invalid), 1);
 }
 
 TEST(DefaultThreads_AreOneForACallerBoundToOneCpu) {

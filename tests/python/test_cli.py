@@ -56,6 +56,20 @@ def test_info_lists_the_version_and_the_names_of_the_tables() -> None:
         assert name in result.stdout
 
 
+@pytest.mark.parametrize(("text", "threads"), [("4,2", 4), ("abc", None), ("-5", None), ("0", None), ("", None)])
+def test_info_reads_omp_num_threads_as_the_library_does(
+    text: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    default = json.loads(run("info", "--json", "-").stdout)["default_threads"]
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    facts = json.loads(run("info", "--json", "-").stdout)
+    is_ignored = bool(text) and threads is None
+    assert facts["default_threads"] == (threads or default)
+    assert facts["ignored_omp_num_threads"] == (text if is_ignored else None)
+    assert ("is ignored: its first number must be at least 1" in run("info").stdout) is is_ignored
+
+
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_6x5x2"])
 def test_plan_json_matches_the_golden_file(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pidcomm
+from pidcomm import _core
 from pidcomm.evaluation import platform
 from pidcomm.evaluation.platform import Flush
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
+VARIABLE = "OMP_NUM_THREADS"
 RESULTS = ("bench/reference", "bench/apps")
 
 
@@ -81,12 +83,14 @@ def _word(setting: Flush) -> str:
 def facts() -> dict[str, Any]:
     """Return the facts of `pidcomm info`: the package, the machine, and the names of all choices."""
     it = platform.emulated()
+    threads, is_ignored = _core.default_threads()
     return {
         "version": pidcomm.__version__,
         "commit": commit(),
         "machine": {"cpu": cpu_name(), "cpus": cpus()},
         "default_isa": DEFAULT_ISA,
-        "default_threads": int(os.environ.get("OMP_NUM_THREADS") or cpus()),
+        "default_threads": threads,
+        "ignored_omp_num_threads": os.environ.get(VARIABLE) if is_ignored else None,
         "sdk": platform.SDK,
         "emulated_machine": None
         if it is None
@@ -107,7 +111,9 @@ def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "CPU", f"{facts['machine']['cpu']}, {facts['machine']['cpus']} CPUs"
     yield "ISAs", ", ".join(name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items())
     yield "default ISA", facts["default_isa"]
-    yield "default threads", str(facts["default_threads"])
+    ignored = facts["ignored_omp_num_threads"]
+    note = "" if ignored is None else f" ({VARIABLE} {ignored!r} is ignored: its first number must be at least 1)"
+    yield "default threads", f"{facts['default_threads']}{note}"
     yield "SDK", facts["sdk"]
     if emulated is not None:
         yield "emulated machine", geometry()

@@ -148,6 +148,11 @@ Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, 
 
 void bind_tables(nb::module_ &m) {
   m.def("version", [] { return std::string(pidcomm_version()); });
+  m.def("default_threads", [] {
+    int is_ignored = 0;
+    const int threads = pidcomm_default_threads(&is_ignored);
+    return std::tuple(threads, is_ignored != 0);
+  });
   m.def("tables", tables);
   m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
   m.def("model_tables", model_tables);
