@@ -144,6 +144,19 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "pes=0"], "count '0'"),
         (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second sweep of pes"),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
+        (["bench", "alltoall", "--op", "foo"], "--op foo does not apply: no operator for alltoall; use it with reduce"),
+        (["plan", "alltoall", "--op", "max"], "--op max does not apply: no operator for alltoall"),
+        (["model", "predict", "gather", "--op", "max"], "--op max does not apply"),
+        (["model", "advise", "gather", "--op", "max"], "--op max does not apply"),
+        (["bench", "--sweep", "bytes=8,64", "--bytes", "8"], "--bytes 8 does not apply: --sweep bytes has the sizes"),
+        (["bench", "--quick", "--iters", "5"], "--iters 5 does not apply: --quick sets it"),
+        (["bench", "--quick", "--no-limit"], "--no-limit does not apply: --quick sets it"),
+        (["bench", "--ablation", "--technique", "tile"], "--technique tile does not apply: --ablation sets it"),
+        (["bench", "--load-us", "1"], "--load-us 1.0 does not apply: it is for --ablation"),
+        (["check", "--cases", "9", "--case", "1"], "--cases 9 does not apply: --case 1 runs one case"),
+        (["model", "scale", "pes", "--warmup", "1"], "--warmup 1 does not apply: it is for --measure"),
+        (["model", "validate", "--published", "--choices"], "--choices does not apply: with --published"),
+        (["reproduce", "fig14", "--no-measure", "--pes", "64"], "--pes 64 does not apply: with --no-measure"),
         (["check", "--cases", "many"], "'--cases'"),
         (["nonsense"], "command 'nonsense' is unknown; use info, "),
         (["bnech"], "did you mean 'bench'?"),
@@ -155,6 +168,30 @@ def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str)
     assert result.returncode == 2, result
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "content"),
+    [
+        ("app bfs", ("--json", "--plot"), None),
+        ("model scale", ("--json", "--plot"), None),
+        ("reproduce fig16 --no-measure", ("--plot", "--json"), None),
+        ("plan alltoall --draw", ("--out", "--json"), None),
+        ("app bfs", ("--data", "--json"), "0 1\n"),
+    ],
+)
+def test_an_output_file_is_no_other_file_of_the_command(
+    command: str, options: tuple[str, str], content: str | None, tmp_path: Path
+) -> None:
+    path, same = tmp_path / "rows.svg", tmp_path / "sub" / ".." / "rows.svg"
+    (tmp_path / "sub").mkdir()
+    if content is not None:
+        path.write_text(content)
+    result = run(*command.split(), options[0], str(path), options[1], str(same))
+    assert result.returncode == 2, result
+    assert re.search(rf"{options[0]} and {options[1]}|{options[1]} and {options[0]}", result.stderr)
+    assert "name one file" in result.stderr
+    assert (path.read_text() if path.exists() else None) == content
 
 
 def test_a_quick_bench_checks_all_collectives() -> None:

@@ -10,6 +10,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import threading
 import time
@@ -188,7 +189,7 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
+        ["bench", "all", *QUICK[:2], "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
         ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
     ],
     ids=["bench", "quick"],
@@ -217,7 +218,7 @@ def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
             pass
 
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
+    command = ["bench", "all", *QUICK[:2], "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
     code, _, err = interrupt(command, has_rows)
     assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
     text = path.read_text()
@@ -331,7 +332,7 @@ def test_lack_of_memory_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("target", ["-", "rows.jsonl"])
 def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
+    command = ["bench", "all", *QUICK[:2], "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
     with subprocess.Popen(
         [*PIDCOMM, *command],
         env=variables(),
@@ -346,6 +347,32 @@ def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path
         process.stdout.close()
         err = process.stderr.read()
         assert (process.wait(timeout=600), err) == (ExitCode.BROKEN_PIPE, "")
+
+
+DPUEMU = [sys.executable, "-m", "dpuemu"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *([*PIDCOMM, *words] for words in (["info"], ["info", "--json", "-"], ["--help"], ["--version"])),
+        *([*DPUEMU, *words] for words in (["info"], ["env", "--json", "-"], ["--help"], ["--version"])),
+    ],
+    ids=lambda command: f"{command[1]} {' '.join(command[3:])}",
+)
+def test_a_closed_output_ends_a_command_quietly(command: list[str]) -> None:
+    how: dict[str, Any] = {"env": variables(PYTHONUNBUFFERED=""), "text": True, "check": False, "timeout": 600}
+    reader, writer = os.pipe()
+    os.close(reader)
+    pipe = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, **how)
+    os.close(writer)
+    assert (pipe.returncode, pipe.stderr) == (ExitCode.BROKEN_PIPE, "")
+    for closed, code in ((1, ExitCode.BROKEN_PIPE), (2, ExitCode.RIGHT)):
+        streams: dict[str, Any] = {
+            name: subprocess.PIPE for name, file in (("stdout", 1), ("stderr", 2)) if file != closed
+        }
+        done = subprocess.run(command, preexec_fn=lambda closed=closed: os.close(closed), **streams, **how)
+        assert (done.returncode, done.stderr or "") == (code, "")
 
 
 def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:

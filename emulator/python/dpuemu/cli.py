@@ -23,8 +23,15 @@ USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means
 
 def main() -> None:
     """Run the command line."""
+    if sys.stdout is None:  # closed, as by >&-
+        sys.exit(BROKEN_PIPE)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
-        sys.exit(run_command(sys.argv[1:]))
+        try:
+            code = run_command(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
@@ -37,6 +44,8 @@ def run_command(words: Sequence[str]) -> int:
     options = parser().parse_args(words)
     try:
         return int(options.act(options))
+    except BrokenPipeError:
+        raise
     except (dpuemu.Error, OSError) as error:
         return fail(str(error))
 

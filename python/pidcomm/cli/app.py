@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
@@ -18,7 +19,7 @@ from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import ArgumentError, Error, unknown
-from pidcomm.evaluation.results import console, live_console
+from pidcomm.evaluation.results import STDOUT, console, live_console
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
 if TYPE_CHECKING:
@@ -75,6 +76,57 @@ class _HasExamples:
 class Command(_HasExamples, TyperCommand):
     """A command with examples."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the command. Raises ArgumentError if two options name one file, and one of them writes the file."""
+        given = [it for it in self.params if ctx.get_parameter_source(it.name).name == "COMMANDLINE"]
+        _given.clear()
+        _given.update((_word(it, ctx.params[it.name]), ctx.params[it.name]) for it in given)
+        files: dict[str, str] = {}
+        for option in sorted(_given, key=_OUTPUTS.__contains__):
+            for path in _paths(_given[option]):
+                if option in _OUTPUTS and path in files:
+                    raise ArgumentError(f"{files[path]} and {option} name one file: {_given[option]}")
+                files[path] = option
+        return super().invoke(ctx)
+
+
+_given: dict[str, Any] = {}  # options and arguments of the running command: their names and values
+_OUTPUTS = ("--json", "--out", "--plot", "OUT.html", "FILE")
+
+
+def _word(parameter: Any, value: object) -> str:
+    """Return the name of an option as on the command line, or the name of an argument as in --help."""
+    names = parameter.secondary_opts if value is False and parameter.secondary_opts else parameter.opts
+    return str(names[0] if names[0].startswith("-") else parameter.metavar or names[0].upper())
+
+
+def _paths(value: object) -> Iterator[str]:
+    """Yield the absolute paths of the files that the value of an option may name; no paths of devices and pipes."""
+    for it in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(it, (str, Path)) and str(it) != STDOUT:
+            path = os.path.realpath(it)
+            if os.path.isfile(path) or not os.path.exists(path):
+                yield path
+
+
+def refuse(options: Iterable[str], why: str) -> None:
+    """Raise ArgumentError if the command line gives one of the options, which the command would ignore."""
+    for option in options:
+        if option in _given:
+            value = _given[option]
+            words = option if isinstance(value, bool) else f"{option} {getattr(value, 'value', value)}"
+            raise ArgumentError(f"{words} does not apply: {why}")
+
+
+def check_op(collectives: Iterable[str]) -> None:
+    """Raise ArgumentError if --op is given, and none of the collectives has an operator."""
+    names = [name for name in collectives if name in COLLECTIVES]
+    if names and not any(COLLECTIVES[name].takes_op for name in names):
+        refuse(["--op"], f"no operator for {', '.join(names)}; use it with {', '.join(_WITH_OP)}")
+
+
+_WITH_OP = [name for name, row in COLLECTIVES.items() if row.takes_op]
+
 
 class Group(_HasExamples, TyperGroup):
     """A group of commands with examples. The group turns errors into one line and an exit code."""
@@ -88,26 +140,17 @@ class Group(_HasExamples, TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command."""
-        try:
-            with _interrupt_first():
-                return super().invoke(ctx)
-        except (Error, MemoryError) as error:
-            fail(str(error) or "out of memory")
-            raise typer.Exit(ExitCode.USAGE) from None
-        except KeyboardInterrupt:
-            fail("interrupted")
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
-        except BrokenPipeError:
-            _give_up_stdout()
-            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
-        except OSError as error:
-            _give_up_stdout()
-            fail(str(error))
-            raise typer.Exit(ExitCode.USAGE) from None
+        with _exit_codes(), _interrupt_first():
+            return super().invoke(ctx)
 
 
 class TopGroup(Group):
     """The group of all commands. The group imports only the module of the command that runs."""
+
+    def make_context(self, *words: Any, **how: Any) -> Any:
+        """Parse the options before the command, which may print: --help and --version."""
+        with _exit_codes():
+            return super().make_context(*words, **how)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of COMMANDS."""
@@ -137,6 +180,26 @@ class TopGroup(Group):
             import_module(f"pidcomm.cli.{module}")
         group: Any = typer.main.get_group(app)
         self.commands = group.commands
+
+
+@contextmanager
+def _exit_codes() -> Iterator[None]:
+    """Turn the exceptions of a block into one line on stderr and typer.Exit."""
+    try:
+        yield
+    except (Error, MemoryError) as error:
+        fail(str(error) or "out of memory")
+        raise typer.Exit(ExitCode.USAGE) from None
+    except KeyboardInterrupt:
+        fail("interrupted")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        _give_up_stdout()
+        raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+    except OSError as error:
+        _give_up_stdout()
+        fail(str(error))
+        raise typer.Exit(ExitCode.USAGE) from None
 
 
 @contextmanager
@@ -277,6 +340,9 @@ def exit_if_wrong(wrong: int) -> None:
 
 def main() -> None:
     """Run the command line. After an unexpected exception, write two lines and exit with ExitCode.INTERNAL."""
+    if sys.stdout is None:  # closed, as by >&-
+        sys.exit(ExitCode.BROKEN_PIPE)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         app(prog_name="pidcomm")
     except KeyboardInterrupt:

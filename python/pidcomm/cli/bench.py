@@ -15,9 +15,11 @@ from pidcomm.cli.app import (
     OpOption,
     ThreadsOption,
     WideOption,
+    check_op,
     command,
     exit_if_wrong,
     json_option,
+    refuse,
     working,
 )
 from pidcomm.cli.completion import complete_list, complete_masks
@@ -167,6 +169,15 @@ def bench(
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
+    check_op(chosen)
+    if "bytes" in sweeps:
+        refuse(["--bytes"], "--sweep bytes has the sizes")
+    if quick:
+        refuse(["--iters", "--warmup", "--limit", "--no-limit"], "--quick sets it")
+    if ablation:
+        refuse(["--technique", "--no-limit", "--summary"], "--ablation sets it")
+    else:
+        refuse(["--launch-us", "--load-us"], "it is for --ablation")
     known = [*TECHNIQUES, AUTO]
     techniques = {
         name: list(STEPS) if ablation else parse_names(technique, known, "technique", techniques_for(name))

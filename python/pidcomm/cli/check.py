@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import command, exit_if_wrong, json_option, refuse, working
 from pidcomm.evaluation.check import Checker, make_case
 from pidcomm.evaluation.results import Results
 
@@ -29,6 +29,8 @@ def check(
     cases run in place, in shapes that are not powers of two, or with disabled PEs. If a
     case uses instruction set audit, the command also checks how many lines of 64 bytes are loaded and stored.
     """
+    if case is not None:
+        refuse(["--cases"], f"--case {case} runs one case")
     numbers = range(cases) if case is None else range(case, case + 1)
     failures: list[dict[str, Any]] = []
     with Results(json_target) as results, working("allocating PEs") as work, Checker() as checker:

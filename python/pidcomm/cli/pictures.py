@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, working
+from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, refuse, working
 from pidcomm.cli.bench import bench
 from pidcomm.evaluation.pictures.rows import read_rows
 
@@ -72,6 +72,8 @@ def report(
     from pidcomm.evaluation.pictures import page
 
     page.check_name(out)
+    if rows:
+        refuse(["--shape", "--mask", "--bytes"], "with --from, the command measures nothing")
     sources = [page.Source(path.name, read_rows([path])) for path in rows or ()]
     if not sources:
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:

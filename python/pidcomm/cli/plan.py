@@ -17,6 +17,7 @@ from pidcomm.cli.app import (
     OpOption,
     ShapeOption,
     TechniqueOption,
+    check_op,
     command,
     json_option,
     working,
@@ -65,6 +66,7 @@ def plan(
     json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
 ) -> None:
     """Show the steps of a collective without running it."""
+    check_op([collective])
     if out is not None and not draw:
         raise ArgumentError(f"--out {out} names a picture; give --draw, too")
     size_bytes, src_offset = parse_size(size), parse_size(src)

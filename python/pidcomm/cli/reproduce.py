@@ -11,7 +11,7 @@ from rich.table import Table
 
 import pidcomm
 from pidcomm.arguments import options_of
-from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, working
+from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, refuse, working
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import info, platform
@@ -91,6 +91,8 @@ def reproduce(
     call, the time of the host is measured, and the time in which PEs reorder blocks is modelled. Modelled calls are for
     the paper's machine with 1024 PEs and the paper's sizes.
     """
+    if not measure:
+        refuse(["--bytes", "--pes", "--iters"], "with --no-measure, the command measures nothing")
     names = parse_names(figures, EXPERIMENTS, "figure")
     experiments = [EXPERIMENTS[name] for name in dict.fromkeys(names) if not EXPERIMENTS[name].missing]
     size_bytes = parse_positive_size(size)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 import pidcomm
-from pidcomm.cli.app import command, json_option, working
+from pidcomm.cli.app import command, json_option, refuse, working
 from pidcomm.cli.model.group import group
 from pidcomm.errors import ArgumentError, Error, require
 from pidcomm.evaluation import info
@@ -102,6 +102,8 @@ def validate(
     """
     from pidcomm.evaluation import validate as validation
 
+    if published:
+        refuse(["--samples", "--seed", "--max-total", "--choices"], "with --published, the command measures nothing")
     with Results(json_target) as results:
         if published:
             checks = validation.check_published(machine or PAPER_MACHINE)

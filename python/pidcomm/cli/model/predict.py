@@ -17,6 +17,7 @@ from pidcomm.cli.app import (
     OpOption,
     ShapeOption,
     WideOption,
+    check_op,
     command,
     json_option,
     working,
@@ -116,6 +117,7 @@ def predict(
     does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table list
     the constants with the largest effect: how much the total time changes if a constant grows by 10%.
     """
+    check_op([collective])
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
     options = options_of(threads=threads, isa=isa, coherence=coherence)
@@ -230,6 +232,7 @@ def advise_shapes(
     variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, the
     command skips shapes in which two neighbouring axes have equal mask bits.
     """
+    check_op([collective])
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
         with working("pricing shapes"):

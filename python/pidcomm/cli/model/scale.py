@@ -11,7 +11,7 @@ import typer
 
 import pidcomm
 from pidcomm.arguments import Options, options_of
-from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, refuse, working
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.cli.model.group import group
 from pidcomm.cli.model.predict import MachineOption
@@ -123,6 +123,8 @@ def scale(
     """
     studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
+    if not is_measured:
+        refuse(["--iters", "--warmup"], "it is for --measure")
     on = load_machine(machine)
     if plot is not None:
         from pidcomm.evaluation.pictures import scaling, style
