@@ -11,7 +11,7 @@ for needed in $doctors emulator/dpuemu_tests artifact/tests/test_artifact tests/
   [ -x "$needed" ] || { echo "no $needed in $1"; exit 1; }
 done
 # The longest tests come first.
-tests=$(find tests/native/test_collectives* $doctors tests/native/test_* artifact/tests/test_* emulator/dpuemu_tests examples/example_* \
+tests=$(find tests/native/test_collectives* $doctors tests/native/test_* artifact/tests/test_* emulator/dpuemu_*tests examples/example_* \
   -maxdepth 0 -type f -perm -u+x 2>/dev/null | awk '!seen[$0]++' | grep -v -e "$left_out")
 jobs=$(nproc)
 [ "$jobs" -le 4 ] || jobs=4

@@ -40,7 +40,7 @@ void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   };
   try {
     std::thread([call, end] { end(*call, guarded(*call)); }).detach();
-  } catch (const std::system_error &) {
+  } catch (const std::exception &) {  // the host lacks memory or threads
     end(*call, DPU_ERR_SYSTEM);
   }
 }

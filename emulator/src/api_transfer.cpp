@@ -240,7 +240,7 @@ dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *
 
 /// Returns the DPU's entry in the matrix, or a dummy entry if the DPU is not allocated.
 void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
-  thread_local void *nowhere;
+  __attribute__((tls_model("initial-exec"))) thread_local void *nowhere;
   nowhere = nullptr;
   dpu_rank_t *rank;
   dpu_t found;

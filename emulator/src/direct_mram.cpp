@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <mutex>
 
 #include "address_map.h"
 #include "pe/calls.h"
@@ -50,7 +51,10 @@ DirectMram::~DirectMram() {
 }
 
 bool DirectMram::reserve() {
-  static const uint64_t shared_nowhere = reserve_gs_range();
+  static std::mutex mutex;
+  static uint64_t shared_nowhere = 0;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (shared_nowhere == 0) shared_nowhere = reserve_gs_range();
   nowhere_base_ = shared_nowhere;
   pages_.resize(kPages / 64);
   return nowhere_base_ != 0;
@@ -61,14 +65,16 @@ bool DirectMram::handle_fault(uint64_t address) {
   if (address < mram || address - mram >= kMramBytes) return false;
   if (!is_used_) {
     if (copy_base_ == 0) copy_base_ = reserve_gs_range();
-    if (copy_base_ == 0) return false;
+    lacks_memory_ = copy_base_ == 0;
+    if (lacks_memory_) return false;
     is_used_ = true;
     set_gs_base(copy_base_);
     return true;
   }
   if (is_loaded((address - mram) / kPageBytes)) return false;
   const uint64_t bytes = unit_bytes(units_), begin = (address - mram) / bytes * bytes;
-  if (mprotect(copy() + begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  lacks_memory_ = mprotect(copy() + begin, bytes, PROT_READ | PROT_WRITE) != 0;
+  if (lacks_memory_) return false;
   ++units_;
   for (uint64_t offset = begin; offset < begin + bytes; offset += kPageBytes) {
     const uint64_t page = offset / kPageBytes;

@@ -21,12 +21,17 @@ class DirectMram {
   /// Reserves the resources that every run needs. Returns whether the reservation succeeded.
   bool reserve();
   /// Begins a run of this PE. begin() takes no time unless the program makes a direct access. Requires reserve().
-  void begin(const MramPort &port) { port_ = port; }
+  void begin(const MramPort &port) {
+    port_ = port;
+    lacks_memory_ = false;
+  }
   /// Writes back the filled pages and discards the copy. Returns the number of filled pages.
   uint64_t end();
 
   /// Call this function in the handler of SIGSEGV. Returns whether the access to `address` can now be repeated.
   bool handle_fault(uint64_t address);
+  /// Returns whether handle_fault has failed in this run because the host has no memory.
+  bool lacks_memory() const { return lacks_memory_; }
   /// Returns the value of gs while the PE's tasklets run.
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
 
@@ -39,7 +44,7 @@ class DirectMram {
   bool is_loaded(uint64_t page) const { return pages_[page / 64] >> (page % 64) & 1; }
 
   MramPort port_;
-  bool is_used_ = false;
+  bool is_used_ = false, lacks_memory_ = false;
   uint64_t nowhere_base_ = 0, copy_base_ = 0;  // the two values of gs: before and after the first direct access
   std::vector<uint64_t> pages_;                // bit set of the pages of the copy that are filled
   uint32_t units_ = 0;                         // number of units of the copy that are accessible in the current run

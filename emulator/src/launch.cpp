@@ -156,8 +156,12 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     const PePlace place = rank.places.of(i);
     if (pe.text != &program) {
       program.write_text(place, dpuemu_gate);
-      if (!rank.places.set_text(i, program.text_bytes(), true)) all_executable = false;
-      pe.text = &program;
+      const bool is_executable = rank.places.set_text(i, program.text_bytes(), true);
+      pe.text = pe.program = is_executable ? &program : nullptr;
+      if (!is_executable) {
+        all_executable = false;
+        return;
+      }
     }
     program.write_wram(place);
     pe.program = &program;

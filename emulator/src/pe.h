@@ -20,15 +20,16 @@ enum class FaultKind : uint8_t {
   kMutex,        // the address is not a mutex
   kFormat,       // an invalid format string or argument of printf
   kDeadlock,
-  kEndless,  // a tasklet makes no runtime call for longer than patience_seconds
-  kStopped,  // stopped by the host, or because the host ran out of memory
-  kProgram,  // reported by the program itself (PE_FAULT_TABLE)
+  kEndless,   // a tasklet makes no runtime call for longer than patience_seconds
+  kStopped,   // stopped by the host
+  kNoMemory,  // the host has no more memory
+  kProgram,   // reported by the program itself (PE_FAULT_TABLE)
 };
 
 struct PeFault {
   FaultKind kind = FaultKind::kNone;
   uint32_t tasklet = 0;
-  std::string reason;  // a part of the sentence that dpuemu_get_fault returns
+  std::string reason;  // a part of the sentence that dpuemu_get_fault returns; empty for kNoMemory
 };
 
 /// Counters of one run. The run counts DMA transfers exactly, and models its time.

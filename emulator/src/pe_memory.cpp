@@ -57,15 +57,16 @@ Stacks::~Stacks() {
   if (base_ != nullptr) release_low(base_, kBytes);
 }
 
-void Stacks::set_usable(uint32_t usable_bytes) {
-  if (usable_bytes == usable_bytes_) return;
+bool Stacks::set_usable(uint32_t usable_bytes) {
+  if (usable_bytes == usable_bytes_) return true;
+  usable_bytes_ = 0;
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
     uint8_t *const block = reinterpret_cast<uint8_t *>(end(i)) - PE_STACK_BLOCK_BYTES;
     const uint32_t below = PE_STACK_BLOCK_BYTES - usable_bytes;
-    mprotect(block, below, PROT_NONE);
-    mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE);
+    if (mprotect(block, below, PROT_NONE) != 0 || mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE) != 0) return false;
   }
   usable_bytes_ = usable_bytes;
+  return true;
 }
 
 uint32_t Stacks::owner(uint64_t address) const {

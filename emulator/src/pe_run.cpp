@@ -52,7 +52,7 @@ struct PeRun::CallRow {
 constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
-void PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict) {
+bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict) {
   const Program &program = *pe.program;
   pe_ = &pe;
   place_ = place;
@@ -67,13 +67,17 @@ void PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   pe.fault = {};
   direct_mram_.begin(port);
   clock_.start();
-  stacks_.set_usable(usable_stack(program, is_strict));
+  if (!stacks_.set_usable(usable_stack(program, is_strict))) {
+    fail_without_memory();
+    return false;
+  }
   std::fill(std::begin(tasklets_), std::end(tasklets_), Tasklet());
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
     tasklets_[i].stack = prepare_tasklet(stacks_.end(i), program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
   }
+  return true;
 }
 
 void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
@@ -125,7 +129,7 @@ void PeRun::stop() {
 }
 
 PeRun::Step PeRun::fail_without_memory() {
-  pe_->fault.kind = FaultKind::kStopped;
+  pe_->fault.kind = FaultKind::kNoMemory;
   pe_->fault.reason.clear();
   if (!has_ended_) finish();
   return Step::kEnded;
@@ -181,7 +185,9 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
       return;
     case SIGSEGV:
     case SIGBUS:
-      break;
+      if (!direct_mram_.lacks_memory()) break;
+      fail_without_memory();
+      return;
     default:  // the signal that the watch sends
       fault(FaultKind::kEndless, tasklet,
             "no runtime call for longer than DPUEMU_PATIENCE: an endless loop, or a loop that waits for another tasklet's store");

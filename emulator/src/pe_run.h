@@ -24,8 +24,8 @@ class PeRun {
   /// Reserves the addresses that runs need. Returns whether the reservation succeeded.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
-  /// Starts every tasklet at the program's entry. Requires reserve().
-  void begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
+  /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and returns false. Requires reserve().
+  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
 
   enum class Step { kTransferred, kOther, kEnded };
   /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call was a DMA, and kEnded if the run is over;
@@ -34,7 +34,7 @@ class PeRun {
 
   /// Ends the run with a fault at its next step.
   void stop();
-  /// Ends the run with a fault after a step that threw std::bad_alloc.
+  /// Ends the run with a fault because the host has no memory. Allocates nothing.
   Step fail_without_memory();
 
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the tasklet can continue.

@@ -52,8 +52,7 @@ class Runner {
     size_t count = 0;
     for (const PeTask &task : group) {
       PeRun &run = runs_[count];
-      run.begin(*task.pe, task.place, task.port, of.work.is_strict);
-      active[count++] = &run;
+      if (run.begin(*task.pe, task.place, task.port, of.work.is_strict)) active[count++] = &run;
     }
     while (count != 0) {
       size_t left = 0;
@@ -84,8 +83,8 @@ class Runner {
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
     PeRun::Step step;
     do {
-      if (of.is_stopped()) run.stop();
       try {
+        if (of.is_stopped()) run.stop();
         step = run.step(signals_.target.door, signals_.target.turns);
       } catch (const std::bad_alloc &) {
         step = run.fail_without_memory();

@@ -9,7 +9,8 @@
 namespace dpuemu {
 namespace {
 
-thread_local const CallbackScope *innermost_callback = nullptr;
+// initial-exec: the memory exists from the start of the thread. Otherwise the C library ends the process if it cannot allocate the memory.
+__attribute__((tls_model("initial-exec"))) thread_local const CallbackScope *innermost_callback = nullptr;
 
 }  // namespace
 
@@ -25,8 +26,7 @@ bool CallbackScope::contains(const Rank *rank) {
 dpu_error_t Rank::open_locked(bool is_access) {
   if (is_running_) return DPU_ERR_MRAM_BUSY;
   if (is_access && faulted_ != 0) return DPU_ERR_DPU_FAULT;
-  region_.protect(false);
-  return DPU_OK;
+  return region_.protect(false) ? DPU_OK : DPU_ERR_SYSTEM;
 }
 
 dpu_error_t Rank::open_transfer() {
@@ -62,11 +62,11 @@ dpu_error_t Rank::begin_run(uint64_t members, StopFlag stop) {
   if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return is_running_ || has_no_jobs_locked(); });
   if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
   if (transfers_ + accesses_ != 0) return DPU_ERR_MRAM_BUSY;
+  if (!region_.protect(false)) return DPU_ERR_SYSTEM;
   is_running_ = true;
   stop_ = std::move(stop);
   faulted_before_run_ = faulted_;
   faulted_ &= ~members;
-  region_.protect(false);
   changed_.notify_all();  // transfers that wait for queued jobs now fail instead
   return DPU_OK;
 }

@@ -50,11 +50,12 @@ uint64_t Region::resident_bytes() const {
   return pages * kPageBytes;
 }
 
-void Region::protect(bool on) {
-  if (base() == nullptr || is_protected() == on) return;
+bool Region::protect(bool on) {
+  if (base() == nullptr || is_protected() == on) return true;
   if (on) is_protected_.store(true, std::memory_order_release);
-  mprotect(base(), kRegionBytes, on ? PROT_NONE : PROT_READ | PROT_WRITE);
+  if (mprotect(base(), kRegionBytes, on ? PROT_NONE : PROT_READ | PROT_WRITE) != 0) return false;
   if (!on) is_protected_.store(false, std::memory_order_release);
+  return true;
 }
 
 namespace {

@@ -16,8 +16,8 @@ class Region {
   /// Returns the number of bytes of the region that use memory of the host.
   uint64_t resident_bytes() const;
 
-  /// For strict mode: protect(true) makes the region inaccessible until protect(false).
-  void protect(bool on);
+  /// For strict mode: protect(true) makes the region inaccessible until protect(false). Returns success.
+  bool protect(bool on);
 
   uint8_t *base() const { return base_.load(std::memory_order_acquire); }
   bool is_protected() const { return is_protected_.load(std::memory_order_acquire); }

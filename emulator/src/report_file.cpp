@@ -5,18 +5,17 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 
 namespace dpuemu {
 
 void append_to_report_file(const dpuemu_report_t &report) {
   const char *path = std::getenv("DPUEMU_REPORT");
   if (path == nullptr || *path == '\0') return;
-  std::string line;
-  const auto add = [&line](const char *name, double value) {
-    char text[80];
-    std::snprintf(text, sizeof text, "%s\"%s\": %.17g", line.empty() ? "{" : ", ", name, value);
-    line += text;
+  // A thread that runs PEs must not fail here, so the line has a fixed buffer.
+  char line[2048];
+  int size = 0;
+  const auto add = [&](const char *name, double value) {
+    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g", size == 0 ? "{" : ", ", name, value);
   };
 #define DPUEMU_ADD(field) add(#field, static_cast<double>(report.field))
   DPUEMU_ADD(pes);
@@ -34,10 +33,11 @@ void append_to_report_file(const dpuemu_report_t &report) {
   DPUEMU_ADD(cycles_sum);
   DPUEMU_ADD(host_seconds);
 #undef DPUEMU_ADD
-  line += "}\n";
+  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "}\n");
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
-  if (write(file, line.data(), line.size()) < 0) line.clear();  // a single write keeps the lines of several processes apart
+  // A single write keeps the lines of several processes apart.
+  if (write(file, line, static_cast<size_t>(size)) < 0) size = 0;  // ignored
   close(file);
 }
 
