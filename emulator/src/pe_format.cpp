@@ -1,5 +1,6 @@
 #include "pe_format.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -18,8 +19,8 @@ class Formatter {
  public:
   Formatter(const BytesAt &bytes_at, std::string &text) : bytes_at_(bytes_at), text_(text) {}
 
-  /// Returns the error, or nullptr on success.
-  const char *run(uint32_t format, uint32_t arguments) {
+  /// Returns the error, or "" on success.
+  std::string run(uint32_t format, uint32_t arguments) {
     const uint8_t *list = bytes_at_(arguments, sizeof list_);
     const std::optional<std::string> pattern = string_at(format, kNoLimit);
     if (list == nullptr || !pattern) return "the format of printf is outside the PE's memory";
@@ -27,29 +28,29 @@ class Formatter {
     for (const char *next = pattern->c_str(); *next != '\0';) {
       if (*next != '%') {
         text_ += *next++;
-      } else if (const char *problem = convert(next)) {
+      } else if (std::string problem = convert(next); !problem.empty()) {
         return problem;
       }
     }
-    return nullptr;
+    return {};
   }
 
  private:
   static constexpr uint64_t kNoLimit = UINT64_MAX;
 
-  /// Prints the conversion at `next` and advances past it. Returns the error, or nullptr on success.
-  const char *convert(const char *&next) {
+  /// Prints the conversion at `next` and advances past it. Returns the error, or "" on success.
+  std::string convert(const char *&next) {
     std::string spec = "%";
     for (++next; *next != '\0' && std::strchr("-+ #0", *next) != nullptr; ++next) spec += *next;
-    std::optional<int> precision;
-    if (!take_number(next, spec, nullptr)) return kNoMemory;
+    std::optional<int64_t> width, precision;
+    if (std::string problem = take_number(next, width); !problem.empty()) return problem;
+    if (width) spec += std::to_string(*width);
     if (*next == '.') {
       ++next;
       precision = 0;
-      std::string digits;
-      if (!take_number(next, digits, &*precision)) return kNoMemory;
+      if (std::string problem = take_number(next, precision); !problem.empty()) return problem;
       if (*precision >= 0)
-        spec += "." + digits;
+        (spec += '.') += std::to_string(*precision);
       else
         precision.reset();  // a negative precision counts as no precision
     }
@@ -60,7 +61,7 @@ class Formatter {
     ++next;
     if (conversion == '%') {
       text_ += '%';
-      return nullptr;
+      return {};
     }
     const bool is_wide = length == "l" || length == "ll" || length == "j";
     if (std::strchr("di", conversion) != nullptr) {
@@ -111,23 +112,18 @@ class Formatter {
     return static_cast<uint32_t>(word);
   }
 
-  /// A width or precision: digits, or an argument for `*`.
-  bool take_number(const char *&next, std::string &spec, int *value) {
+  /// Reads a width or precision: digits, or `*` for an argument. Without both, keeps `value`. Returns the error, or "" on success.
+  std::string take_number(const char *&next, std::optional<int64_t> &value) {
     if (*next == '*') {
       uint64_t word;
-      if (!take(false, word)) return false;
+      if (!take(false, word)) return kNoMemory;
       ++next;
-      spec += std::to_string(static_cast<int32_t>(word));
-      if (value != nullptr) *value = static_cast<int32_t>(word);
-      return true;
+      value = static_cast<int32_t>(word);
+    } else if (*next >= '0' && *next <= '9') {
+      for (value = 0; *next >= '0' && *next <= '9'; ++next) value = std::min<int64_t>(10 * *value + (*next - '0'), INT32_MAX);
     }
-    int number = 0;
-    for (; *next >= '0' && *next <= '9'; ++next) {
-      if (number < 100000) number = 10 * number + (*next - '0');
-    }
-    if (number != 0 || value != nullptr) spec += std::to_string(number);
-    if (value != nullptr) *value = number;
-    return true;
+    if (!value || (*value >= -kMostBytes && *value <= kMostBytes)) return {};
+    return "printf has a width or precision of " + std::to_string(*value) + "; at most " + std::to_string(kMostBytes) + " are possible";
   }
 
   bool take(bool is_float, uint64_t &word) {
@@ -157,18 +153,20 @@ class Formatter {
   }
 
   template <class Value>
-  const char *append(const std::string &spec, Value value) {
+  std::string append(const std::string &spec, Value value) {
     const int length = std::snprintf(nullptr, 0, spec.c_str(), value);
-    if (length < 0 || length > kMostBytes) return "printf has a width or precision that is too large";
     const size_t begin = text_.size();
+    if (length < 0 || begin + static_cast<size_t>(length) > kMostBytes)
+      return "printf prints " + std::to_string(begin + static_cast<size_t>(length)) + " characters or more; at most " +
+             std::to_string(kMostBytes) + " are possible";
     text_.resize(begin + static_cast<size_t>(length) + 1);
     std::snprintf(text_.data() + begin, static_cast<size_t>(length) + 1, spec.c_str(), value);
     text_.pop_back();
-    return nullptr;
+    return {};
   }
 
   static constexpr const char *kNoMemory = "the arguments of printf are outside the PE's memory";
-  static constexpr int kMostBytes = 1 << 20;
+  static constexpr int64_t kMostBytes = 1 << 20;  // a limit, because the time of a runtime call does not count as computing
 
   const BytesAt &bytes_at_;
   std::string &text_;
@@ -178,9 +176,8 @@ class Formatter {
 }  // namespace
 
 bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text, std::string &problem) {
-  const char *what = Formatter(bytes_at, text).run(format, arguments);
-  if (what != nullptr) problem = what;
-  return what == nullptr;
+  problem = Formatter(bytes_at, text).run(format, arguments);
+  return problem.empty();
 }
 
 }  // namespace dpuemu

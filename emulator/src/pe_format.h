@@ -12,7 +12,8 @@ using BytesAt = std::function<const uint8_t *(uint32_t address, uint64_t bytes)>
 
 /// Appends the output of printf. arguments: address of the program's va_list. Conversions: d i u o x X c s p e E f F g G and %, with
 /// flags, width, precision, and the lengths hh h l ll z t j (l and j are 64 bits, z and t 32, as on a DPU). If the format has any other
-/// conversion, or an address is outside the program's memory, returns false and sets `problem` (a part of an error sentence).
+/// conversion, an address is outside the program's memory, or the output exceeds 1 MiB, returns false and sets `problem` (a part of an
+/// error sentence).
 bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text, std::string &problem);
 
 }  // namespace dpuemu

@@ -130,6 +130,17 @@ TEST(Fault_RaisedByTheProgramItself) {
   faults.check_recovery();
 }
 
+TEST(Fault_OfAPrintfThatPrintsTooManyCharacters) {
+  Faults faults;
+  put<uint32_t>(faults.bad(), "distance", 2000000000);
+  faults.check_fault(FAULT_WIDE_PRINT, "width or precision of 2000000000; at most 1048576");
+  put<int32_t>(faults.bad(), "distance", INT32_MIN);  // a negative width is a width with the flag `-`
+  faults.check_fault(FAULT_WIDE_PRINT, "width or precision of -2147483648; at most 1048576");
+  put<uint32_t>(faults.bad(), "distance", 600000);
+  faults.check_fault(FAULT_WIDE_PRINT, "printf prints 1200000 characters or more; at most 1048576");
+  faults.check_recovery();
+}
+
 TEST(Fault_OfAFullHeap) {
   Faults faults;
   faults.check_fault(FAULT_HEAP_FULL, "heap");

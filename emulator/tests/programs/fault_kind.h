@@ -41,6 +41,7 @@ enum fault_kind {
   FAULT_NEVER_NOTIFIED,
   FAULT_NEVER_AWAITED,
   FAULT_WILD_STRING,
+  FAULT_WIDE_PRINT,  // two numbers of `distance` characters
   FAULT_WILD_MUTEX,
   FAULT_ENDLESS,
   FAULT_SPIN,

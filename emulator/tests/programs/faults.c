@@ -153,6 +153,9 @@ static void do_it(void) {
     case FAULT_WILD_STRING:
       printf("%s", (const char *)(0x0FF00000 + zero));
       break;
+    case FAULT_WIDE_PRINT:
+      printf("%*d%.*d", (int)distance, 1, (int)distance, 1);
+      break;
     case FAULT_WILD_MUTEX:
       mutex_lock((mutex_id_t)&sink);
       break;
