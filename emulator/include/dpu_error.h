@@ -57,8 +57,9 @@ typedef enum dpu_error_t {
 /// Position of the lowest bit of the failed job's kind, in an SDK status code that has DPU_ERR_ASYNC_JOBS set.
 #define DPU_ERROR_ASYNC_JOB_TYPE_SHIFT (16)
 
-/// Returns a sentence that explains `status`; the caller must free the sentence with free(). Returns NULL only if the host has run out of
-/// memory.
+/// Returns a sentence that explains `status`; the caller must free the sentence with free(). If the calling thread's last refused
+/// dpu_alloc, dpu_alloc_ranks, dpu_load* or dpuemu_configure returned `status`, the sentence may name the values of this call. Returns NULL
+/// only if the host has run out of memory.
 char *dpu_error_to_string(dpu_error_t status);
 
 #pragma GCC visibility pop

@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "explanation.h"
 #include "machine_settings.h"
 
 namespace {
@@ -67,10 +68,11 @@ char *dpu_error_to_string(dpu_error_t status) {
   try {
     const std::string problem = status == DPU_ERR_INVALID_PROFILE ? dpuemu::isa_problem() : "";
     if (!problem.empty()) return strdup(("invalid machine description: " + problem).c_str());
+    const std::string details = dpuemu::explanation_of(status);
+    for (const Sentence &sentence : kSentences)
+      if (sentence.status == status) return strdup((sentence.text + (details.empty() ? "" : ": " + details)).c_str());
   } catch (const std::bad_alloc &) {
     return nullptr;
   }
-  for (const Sentence &sentence : kSentences)
-    if (sentence.status == status) return strdup(sentence.text);
   return strdup("unknown error");
 }

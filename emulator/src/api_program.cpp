@@ -13,10 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "explanation.h"
 #include "guard.h"
 #include "host_ownership.h"
 #include "launch.h"
 #include "machine.h"
+#include "program_file.h"
 #include "symbols.h"
 
 using namespace dpuemu;
@@ -28,9 +30,9 @@ namespace {
 const Program *as_program(const dpu_program_t *program) { return reinterpret_cast<const Program *>(program); }
 dpu_program_t *as_handle(const Program *program) { return reinterpret_cast<dpu_program_t *>(const_cast<Program *>(program)); }
 
-/// read(file) fills in the bytes of the program file.
+/// read(file) fills in the bytes of the program file. name: of the file, for error sentences.
 template <class Read>
-dpu_error_t load(const dpu_set_t &dpu_set, dpu_program_t **handle, Read read) {
+dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **handle, Read read) {
   return guarded([&] {
     PinnedSet set;
     dpu_error_t status = set.pin(dpu_set);
@@ -40,7 +42,7 @@ dpu_error_t load(const dpu_set_t &dpu_set, dpu_program_t **handle, Read read) {
     status = read(file);
     if (status != DPU_OK) return status;
     const Program *program;
-    status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()}, program);
+    status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()}, name, program);
     if (status == DPU_OK) status = load_program(set, *program);
     if (status == DPU_OK && handle != nullptr) *handle = as_handle(program);
     return status;
@@ -48,8 +50,8 @@ dpu_error_t load(const dpu_set_t &dpu_set, dpu_program_t **handle, Read read) {
 }
 
 dpu_error_t load_bytes(const dpu_set_t &dpu_set, const uint8_t *bytes, size_t count, dpu_program_t **handle) {
-  return load(dpu_set, handle, [&](std::vector<char> &file) {
-    if (bytes == nullptr) return DPU_ERR_ELF_INVALID_FILE;
+  return load(dpu_set, "the program in memory", handle, [&](std::vector<char> &file) {
+    if (bytes == nullptr) return explained(DPU_ERR_ELF_INVALID_FILE, "the address of the program is NULL");
     file.assign(bytes, bytes + count);
     return DPU_OK;
   });
@@ -72,17 +74,9 @@ dpu_error_t between_runs(const dpu_set_t &dpu_set, Act act) {
 }  // namespace
 
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program) {
-  return load(dpu_set, program, [&](std::vector<char> &file) {
-    if (binary_path == nullptr) return DPU_ERR_ELF_NO_SUCH_FILE;
-    const std::unique_ptr<FILE, int (*)(FILE *)> stream(std::fopen(binary_path, "rb"), std::fclose);
-    if (stream == nullptr) return DPU_ERR_ELF_NO_SUCH_FILE;
-    constexpr size_t kPieceBytes = 64 << 10;
-    for (size_t got = kPieceBytes, size = 0; got == kPieceBytes; size += got) {
-      file.resize(size + kPieceBytes);
-      got = std::fread(file.data() + size, 1, kPieceBytes, stream.get());
-      file.resize(size + got);
-    }
-    return std::ferror(stream.get()) ? DPU_ERR_ELF_INVALID_FILE : DPU_OK;  // for example, the path names a folder
+  return load(dpu_set, binary_path, program, [&](std::vector<char> &file) {
+    if (binary_path == nullptr) return explained(DPU_ERR_ELF_NO_SUCH_FILE, "the path is NULL");
+    return read_program_file(binary_path, file);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "explanation.h"
 #include "guard.h"
 #include "machine.h"
 
@@ -28,7 +29,7 @@ dpu_error_t allocate(Machine::Unit unit, uint32_t count, const char *profile, dp
   return guarded([&] {
     if (dpu_set == nullptr) return DPU_ERR_INTERNAL;
     if (!is_profile(profile)) return DPU_ERR_INVALID_PROFILE;
-    if (count == 0) return DPU_ERR_ALLOCATION;
+    if (count == 0) return explained(DPU_ERR_ALLOCATION, "the call asks for 0; at least 1 is necessary");
     return Machine::instance().allocate(unit, count, *dpu_set);
   });
 }

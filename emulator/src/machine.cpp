@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "explanation.h"
 #include "machine_settings.h"
 
 namespace dpuemu {
@@ -81,7 +82,8 @@ Machine::Machine() {
 
 dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std::span<const uint32_t>> disabled) {
   for (const Rank &rank : ranks_)
-    if (rank.handle != nullptr) return DPU_ERR_ALLOCATION;
+    if (rank.handle != nullptr)
+      return explained(DPU_ERR_ALLOCATION, "rank " + std::to_string(rank.id()) + " is allocated; the machine can change after dpu_free");
   const dpu_error_t status = complete_settings(wanted);
   if (status != DPU_OK) return status;
   const auto from_environment = disabled ? std::nullopt : disabled_from_environment();
@@ -148,7 +150,14 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
     enabled.push_back(present_[i]);
     taken_dpus += static_cast<uint32_t>(std::popcount(present_[i]));
   }
-  if (taken.empty() || (count != DPU_ALLOCATE_ALL && !is_enough())) return DPU_ERR_ALLOCATION;
+  if (taken.empty() || (count != DPU_ALLOCATE_ALL && !is_enough())) {
+    const std::string wanted = count != DPU_ALLOCATE_ALL ? std::to_string(count) : "all";
+    uint32_t dpus = 0;
+    for (uint32_t i = 0; i < settings_.ranks; ++i) dpus += static_cast<uint32_t>(std::popcount(present_[i]));
+    return explained(DPU_ERR_ALLOCATION, "the call asks for " + wanted + (unit == Unit::kRanks ? " ranks" : " DPUs") + "; " +
+                                             std::to_string(taken_dpus) + " of " + std::to_string(dpus) + " DPUs (" +
+                                             std::to_string(taken.size()) + " of " + std::to_string(settings_.ranks) + " ranks) are free");
+  }
   if (unit == Unit::kDpus && count != DPU_ALLOCATE_ALL)
     for (; taken_dpus > count; --taken_dpus) disable_one(enabled);
 

@@ -7,12 +7,15 @@
 #include <map>
 #include <mutex>
 
+#include "explanation.h"
+
 namespace dpuemu {
 namespace {
 
 constexpr uint32_t kFormat = 1;
 constexpr std::string_view kHeapName = DPU_MRAM_HEAP_POINTER_NAME;
 constexpr uint16_t kNoSection = 0;
+constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
 constexpr uint32_t kSymbolIramAddress = 0x80000000;
 
 }  // namespace
@@ -29,6 +32,9 @@ class ElfReader {
     return read_relocations() ? DPU_OK : DPU_ERR_ELF_INVALID_FILE;
   }
 
+  /// Returns the reason of DPU_ERR_ELF_INVALID_FILE.
+  const std::string &problem() const { return problem_; }
+
  private:
   using Area = Program::Area;
 
@@ -41,13 +47,21 @@ class ElfReader {
 
   bool read_header() {
     header_ = at<Elf32_Ehdr>(0);
-    if (header_ == nullptr || reinterpret_cast<uintptr_t>(file_.data()) % alignof(Elf32_Ehdr) != 0) return false;
-    const bool is_program = std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0 && header_->e_ident[EI_CLASS] == ELFCLASS32 &&
-                            header_->e_ident[EI_DATA] == ELFDATA2LSB && header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC &&
-                            header_->e_shentsize == sizeof(Elf32_Shdr);
-    if (!is_program) return false;
+    const bool is_elf = header_ != nullptr && std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0;
+    if (!is_elf) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
+    if (header_->e_machine == kDpuMachine)
+      return refuse("the SDK's compiler made it for real DPUs; compile its source with dpuemu's dpu-upmem-dpurte-clang");
+    if (header_->e_type == ET_REL) return refuse("an object file; link a program with dpuemu's dpu-upmem-dpurte-clang");
+    const bool is_program = header_->e_ident[EI_CLASS] == ELFCLASS32 && header_->e_ident[EI_DATA] == ELFDATA2LSB &&
+                            header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC && header_->e_shentsize == sizeof(Elf32_Shdr);
+    if (!is_program) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
     sections_ = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
     return sections_ != nullptr;
+  }
+
+  bool refuse(const std::string &problem) {
+    problem_ = problem;
+    return false;
   }
 
   static bool lies_in(uint64_t begin, uint64_t bytes, uint64_t origin, uint64_t room) {
@@ -57,8 +71,11 @@ class ElfReader {
   /// Fills the images. If a section is larger than the memory for the section, sets status_.
   bool read_sections() {
     areas_.assign(header_->e_shnum, Area::kFixed);
+    uint64_t contents_bytes = 0;
     for (uint16_t i = 0; i < header_->e_shnum; ++i) {
       const Elf32_Shdr &section = sections_[i];
+      // Sections do not overlap in the file. So a small file cannot become a large program.
+      if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
       if (!(section.sh_flags & SHF_ALLOC) || section.sh_size == 0) continue;
       const uint8_t *contents = nullptr;
       if (section.sh_type != SHT_NOBITS) {
@@ -111,6 +128,10 @@ class ElfReader {
       if (symbol.st_shndx == SHN_ABS) {
         constants_.emplace(name, symbol.st_value);
       } else if (symbol.st_shndx != kNoSection && symbol.st_shndx < header_->e_shnum) {
+        const bool is_heap = name == kHeapName && status_ == DPU_OK;
+        if (is_heap && (symbol.st_value % 8 != 0 || !lies_in(symbol.st_value, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)))
+          return refuse("the heap base " + std::string(kHeapName) + " (" + std::to_string(symbol.st_value) +
+                        ") is not a multiple of 8 in MRAM");
         add_symbol(name, symbol);
       }
     }
@@ -203,6 +224,7 @@ class ElfReader {
 
   std::span<const uint8_t> file_;
   Program &program_;
+  std::string problem_ = "damaged, or another version of dpuemu made it";
   dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit in a memory
   const Elf32_Ehdr *header_ = nullptr;
   const Elf32_Shdr *sections_ = nullptr;
@@ -213,12 +235,14 @@ class ElfReader {
   std::map<std::string, uint32_t, std::less<>> constants_;
 };
 
-dpu_error_t Program::parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out) {
+dpu_error_t Program::parse(std::span<const uint8_t> file, const std::string &name, std::shared_ptr<const Program> &out) {
   // The parser reads a copy, because the bytes of the caller may be unaligned.
   std::vector<uint64_t> aligned((file.size() + 7) / 8);
   if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
   auto program = std::make_shared<Program>();
-  const dpu_error_t status = ElfReader({reinterpret_cast<const uint8_t *>(aligned.data()), file.size()}, *program).read();
+  ElfReader reader({reinterpret_cast<const uint8_t *>(aligned.data()), file.size()}, *program);
+  const dpu_error_t status = reader.read();
+  if (status == DPU_ERR_ELF_INVALID_FILE) return explained(status, name + ": " + reader.problem());
   if (status == DPU_OK) out = std::move(program);
   return status;
 }
@@ -254,7 +278,7 @@ void Program::write_wram(const PePlace &place) const {
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});
 }
 
-dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *&out) {
+dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out) {
   static std::mutex mutex;
   static auto *const programs = new std::map<std::string, std::shared_ptr<const Program>, std::less<>>;
   const std::string_view key(reinterpret_cast<const char *>(file.data()), file.size());
@@ -262,7 +286,7 @@ dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *
   auto found = programs->find(key);
   if (found == programs->end()) {
     std::shared_ptr<const Program> program;
-    const dpu_error_t status = Program::parse(file, program);
+    const dpu_error_t status = Program::parse(file, name, program);
     if (status != DPU_OK) return status;
     found = programs->emplace(key, std::move(program)).first;
   }

@@ -24,8 +24,8 @@ struct PePlace {
 class Program {
  public:
   /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program
-  /// does not fit in WRAM, IRAM or MRAM, DPU_ERR_TOO_MANY_TASKLETS.
-  static dpu_error_t parse(std::span<const uint8_t> file, std::shared_ptr<const Program> &out);
+  /// does not fit in WRAM, IRAM or MRAM, DPU_ERR_TOO_MANY_TASKLETS. name: of the file, for explanation.h.
+  static dpu_error_t parse(std::span<const uint8_t> file, const std::string &name, std::shared_ptr<const Program> &out);
 
   uint32_t tasklets() const { return tasklets_; }
   /// Returns the number of stack bytes that the program declares for the tasklet.
@@ -79,6 +79,6 @@ class Program {
 
 /// Parses a program once: for files with equal bytes, returns the same object, which exists as long as the process. Errors: those of
 /// Program::parse.
-dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const Program *&out);
+dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out);
 
 }  // namespace dpuemu

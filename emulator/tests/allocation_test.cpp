@@ -403,3 +403,18 @@ TEST(ErrorToString_HasASentenceForEveryCode) {
     CHECK(text(static_cast<dpu_error_t>(code)).find("unknown error") == std::string::npos);
   CHECK(text(static_cast<dpu_error_t>(1000)).find("unknown error") != std::string::npos);
 }
+
+TEST(Alloc_RefusesTooManyDpusWithTheirNumber) {
+  machine(2, {place(0, 3, 3)});
+  Set one(63);
+  dpu_set_t set;
+  const auto check = [&](dpu_error_t status, const std::string &words) {
+    CHECK_EQ(text(status), std::to_string(DPU_ERR_ALLOCATION) + " not enough free DPUs: " + words);
+  };
+  check(dpu_alloc(65, nullptr, &set), "the call asks for 65 DPUs; 64 of 127 DPUs (1 of 2 ranks) are free");
+  check(dpu_alloc_ranks(2, nullptr, &set), "the call asks for 2 ranks; 64 of 127 DPUs (1 of 2 ranks) are free");
+  check(dpu_alloc(0, nullptr, &set), "the call asks for 0; at least 1 is necessary");
+  check(dpuemu_configure(nullptr, nullptr, 0), "rank 0 is allocated; the machine can change after dpu_free");
+  Set other(64);
+  check(dpu_alloc(DPU_ALLOCATE_ALL, nullptr, &set), "the call asks for all DPUs; 0 of 127 DPUs (0 of 2 ranks) are free");
+}

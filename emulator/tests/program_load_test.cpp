@@ -1,5 +1,7 @@
 // Loading programs from files and from memory; refused files.
 #include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,6 +18,10 @@ class File {
 
   Elf32_Ehdr &header() { return at<Elf32_Ehdr>(0); }
   void set_constant(const std::string &name, uint32_t value) {
+    CHECK_EQ(symbol(name).st_shndx, SHN_ABS);
+    symbol(name).st_value = value;
+  }
+  Elf32_Sym &symbol(const std::string &name) {
     Elf32_Sym *found = nullptr;
     for_each_section([&](Elf32_Shdr &section, const char *) {
       if (section.sh_type != SHT_SYMTAB) return;
@@ -26,8 +32,7 @@ class File {
       }
     });
     CHECK(found != nullptr);
-    CHECK_EQ(found->st_shndx, SHN_ABS);
-    found->st_value = value;
+    return *found;
   }
   Elf32_Shdr &section(const std::string &name) {
     Elf32_Shdr *found = nullptr;
@@ -94,6 +99,58 @@ TEST(Load_RefusesTheProgramOfARealDpuAndOtherElfFiles) {
   later.set_constant("__pe_format", 2);
   CHECK_STATUS(later.load(set.set), DPU_ERR_ELF_INVALID_FILE);
   CHECK_OK(File("other").load(set.set));
+}
+
+TEST(Load_NamesTheFileAndWhatToDo) {
+  pe_machine(1);
+  Set set(1);
+  const auto check = [&](const std::string &path, const std::string &words) {
+    const std::string sentence = text(dpu_load(set.set, path.c_str(), nullptr));
+    if (sentence.find(words) == std::string::npos) harness::fail(__FILE__, __LINE__, sentence + " does not say " + words);
+  };
+  const std::string absent = program_path("absent");
+  check(absent, "no such program file: " + absent);
+  File real("other"), object("other"), heap("other"), far_heap("other");
+  real.header().e_machine = 245;
+  const TemporaryFile real_file("real", real.bytes);
+  check(real_file.path, real_file.path + ": the SDK's compiler made it for real DPUs; compile its source with");
+  object.header().e_type = ET_REL;
+  const TemporaryFile object_file("object.o", object.bytes);
+  check(object_file.path, object_file.path + ": an object file; link a program with");
+  heap.symbol(kHeap).st_value += 4;
+  const TemporaryFile heap_file("heap", heap.bytes);
+  check(heap_file.path, heap_file.path + ": the heap base __sys_used_mram_end (134217732) is not a multiple of 8");
+  far_heap.symbol(kHeap).st_value = 0x0C000008;
+  const TemporaryFile far_heap_file("far_heap", far_heap.bytes);
+  check(far_heap_file.path, "the heap base __sys_used_mram_end (201326600) is not a multiple of 8 in MRAM");
+  check("/proc/self/exe", "/proc/self/exe: not a program of dpuemu's dpu-upmem-dpurte-clang");
+}
+
+TEST(Load_RefusesFilesWithoutEnd) {
+  pe_machine(1);
+  Set set(1);
+  CHECK_STATUS(dpu_load(set.set, "/dev/zero", nullptr), DPU_ERR_ELF_INVALID_FILE);
+  CHECK(text(DPU_ERR_ELF_INVALID_FILE).find("/dev/zero: not a regular file") != std::string::npos);
+  const std::string pipe = program_path("pipe");
+  CHECK_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const dpu_error_t status = dpu_load(set.set, pipe.c_str(), nullptr);
+  std::remove(pipe.c_str());
+  CHECK_STATUS(status, DPU_ERR_ELF_INVALID_FILE);
+  const TemporaryFile large("large", {1});
+  CHECK_EQ(truncate(large.path.c_str(), (off_t{256} << 20) + 1), 0);
+  CHECK_STATUS(dpu_load(set.set, large.path.c_str(), nullptr), DPU_ERR_ELF_INVALID_FILE);
+  CHECK(text(DPU_ERR_ELF_INVALID_FILE).find("268435457 bytes; a program has at most 268435456") != std::string::npos);
+}
+
+TEST(Load_RefusesSectionsThatOverlapInTheFile) {
+  pe_machine(1);
+  Set set(1);
+  File file("layout_variables");
+  Elf32_Shdr &part = file.section(".mram");
+  CHECK_EQ(part.sh_type, uint32_t{SHT_PROGBITS});
+  part.sh_offset = 0;
+  part.sh_size = static_cast<uint32_t>(file.bytes.size());
+  CHECK_STATUS(file.load(set.set), DPU_ERR_ELF_INVALID_FILE);
 }
 
 TEST(Load_RefusesEveryTruncatedFile) {
