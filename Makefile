@@ -7,7 +7,7 @@ CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line_kernels.dir/isa
 
-.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python bench-reference bench-applications docs snippets install format lint clean
+.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm bench --quick
@@ -81,6 +81,14 @@ test-python: install
 	$(PYTEST)
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_sdk_access_shared
 	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) tests/python/api
+
+# Attacks the library with random and hostile cases (tests/campaign). MINUTES is shared among the attacks; SEED=N repeats a run; ATTACKS
+# names some of the attacks.
+MINUTES ?= 60
+CAMPAIGN = $(BIN)/python tests/campaign/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
+campaign: install
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target campaign
+	$(CAMPAIGN)
 
 # Runs the commands that bench/README.md lists.
 bench-reference: install

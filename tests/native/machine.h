@@ -395,12 +395,27 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
   check(difference.empty(), difference);
   check(out.at_pes ? host.is_unchanged() : host.is_unchanged_around(), "host memory outside the result changed");
 
-  check(trace.technique == (c.options.technique ? c.options.technique : PIDCOMM_TECHNIQUE_TILE), "trace.technique");
+  const int technique = c.options.technique == PIDCOMM_TECHNIQUE_DEFAULT ? PIDCOMM_TECHNIQUE_TILE : c.options.technique;
+  check(technique == PIDCOMM_TECHNIQUE_AUTO ? trace.technique != 0 : trace.technique == technique, "trace.technique");
   check(c.options.isa == PIDCOMM_ISA_DEFAULT ? trace.isa != 0 : trace.isa == c.options.isa, "trace.isa " + std::to_string(trace.isa));
   check(trace.threads >= 1 && (c.options.threads == 0 || trace.threads <= c.options.threads),
         "trace.threads " + std::to_string(trace.threads));
   check(trace.coherence == (c.options.coherence ? c.options.coherence : kDefaultCoherence), "trace.coherence");
   return trace;
+}
+
+/// The same as pidcomm_run through a non-blocking call, which a thread waits for or polls.
+inline int start_and_wait(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+  pidcomm_pending *pending = nullptr;
+  const int status = pidcomm_irun(cube, request, options, &pending);
+  return status == PIDCOMM_OK ? pidcomm_wait(&pending, trace) : status;
+}
+
+inline int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+  pidcomm_pending *pending = nullptr;
+  int status = pidcomm_irun(cube, request, options, &pending);
+  for (int is_done = 0; status == PIDCOMM_OK && !is_done;) status = pidcomm_test(&pending, &is_done, trace);
+  return pending == nullptr ? status : +PIDCOMM_ERR_INTERNAL;
 }
 
 /// pidcomm_run without a trace.

@@ -13,6 +13,8 @@ using machine::Bytes;
 using machine::Case;
 using machine::DpuSet;
 using machine::Hypercube;
+using machine::start_and_poll;
+using machine::start_and_wait;
 namespace request = pidcomm::request;
 
 /// Options of a slow collective: the audit ISA counts every line.
@@ -37,19 +39,6 @@ pidcomm_pending *start(const Hypercube &cube, const pidcomm_request &request, co
 
 int irun(pidcomm_hypercube *cube, const pidcomm_request &request, pidcomm_pending **pending) {
   return pidcomm_irun(cube, &request, nullptr, pending);
-}
-
-int start_and_wait(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
-  pidcomm_pending *pending = nullptr;
-  const int status = pidcomm_irun(cube, request, options, &pending);
-  return status == PIDCOMM_OK ? pidcomm_wait(&pending, trace) : status;
-}
-
-int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
-  pidcomm_pending *pending = nullptr;
-  int status = pidcomm_irun(cube, request, options, &pending);
-  for (int is_done = 0; status == PIDCOMM_OK && !is_done;) status = pidcomm_test(&pending, &is_done, trace);
-  return pending == nullptr ? status : +PIDCOMM_ERR_INTERNAL;
 }
 
 }  // namespace

@@ -1,0 +1,140 @@
+"""Run the campaign: attacks on the library, the emulator and the package, each in a process of its own.
+
+An attack is a program `ATTACK SECONDS SEED [CASE]`. It prints a line `finding: SENTENCE<tab>run: COMMAND` for each
+finding, and at the end `cases: N`. With CASE it runs this case alone. Its exit status is 0 without findings and 1 with
+findings. Any other status, a missing last line and an attack that does not end are findings too. An attack that
+cannot run here prints `skipped: SENTENCE`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FOLDER = Path("build/campaign")
+GRACE_SECONDS = 120  # after its seconds, an attack ends its last case
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack: a Python file of this folder, or a native target campaign_NAME."""
+
+    name: str
+    is_native: bool
+    what: str
+
+    def command(self, build: Path) -> list[str]:
+        """Return the command without its arguments."""
+        if self.is_native:
+            return [str(build / "tests" / "campaign" / f"campaign_{self.name}")]
+        return [sys.executable, os.path.relpath(HERE / f"{self.name}.py")]
+
+
+ATTACKS = [
+    Attack("oracle", True, "random collectives against the oracle"),
+]
+
+
+@dataclass
+class Result:
+    """The outcome of an attack."""
+
+    cases: int = 0
+    skipped: str = ""
+    findings: list[tuple[str, str]] = field(default_factory=list)
+
+
+def run(command: list[str], seconds: int, seed: int) -> tuple[Result, str]:
+    """Run an attack; return its result and its output."""
+    command = [*command, str(seconds), str(seed)]
+    environment = {**os.environ, "CAMPAIGN_FOLDER": str(FOLDER.resolve())}
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, is_late = process.communicate(timeout=seconds + GRACE_SECONDS)[0], False
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, is_late = process.communicate()[0], True
+    text = output.decode(errors="replace")
+    result, has_last_line = Result(), False
+    for line in text.splitlines():
+        key, _, rest = line.partition(": ")
+        if key == "finding":
+            sentence, _, reproduce = rest.partition("\trun: ")
+            result.findings.append((sentence, reproduce))
+        elif key == "cases" and rest.isdigit():
+            result.cases, has_last_line = int(rest), True
+        elif key == "skipped":
+            result.skipped, has_last_line = rest, True
+    if is_late:
+        result.findings.append((f"did not end {GRACE_SECONDS} s after its {seconds} s", shlex.join(command)))
+    elif process.returncode not in (0, 1) or not has_last_line:
+        status = process.returncode
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        result.findings.append((f"ended with {how}", shlex.join(command)))
+    elif process.returncode == 1 and not result.findings:
+        result.findings.append(("exit status 1 without a finding", shlex.join(command)))
+    return result, text
+
+
+def write_findings(name: str, seed: int, result: Result, output: str) -> None:
+    """Write a file for each finding and print where it is."""
+    for number, (sentence, command) in enumerate(result.findings, 1):
+        path = FOLDER / f"{name}-{seed}-{number}.txt"
+        path.write_text(f"{sentence}\n\nrun: {command}\n\nend of the output of the attack:\n{output[-20000:]}")
+        print(f"  finding: {sentence}\n    run: {command}\n    file: {path}", flush=True)
+
+
+def main() -> int:
+    """Run the chosen attacks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("attacks", nargs="*", help="names of attacks (default: all)")
+    parser.add_argument("--minutes", type=float, default=60, help="minutes of all attacks together (default: 60)")
+    parser.add_argument("--seed", type=int, help="repeats an earlier run (default: from the clock)")
+    parser.add_argument("--build", type=Path, default=Path("build/release"), help="build folder of the native attacks")
+    parser.add_argument("--native", action="store_true", help="run only native attacks")
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else time.time_ns() // 1000 % 10**9
+    unknown = set(arguments.attacks) - {attack.name for attack in ATTACKS}
+    if unknown:
+        parser.error(f"unknown attacks: {', '.join(sorted(unknown))}; known: {', '.join(a.name for a in ATTACKS)}")
+    chosen = [
+        attack
+        for attack in ATTACKS
+        if (not arguments.attacks or attack.name in arguments.attacks) and (attack.is_native or not arguments.native)
+    ]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    cases = findings = 0
+    end = time.monotonic() + 60 * arguments.minutes
+    for number, attack in enumerate(chosen):
+        seconds = max(1, round((end - time.monotonic()) / (len(chosen) - number)))
+        begin = time.monotonic()
+        result, output = run(attack.command(arguments.build), seconds, seed)
+        taken = max(time.monotonic() - begin, 0.001)
+        outcome = f"skipped: {result.skipped}"
+        if not result.skipped or result.findings:
+            outcome = f"{result.cases} cases ({result.cases / taken:.0f}/s), {len(result.findings)} findings"
+        print(f"{attack.name}: {attack.what}; seed {seed}: {outcome}", flush=True)
+        write_findings(attack.name, seed, result, output)
+        cases += result.cases
+        findings += len(result.findings)
+    print(f"{cases} cases, {findings} findings")
+    return findings != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
