@@ -35,11 +35,12 @@ class Attack:
         """Return the command without its arguments."""
         if self.is_native:
             return [str(build / "tests" / "campaign" / f"campaign_{self.name}")]
-        return [sys.executable, os.path.relpath(HERE / f"{self.name}.py")]
+        return [sys.executable, "-u", os.path.relpath(HERE / f"{self.name}.py")]
 
 
 ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
+    Attack("faults", False, "allocations and threads of a host program fail"),
 ]
 
 
@@ -52,10 +53,10 @@ class Result:
     findings: list[tuple[str, str]] = field(default_factory=list)
 
 
-def run(command: list[str], seconds: int, seed: int) -> tuple[Result, str]:
+def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Result, str]:
     """Run an attack; return its result and its output."""
     command = [*command, str(seconds), str(seed)]
-    environment = {**os.environ, "CAMPAIGN_FOLDER": str(FOLDER.resolve())}
+    environment = {**os.environ, "CAMPAIGN_FOLDER": str(FOLDER.resolve()), "CAMPAIGN_BUILD": str(build.resolve())}
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -123,7 +124,7 @@ def main() -> int:
     for number, attack in enumerate(chosen):
         seconds = max(1, round((end - time.monotonic()) / (len(chosen) - number)))
         begin = time.monotonic()
-        result, output = run(attack.command(arguments.build), seconds, seed)
+        result, output = run(attack.command(arguments.build), arguments.build, seconds, seed)
         taken = max(time.monotonic() - begin, 0.001)
         outcome = f"skipped: {result.skipped}"
         if not result.skipped or result.findings:
