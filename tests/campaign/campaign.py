@@ -40,6 +40,7 @@ class Attack:
 
 ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
+    Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),
 ]
 
