@@ -7,7 +7,7 @@ CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line_kernels.dir/isa
 
-.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign bench-reference bench-applications docs snippets install format lint clean
+.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign campaign-asan campaign-tsan campaign-fuzz bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm bench --quick
@@ -55,11 +55,18 @@ test-native: $(VENV)/tools
 	tests/check_isa_objects.sh build/release
 	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
 
-# Sanitizers run two instruction sets and a tenth of the grids; $(1) name, $(2) flags of both compilers, $(3) a word: tests with it in their
-# name do not run, $(4) more options for CMake. TSan is slow on the doctor.
+# Sanitizers run two instruction sets and a tenth of the grids; $(1) name, $(2) flags of both compilers, $(3) more options for CMake.
+define configure_sanitizer
+	$(call configure,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(3))
+endef
+configure_asan = $(call configure_sanitizer,asan,-fsanitize=address$(,)undefined $(UNDEFINED))
+configure_tsan = $(call configure_sanitizer,tsan,-fsanitize=thread,-DPIDCOMM_INSTALL=OFF)
+
+# $(1) name, $(2) a word: tests with it in their name do not run. TSan is slow on the doctor.
 define test_sanitizer
-	$(call build_native,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(4))
-	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/$(1) $(3)
+	$(call configure_$(1))
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$(1)
+	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/$(1) $(2)
 endef
 
 test-sanitizers: test-asan test-tsan
@@ -67,10 +74,10 @@ test-sanitizers: test-asan test-tsan
 # UBSan leaves out checks whose errors ASan finds; this saves compile time.
 UNDEFINED := -fno-sanitize-recover=undefined -fno-sanitize=null,object-size,vptr
 test-asan: $(VENV)/tools
-	$(call test_sanitizer,asan,-fsanitize=address$(,)undefined $(UNDEFINED),doctor_sdk_access)
+	$(call test_sanitizer,asan,doctor_sdk_access)
 
 test-tsan: $(VENV)/tools
-	$(call test_sanitizer,tsan,-fsanitize=thread,doctor,-DPIDCOMM_INSTALL=OFF)
+	$(call test_sanitizer,tsan,doctor)
 
 # At most four workers, because each has an emulated machine. By default xdist starts files with few, long tests last; here files keep their
 # order. The API's tests run again with a libpidcomm that accesses the ranks through the SDK, as on DIMMs.
@@ -83,12 +90,24 @@ test-python: install
 	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) tests/python/api
 
 # Attacks the library with random and hostile cases (tests/campaign). MINUTES is shared among the attacks; SEED=N repeats a run; ATTACKS
-# names some of the attacks.
+# names some of the attacks. With sanitizers only the native attacks run.
 MINUTES ?= 60
 CAMPAIGN = $(BIN)/python tests/campaign/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
 campaign: install
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target campaign
 	$(CAMPAIGN)
+
+campaign-asan campaign-tsan: campaign-%: $(VENV)/tools
+	$(configure_$*)
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$* --target campaign
+	$(CAMPAIGN) --native --build build/$*
+
+# libFuzzer chooses the calls of the C API. This needs clang; the line kernels of `audit` compile with every version.
+FUZZER := -g1 -O1 -fsanitize=fuzzer-no-link,address
+campaign-fuzz: $(VENV)/tools
+	CC=clang CXX=clang++ $(call configure,fuzz,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_ISAS=audit -DPIDCOMM_INSTALL=OFF -DPIDCOMM_CAMPAIGN_FUZZER=ON -DCMAKE_CXX_FLAGS="$(FUZZER)" -DCMAKE_C_FLAGS="$(FUZZER)")
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/fuzz --target campaign_c_api
+	$(CAMPAIGN) --build build/fuzz c_api
 
 # Runs the commands that bench/README.md lists.
 bench-reference: install

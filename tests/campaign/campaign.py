@@ -21,6 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FOLDER = Path("build/campaign")
 GRACE_SECONDS = 120  # after its seconds, an attack ends its last case
+SANITIZER_SIGNS = ("Sanitizer: ", "runtime error: ")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Resul
             os.killpg(process.pid, signal.SIGKILL)
             output, is_late = process.communicate()[0], True
     text = output.decode(errors="replace")
-    result, has_last_line = Result(), False
+    result, has_last_line, reports = Result(), False, list[str]()
     for line in text.splitlines():
         key, _, rest = line.partition(": ")
         if key == "finding":
@@ -82,7 +83,11 @@ def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Resul
             result.cases, has_last_line = int(rest), True
         elif key == "skipped":
             result.skipped, has_last_line = rest, True
-    if is_late:
+        elif any(sign in line for sign in SANITIZER_SIGNS):
+            reports.append(line.strip())
+    if reports:
+        result.findings.append((f"{len(reports)} reports of a sanitizer, first: {reports[0]}", shlex.join(command)))
+    elif is_late:
         result.findings.append((f"did not end {GRACE_SECONDS} s after its {seconds} s", shlex.join(command)))
     elif process.returncode not in (0, 1) or not has_last_line:
         status = process.returncode
