@@ -43,6 +43,7 @@ ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),
+    Attack("python_api", False, "hostile calls of the Python API"),
     Attack("kills", False, "killed programs and the runs after them"),
 ]
 
