@@ -66,7 +66,7 @@ struct Extended {
 /// The sets, hypercubes and non-blocking calls of a case.
 class World {
  public:
-  explicit World(const DpuSet &set) : set_(set.get()), host_(kHostBytes) {
+  explicit World(const DpuSet &set) : set_(set.get()), host_(kHostBytes + 8) {
     cubes_ = {nullptr};
     const std::uint32_t axis_len[] = {8, 8};
     created(pidcomm_hypercube_create(set_, 2, axis_len, &latest_));
@@ -127,7 +127,7 @@ void World::fill_request(Choices &choices) {
   const bool has_parts = r.collective == PIDCOMM_SCATTER || r.collective == PIDCOMM_GATHER;
   r.host_bytes = right == 0 ? 0 : has_parts ? 64 * r.bytes : groups * r.bytes;
   if (choices.one_in(8)) r.host_bytes = choices.of(std::array<std::size_t, 5>{0, 8, 4096, SIZE_MAX, std::size_t{1} << 50});
-  if (r.host_bytes > kHostBytes - 8 && r.host_bytes < (std::size_t{1} << 40)) r.host_bytes = kHostBytes - 8;
+  if (r.host_bytes > kHostBytes && r.host_bytes < (std::size_t{1} << 40)) r.host_bytes = kHostBytes;
   pidcomm_options &o = options_.fields;
   o.size = sizeof o;
   if (choices.one_in(3)) o.technique = choices.of(std::array<int, 11>{-1, 1, 2, 3, 4, 5, 6, 7, 8, -2, INT32_MAX});
