@@ -63,6 +63,7 @@ class Run {
   /// Prints the number of cases and returns the exit status.
   int finish() {
     std::printf("cases: %llu\n", static_cast<unsigned long long>(cases_.load()));
+    std::fflush(stdout);  // an error during exit must not hide it
     return findings_ != 0;
   }
 
