@@ -42,6 +42,7 @@ class Attack:
 ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
     Attack("mpi", False, "random collectives against an MPI library"),
+    Attack("threads", True, "collectives of several host threads"),
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),
     Attack("python_api", False, "hostile calls of the Python API"),
