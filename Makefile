@@ -7,7 +7,7 @@ CMAKE := $(BIN)/cmake
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line_kernels.dir/isa
 
-.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign campaign-asan campaign-tsan campaign-fuzz bench-reference bench-applications docs snippets install format lint clean
+.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign campaign-asan campaign-tsan campaign-fuzz coverage bench-reference bench-applications docs snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm bench --quick
@@ -94,6 +94,7 @@ test-python: install
 MINUTES ?= 60
 CAMPAIGN = $(BIN)/python tests/campaign/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
 campaign: install
+	$(call install_extra,campaign)
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target campaign
 	$(CAMPAIGN)
 
@@ -108,6 +109,19 @@ campaign-fuzz: $(VENV)/tools
 	CC=clang CXX=clang++ $(call configure,fuzz,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_ISAS=audit -DPIDCOMM_INSTALL=OFF -DPIDCOMM_CAMPAIGN_FUZZER=ON -DCMAKE_CXX_FLAGS="$(FUZZER)" -DCMAKE_C_FLAGS="$(FUZZER)")
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/fuzz --target campaign_c_api
 	$(CAMPAIGN) --build build/fuzz c_api
+
+# The lines and branches of src/ and emulator/ that the native tests and a minute of native attacks run. gcovr leaves out the
+# branches of exceptions.
+COVERAGE := -g1 -O1 --coverage -fprofile-update=atomic
+coverage: $(VENV)/tools
+	$(BIN)/pip install --quiet 'gcovr>=7'
+	$(call configure,coverage,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(COVERAGE)" -DCMAKE_C_FLAGS="$(COVERAGE)")
+	PATH="$(BIN):$$PATH" $(CMAKE) --build build/coverage --target all campaign
+	find build/coverage -name '*.gcda' -delete
+	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/coverage doctor_sdk_access
+	-$(BIN)/python tests/campaign/campaign.py --minutes 1 --native --build build/coverage
+	$(BIN)/gcovr --root . --filter src/ --filter emulator/src/ --exclude-throw-branches --gcov-ignore-parse-errors=all \
+	  --json-summary - build/coverage | $(BIN)/python tests/campaign/print_coverage.py
 
 # Runs the commands that bench/README.md lists.
 bench-reference: install
