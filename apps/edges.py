@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pidcomm.apps.graphs import Graph
 from pidcomm.apps.partition import bounds, ragged_rows, round_up
-from pidcomm.apps.stage import Stage, require_memory
+from pidcomm.apps.stage import Stage
 from pidcomm.arguments import as_integer
+from pidcomm.evaluation.measure import require_bytes
 
 ALIGNMENT = 64  # chunks and tiles begin at multiples of 64 vertices: 8 bytes at one bit per vertex
 EDGE_BITS = 32
@@ -83,7 +84,7 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     """
     as_integer("chunk_bits", chunk_bits, MIN_BITS, EDGE_BITS - MIN_BITS)
     as_integer("tile_bits", tile_bits, MIN_BITS, EDGE_BITS - chunk_bits)
-    require_memory(BYTES_OF_CUT * graph.edges, f"{graph.edges} edges in patches")
+    require_bytes(BYTES_OF_CUT * graph.edges, f"{graph.edges} edges in patches")
     padded_vertices = round_up(graph.vertices, ALIGNMENT)
     slices = bounds(graph.edges, pes)
     has_edges = np.diff(slices) > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,11 @@ from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from pidcomm.apps.inputs import canonical, describe, generated, malformed, numbered_lines, one_source
-from pidcomm.apps.stage import require_memory
+from pidcomm.apps.inputs import canonical, check_text, describe, generated, numbered_lines, one_source, opened_text
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError, require
+from pidcomm.evaluation.measure import require_bytes
+from pidcomm.files import MAX_SHOWN, malformed, shown
 
 BANNER = "%%MatrixMarket"
 FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: how many words the line of an entry has
@@ -29,8 +29,10 @@ DATA_HELP = (
 # Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
 BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
-# Errors of NumPy and gzip for a malformed file. After such an error, the slow path finds the malformed line.
-FAULTS = (ValueError, OverflowError, DeprecationWarning, OSError, EOFError, zlib.error)
+BYTES_OF_LINE, BYTES_OF_UNIQUE = 72, 80
+MAX_DIGITS = 19  # of a vertex number
+# Errors of NumPy for a malformed file. After such an error, the slow path finds the malformed line.
+FAULTS = (ValueError, OverflowError, DeprecationWarning)
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,12 @@ class Graph:
 
     def distinct(self, *, keep_loops: bool) -> Graph:
         """Return each edge once, sorted by source and then target. keep_loops: also edges from a vertex to itself."""
-        self._require_memory_for_sort(self.edges)
+        self._check_sort(self.edges)
         return self._distinct(_pairs(self.sources, self.targets), keep_loops)
 
     def undirected(self) -> Graph:
         """Return each edge once in both directions, sorted by source and then target, without loops."""
-        self._require_memory_for_sort(2 * self.edges)
+        self._check_sort(2 * self.edges)
         both = _pairs(self.sources, self.targets), _pairs(self.targets, self.sources)
         return self._distinct(np.concatenate(both), keep_loops=False)
 
@@ -88,11 +90,11 @@ class Graph:
         Edges must be sorted.
         """
         needed = BYTES_OF_STARTS * self.vertices + 8 * self.edges
-        require_memory(needed, f"the starts of {self.vertices} vertices")
+        require_bytes(needed, f"the starts of {self.vertices} vertices")
         return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
 
-    def _require_memory_for_sort(self, edges: int) -> None:
-        require_memory(BYTES_OF_SORT * edges, f"{edges} edges in order")
+    def _check_sort(self, edges: int) -> None:
+        require_bytes(BYTES_OF_SORT * edges, f"{edges} edges in order")
 
     def _distinct(self, pairs: NDArray[np.uint64], keep_loops: bool) -> Graph:
         pairs.sort()
@@ -139,9 +141,10 @@ def read_graph(path: Path) -> Graph:
 
     A MatrixMarket file starts with the banner and has a square matrix in coordinate format; values are ignored, and
     symmetric entries are edges in both directions. In other files every line is an edge, two vertex numbers separated
-    by blanks or tabs; # starts a comment, and only vertices with edges exist. Raises ArgumentError with the malformed
-    line, Error if the file cannot be read.
+    by blanks or tabs; # starts a comment, and only vertices with edges exist. Raises FileContentError with the
+    malformed line, Error if the file cannot be read.
     """
+    check_text(path, BYTES_OF_LINE)
     _, first = next(numbered_lines(path), (0, ""))
     return _read_matrix_market(path) if first.lower().startswith(BANNER.lower()) else _read_edges(path)
 
@@ -153,9 +156,9 @@ def _read_edges(path: Path) -> Graph:
             raise ValueError("not a list of edges")
     except FAULTS as error:
         _find_bad_edge(path, error)
-    ids, places = _renumbered(edges.reshape(-1))
+    ids, places = _renumbered(path, edges.reshape(-1))
     if len(ids) > MAX_VERTICES:
-        raise ArgumentError(f"{path}: {len(ids)} vertices; at most {MAX_VERTICES} are possible")
+        malformed(path, None, f"{len(ids)} vertices; at most {MAX_VERTICES} are possible")
     sources, targets = np.ascontiguousarray(places.reshape(-1, 2).T)
     is_dense = len(ids) == 0 or ids[-1] == len(ids) - 1
     return Graph(str(path), len(ids), sources, targets, None if is_dense else ids)
@@ -166,13 +169,15 @@ def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
     with catch_warnings():
         simplefilter("error", DeprecationWarning)  # turns 1.5 in place of an integer into an error
         filterwarnings("ignore", message=".*no data")
-        return np.loadtxt(path, dtype, encoding="latin-1", **how)
+        with opened_text(path, "latin-1") as file:  # NumPy would unpack more formats than gzip
+            return np.loadtxt(file, dtype, **how)
 
 
-def _renumbered(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def _renumbered(path: Path, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     """Return the distinct numbers in ascending order, and the index of each number among the distinct numbers."""
     span = int(numbers.max(initial=-1)) + 1
     if span > 8 * len(numbers):
+        require_bytes(BYTES_OF_UNIQUE * len(numbers) // 2, f"{path}: {len(numbers)} vertex numbers in order")
         ids, places = np.unique(numbers, return_inverse=True)
         return ids, places.astype(np.uint32)
     occurs = np.zeros(span, bool)  # much faster than sorting
@@ -187,7 +192,7 @@ def _find_bad_edge(path: Path, why: object) -> NoReturn:
         if words and len(words) != 2:
             malformed(path, number, f"{_count(words)}; an edge is two vertex numbers")
         _check_vertices(path, number, words, 0, 2**63 - 1)
-    raise ArgumentError(f"{path}: {why}")
+    malformed(path, None, str(why))
 
 
 def _words(line: str) -> list[str]:
@@ -198,9 +203,17 @@ def _words(line: str) -> list[str]:
 def _check_vertices(path: Path, number: int, words: list[str], low: int, high: int) -> None:
     for word in words:
         if not fullmatch("[+-]?[0-9]+", word):
-            malformed(path, number, f"vertex number {word!r} is not an integer")
-        if not low <= int(word) <= high:
+            malformed(path, number, f"vertex number {shown(word)} is not an integer")
+        if not low <= _integer(word) <= high:
+            word = word if len(word) <= MAX_SHOWN else shown(word)
             malformed(path, number, f"vertex number {word} is not between {low} and {high}")
+
+
+def _integer(word: str) -> int:
+    """Return the value of an integer in a text, or 2^64 if it has too many digits for a vertex number."""
+    digits = word.lstrip("+-0")
+    size = int(digits or "0") if len(digits) <= MAX_DIGITS else 1 << 64
+    return -size if word.startswith("-") else size
 
 
 def _count(words: list[str]) -> str:
@@ -209,7 +222,7 @@ def _count(words: list[str]) -> str:
 
 def _read_matrix_market(path: Path) -> Graph:
     sizes, vertices, entries, field, symmetry = _matrix_market_header(path)
-    require_memory(BYTES_OF_IDS * vertices, f"{path}: {vertices} vertices")
+    require_bytes(BYTES_OF_IDS * vertices, f"{path}: {vertices} vertices")
     row = [("row", np.int64), ("column", np.int64), ("value", np.float64)][: FIELDS[field]]
     try:
         read = _numbers(path, row, comments="%", skiprows=sizes, ndmin=1)
@@ -233,7 +246,7 @@ def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
     _, first = next(lines)
     words = first.lower().split()
     if len(words) != 5 or words[:2] != [BANNER.lower(), "matrix"]:
-        malformed(path, 1, f"{first!r}; a header is '{BANNER} matrix coordinate FIELD SYMMETRY'")
+        malformed(path, 1, f"{shown(first)}; a header is '{BANNER} matrix coordinate FIELD SYMMETRY'")
     _, _, form, field, symmetry = words
     for what, word, known in (
         ("format", form, ("coordinate",)),
@@ -241,12 +254,12 @@ def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
         ("symmetry", symmetry, SYMMETRIES),
     ):
         if word not in known:
-            malformed(path, 1, f"{what} {word!r}; a graph has {' or '.join(known)}")
+            malformed(path, 1, f"{what} {shown(word)}; a graph has {' or '.join(known)}")
     number = 1
     for number, line in lines:
         if line.strip() and not line.startswith("%"):
-            if not fullmatch(r"\s*[0-9]+\s+[0-9]+\s+[0-9]+\s*", line):
-                malformed(path, number, f"{line!r}; sizes are 'ROWS COLUMNS ENTRIES'")
+            if not fullmatch(r"\s*[0-9]{1,40}\s+[0-9]{1,40}\s+[0-9]{1,40}\s*", line):
+                malformed(path, number, f"{shown(line)}; sizes are 'ROWS COLUMNS ENTRIES'")
             rows, columns, entries = map(int, line.split())
             if rows != columns:
                 malformed(path, number, f"{rows} rows and {columns} columns; a graph has as many rows as columns")
@@ -272,10 +285,10 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
         try:
             list(map(float, words[2:]))
         except ValueError:
-            malformed(path, number, f"value {words[2]!r} is not a number")
+            malformed(path, number, f"value {shown(words[2])} is not a number")
     if found < entries:
         malformed(path, number, f"the file ends after {found} of the {entries} entries of line {sizes}")
-    raise ArgumentError(f"{path}: {why}")
+    malformed(path, None, str(why))
 
 
 # ---- generators
@@ -286,7 +299,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
     as_integer("scale", scale, 0, MAX_SCALE)
     count = as_integer("edges", edges) << scale
     random = np.random.default_rng(as_integer("seed", seed))
-    require_memory(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
+    require_bytes(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     # Probabilities of three quarters of the matrix: source and target low, only target high, only source high.
     a, b, c = 0.57, 0.19, 0.19
@@ -303,7 +316,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
 def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
     """Return a graph with edges between random vertices, uniformly distributed."""
     as_integer("vertices", vertices, 1 if edges else 0, MAX_VERTICES)
-    require_memory(BYTES_OF_UNIFORM * as_integer("edges", edges), f"{edges} edges")
+    require_bytes(BYTES_OF_UNIFORM * as_integer("edges", edges), f"{edges} edges")
     ends = np.random.default_rng(as_integer("seed", seed)).integers(0, max(vertices, 1), (2, edges), np.uint32)
     return Graph(f"uniform:vertices={vertices},edges={edges},seed={seed}", vertices, ends[0], ends[1])
 
@@ -312,7 +325,7 @@ def grid(*, rows: int = 256, columns: int = 256) -> Graph:
     """Return a grid: edges lead from each vertex to its right neighbour and to the neighbour below it."""
     vertices = as_integer("rows", rows, 0, MAX_VERTICES) * as_integer("columns", columns, 0, MAX_VERTICES)
     as_integer("rows * columns", vertices, 0, MAX_VERTICES)
-    require_memory(BYTES_OF_GRID * vertices, f"{rows} rows of {columns} vertices")
+    require_bytes(BYTES_OF_GRID * vertices, f"{rows} rows of {columns} vertices")
     number = np.arange(vertices, dtype=np.uint32).reshape(rows, columns)
     sources = [number[:, :-1].ravel(), number[:-1].ravel()]
     targets = [number[:, 1:].ravel(), number[1:].ravel()]

@@ -5,40 +5,64 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import signature
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, NoReturn, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 from pidcomm.errors import ArgumentError, Error
+from pidcomm.evaluation.measure import require_bytes
+from pidcomm.files import malformed, require_file
 
 T = TypeVar("T")
+GZIP_SUFFIX, GZIP_START = ".gz", b"\x1f\x8b"
+MAX_LINE_BYTES = 1 << 16
 
 
-def open_text(path: Path) -> IO[str]:
-    """Open a text file. If the name ends in .gz, gzip unpacks the file. Raises Error if the file cannot be read."""
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a regular file. If the name ends in .gz, gzip unpacks the file. Raises Error if the file cannot be read."""
+    require_file(path)
     try:
-        if path.suffix == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8", errors="replace")
-        return path.open(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise Error(f"cannot read {path}: {error.strerror or error}") from None
+        with gzip.open(path) if path.suffix == GZIP_SUFFIX else path.open("rb") as file:
+            yield cast("IO[bytes]", file)
+    except (OSError, EOFError, zlib.error) as error:  # the errors that gzip raises
+        raise Error(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+@contextmanager
+def opened_text(path: Path, encoding: str = "utf-8") -> Iterator[IO[str]]:
+    """Open a text file as `check_text` reads it. Raises Error if the file cannot be read."""
+    with _opened(path) as file:
+        yield TextIOWrapper(file, encoding=encoding, errors="replace")
+
+
+def check_text(path: Path, line_bytes: int, most_lines: int | None = None) -> None:
+    """Raise an error unless the first lines of a file (default: all) can be read with the memory of this machine.
+
+    line_bytes: the memory for a line. Raises FileContentError for a line of MAX_LINE_BYTES or more, ArgumentError if
+    memory is short, Error if the file cannot be read.
+    """
+    lines = 0
+    with _opened(path) as file:
+        while (most_lines is None or lines < most_lines) and (block := file.read(MAX_LINE_BYTES)):
+            if lines == 0 and block.startswith(GZIP_START):
+                malformed(path, None, f"the file is packed by gzip; its name must end in {GZIP_SUFFIX}")
+            ends = max(block.count(b"\n"), block.count(b"\r"))
+            if ends == 0 and len(block) == MAX_LINE_BYTES:
+                malformed(path, lines + 1, f"the line has {MAX_LINE_BYTES} bytes or more")
+            lines += ends if most_lines is None else min(ends, most_lines - lines)
+            require_bytes(lines * line_bytes, f"{path}: {lines} lines")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Return the lines of a text file without line breaks, each with its line number, from 1.
 
-    Raises Error as `open_text`.
+    Raises Error as `opened_text`.
     """
-    with open_text(path) as file:
-        try:
-            yield from enumerate((line.rstrip("\r\n") for line in file), 1)
-        except (OSError, EOFError, zlib.error) as error:  # the errors that gzip raises
-            raise Error(f"cannot read {path}: {error}") from None
-
-
-def malformed(path: Path, line: int, rule: str) -> NoReturn:
-    """Raise ArgumentError with the name of a file and the number of a line: ``graph.txt:7: ...``."""
-    raise ArgumentError(f"{path}:{line}: {rule}")
+    with opened_text(path) as file:
+        yield from enumerate((line.rstrip("\r\n") for line in file), 1)
 
 
 def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:

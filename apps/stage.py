@@ -20,7 +20,7 @@ from pidcomm.compiling import compiled, compiler_options
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import platform
 from pidcomm.evaluation.ablation import Assumed
-from pidcomm.evaluation.measure import POISON, available_bytes
+from pidcomm.evaluation.measure import POISON, require_bytes
 from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
@@ -133,19 +133,10 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
             + (", scratch of the pr techniques" if needs_scratch else "")
             + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller input"
         )
-    require_memory(
+    require_bytes(
         platform.host_bytes(pes * per_pe) + placement.host_bytes,
         f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows",
     )
-
-
-def require_memory(needed: int, what: str) -> None:
-    """Raise ArgumentError if fewer than `needed` bytes of memory are available. what: subject of the error sentence."""
-    available = available_bytes()
-    if available is not None and needed > available:
-        raise ArgumentError(
-            f"{what} need about {format_about(needed)} of memory; {format_about(available)} are available"
-        )
 
 
 class Stage:

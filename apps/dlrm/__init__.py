@@ -13,9 +13,10 @@ from pidcomm.apps import inputs
 from pidcomm.apps.application import Application
 from pidcomm.apps.dlrm.criteo import CATEGORIES, Criteo, read
 from pidcomm.apps.partition import padded, round_up, share
-from pidcomm.apps.stage import Placement, Stage, require_memory
+from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.measure import require_bytes
 
 GENERATORS = {"criteo": Criteo}
 DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
@@ -145,7 +146,7 @@ class Dlrm(Application):
         rng = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
         spec = generate or "criteo"
         generator = inputs.generated(spec, GENERATORS)
-        require_memory(
+        require_bytes(
             4 * CATEGORIES * table_rows * columns + (samples * SAMPLE_BYTES if data is None else 0),
             f"{CATEGORIES} tables of {table_rows} rows and {columns} columns, and {samples} samples,",
         )

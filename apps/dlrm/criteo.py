@@ -18,6 +18,7 @@ import numpy as np
 from pidcomm.apps import inputs
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError
+from pidcomm.files import malformed, shown
 
 NUMBERS = 13
 CARDINALITIES = (
@@ -29,6 +30,8 @@ CATEGORIES = len(CARDINALITIES)
 FIELDS = 1 + NUMBERS + CATEGORIES
 FORMAT = f"a click has {FIELDS} fields separated by tabs: a label, {NUMBERS} numbers, {CATEGORIES} categories"
 NUMBER_CHARACTERS, CATEGORY_CHARACTERS = 11, 8
+MAX_CLICK = 1 + NUMBERS * NUMBER_CHARACTERS + CATEGORIES * CATEGORY_CHARACTERS + FIELDS - 1  # characters
+BYTES_OF_CLICK = 4096  # peak memory of a line that is read, measured
 _NUMBER = re.compile(r"(-?[0-9]+)?")
 _CATEGORY = re.compile(r"[0-9A-Fa-f]*")
 
@@ -100,11 +103,13 @@ class Criteo:
 
 
 def read(path: Path, limit: int) -> Clicks:
-    """Return the first clicks of a file, up to `limit`. Raises ArgumentError with the number of a malformed line."""
+    """Return the first clicks of a file, up to `limit`. Raises FileContentError with the number of a malformed line."""
+    inputs.check_text(path, BYTES_OF_CLICK, limit)
     lines = [line for _, line in islice(inputs.numbered_lines(path), limit)]
     if not lines:
-        raise ArgumentError(f"{path} is empty; {FORMAT}")
-    if any(line.count("\t") != FIELDS - 1 or "\0" in line for line in lines):  # NumPy drops zeros at the end of words
+        malformed(path, None, f"the file is empty; {FORMAT}")
+    # NumPy drops zeros at the end of words, and gives every field the length of the longest.
+    if any(line.count("\t") != FIELDS - 1 or "\0" in line or len(line) > MAX_CLICK for line in lines):
         _find_fault(path, lines)
     fields = np.array("\t".join(lines).split("\t")).reshape(len(lines), FIELDS)
     labels, are_labels = _parsed(fields[:, :1], 1, 2)
@@ -149,22 +154,22 @@ def _parsed(words: Array, characters: int, base: int) -> tuple[Array, bool]:
 
 
 def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
-    """Raise ArgumentError for the first malformed line, which must exist."""
+    """Raise FileContentError for the first malformed line, which must exist."""
     for number, line in enumerate(lines, 1):
         fields = line.split("\t")
         if len(fields) != FIELDS:
-            inputs.malformed(path, number, f"{len(fields)} fields; {FORMAT}")
+            malformed(path, number, f"{len(fields)} fields; {FORMAT}")
         if fields[0] not in ("0", "1"):
-            inputs.malformed(path, number, f"label {fields[0]!r} must be 0 or 1")
+            malformed(path, number, f"label {shown(fields[0])} must be 0 or 1")
         numbers, categories = fields[1 : 1 + NUMBERS], fields[1 + NUMBERS :]
         for place, field in enumerate(numbers, 1):
             if not _NUMBER.fullmatch(field) or len(field) > NUMBER_CHARACTERS:
                 rule = f"an integer of at most {NUMBER_CHARACTERS} characters, or empty"
-                inputs.malformed(path, number, f"number {place} is {field!r}; it must be {rule}")
+                malformed(path, number, f"number {place} is {shown(field)}; it must be {rule}")
         for place, field in enumerate(categories, 1):
             if not _CATEGORY.fullmatch(field) or len(field) > CATEGORY_CHARACTERS:
                 rule = f"at most {CATEGORY_CHARACTERS} hex digits, or empty"
-                inputs.malformed(path, number, f"category {place} is {field!r}; it must be {rule}")
+                malformed(path, number, f"category {place} is {shown(field)}; it must be {rule}")
     raise AssertionError(f"no line of {path} is malformed")
 
 

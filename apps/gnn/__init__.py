@@ -19,9 +19,10 @@ from pidcomm.apps import graphs
 from pidcomm.apps.application import Application
 from pidcomm.apps.gnn.layout import Layer, Layout
 from pidcomm.apps.graphs import Graph
-from pidcomm.apps.stage import Placement, Stage, require_memory
+from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.measure import require_bytes
 
 STRATEGIES = ("rs_ar", "ar_ag")
 """Collectives before and after the combination: reduce_scatter, allreduce (rs_ar) or allreduce, allgather (ar_ag)."""
@@ -107,7 +108,7 @@ class Gnn(Application):
         random = np.random.default_rng(as_integer("seed", seed))
         graph = graphs.load(data, generate, QUICK_GRAPH if quick else DEFAULT_GRAPH)
         shapes = [(graph.vertices, widths[0]), *pairwise(widths)]
-        require_memory(
+        require_bytes(
             sum(map(prod, shapes)) * np.dtype(dtype).itemsize,
             f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype}",
         )

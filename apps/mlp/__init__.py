@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
-from zipfile import BadZipFile
-from zlib import error as ZlibError
+from zipfile import ZipFile
 
 import numpy as np
 from pidcomm.apps.application import Application
 from pidcomm.apps.inputs import canonical, describe, generated, one_source
 from pidcomm.apps.partition import WORD_BYTES, padded, round_up, share
-from pidcomm.apps.stage import Placement, Stage, require_memory
+from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.errors import ArgumentError, Error, FileContentError
+from pidcomm.evaluation.measure import require_bytes
+from pidcomm.files import MAX_SHOWN, malformed, require_file, shown
 
 FEATURES, LAYERS, DTYPE = 8192, 5, "int32"
 QUICK_FEATURES = 1024
@@ -27,6 +28,7 @@ FEATURES_MAX, LAYERS_MAX, SEED_MAX = 2**20, 2**10, 2**32 - 1
 DTYPES = ("int8", "int16", "int32", "int64")
 GENERATOR = "uniform"
 TASKLETS = 12  # the pipeline needs 11; each tasklet has a block of 2 KiB in WRAM
+NPY_START = b"\x93NUMPY"
 ALL = "1"  # the mask of all PEs
 
 Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
@@ -187,26 +189,33 @@ class Mlp(Application):
         default_features = QUICK_FEATURES if quick and generate is None else FEATURES
         count = as_integer("features", default_features if features is None else features, 1, FEATURES_MAX)
         depth = as_integer("layers", LAYERS if layers is None else layers, 1, LAYERS_MAX)
-        require_memory(depth * count**2 * kind.itemsize, f"{depth} layers of {count} x {count} {kind.name}")
+        require_bytes(depth * count**2 * kind.itemsize, f"{depth} layers of {count} x {count} {kind.name}")
         weights = [values((count, count), kind, layer) for layer in range(depth)]
         return cls(weights, values((count,), kind, depth), canonical(spec, GENERATORS))
 
     @classmethod
     def load(cls, path: Path) -> Mlp:
-        """Read an .npz file. Raises ArgumentError if the file is malformed, Error if it cannot be read."""
+        """Read an .npz file. Raises FileContentError if the file is malformed, Error if it cannot be read."""
+        require_file(path)
         try:
-            file = np.load(path, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ArgumentError(f"{path}: the file has one array; it must be an .npz with w0, w1, ... and x")
-            with file:
+            with path.open("rb") as start:
+                if start.read(len(NPY_START)) == NPY_START:
+                    malformed(path, None, "the file has one array; it must be an .npz with w0, w1, ... and x")
+            with ZipFile(path) as archive:  # numpy.load would unpickle other files
+                size = sum(entry.file_size for entry in archive.infolist())
+            require_bytes(2 * size, f"{path}: {size} bytes of arrays")  # a read array and its bytes
+            with np.load(path, allow_pickle=False) as file:
                 arrays = _read(path, file)
-        except ArgumentError:
+        except Error:
             raise
         except OSError as error:
             raise Error(f"cannot read {path}: {error.strerror or error}") from None
-        except (ValueError, EOFError, BadZipFile):
-            raise ArgumentError(f"{path}: not an .npz file as numpy.savez writes it") from None
-        return cls([array for name, array in arrays.items() if name != "x"], arrays["x"], str(path))
+        except Exception:  # NumPy and zipfile raise errors of many types for a damaged file
+            malformed(path, None, "not an .npz file as numpy.savez writes it")
+        try:
+            return cls([array for name, array in arrays.items() if name != "x"], arrays["x"], str(path))
+        except ArgumentError as error:
+            raise FileContentError(str(error)) from None
 
     @property
     def facts(self) -> Mapping[str, int | str]:
@@ -269,25 +278,32 @@ class Mlp(Application):
 
 
 def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
-    """Return x and w0, w1, ... in order. Raises ArgumentError if an array is missing or has another name."""
+    """Return x and w0, w1, ... in order. Raises FileContentError if an array is missing or has another name."""
     layers = sum(re.fullmatch(r"w\d+", name) is not None for name in file)
     needed = [*(f"w{layer}" for layer in range(max(layers, 1))), "x"]
     missing, unknown = ([name for name in a if name not in b] for a, b in ((needed, file), (file, needed)))
     if missing or unknown:
-        raise ArgumentError(
-            f"{path}: arrays must be w0, w1, ... without a gap, and x; missing: {', '.join(missing) or 'none'}; "
-            f"not one of them: {', '.join(unknown) or 'none'}"
+        malformed(
+            path,
+            None,
+            f"arrays must be w0, w1, ... without a gap, and x; missing: {_listed(missing)}; "
+            f"not one of them: {_listed(unknown)}",
         )
     arrays = {}
     for name in needed:
         try:
             array = file[name]
-        except (ValueError, EOFError, RuntimeError, MemoryError, BadZipFile, ZlibError) as error:
-            raise ArgumentError(f"{path}: {name} cannot be read: {error}") from None
+        except Exception as error:  # of many types, as in `Mlp.load`
+            malformed(path, None, f"{name} cannot be read: {shown(str(error))}")
         if not isinstance(array, np.ndarray):  # NumPy returns the bytes of a file that is not an .npy
-            raise ArgumentError(f"{path}: {name} cannot be read: it is not an array")
+            malformed(path, None, f"{name} cannot be read: it is not an array")
         arrays[name] = array
     return arrays
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(names)
+    return (text if len(text) <= 2 * MAX_SHOWN else shown(text)) or "none"
 
 
 APPLICATION = Mlp

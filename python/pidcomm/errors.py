@@ -25,6 +25,10 @@ class ArgumentError(Error, ValueError):
         super().__init__(message, status)
 
 
+class FileContentError(ArgumentError):
+    """Report that the content of an input file breaks a rule."""
+
+
 def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
     """Return a sentence that lists the known names and suggests the nearest name. rest: valid values without a name."""
     known = list(names)

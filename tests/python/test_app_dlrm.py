@@ -15,7 +15,6 @@ import numpy as np
 import pidcomm
 import pytest
 from pidcomm import apps
-from pidcomm.apps import stage
 from pidcomm.apps.dlrm import BUFFER_BYTES, Dlrm
 from pidcomm.apps.dlrm.criteo import CATEGORIES, FIELDS, NUMBERS, Clicks, Criteo, read, write
 from pidcomm.arguments import Array
@@ -276,7 +275,7 @@ def test_quick_reduces_only_sizes_that_no_option_sets(options: dict[str, Any], s
 def test_a_problem_larger_than_memory_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(stage, "available_bytes", lambda: 8 << 30)
+    monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 8 << 30)
     with pytest.raises(ArgumentError, match=r"26 tables of .* samples, need about .* are available"):
         Dlrm.make(**options)
 
@@ -410,7 +409,7 @@ def test_a_line_with_too_many_fields_does_not_offset_a_line_with_too_few(tmp_pat
 def test_empty_missing_and_broken_files_are_errors(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "broken.gz").write_bytes(gzip.compress(line_of().encode() * 100)[:-20])
-    with pytest.raises(ArgumentError, match="empty is empty; a click has 40 fields"):
+    with pytest.raises(ArgumentError, match="empty: the file is empty; a click has 40 fields"):
         read(tmp_path / "empty", 10)
     for name in ("broken.gz", "none"):
         with pytest.raises(pidcomm.Error, match=f"cannot read .*{name}"):

@@ -225,7 +225,7 @@ def test_vertices_of_another_type_are_an_error() -> None:
 def test_a_graph_larger_than_memory_is_an_error_before_it_is_made(
     spec: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pidcomm.apps.stage.available_bytes", lambda: 16 << 30)
+    monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 16 << 30)
     with pytest.raises(ArgumentError, match=rf"{what} need about .* of memory; 16 GiB are available"):
         graphs.load(None, spec, "rmat").undirected().starts()
 
@@ -233,7 +233,7 @@ def test_a_graph_larger_than_memory_is_an_error_before_it_is_made(
 def test_a_file_of_too_many_vertices_is_an_error_before_they_have_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pidcomm.apps.stage.available_bytes", lambda: 16 << 30)
+    monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 16 << 30)
     with pytest.raises(ArgumentError, match=r"graph.txt: 4294967295 vertices need about 36 GiB of memory; 16 GiB"):
         read(tmp_path, GENERAL + "4294967295 4294967295 1\n1 2\n")
 
@@ -241,7 +241,7 @@ def test_a_file_of_too_many_vertices_is_an_error_before_they_have_ids(
 def test_sorting_and_cutting_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graphs.grid(rows=100, columns=100)
     undirected = graph.undirected()
-    monkeypatch.setattr("pidcomm.apps.stage.available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 1 << 20)
     with pytest.raises(ArgumentError, match="39600 edges in order need about"):
         graph.undirected()
     with pytest.raises(ArgumentError, match="39600 edges in patches need about"):

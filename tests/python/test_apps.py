@@ -317,7 +317,7 @@ def test_a_problem_that_does_not_fit_a_pe_is_refused_before_allocation() -> None
 
 
 def test_a_problem_that_does_not_fit_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "available_bytes", lambda: 1000)
+    monkeypatch.setattr("pidcomm.evaluation.measure.available_bytes", lambda: 1000)
     with pytest.raises(ArgumentError, match="1000 bytes are available"):
         solved(Scaled())
 

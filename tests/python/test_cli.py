@@ -148,7 +148,6 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["plan", "alltoall", "--op", "max"], "--op max does not apply: no operator for alltoall"),
         (["model", "predict", "gather", "--op", "max"], "--op max does not apply"),
         (["model", "advise", "gather", "--op", "max"], "--op max does not apply"),
-        (["bench", "--sweep", "bytes=8,64", "--bytes", "8"], "--bytes 8 does not apply: --sweep bytes has the sizes"),
         (["bench", "--quick", "--iters", "5"], "--iters 5 does not apply: --quick sets it"),
         (["bench", "--quick", "--no-limit"], "--no-limit does not apply: --quick sets it"),
         (["bench", "--ablation", "--technique", "tile"], "--technique tile does not apply: --ablation sets it"),

@@ -33,6 +33,24 @@ CUTS = {
     "report": "--shape 8x8 --bytes 8KiB",
     "app": "--quick --pes 8 --iters 1",
 }
+# Options of CUTS that an example does not take, by a pattern of the example.
+EXCLUDED = {
+    "bench.* --quick": ("--iters", "--warmup"),
+    "--case ": ("--cases",),
+    "--from": ("--shape", "--bytes"),
+    "scale(?!.*--measure)": ("--iters", "--warmup"),
+    "--published": ("--samples", "--max-total"),
+    "--no-measure": ("--pes", "--bytes", "--iters"),
+}
+
+
+def cuts(command: str, example: str) -> str:
+    """Return the options of CUTS for an example."""
+    found = CUTS.get(command, "")
+    for pattern, options in EXCLUDED.items():
+        if re.search(pattern, example):
+            found = re.sub(rf"({'|'.join(options)}) \S+ ?", "", found)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +67,7 @@ def test_examples_run(name: str, example: str, environment: dict[str, str], tmp_
     called = re.search(r"pidcomm (model [\w-]+|[\w-]+)", example)
     assert called is not None
     assert called[1].startswith(name.split(" ")[0])
-    command = f"{example} {CUTS.get(called[1], '')}"
+    command = f"{example} {cuts(called[1], example)}"
     result = subprocess.run(
         ["sh", "-c", command], cwd=project, env=environment, capture_output=True, text=True, timeout=600, check=False
     )

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,7 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["bench", "all", *QUICK[:2], "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
+        ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
         ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
     ],
     ids=["bench", "quick"],
@@ -218,7 +219,7 @@ def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
             pass
 
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK[:2], "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
     code, _, err = interrupt(command, has_rows)
     assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
     text = path.read_text()
@@ -332,7 +333,7 @@ def test_lack_of_memory_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("target", ["-", "rows.jsonl"])
 def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK[:2], "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
     with subprocess.Popen(
         [*PIDCOMM, *command],
         env=variables(),
@@ -371,7 +372,7 @@ def test_a_closed_output_ends_a_command_quietly(command: list[str]) -> None:
         streams: dict[str, Any] = {
             name: subprocess.PIPE for name, file in (("stdout", 1), ("stderr", 2)) if file != closed
         }
-        done = subprocess.run(command, preexec_fn=lambda closed=closed: os.close(closed), **streams, **how)
+        done = subprocess.run(command, preexec_fn=partial(os.close, closed), **streams, **how)
         assert (done.returncode, done.stderr or "") == (code, "")
 
 

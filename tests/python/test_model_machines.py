@@ -144,7 +144,7 @@ def test_a_machine_needs_an_instruction_set(tmp_path: Path) -> None:
 def test_missing_machines_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="machine 'vax' is unknown; use emulated-host, isca24"):
         load_machine("vax")
-    with pytest.raises(ArgumentError, match="cannot read the machine"):
+    with pytest.raises(ArgumentError, match=r"cannot read .*vax\.toml"):
         load_machine(str(tmp_path / "vax.toml"))
     with pytest.raises(ArgumentError, match=r"has no constant bus\.speed"):
         load_machine("isca24").with_values({"bus.speed": 1})

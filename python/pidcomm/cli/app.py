@@ -18,7 +18,7 @@ import pidcomm
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
-from pidcomm.errors import ArgumentError, Error, unknown
+from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
 from pidcomm.evaluation.results import STDOUT, console, live_console
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
@@ -49,7 +49,7 @@ class ExitCode(IntEnum):
         return made
 
     RIGHT = 0, "everything right"
-    WRONG_RESULT = 1, "a wrong result, or a check that failed"
+    WRONG_RESULT = 1, "a wrong result, a failed check, or an invalid input file"
     USAGE = 2, "wrong usage, or an error that the library or the system reports"
     INTERNAL = 70, "an error of pidcomm itself: please report it"
     INTERRUPTED = 130, "interrupted by Ctrl-C"
@@ -187,6 +187,9 @@ def _exit_codes() -> Iterator[None]:
     """Turn the exceptions of a block into one line on stderr and typer.Exit."""
     try:
         yield
+    except FileContentError as error:
+        fail(str(error))
+        raise typer.Exit(ExitCode.WRONG_RESULT) from None
     except (Error, MemoryError) as error:
         fail(str(error) or "out of memory")
         raise typer.Exit(ExitCode.USAGE) from None

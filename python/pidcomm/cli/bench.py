@@ -170,8 +170,6 @@ def bench(
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
     check_op(chosen)
-    if "bytes" in sweeps:
-        refuse(["--bytes"], "--sweep bytes has the sizes")
     if quick:
         refuse(["--iters", "--warmup", "--limit", "--no-limit"], "--quick sets it")
     if ablation:

@@ -277,9 +277,14 @@ def require_memory(pes: int, size_bytes: int, techniques: Iterable[str]) -> None
     # Host memory holds payload and result, and the host buffers of `conventional` need as much memory again.
     windows = 3 if any(name != AUTO and TECHNIQUES[name].runs_pe_program for name in techniques) else 2
     side = pes * size_bytes
-    needed, available = platform.host_bytes(windows * side) + (2 + 2) * side, available_bytes()
+    needed = platform.host_bytes(windows * side) + (2 + 2) * side
+    require_bytes(needed, f"{format_size(size_bytes)} for each of {pes} PEs")
+
+
+def require_bytes(needed: int, what: str) -> None:
+    """Raise ArgumentError if fewer than `needed` bytes of memory are available. what: subject of the error sentence."""
+    available = available_bytes()
     if available is not None and needed > available:
         raise ArgumentError(
-            f"{format_size(size_bytes)} for each of {pes} PEs need about {format_about(needed)} of memory; "
-            f"{format_about(available)} are available"
+            f"{what} need about {format_about(needed)} of memory; {format_about(available)} are available"
         )

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pidcomm import _core
-from pidcomm.errors import ArgumentError, Error, unknown
+from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
+from pidcomm.files import malformed, require_file, shown
 from pidcomm.tables import ISAS
 
 if sys.version_info >= (3, 11):
@@ -21,6 +22,8 @@ else:
 
 FOLDER = Path(__file__).parent.parent / "machines"
 SUFFIX = ".toml"
+MAX_FILE_BYTES = 1 << 16
+LARGEST = 10**18  # of an integer
 _TABLES = _core.model_tables()
 
 
@@ -169,10 +172,17 @@ def load_machine(name: str | Machine) -> Machine:
         return _read(FOLDER / f"{name}{SUFFIX}")
     if not name.endswith(SUFFIX):
         raise ArgumentError(unknown("machine", name, machine_names(), f" or a file ending in {SUFFIX}"))
+    require_file(Path(name), MAX_FILE_BYTES)
     try:
         return _parse(Path(name), name, Path(name).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ArgumentError(f"cannot read the machine {name}: {error}") from None
+    except UnicodeDecodeError as error:
+        malformed(Path(name), None, f"not a text file: {error}")
+    except ArgumentError as error:
+        raise FileContentError(str(error)) from None
+    except RecursionError:
+        malformed(Path(name), None, "not valid TOML for a machine: its tables or arrays are nested too deeply")
 
 
 @cache
@@ -186,20 +196,24 @@ def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
     heirs: the chain of machines that inherit each other; the file at path is last.
     """
     if inherits not in machine_names():
-        raise ArgumentError(f"{path}: inherits = {inherits!r} is no built-in machine; use {', '.join(machine_names())}")
+        raise ArgumentError(
+            f"{path}: inherits = {shown(inherits)} is no built-in machine; use {', '.join(machine_names())}"
+        )
     if inherits in heirs:
         circle = " inherits ".join(heirs[heirs.index(inherits) :])
-        raise ArgumentError(f"{path}: inherits = {inherits!r} closes a circle ({circle}); one must have all constants")
+        raise ArgumentError(
+            f"{path}: inherits = {shown(inherits)} closes a circle ({circle}); one must have all constants"
+        )
     return _read(FOLDER / f"{inherits}{SUFFIX}", heirs)
 
 
 def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Machine:
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or an integer of too many digits
         raise ArgumentError(f"{path} is not valid TOML: {error}") from None
     title = tree.pop("title", None)
-    if not isinstance(title, str):
+    if not isinstance(title, str) or not title.isprintable():
         raise ArgumentError(f"{path}: title is missing; it names the machine in one line")
     inherits = tree.pop("inherits", None)
     parent = None if inherits is None else _parent(path, inherits, (*heirs, name))
@@ -239,9 +253,11 @@ def _constants(
             raise ArgumentError(f"{path}: no constant is called {name}")
         number, unit, source = (value.get(field) for field in Constant._fields)
         if not isinstance(number, (int, float)) or isinstance(number, bool):
-            raise ArgumentError(f"{path}: {name} = {number!r} is no number")
+            raise ArgumentError(f"{path}: {name} = {shown(number)} is no number")
+        if isinstance(number, int) and abs(number) > LARGEST:  # too large for a float
+            raise ArgumentError(f"{path}: {name} = {shown(number)} is larger than {LARGEST}")
         if unit != units[name]:
-            raise ArgumentError(f"{path}: {name} has unit {unit!r}; it is in {units[name]!r}")
+            raise ArgumentError(f"{path}: {name} has unit {shown(unit)}; it is in {units[name]!r}")
         if not isinstance(source, str) or source.partition(":")[0] not in KINDS:
             raise ArgumentError(
                 f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon"

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import isfinite, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from pidcomm.arguments import MAX_COUNT
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.bench import Measured
+from pidcomm.evaluation.measure import require_bytes
+from pidcomm.files import malformed, require_file, shown
 from pidcomm.sizes import format_size, parse_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 JsonRow = Mapping[str, Any]
 
 WRITER = "`pidcomm bench --json`"
+BYTES_PER_BYTE = 8  # peak memory per byte of a file, measured
+MAX_TEXT = 200  # characters
+SMALLEST, LARGEST = 1e-18, 1e18
 _PROBLEM_KEYS = {field.name for field in fields(Measured)} | {"isa", "coherence", "source", "version", "wrong"}
 _BENCH_KEYS = {"t_p50_us", "algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "speed_up"}
 _ABLATION_KEYS = {"host_us", "outside_us", "from_us", "work_us", "to_us", "bus_us", "pe_us", "total_us"} | {
@@ -40,7 +46,7 @@ def pes_of(row: JsonRow) -> int:
 
 
 def read_rows(paths: Iterable[Path]) -> list[JsonRow]:
-    """Return the rows of files. Raises ArgumentError with the file and the line of an invalid row."""
+    """Return the rows of files. Raises FileContentError with the file and the line of an invalid row."""
     rows = [row for path in paths for row in _read_file(path)]
     if not rows:
         raise ArgumentError("there are no rows to draw")
@@ -48,46 +54,58 @@ def read_rows(paths: Iterable[Path]) -> list[JsonRow]:
 
 
 def _read_file(path: Path) -> list[JsonRow]:
+    require_bytes(BYTES_PER_BYTE * require_file(path), f"the rows of {path}")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ArgumentError(f"{path} is not a text file; {WRITER} writes JSON lines") from None
+        malformed(path, None, f"not a text file; {WRITER} writes JSON lines")
     rows = [_parse(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
-        raise ArgumentError(f"{path} has no rows; {WRITER} writes a JSON object per line")
+        malformed(path, None, f"no rows; {WRITER} writes a JSON object per line")
     return rows
 
 
 def _parse(path: Path, number: int, line: str) -> JsonRow:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
-        raise ArgumentError(f"line {number} of {path} is no JSON object; {WRITER} writes one object per line")
+        malformed(path, number, f"no JSON object; {WRITER} writes one object per line")
     needed = _PROBLEM_KEYS | (_ABLATION_KEYS if is_ablation(row) else _BENCH_KEYS)
     if missing := sorted(needed - set(row)):
-        raise ArgumentError(f"line {number} of {path} has no {missing[0]!r}; {WRITER} did not write this row")
+        malformed(path, number, f"no {missing[0]!r}; {WRITER} did not write this row")
     for key in sorted(needed | (set(_OPTIONAL) & set(row))):
         if not _is_sound(key, row[key]):
-            raise ArgumentError(
-                f"line {number} of {path} has {row[key]!r} for {key!r}; {WRITER} did not write this row"
-            )
-    if pes_of(row) == 0:
-        raise ArgumentError(f"line {number} of {path} has no PEs: its shape is {row['shape']}")
+            malformed(path, number, f"{shown(row[key])} for {key!r}; {WRITER} did not write this row")
+    try:
+        pes = pes_of(row)
+    except ArgumentError as error:
+        malformed(path, number, str(error))
+    if not 0 < pes <= MAX_COUNT:
+        malformed(path, number, f"shape {row['shape']} has {shown(pes)} PEs; it must have 1 to {MAX_COUNT}")
     return row
 
 
 def _is_sound(key: str, value: object) -> bool:
     if value is None:
         return key in _MAY_BE_NONE or key in _OPTIONAL
-    if key in _OPTIONAL:
-        return isinstance(value, _OPTIONAL[key])
-    if key in _TEXTS:
-        return isinstance(value, str)
-    return isinstance(value, (int, float)) and isfinite(value) and (value > 0 or key not in _POSITIVE)
+    if key == "machine":
+        return isinstance(value, dict) and _is_text(value.get("cpu", ""))
+    if key in _TEXTS or _OPTIONAL.get(key) is str:
+        return _is_text(value)
+    if key in _OPTIONAL and not isinstance(value, _OPTIONAL[key]):
+        return False
+    if not isinstance(value, (int, float)):
+        return False
+    # The limits let pictures draw every number.
+    return (value == 0 or SMALLEST <= abs(value) <= LARGEST) and (value > 0 or key not in _POSITIVE)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
 
 
 # ---- conditions: the properties of rows in titles
