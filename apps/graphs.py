@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from pidcomm.apps.inputs import canonical, check_text, describe, generated, numbered_lines, one_source, opened_text
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError, require
+from pidcomm.errors import MAX_SHOWN, ArgumentError, require, shown
 from pidcomm.evaluation.measure import require_bytes
-from pidcomm.files import MAX_SHOWN, malformed, shown
+from pidcomm.files import malformed
 
 BANNER = "%%MatrixMarket"
 FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: how many words the line of an entry has

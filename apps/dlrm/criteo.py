@@ -17,8 +17,8 @@ from typing import NoReturn
 import numpy as np
 from pidcomm.apps import inputs
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
-from pidcomm.files import malformed, shown
+from pidcomm.errors import ArgumentError, shown
+from pidcomm.files import malformed
 
 NUMBERS = 13
 CARDINALITIES = (

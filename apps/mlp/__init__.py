@@ -18,9 +18,9 @@ from pidcomm.apps.inputs import canonical, describe, generated, one_source
 from pidcomm.apps.partition import WORD_BYTES, padded, round_up, share
 from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError, Error, FileContentError
+from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
 from pidcomm.evaluation.measure import require_bytes
-from pidcomm.files import MAX_SHOWN, malformed, require_file, shown
+from pidcomm.files import malformed, require_file
 
 FEATURES, LAYERS, DTYPE = 8192, 5, "int32"
 QUICK_FEATURES = 1024

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pidcomm._rows import CoherenceName, IsaName, TechniqueName
-from pidcomm.errors import ArgumentError, unknown
+from pidcomm.errors import ArgumentError, shown, unknown
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES, TYPES, Choice, Type
 
 if TYPE_CHECKING:
@@ -73,31 +74,55 @@ def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> 
         raise ArgumentError(f"{name} ({value}) must be an integer, not a truth value")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentError(f"{name} ({value!r}) must be an integer, not {type(value).__name__}") from None
+    except Exception:  # of any type: __index__ belongs to the caller
+        raise ArgumentError(f"{name} ({shown(value)}) must be an integer, not {type(value).__name__}") from None
     if not low <= number <= high:
-        raise ArgumentError(f"{name} ({number}) must be between {low} and {high}")
+        raise ArgumentError(f"{name} ({shown(number)}) must be between {low} and {high}")
     return number
+
+
+def as_flag(name: str, value: object) -> bool:
+    """Return a truth value. Raises ArgumentError for a value without a truth value, such as an array."""
+    try:
+        return bool(value)
+    except Exception:  # of any type: __bool__ belongs to the caller
+        raise ArgumentError(f"{name} ({shown(value)}) must be True or False, not {type(value).__name__}") from None
+
+
+def as_text(name: str, value: object) -> str:
+    """Return a text. Raises ArgumentError unless the value is a str that C programs can read."""
+    if not isinstance(value, str) or "\0" in value or (not value.isascii() and _has_surrogates(value)):
+        raise ArgumentError(f"{name} ({shown(value)}) must be a str without null characters and lone surrogates")
+    return value
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def as_mask(mask: object) -> str:
     """Return an axis mask. Raises ArgumentError unless it is a str of '0' and '1'."""
     if not isinstance(mask, str):
-        raise ArgumentError(f"the axis mask ({mask!r}) must be a str of '0' and '1', one per axis", "ERR_MASK")
+        raise ArgumentError(f"the axis mask ({shown(mask)}) must be a str of '0' and '1', one per axis", "ERR_MASK")
     if strange := set(mask) - {"0", "1"}:
         meant = mask.translate(LOOK_LIKE_DIGITS)
         suggestion = f"; did you mean {meant!r}?" if not set(meant) - {"0", "1"} else ""
         raise ArgumentError(
-            f"the axis mask {mask!r} contains {min(strange)!r}; it has one '0' or '1' per axis{suggestion}", "ERR_MASK"
+            f"the axis mask {shown(mask)} contains {min(strange)!r}; it has one '0' or '1' per axis{suggestion}",
+            "ERR_MASK",
         )
     return mask
 
 
 def as_shape(lengths: object) -> list[int]:
     """Return axis lengths as a list. Raises ArgumentError unless lengths is a sequence of integers."""
-    if isinstance(lengths, (str, bytes)) or not hasattr(lengths, "__iter__"):
-        raise ArgumentError(f"the shape ({lengths!r}) must be a sequence of axis lengths", "ERR_SHAPE")
-    shape = [as_integer("axis length", length, high=MAX_COUNT) for length in lengths]
+    items: list[object] | None = None
+    if not isinstance(lengths, (str, bytes)):
+        with suppress(Exception):  # of any type: __iter__ belongs to the caller
+            items = list(lengths)  # type: ignore[call-overload]
+    if items is None:
+        raise ArgumentError(f"the shape ({shown(lengths)}) must be a sequence of axis lengths", "ERR_SHAPE")
+    shape = [as_integer("axis length", length, high=MAX_COUNT) for length in items]
     if not shape:
         raise ArgumentError("the shape is empty; a hypercube has at least one axis", "ERR_SHAPE")
     return shape
@@ -118,7 +143,7 @@ def as_type(dtype: DTypeLike) -> Type:
     try:
         numpy_type = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
-        raise ArgumentError(f"dtype {dtype!r} is not a NumPy dtype", "ERR_TYPE") from None
+        raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
     if not numpy_type.isnative:
         raise ArgumentError(f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE")
     return row_of(TYPES, "dtype", numpy_type.name, "ERR_TYPE")
@@ -126,6 +151,8 @@ def as_type(dtype: DTypeLike) -> Type:
 
 def option_codes(options: Options) -> _core.OptionCodes:
     """Return the codes of options. Raises TypeError for unknown keywords and ArgumentError for unknown names."""
+    if not isinstance(options, Mapping):
+        raise ArgumentError(f"options ({shown(options)}) must be a dict of options", "ERR_OPTION")
     if unknown := options.keys() - Options.__annotations__.keys():
         raise TypeError(
             f"unexpected keyword argument {min(unknown)!r}; the options are {', '.join(Options.__annotations__)}"
@@ -136,7 +163,7 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
     threads, scratch = options.get("threads"), options.get("scratch")
     return (
-        AUTO_CODE if options.get("technique") == AUTO else code(TECHNIQUES, "technique", options.get("technique")),
+        AUTO_CODE if _is_auto(options) else code(TECHNIQUES, "technique", options.get("technique")),
         code(ISAS, "ISA", options.get("isa")),
         0 if threads is None else as_integer("threads", threads, high=2**31 - 1),
         code(COHERENCES, "coherence", options.get("coherence")),
@@ -146,7 +173,12 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 def with_scratch(options: Options, offset: int) -> Options:
     """Return options with scratch, except for technique ``auto``: scratch would change the choice of ``auto``."""
-    return options if options.get("technique") == AUTO else {**options, "scratch": offset}
+    return options if _is_auto(options) else {**options, "scratch": offset}
+
+
+def _is_auto(options: Options) -> bool:
+    technique = options.get("technique")
+    return isinstance(technique, str) and technique == AUTO
 
 
 def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
@@ -194,6 +226,8 @@ def _is_tensor(values: object) -> bool:
 
 def _view_of(out: object) -> Array:
     """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError for objects of other types."""
+    if isinstance(out, (np.matrix, np.ma.MaskedArray)):  # their rows and elements differ from those of arrays
+        raise ArgumentError(f"out must be an array, not {type(out).__name__}; give a view: numpy.asarray(out)")
     if isinstance(out, np.ndarray):
         return out
     try:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pidcomm import _core
-from pidcomm.arguments import MAX_COUNT, as_integer
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.arguments import MAX_COUNT, as_integer, as_text
+from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
 
 DEFAULT_OPTIMISATION = "-O2"
@@ -28,11 +28,11 @@ def compiler_command() -> list[str]:
 
 def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
     """Return the compiler's arguments. Raises ArgumentError for numbers below 1 and for options that are not str."""
-    words = [] if isinstance(options, str) else list(options)
-    if isinstance(options, str) or not all(isinstance(word, str) and "\0" not in word for word in words):
+    if isinstance(options, str) or not isinstance(options, Sequence):
         raise ArgumentError(
-            f"options ({options!r}) must be a sequence of str, one per word of the compiler's command line"
+            f"options ({shown(options)}) must be a sequence of str, one per word of the compiler's command line"
         )
+    words = [as_text("option of the compiler", word) for word in options]
     if tasklets is not None:
         words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
     if stack_bytes is not None:

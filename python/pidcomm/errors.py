@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
 
+MAX_SHOWN = 40  # characters of a long value that an error sentence quotes
+
 
 class Error(RuntimeError):
     """Report that a call failed. The message has the wrong values and the rule that the values break.
@@ -29,12 +31,23 @@ class FileContentError(ArgumentError):
     """Report that the content of an input file breaks a rule."""
 
 
+def shown(value: object) -> str:
+    """Return the representation of a value for an error sentence; a long representation is cut."""
+    if isinstance(value, int) and abs(value) >= 10**MAX_SHOWN:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:  # of any type: the value belongs to the caller
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= 2 * MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text)} characters)"
+
+
 def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
     """Return a sentence that lists the known names and suggests the nearest name. rest: valid values without a name."""
     known = list(names)
     near = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     suggestion = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{kind} {name!r} is unknown; use {', '.join(known)}{rest}{suggestion}"
+    return f"{kind} {shown(name)} is unknown; use {', '.join(known)}{rest}{suggestion}"
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -9,8 +9,6 @@ from typing import NoReturn
 
 from pidcomm.errors import ArgumentError, FileContentError
 
-MAX_SHOWN = 40  # characters of a file that an error sentence quotes
-
 
 def require_file(path: Path, most_bytes: int | None = None) -> int:
     """Return the size of a file in bytes.
@@ -33,11 +31,3 @@ def require_file(path: Path, most_bytes: int | None = None) -> int:
 def malformed(path: Path, line: int | None, rule: str) -> NoReturn:
     """Raise FileContentError with the name of a file and the number of a line: ``graph.txt:7: ...``."""
     raise FileContentError(f"{path}: {rule}" if line is None else f"{path}:{line}: {rule}")
-
-
-def shown(value: object) -> str:
-    """Return the representation of a value for an error sentence; long text and long numbers are cut."""
-    if isinstance(value, int) and abs(value) >= 10**MAX_SHOWN:
-        return f"an integer of {value.bit_length()} bits"
-    text = repr(value)
-    return text if len(text) <= 2 * MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text)} characters)"

@@ -16,6 +16,7 @@ from pidcomm.arguments import (
     ArrayInput,
     ArrayOutput,
     as_bytes,
+    as_flag,
     as_integer,
     as_mask,
     as_shape,
@@ -26,7 +27,7 @@ from pidcomm.arguments import (
     row_of,
 )
 from pidcomm.arrays import ArrayCollectives
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, shown
 from pidcomm.plans import Plan, make_request, plan
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
@@ -252,8 +253,12 @@ class Hypercube(HypercubeCollectives):
 
         to_pes: True copies `rows` to the PEs; False fills `rows`.
         """
-        rows = output_rows(rows, (self.pes, rows.shape[-1]), np.uint8)
-        return self._core.push_xfer(to_pes, as_integer("offset", offset), as_bytes(rows))
+        if not isinstance(rows, np.ndarray) or rows.ndim != 2:
+            raise ArgumentError(
+                f"rows must be an array of shape ({self.pes}, bytes), not {shown(rows)}", "ERR_HOST_BUFFER"
+            )
+        rows = output_rows(rows, (self.pes, rows.shape[1]), np.uint8)
+        return self._core.push_xfer(as_flag("to_pes", to_pes), as_integer("offset", offset), as_bytes(rows))
 
     # ---- implementation of all collectives
 
@@ -268,7 +273,7 @@ class Hypercube(HypercubeCollectives):
 
     def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
         """Run the method of a collective. Return the trace, the filled host array, or the request of the collective."""
-        call = self._prepare(name, mask, **arguments)
+        call, wait = self._prepare(name, mask, **arguments), as_flag("wait", wait)
 
         def finish(trace: Trace) -> Trace | Array:
             self._remember(trace)
@@ -298,7 +303,7 @@ class Hypercube(HypercubeCollectives):
         host: ArrayInput | None = None,
         out: ArrayOutput | None = None,
     ) -> _Call:
-        row = COLLECTIVES[name]
+        row = row_of(COLLECTIVES, "collective", name)
         codes = option_codes(options)
         groups = self.groups(mask)
         host_in = host_out = None

@@ -11,9 +11,9 @@ from typing import Any
 from weakref import WeakSet
 
 from pidcomm import _core, emulated
-from pidcomm.arguments import MAX_COUNT, as_integer
+from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
 from pidcomm.compiling import compiled, compiler_options
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Hypercube
 from pidcomm.programs import PathText, Symbol, as_files, is_source, is_source_text
 from pidcomm.requests import Request
@@ -102,7 +102,7 @@ class PeSet:
         launch. A PE in an endless loop faults after ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect
         when the PEs have ended.
         """
-        self._core.launch(bool(wait), emulated.stop, emulated.explain_fault)
+        self._core.launch(as_flag("wait", wait), emulated.stop, emulated.explain_fault)
 
     def wait(self) -> None:
         """Wait for PEs that were launched with wait=False.
@@ -144,7 +144,7 @@ class PeSet:
             warnings.warn(messages, stacklevel=3)
 
     def _load_file(self, path: str) -> None:
-        self._core.load(path)
+        self._core.load(as_text("path of the program", path))
 
     @property
     def dpu_set(self) -> bytes:
@@ -193,9 +193,9 @@ def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str |
     too few PEs are free. Emulated MRAM uses host memory from its first access, up to 64 MiB per PE.
     """
     if pes is not None and ranks is not None:
-        raise ArgumentError(f"give pes ({pes}) or ranks ({ranks}), not both")
-    if profile is not None and (not isinstance(profile, str) or "\0" in profile):
-        raise ArgumentError(f"profile ({profile!r}) must be a str such as 'key=value'")
+        raise ArgumentError(f"give pes ({shown(pes)}) or ranks ({shown(ranks)}), not both")
+    if profile is not None:
+        as_text("profile", profile)
     pes_wanted = 0 if pes is None else as_integer("pes", pes, 1, MAX_COUNT - 1)
     ranks_wanted = 0 if ranks is None else as_integer("ranks", ranks, 1, MAX_COUNT - 1)
     return PeSet(_core.Set(pes_wanted, ranks_wanted, profile))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import as_integer, as_mask, as_shape, as_type, option_codes, row_of
+from pidcomm.arguments import as_flag, as_integer, as_mask, as_shape, as_type, option_codes, row_of
 from pidcomm.notebook import html_table
 from pidcomm.sizes import format_about
 from pidcomm.tables import COLLECTIVES, OPS, Collective
@@ -74,5 +74,5 @@ def plan(
     Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no bytes.
     """
     request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
-    text = _core.plan_json(as_shape(shape), request, option_codes(options), bool(expand))
+    text = _core.plan_json(as_shape(shape), request, option_codes(options), as_flag("expand", expand))
     return Plan(json.loads(text))

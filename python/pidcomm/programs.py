@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_text
+from pidcomm.errors import ArgumentError, Error, shown
 
 PathText: TypeAlias = str | os.PathLike[str]
 
@@ -27,8 +27,7 @@ class Symbol:
 
     def __init__(self, core_set: _core.Set, name: str) -> None:
         """Find a symbol; see `PeSet.symbol`."""
-        if not isinstance(name, str) or "\0" in name:
-            raise ArgumentError(f"the name of a symbol ({name!r}) must be a str")
+        as_text("name of a symbol", name)
         self._core = core_set
         self._name = name
         self._loads = core_set.loads
@@ -129,7 +128,7 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
-        raise ArgumentError(f"dtype {dtype!r} is not a NumPy dtype", "ERR_TYPE") from None
+        raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
     if found.hasobject or found.itemsize == 0 or not found.isnative:
         raise ArgumentError(f"dtype {found} has no fixed size, or another byte order than a PE", "ERR_TYPE")
     return found
@@ -148,12 +147,12 @@ def as_files(program: object) -> list[Path]:
     words = [program] if isinstance(program, (str, os.PathLike)) else program
     if not isinstance(words, Sequence) or isinstance(words, (bytes, bytearray)) or not words:
         raise ArgumentError(
-            f"the program ({program!r}) must be a path, a sequence of paths of C files, or C source text"
+            f"the program ({shown(program)}) must be a path, a sequence of paths of C files, or C source text"
         )
     files: list[Path] = []
     for word in words:
         if not isinstance(word, (str, os.PathLike)) or not os.fspath(word) or "\0" in str(os.fspath(word)):
-            raise ArgumentError(f"{word!r} is not the path of a PE program")
+            raise ArgumentError(f"{shown(word)} is not the path of a PE program")
         files.append(Path(os.fspath(word)))
     if len(files) > 1 and (other := next((file for file in files if not is_source(file)), None)):
         raise ArgumentError(f"{other} is not a C file; if a program has several files, all must be C files")

@@ -17,8 +17,8 @@ from pidcomm.apps import graphs
 from pidcomm.apps.dlrm import criteo
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
-from pidcomm.errors import ArgumentError, Error, FileContentError
-from pidcomm.files import MAX_SHOWN, require_file, shown
+from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
+from pidcomm.files import require_file
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm._core import CHIPS_PER_RANK
-from pidcomm.arguments import MAX_COUNT, as_integer, options_of, with_scratch
+from pidcomm.arguments import MAX_COUNT, as_integer, as_shape, option_codes, options_of, with_scratch
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, Prediction, predict
@@ -96,8 +96,8 @@ def compare(
     would.
     """
     on = load_machine(machine)
-    arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
-    found = [estimate for estimate, _ in _estimates(collective, [(tuple(shape), mask)], arguments, options)]
+    arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
+    found = [estimate for estimate, _ in _estimates(collective, [(tuple(as_shape(shape)), mask)], arguments, options)]
     return sorted(found, key=lambda estimate: estimate.prediction.seconds)
 
 
@@ -129,7 +129,7 @@ def advise(
         raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is not a multiple of {group}")
     on = load_machine(machine)
     plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # raises for an invalid number of PEs
-    arguments = {"bytes": bytes, "dtype": dtype, "op": op, "machine": on}
+    arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
         how = _how(made) if bytes else _NOTHING
@@ -225,6 +225,7 @@ def _estimates(
     options: Options,
 ) -> Iterator[tuple[Estimate, dict[str, Any]]]:
     """Yield each valid estimate and its plan. If the options have no technique, use every technique."""
+    option_codes(options)  # raises errors of names
     wanted, size_bytes = options.get("technique"), arguments["bytes"]
     scratch = options.get("scratch") or 2 * size_bytes  # 0: not given
     refusals: list[Error] = []

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pidcomm import _core
-from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
-from pidcomm.files import malformed, require_file, shown
+from pidcomm.errors import ArgumentError, Error, FileContentError, shown, unknown
+from pidcomm.files import malformed, require_file
 from pidcomm.tables import ISAS
 
 if sys.version_info >= (3, 11):
@@ -80,7 +80,7 @@ class Machine:
         return f"<Machine {self.name}, {self.pes} PEs: {self.title}>"
 
     def __getitem__(self, name: str) -> float:
-        """Return the value of a constant."""
+        """Return the value of a constant. Raises KeyError for an unknown name."""
         return self.constants[name].value
 
     @property
@@ -105,6 +105,8 @@ class Machine:
 
     def with_values(self, values: Mapping[str, float], source: str = "assumed: changed by the caller") -> Machine:
         """Return a copy of the machine with changed constants. Raises ArgumentError for unknown names."""
+        if not isinstance(values, Mapping):
+            raise ArgumentError(f"values ({shown(values)}) must be a dict of constants")
         if unknown := values.keys() - self.constants.keys():
             raise ArgumentError(f"machine {self.name} has no constant {min(unknown)}")
         changed = {name: Constant(value, self.constants[name].unit, source) for name, value in values.items()}
@@ -168,9 +170,9 @@ def load_machine(name: str | Machine) -> Machine:
     """
     if isinstance(name, Machine):
         return name
-    if name in machine_names():
+    if isinstance(name, str) and name in machine_names():
         return _read(FOLDER / f"{name}{SUFFIX}")
-    if not name.endswith(SUFFIX):
+    if not isinstance(name, str) or not name.endswith(SUFFIX):
         raise ArgumentError(unknown("machine", name, machine_names(), f" or a file ending in {SUFFIX}"))
     require_file(Path(name), MAX_FILE_BYTES)
     try:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import as_shape, option_codes, row_of
+from pidcomm.arguments import as_integer, as_shape, option_codes, row_of
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.notebook import Shown
 from pidcomm.plans import make_request
@@ -90,9 +90,9 @@ def predict(
     Raises ArgumentError as the collective would, and for unknown machines.
     """
     on = load_machine(machine)
-    request = make_request(
-        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, src + bytes if dst is None else dst, dtype, op
-    )
+    if dst is None:
+        dst = as_integer("src", src) + as_integer("bytes", bytes)
+    request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
     technique, isa, threads, coherence, seconds, phases = _core.predict(
         as_shape(shape), request, option_codes(options), on.numbers
     )

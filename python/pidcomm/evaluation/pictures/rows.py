@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pidcomm.arguments import MAX_COUNT
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, shown
 from pidcomm.evaluation.bench import Measured
 from pidcomm.evaluation.measure import require_bytes
-from pidcomm.files import malformed, require_file, shown
+from pidcomm.files import malformed, require_file
 from pidcomm.sizes import format_size, parse_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
