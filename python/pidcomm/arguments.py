@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ AUTO = "auto"
 AUTO_CODE = -1
 MAX_SIZE = 2**64 - 1
 MAX_COUNT = 2**32 - 1
+MOST_AXES = 64  # so that a check of an endless iterator ends; the library allows fewer
 LOOK_LIKE_DIGITS = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1", ",": None, " ": None})
 
 
@@ -119,9 +121,11 @@ def as_shape(lengths: object) -> list[int]:
     items: list[object] | None = None
     if not isinstance(lengths, (str, bytes)):
         with suppress(Exception):  # of any type: __iter__ belongs to the caller
-            items = list(lengths)  # type: ignore[call-overload]
-    if items is None:
-        raise ArgumentError(f"the shape ({shown(lengths)}) must be a sequence of axis lengths", "ERR_SHAPE")
+            items = list(islice(lengths, MOST_AXES + 1))  # type: ignore[call-overload]
+    if items is None or len(items) > MOST_AXES:
+        raise ArgumentError(
+            f"the shape ({shown(lengths)}) must be a sequence of at most {MOST_AXES} axis lengths", "ERR_SHAPE"
+        )
     shape = [as_integer("axis length", length, high=MAX_COUNT) for length in items]
     if not shape:
         raise ArgumentError("the shape is empty; a hypercube has at least one axis", "ERR_SHAPE")

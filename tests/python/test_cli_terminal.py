@@ -350,6 +350,14 @@ def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path
         assert (process.wait(timeout=600), err) == (ExitCode.BROKEN_PIPE, "")
 
 
+def test_a_name_of_a_file_that_is_not_text_is_printed_with_escapes(tmp_path: Path) -> None:
+    command = [*PIDCOMM, "plan", "alltoall", *QUICK, "--draw", "--out", "\udcff.svg"]
+    env = variables(PYTHONIOENCODING="utf-8:strict")
+    result = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+    assert (result.returncode, result.stdout, result.stderr) == (ExitCode.RIGHT, "wrote \\udcff.svg\n", "")
+    assert os.listdir(os.fsencode(tmp_path)) == [b"\xff.svg"]
+
+
 DPUEMU = [sys.executable, "-m", "dpuemu"]
 
 

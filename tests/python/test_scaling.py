@@ -19,7 +19,8 @@ from pidcomm.cli.app import ExitCode
 from pidcomm.cli.model import scale as command
 from pidcomm.evaluation import scaling
 from pidcomm.evaluation.pictures import scaling as picture
-from pidcomm.evaluation.scaling import STUDIES, Point, Stop, model_points, stops_of
+from pidcomm.evaluation.scaling import STUDIES, Point, model_points
+from pidcomm.evaluation.stops import Stop, stops_of
 from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, predict
 from test_pictures import all_text, assert_legible
 from typer.testing import CliRunner

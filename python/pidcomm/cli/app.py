@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
@@ -346,6 +347,8 @@ def main() -> None:
     if sys.stdout is None:  # closed, as by >&-
         sys.exit(ExitCode.BROKEN_PIPE)
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names of files that are not text
     try:
         app(prog_name="pidcomm")
     except KeyboardInterrupt:

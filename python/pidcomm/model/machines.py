@@ -22,7 +22,7 @@ else:
 
 FOLDER = Path(__file__).parent.parent / "machines"
 SUFFIX = ".toml"
-MAX_FILE_BYTES = 1 << 16
+MAX_FILE_BYTES, MAX_LINE = 1 << 16, 1 << 12
 LARGEST = 10**18  # of an integer
 _TABLES = _core.model_tables()
 
@@ -176,7 +176,11 @@ def load_machine(name: str | Machine) -> Machine:
         raise ArgumentError(unknown("machine", name, machine_names(), f" or a file ending in {SUFFIX}"))
     require_file(Path(name), MAX_FILE_BYTES)
     try:
-        return _parse(Path(name), name, Path(name).read_text(encoding="utf-8"))
+        text = Path(name).read_text(encoding="utf-8")
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > MAX_LINE:  # the parser needs minutes for a name of many parts
+                malformed(Path(name), number, f"the line has {len(line)} characters; at most {MAX_LINE} are possible")
+        return _parse(Path(name), name, text)
     except OSError as error:
         raise ArgumentError(f"cannot read the machine {name}: {error}") from None
     except UnicodeDecodeError as error:
@@ -212,7 +216,7 @@ def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
 def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Machine:
     try:
         tree = tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, or an integer of too many digits
+    except tomllib.TOMLDecodeError as error:
         raise ArgumentError(f"{path} is not valid TOML: {error}") from None
     title = tree.pop("title", None)
     if not isinstance(title, str) or not title.isprintable():

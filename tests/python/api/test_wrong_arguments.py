@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ WRONG: dict[str, Any] = {
     "dict": {},
     "dict of None": {None: None},
     "set": {1},
-    "matrix": np.asmatrix(ARRAY),
-    "matrix of bytes": np.asmatrix(np.zeros((64, 64), np.uint8)),
+    "matrix": ARRAY.view(np.matrix),
+    "matrix of bytes": np.zeros((64, 64), np.uint8).view(np.matrix),
     "masked": np.ma.masked_array(ARRAY, mask=True),
     "float16": ARRAY.astype(np.float16),
     "objects": ARRAY.astype(object),
@@ -210,6 +211,8 @@ def test_shapes_and_allocations_refuse_wrong_arguments(pes: pidcomm.PeSet) -> No
 
     assert wrong_calls(lambda length: pes.hypercube(length), {"length": 8}) == []
     assert wrong_calls(lambda length: pes.hypercube(8, length), {"length": 8}) == []
+    with pytest.raises(pidcomm.ArgumentError, match="at most 64 axis lengths"):
+        pidcomm.plan("alltoall", count(1), "1", bytes=64)  # type: ignore[arg-type]
     assert wrong_calls(allocate, {"pes": 8}) == []
     assert wrong_calls(allocate, {"ranks": 1, "profile": None}) == []
 

@@ -23,17 +23,15 @@ from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.measure import Scratch, make_transfers_alike
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.scaling import (
-    GAIN,
     STUDIES,
     Point,
-    Stop,
     Study,
     available_pes,
     measure_points,
     measured_sections,
     model_points,
-    stops_of,
 )
+from pidcomm.evaluation.stops import GAIN, Stop, stops_of
 from pidcomm.evaluation.sweep import Section
 from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import SOURCE as MODELLED

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.pictures import style
 from pidcomm.evaluation.pictures.sweeps import log_scales
-from pidcomm.evaluation.scaling import STUDIES, Point, stops_of
+from pidcomm.evaluation.scaling import STUDIES, Point
+from pidcomm.evaluation.stops import stops_of
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
 
