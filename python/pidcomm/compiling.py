@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
+from pidcomm.temporary import temporary_folder
 
 DEFAULT_OPTIMISATION = "-O2"
 NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing
@@ -47,8 +47,8 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
     Cost: a run of gcc. If the compiler refuses the sources, raises ArgumentError with the compiler's messages. Raises
     Error if the compiler cannot be run or gcc is missing.
     """
-    with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
-        program = Path(folder) / "program"
+    with temporary_folder("pidcomm") as folder:
+        program = folder / "program"
         extra = [] if any(option.startswith("-O") for option in options) else [DEFAULT_OPTIMISATION]
         if isinstance(sources, str):
             text = program.with_suffix(".c")

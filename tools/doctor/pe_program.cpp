@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,10 +58,13 @@ int run(std::vector<std::string> words, const std::string &output, int &status) 
 }  // namespace
 
 PeProgram::PeProgram(bool is_emulated) {
-  std::string folder = (std::filesystem::temp_directory_path() / "pidcomm-doctor-XXXXXX").string();
+  // If this process is killed, a later `pidcomm` removes the folder, because the name fits and nobody holds the lock (temporary.py).
+  std::string folder = (std::filesystem::temp_directory_path() / "pidcomm-tmp-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
     throw Failed(joined("cannot create a folder in ", std::filesystem::temp_directory_path().string()));
   folder_ = folder;
+  lock_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  flock(lock_, LOCK_EX);
   path_ = folder_ + "/increment";
   std::ofstream(path_ + ".c") << kSource;
   const std::string output = folder_ + "/messages";
@@ -84,6 +88,7 @@ PeProgram::~PeProgram() { remove(); }
 void PeProgram::remove() const {
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
+  if (lock_ >= 0) close(lock_);
 }
 
 }  // namespace doctor

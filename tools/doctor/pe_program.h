@@ -21,6 +21,7 @@ class PeProgram {
  private:
   void remove() const;
   std::string folder_, path_;
+  int lock_ = -1;  // the opened and locked folder
 };
 
 }  // namespace doctor

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import counting
@@ -58,7 +59,15 @@ _LENIENCY = [
     "-Wno-error=implicit-int",
 ]
 
+UNFINISHED_SECONDS = 3600  # no process needs this long to copy an archive into the cache
 NO_COMPILER = 127  # exit code with which shells report a missing command
+
+# Messages about asm blocks and assembly files.
+_REFUSED_ASSEMBLY = re.compile(r"Assembler messages:|in [‘']asm[’']|invalid register name|impossible constraint")
+DPU_ASSEMBLY = (
+    "PE programs run as x86-64 code, so DPU assembly (.S files and asm blocks) cannot be compiled; "
+    "write these functions in C"
+)
 
 _UNRECOGNIZED = re.compile(
     r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
@@ -148,10 +157,14 @@ class Compiler:
             words = [word for word in words if word not in unknown]
 
     def checked(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run gcc; a failure raises CompileError, with a sentence if this gcc cannot compile for x32."""
+        """Run gcc; a failure raises CompileError.
+
+        The error has a sentence if this gcc cannot compile for x32, or if gcc has refused assembly.
+        """
         done = self.run(arguments, capture)
         if done.returncode:
-            raise CompileError(self._what_is_missing(), done.returncode)
+            about_assembly = DPU_ASSEMBLY if _REFUSED_ASSEMBLY.search(done.stderr) else ""
+            raise CompileError(self._what_is_missing() or about_assembly, done.returncode)
         return done
 
     def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -290,6 +303,12 @@ def _cache_folder() -> Path | None:
 
 
 def _forget_old(folder: Path, keep: int = 8) -> None:
-    """Remove all archives except the newest. A process that still needs a removed archive compiles it again."""
+    """Remove all archives except the newest, and unfinished archives of killed processes.
+
+    A process that still needs a removed archive compiles it again.
+    """
+    for unfinished in folder.glob("new-*"):
+        if time.time() - unfinished.stat().st_mtime > UNFINISHED_SECONDS:
+            unfinished.unlink(missing_ok=True)
     for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
         old.unlink(missing_ok=True)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from compiler import CompileError, Compiler
 from linking import link
 from options import Options, UsageError, is_assembly, is_source, parse
+from temporary import temporary_folder
 
 NAME = "dpu-upmem-dpurte-clang"
+DPU_MACHINE = 0xF5  # e_machine in ELF files for DPUs
 
 
 def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
+
+
+def _is_for_real_dpus(path: str) -> bool:
+    """Return whether the file is an object of the SDK's compiler."""
+    with open(path, "rb") as file:
+        header = file.read(20)
+    return header[:4] == b"\x7fELF" and int.from_bytes(header[18:20], "little") == DPU_MACHINE
 
 
 def _dependencies(options: Options, source: str) -> list[str]:
@@ -69,6 +77,8 @@ def _compile(compiler: Compiler, options: Options) -> int:
                 source, target, flags, options.standard, _dependencies(options, source) if is_source(source) else None
             )
             objects.append(str(target))
+        elif _is_for_real_dpus(source):
+            raise UsageError(f"{source} is for real DPUs; compile its source with this compiler")
         else:
             objects.append(source)
     if not separate:
@@ -80,8 +90,8 @@ def main() -> int:
     """Run the command line; return 0, the exit code of the failed step, or 1 for our own errors."""
     try:
         options = parse(sys.argv[1:])
-        with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:
-            compiler = Compiler(Path(folder), options.verbose)
+        with temporary_folder("dpuemu") as folder:
+            compiler = Compiler(folder, options.verbose)
             if options.mode == "ask":
                 return _answer(compiler, options)
             if options.mode == "preprocess":

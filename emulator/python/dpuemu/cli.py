@@ -158,10 +158,12 @@ def run_host_program(options: argparse.Namespace) -> int:
             return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
         for launch in launches:
             write_json(json.dumps(run.launch_fields(launch)))
+    if code < 0:
+        fail(f"{run.signal_name(-code)} ended {words[0]}; the exit code is {run.exit_code(code)}")
     if options.report and options.json != STDOUT:
         lines = run.launch_table(launches) if launches else ["no PE program was launched"]
         print(*lines, sep="\n")
-    return code
+    return run.exit_code(code)
 
 
 def print_environment(options: argparse.Namespace) -> int:

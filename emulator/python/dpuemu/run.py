@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -53,19 +52,32 @@ def run_program(
     wants_report: bool = False,
     stdout: TextIO | None = None,
 ) -> tuple[int, list[LaunchReport]]:
-    """Run a host program to its end; return its exit code (128 + n for signal n) and, if wanted, its launches.
+    """Run a host program to its end; return its exit code (-n if signal n ended it) and, if wanted, its launches.
 
     stdout: where the program's output goes (None: to the output of this process). The launches are those of the program
     and of all processes that it started, in the order in which they ended. The program also gets each SIGTERM; SIGINT
     reaches it from the terminal. Raises OSError if the program cannot be started.
     """
-    with tempfile.TemporaryDirectory(prefix="dpuemu-") as folder:
-        file = Path(folder) / "launches.jsonl" if wants_report else None
+    with tools.temporary_folder() as folder:
+        file = folder / "launches.jsonl" if wants_report else None
         variables = program_environment(os.environ, ranks=ranks, threads=threads, strict=strict, report=file)
         with subprocess.Popen(list(command), env=variables, stdout=stdout) as process:
             code = wait(process)
         launches = parse_launches(file.read_text()) if file is not None and file.exists() else []
-    return code if code >= 0 else BY_SIGNAL - code, launches
+    return code, launches
+
+
+def exit_code(code: int) -> int:
+    """Return the code with which a shell reports a program's exit code of `run_program`: 128 + n for signal n."""
+    return code if code >= 0 else BY_SIGNAL - code
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGSEGV; real-time signals have only numbers."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:

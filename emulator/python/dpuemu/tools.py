@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from dpuemu import _dpuemu
 from dpuemu.errors import Error
@@ -25,6 +28,12 @@ def sdk_root() -> Path:
         if (folder / "bin" / COMPILER).is_file():
             return folder
     raise Error(f"the tools that compile PE programs are missing from {package / 'sdk'}")
+
+
+def temporary_folder() -> AbstractContextManager[Path]:
+    """Make a temporary folder, in the same way as the compiler of the stand-in SDK."""
+    make = runpy.run_path(str(sdk_root() / "pe" / "compile" / "temporary.py"))["temporary_folder"]
+    return cast("AbstractContextManager[Path]", make("dpuemu"))
 
 
 def library_folder() -> Path:

@@ -82,8 +82,34 @@ def host_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_run_passes_on_output_and_exit_code(host_folder: Path) -> None:
     result = run("run", "--ranks", "2", str(host_folder / "host"), str(host_folder / "pe"))
     assert (result.returncode, result.stdout, result.stderr) == (7, "128 PEs\n", "")
-    result = run("run", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
-    assert (result.returncode, result.stdout, result.stderr) == (143, "", "")
+
+
+def test_run_names_the_signal_that_ended_the_program() -> None:
+    for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGSEGV, "SIGSEGV"), (40, "signal 40")):
+        program = f"import os; os.kill(os.getpid(), {int(number)})"
+        result = run("run", "--", sys.executable, "-c", program)
+        words = f"dpuemu: {name} ended {sys.executable}; the exit code is {128 + number}\n"
+        assert (result.returncode, result.stdout, result.stderr) == (128 + number, "", words)
+    assert run("run", "--", sys.executable, "-c", "raise SystemExit(139)").stderr == ""
+
+
+ALLOCATE = """
+#include <dpu.h>
+int main(void) {
+  struct dpu_set_t set;
+  DPU_ASSERT(dpu_alloc(65, NULL, &set));
+}
+"""
+
+
+def test_run_names_refused_values(host_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "allocate.c").write_text(ALLOCATE)
+    build = f"cd '{tmp_path}' && cc -o allocate allocate.c $(dpu-pkg-config --cflags --libs dpu)"
+    assert run("run", "--", "sh", "-c", build).returncode == 0
+    result = run("run", "--ranks", "1", "--", str(tmp_path / "allocate"))
+    assert "the call asks for 65 DPUs; 64 of 64 DPUs (1 of 1 ranks) are free" in result.stderr
+    result = run("run", "--ranks", "1", "--", str(host_folder / "host"), str(tmp_path / "absent"))
+    assert f"no such program file: {tmp_path / 'absent'}" in result.stderr
 
 
 def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:

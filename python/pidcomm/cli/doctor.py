@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from pidcomm.cli.app import ExitCode, command, fail, json_option
 from pidcomm.evaluation import platform
 from pidcomm.installation import library_folder
+from pidcomm.temporary import temporary_folder
 
 
 @command("pidcomm doctor --quick", "pidcomm doctor --ranks 8 --minutes 3 --json doctor.jsonl")
@@ -42,8 +42,8 @@ def doctor(
     settings = {"--minutes": minutes, "--ranks": ranks, "--seed": seed, "--json": json_target}
     words = [str(library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
     words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
-    with tempfile.TemporaryDirectory(prefix="pidcomm-") as folder:
-        os.environ["TMPDIR"] = folder  # after Ctrl-C, pidcomm-doctor leaves files in this folder
+    with temporary_folder("pidcomm") as folder:
+        os.environ["TMPDIR"] = str(folder)  # after Ctrl-C, pidcomm-doctor leaves files in this folder
         code = platform.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ import typer
 from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, refuse, working
 from pidcomm.cli.bench import bench
 from pidcomm.evaluation.pictures.rows import read_rows
+from pidcomm.temporary import temporary_folder
 
 KINDS = "bars, sweep or ablation"
 QUICK_ITERS = 5
@@ -76,8 +76,8 @@ def report(
         refuse(["--shape", "--mask", "--bytes"], "with --from, the command measures nothing")
     sources = [page.Source(path.name, read_rows([path])) for path in rows or ()]
     if not sources:
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
-            path = Path(folder) / "rows.jsonl"
+        with temporary_folder("pidcomm") as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
+            path = folder / "rows.jsonl"
             bench(["all"], shapes=shape, masks=mask, size=size, iters=QUICK_ITERS, json_target=str(path))
             comments = [line for line in printed.getvalue().splitlines() if line.startswith("#")]
             sources = [page.Source("A quick benchmark", read_rows([path]), comments)]

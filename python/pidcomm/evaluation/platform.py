@@ -120,4 +120,4 @@ def run_program(words: Sequence[str]) -> int:
     from dpuemu import run
 
     with _errors_of_dpuemu():
-        return run.run_program(words)[0]
+        return run.exit_code(run.run_program(words)[0])
