@@ -140,7 +140,8 @@ void dpu_set_dpu_iterator_next(struct dpu_set_dpu_iterator_t *iterator);
 /// empty. All other bytes of MRAM and the WRAM heap keep their values. The call waits for earlier asynchronous work of the set. program: if
 /// not NULL, the call stores the program in *program, for use with dpu_get_symbol. The program object exists as long as the process.
 /// Errors: DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE; DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program does not fit in WRAM,
-/// IRAM or MRAM; DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged.
+/// IRAM or MRAM; DPU_ERR_TOO_MANY_TASKLETS; DPU_ERR_MRAM_BUSY while PEs run; DPU_ERR_DPU_DISABLED. An error leaves the PEs unchanged. Load
+/// only programs that you trust: they run as code of this process.
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);

@@ -3,6 +3,8 @@
 /// Programs that must also run on real DIMMs use dpu.h only. With dpuemu.h, tests, benchmarks and the Python package configure the emulated
 /// machine, and libraries can access the memory of a rank as a Xeon sees it.
 ///
+/// Load only programs that you trust: PE programs run as code of the host process, with all its rights.
+///
 /// Every function returns a dpu_error_t. No function prints, aborts or exits (except in the strict mode described at
 /// dpuemu_machine.strict).
 #ifndef DPUEMU_H

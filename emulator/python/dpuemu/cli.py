@@ -78,9 +78,10 @@ def parser() -> argparse.ArgumentParser:
         "run",
         run_host_program,
         "Run a host program, or its build, on the emulated machine.\n\n"
+        "Run only programs that you trust: PE programs run as code of the host process, with all its rights.\n\n"
         "The program finds the stand-in tools in PATH, and finds the library of the emulator. If an option is missing, "
         "its DPUEMU_* environment variable applies. The exit code is the exit code of the program, 128 + n if signal n "
-        "ended it, 127 if it does not exist, 126 if it cannot run.\n\n"
+        "ended it (then a message names the signal), 127 if it does not exist, 126 if it cannot run.\n\n"
         "The report has a line per launch; for an asynchronous launch, a line per rank. Columns are exact (counted), "
         "modelled (time on a DPU; `PE us` is the time of the slowest PE) or measured (time on this machine). `odd DMA` "
         "counts transfers whose address or size the hardware masks or wraps.",
