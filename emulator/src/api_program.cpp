@@ -154,8 +154,7 @@ dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size) 
         const auto index = static_cast<uint32_t>(std::countr_zero(left));
         const PeFault &fault = set.ranks()[i]->pes[index].fault;
         if (fault.kind == FaultKind::kNone) continue;
-        sentence = "rank " + std::to_string(set.ranks()[i]->id()) + ", chip " + std::to_string(index / kBanks) + ", bank " +
-                   std::to_string(index % kBanks) + ", tasklet " + std::to_string(fault.tasklet) + ": " +
+        sentence = pe_name(set.ranks()[i]->id(), index) + ", tasklet " + std::to_string(fault.tasklet) + ": " +
                    (fault.kind == FaultKind::kNoMemory ? "the host has no more memory" : fault.reason);
       }
     const size_t count = std::min(sentence.size(), size - 1);

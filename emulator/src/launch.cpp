@@ -52,7 +52,7 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
     for (uint32_t chip = 0; chip < kChips; ++chip) {
       const uint32_t i = dpu_index(chip, bank);
       if (members.dpus >> i & 1)
-        group.push_back({&members.rank->pes[i], members.rank->places.of(i), MramPort(members.rank->region().base(), chip, bank)});
+        group.push_back({&members.rank->pes[i], &members.rank->places, i, MramPort(members.rank->region().base(), chip, bank)});
     }
     if (!group.empty()) groups.push_back(std::move(group));
   }
@@ -130,8 +130,12 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     for_each_dpu(members.dpus, [&](uint32_t i) {
       targets.push_back({members.rank, i});
       has_room = has_room && members.rank->open_wram(i);
-      has_room = has_room && (members.rank->pes[i].text == &program || members.rank->places.set_text(i, program.text_bytes(), false));
     });
+  if (!has_room) return DPU_ERR_SYSTEM;
+  // The threads below cannot throw, so this thread makes WRAM accessible.
+  std::vector<WramUse> uses;
+  uses.reserve(targets.size());
+  for (const Target &target : targets) uses.emplace_back(target.rank->places, target.index, Machine::instance().is_strict());
   std::vector<Transfer> transfers;
   for (const Program::MramPart &part : program.mram()) {
     Transfer transfer{Move::kBroadcast, Memory::kMram, part.offset, part.bytes.size(), {}};
@@ -141,6 +145,10 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
       transfer.ranks.push_back(entry);
     }
     transfers.push_back(std::move(transfer));
+  }
+  for (const Target &target : targets) {
+    const bool has_text = target.rank->pes[target.index].text == &program;
+    has_room = has_room && (has_text || target.rank->places.set_text(target.index, program.text_bytes(), false));
   }
   if (!has_room) {
     for (const Target &target : targets)

@@ -136,6 +136,12 @@ uint64_t Machine::resident_bytes() {
   return bytes;
 }
 
+std::string Machine::wram_owner(uint64_t address) {
+  for (Rank &rank : ranks_)
+    if (const uint32_t index = rank.wram_owner(address); index != kDpusPerRank) return pe_name(rank.id(), index);
+  return {};
+}
+
 dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (setup_status_ != DPU_OK) return setup_status_;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "handle_arena.h"
@@ -79,6 +80,8 @@ class Machine {
   uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   uint64_t resident_bytes();
+  /// Returns the name of the PE whose WRAM contains the address, or "".
+  std::string wram_owner(uint64_t address);
 
   enum class Unit { kDpus, kRanks };
   dpu_error_t allocate(Unit unit, uint32_t count, dpu_set_t &out);

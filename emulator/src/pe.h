@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "address_map.h"
 #include "pe/calls.h"
 #include "program.h"
 
@@ -50,5 +51,10 @@ struct Pe {
   PeReport report;
   PeFault fault;
 };
+
+/// Returns the words that name a PE in sentences.
+inline std::string pe_name(uint32_t rank, uint32_t dpu_index) {
+  return "rank " + std::to_string(rank) + ", chip " + std::to_string(dpu_index / kBanks) + ", bank " + std::to_string(dpu_index % kBanks);
+}
 
 }  // namespace dpuemu

@@ -72,13 +72,15 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
   const bool wraps = !is_mram || offset + moved > PE_MRAM_BYTES;
   if (is_strict_) {
     const uint32_t wram_offset = wram_address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram));
-    const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, MRAM address " + hexadecimal(mram_address);
-    if (mram_address & kWordMask) return fault(FaultKind::kDma, tasklet, call + ": the MRAM address must be a multiple of 8");
+    const auto refuse = [&](const std::string &rule) {
+      const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, MRAM address " + hexadecimal(mram_address);
+      return fault(FaultKind::kDma, tasklet, call + rule);
+    };
+    if (mram_address & kWordMask) return refuse(": the MRAM address must be a multiple of 8");
     if (wram_address & kWordMask)
-      return fault(FaultKind::kDma, tasklet,
-                   call + ", WRAM address " + hexadecimal(wram_offset) + ": the WRAM address must be a multiple of 8");
-    if (moved != bytes) return fault(FaultKind::kDma, tasklet, call + ": the size must be a multiple of 8 from 8 to 2048");
-    if (wraps) return fault(FaultKind::kDma, tasklet, call + ": beyond the end of MRAM");
+      return refuse(", WRAM address " + hexadecimal(wram_offset) + ": the WRAM address must be a multiple of 8");
+    if (moved != bytes) return refuse(": the size must be a multiple of 8 from 8 to 2048");
+    if (wraps) return refuse(": beyond the end of MRAM");
   }
   report.masked_addresses += ((mram_address & kWordMask) != 0) + ((wram_address & kWordMask) != 0);
   report.masked_sizes += moved != bytes;

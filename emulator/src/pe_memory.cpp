@@ -40,6 +40,28 @@ bool RankPlaces::set_text(uint32_t dpu_index, uint32_t bytes, bool executable) {
   return mprotect(of(dpu_index).text, bytes, executable ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE) == 0;
 }
 
+bool RankPlaces::enter(uint32_t dpu_index) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (users_[dpu_index] == 0 && !open_wram(dpu_index)) return false;
+  ++users_[dpu_index];
+  return true;
+}
+
+void RankPlaces::leave(uint32_t dpu_index) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  // If mprotect fails, strict mode misses accesses to this PE until its next use.
+  if (--users_[dpu_index] == 0) mprotect(of(dpu_index).wram, PE_ATOMIC_ORIGIN + kPageBytes, PROT_NONE);
+}
+
+uint32_t RankPlaces::owner(uint64_t address) const {
+  for (uint32_t i = 0; i < kDpusPerRank; ++i) {
+    if (chunks_[i / kPesPerChunk] == nullptr) continue;
+    const auto wram = reinterpret_cast<uint64_t>(of(i).wram);
+    if (address >= wram && address - wram < PE_WRAM_BYTES) return i;
+  }
+  return kDpusPerRank;
+}
+
 void RankPlaces::drop() {
   for (uint8_t *chunk : chunks_) {
     if (chunk == nullptr) continue;

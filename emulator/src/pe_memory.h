@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
 
 #include "address_map.h"
 #include "program.h"
@@ -21,6 +24,13 @@ class RankPlaces {
   /// Makes `bytes` bytes of text writable, or executable and read-only. Returns whether the change succeeded.
   bool set_text(uint32_t dpu_index, uint32_t bytes, bool executable);
 
+  /// For strict mode: the WRAM and mutexes of a PE are accessible only between enter() and leave(), whose calls may nest. After the first
+  /// leave(), an access at any other time faults. enter() returns whether the PE's memory is accessible. Requires open_wram().
+  bool enter(uint32_t dpu_index);
+  void leave(uint32_t dpu_index);
+  /// Returns the PE whose WRAM contains the address, or kDpusPerRank.
+  uint32_t owner(uint64_t address) const;
+
   /// Frees the memory of the PEs and makes all addresses inaccessible.
   void drop();
 
@@ -28,6 +38,26 @@ class RankPlaces {
 
  private:
   uint8_t *chunks_[kDpusPerRank / kPesPerChunk] = {};
+  std::mutex mutex_;                   // guards users_ and the access rights of WRAM in strict mode
+  uint32_t users_[kDpusPerRank] = {};  // number of calls of enter() without leave()
+};
+
+/// The use of a PE's WRAM by the host or by the run of the PE. Without strict mode, does nothing.
+class WramUse {
+ public:
+  /// If the host has no memory, throws std::bad_alloc.
+  WramUse(RankPlaces &places, uint32_t dpu_index, bool is_strict) : places_(is_strict ? &places : nullptr), dpu_index_(dpu_index) {
+    if (is_strict && !places.enter(dpu_index)) throw std::bad_alloc();
+  }
+  WramUse(WramUse &&other) noexcept : places_(std::exchange(other.places_, nullptr)), dpu_index_(other.dpu_index_) {}
+  WramUse &operator=(WramUse &&) = delete;
+  ~WramUse() {
+    if (places_ != nullptr) places_->leave(dpu_index_);
+  }
+
+ private:
+  RankPlaces *places_;
+  uint32_t dpu_index_;
 };
 
 /// The stacks of the tasklets of one running PE.

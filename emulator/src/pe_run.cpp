@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "machine.h"
+
 namespace dpuemu {
 
 std::string hexadecimal(uint64_t value) {
@@ -200,7 +202,10 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     const auto wram = reinterpret_cast<uint64_t>(place_.wram);
     // For a non-canonical address, x86-64 reports 0.
     const uint64_t offset = address - wram;
-    if (address >= wram && offset < PE_WRAM_BYTES)
+    const std::string other = address - wram < PE_WRAM_BYTES ? "" : Machine::instance().wram_owner(address);
+    if (!other.empty())
+      fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", in the WRAM of " + other);
+    else if (address >= wram && offset < PE_WRAM_BYTES)
       fault(FaultKind::kMemory, tasklet, "a jump to WRAM address " + hexadecimal(offset));
     else if (address >= wram && offset < (UINT64_C(1) << 20))
       fault(FaultKind::kMemory, tasklet, "an access to WRAM address " + hexadecimal(offset) + ", beyond its end");

@@ -48,11 +48,15 @@ class Runner {
   void detach() { signals_.detach(); }
 
   void run(const PeGroup &group, const Batch &of) {
+    if (of.work.is_strict) {
+      for (const PeTask &task : group) run_alone(task, of);
+      return;
+    }
     PeRun *active[kChips];
     size_t count = 0;
     for (const PeTask &task : group) {
       PeRun &run = runs_[count];
-      if (run.begin(*task.pe, task.place, task.port, of.work.is_strict)) active[count++] = &run;
+      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false)) active[count++] = &run;
     }
     while (count != 0) {
       size_t left = 0;
@@ -77,6 +81,16 @@ class Runner {
   Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and calls of watch()
 
  private:
+  void run_alone(const PeTask &task, const Batch &of) {
+    PeRun &run = runs_[0];
+    const bool is_accessible = task.places->enter(task.dpu_index);
+    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true)) {
+      if (!is_accessible) run.fail_without_memory();
+      while (is_accessible && advance(run, of)) continue;
+    }
+    if (is_accessible) task.places->leave(task.dpu_index);
+  }
+
   /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
   bool advance(PeRun &run, const Batch &of) {
     signals_.target.run = &run;

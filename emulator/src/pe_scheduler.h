@@ -9,6 +9,7 @@
 
 #include "mram_port.h"
 #include "pe.h"
+#include "pe_memory.h"
 #include "program.h"
 
 namespace dpuemu {
@@ -16,12 +17,14 @@ namespace dpuemu {
 /// One PE to run.
 struct PeTask {
   Pe *pe;
-  PePlace place;
+  RankPlaces *places;
+  uint32_t dpu_index;
   MramPort port;
 };
 
 /// The PEs of one bank share lines of the region. So one thread runs all PEs of a bank in rotation, and changes the PE after each DMA. The
-/// caches of this thread then hold the lines that the previous PE accessed.
+/// caches of this thread then hold the lines that the previous PE accessed. In strict mode, the PEs run one after another, and the WRAM of
+/// a PE is accessible only while the PE runs.
 using PeGroup = std::vector<PeTask>;
 
 struct PeBatch {

@@ -104,6 +104,11 @@ bool Rank::open_wram(uint32_t dpu_index) {
   return pe.has_wram;
 }
 
+uint32_t Rank::wram_owner(uint64_t address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return places.owner(address);
+}
+
 void Rank::forget_faults(uint64_t members) {
   std::lock_guard<std::mutex> lock(mutex_);
   faulted_ &= ~members;

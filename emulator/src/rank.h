@@ -106,6 +106,8 @@ class Rank {
   double run_seconds = 0;  // host time of the rank's last run
   /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now accessible.
   bool open_wram(uint32_t dpu_index);
+  /// Returns the PE (dpu_index) whose WRAM contains the address, or kDpusPerRank.
+  uint32_t wram_owner(uint64_t address);
 
  private:
   struct QueuedJob {

@@ -172,6 +172,7 @@ void move_wram_bytes(const Transfer &transfer) {
     for (uint32_t i = 0; i < kDpusPerRank; ++i) {
       uint8_t *const buffer = rank.buffers.of_dpu[i];
       if (buffer == nullptr) continue;
+      const WramUse use(rank.rank->places, i, Machine::instance().is_strict());
       uint8_t *const wram = rank.rank->places.of(i).wram + transfer.offset;
       transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer) : std::copy_n(buffer, transfer.length, wram);
     }

@@ -15,8 +15,8 @@ class Faults {
  public:
   static constexpr uint32_t kDpus = 128, kTasklets = 6, kBad = 77, kWho = 4;
 
-  explicit Faults(int strict = kLenient, uint32_t patience_seconds = 60) {
-    pe_machine(2, strict, 2, patience_seconds);
+  explicit Faults(int strict = kLenient, uint32_t patience_seconds = 60, uint32_t threads = 2) {
+    pe_machine(2, strict, threads, patience_seconds);
     set = std::make_unique<Loaded>(kDpus, "faults");
     for (uint32_t i = 0; i < kDpus; ++i) put<uint32_t>(set->all[i], "input", 1000 * i);
     put<uint32_t>(set->set, "who", kWho);
@@ -269,6 +269,35 @@ TEST(StrictMode_LimitsTaskletsToTheirDeclaredStacks) {
   Faults strict(kStrict);
   strict.check_fault(FAULT_DEEP_STACK, "stack");
   strict.check_recovery();
+}
+
+TEST(StrictMode_NamesThePeWhoseWramAnotherPeAccesses) {
+  constexpr uint32_t kDistance = 0x50000;  // between two banks of a chip
+  Faults lenient(kLenient);
+  put<uint32_t>(lenient.bad(), "distance", kDistance);
+  put<uint32_t>(lenient.bad(), "what", FAULT_OTHER_PE);
+  launch(lenient.set->set);
+  lenient.set.reset();
+  Faults strict(kStrict, 60, 1);  // one thread: the other PE does not run at the same time
+  for (uint32_t distance : {kDistance, 2 * kDistance, -kDistance}) {
+    put<uint32_t>(strict.bad(), "distance", distance);
+    // PE 77 is at rank 1, chip 1, bank 5.
+    const uint32_t bank = 5 + static_cast<uint32_t>(static_cast<int32_t>(distance) / static_cast<int32_t>(kDistance));
+    strict.check_fault(FAULT_OTHER_PE, "in the WRAM of rank 1, chip 1, bank " + std::to_string(bank));
+  }
+  strict.check_recovery();
+}
+
+TEST(StrictMode_HostAccessesTheWramOfARunningPe) {
+  pe_machine(1, kStrict);
+  Loaded set(2, "gate");
+  CHECK_OK(dpu_launch(set.set, DPU_ASYNCHRONOUS));
+  const uint32_t open = 1;
+  dpu_set_t dpu;
+  DPU_FOREACH(set.set, dpu) CHECK_OK(dpu_prepare_xfer(dpu, const_cast<uint32_t *>(&open)));
+  CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, "gate", 0, sizeof open, DPU_XFER_PARALLEL));
+  CHECK_OK(dpu_sync(set.set));
+  for (dpu_set_t pe : set.all) CHECK_EQ(number(pe, "output"), 10u);
 }
 
 TEST(StrictMode_RefusesAnAddressThatIsNotAMutex) {

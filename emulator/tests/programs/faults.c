@@ -164,6 +164,9 @@ static void do_it(void) {
     case FAULT_SPIN:
       while (flag == 0) sink = sink + 1;
       break;
+    case FAULT_OTHER_PE:
+      *(volatile uint32_t *)(__sys_wram_end - 4 + distance) = 1;
+      break;
     case FAULT_DEEP_STACK:
       sink = use_stack(20000);
       break;
