@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,7 +32,7 @@ class Attack:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cases = self.findings = 0
 
-    def numbers(self, count: int | None = None):
+    def numbers(self, count: int | None = None) -> Iterator[int]:
         """Yield the numbers of cases until the time is over, or all `count` of them."""
         number = 0
         while self.only is None and (count is None or number < count):

@@ -94,7 +94,7 @@ class World:
 
     def calls(self) -> list[tuple[str, Callable[..., Any]]]:
         """Return the names and the functions of all calls."""
-        found = []
+        found: list[tuple[str, Callable[..., Any]]] = []
         for name, holder in (
             *(("pidcomm", pidcomm), ("model", pidcomm.model), ("dpuemu", dpuemu), ("pes", self.pes)),
             *(("cube", self.cube), ("arrays", self.cube.arrays), ("symbol", self.symbol)),
