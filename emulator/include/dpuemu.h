@@ -39,8 +39,8 @@ typedef struct dpuemu_machine {
   int flush;                   ///< when transfers flush lines from the caches. 1: before and after loading, as the SDK does; 2: never;
                                ///< 3: only before loading [DPUEMU_FLUSH=on|off|once] (2)
   int strict;                  ///< 1: if the host accesses a rank while PEs own it, the process ends with a sentence that names the rank;
-                               ///< and if a PE uses a value that the hardware masks silently, the PE is in fault. 2: off.
-                               ///< [DPUEMU_STRICT=1|0] (2)
+                               ///< and if a PE uses a value that the hardware masks silently, or accesses the WRAM of a PE that does not
+                               ///< run, the PE is in fault. 2: off. [DPUEMU_STRICT=1|0] (2)
   uint32_t patience_seconds;   ///< a tasklet that computes for this many seconds without a runtime call is in fault [DPUEMU_PATIENCE] (10)
 } dpuemu_machine_t;
 

@@ -25,8 +25,9 @@ class Machine:
     ranks: number of ranks, at most 40; each of the channels has ranks_per_channel. threads: number of host threads that
     move bytes and run PEs. flush: when transfers flush lines: before and after loading them, as the SDK does on DIMMs
     (True), only before loading ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict:
-    if true, the host cannot access a rank that its PEs own, and values that the hardware masks silently cause a fault
-    of the PE. patience_seconds: how long a tasklet may compute without a runtime call.
+    if true, the host cannot access a rank that its PEs own, and a PE is in fault if it uses values that the hardware
+    masks silently, or accesses another PE's WRAM. patience_seconds: how long a tasklet may compute without a runtime
+    call.
     """
 
     ranks: int
