@@ -23,14 +23,14 @@ std::atomic<int> requests_left{0};
 std::atomic<bool> has_failed{false};
 
 /// Whether this request must fail.
-bool fails(Request request) {
+[[maybe_unused]] bool fails(Request request) {
   if (!is_armed || request != request_to_fail || --requests_left != 0) return false;
   has_failed = true;
   return true;
 }
 
 template <class Function>
-Function *next(const char *name) {
+[[maybe_unused]] Function *next(const char *name) {
   return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
 }
 
