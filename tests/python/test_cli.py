@@ -148,6 +148,7 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["plan", "alltoall", "--op", "max"], "--op max does not apply: no operator for alltoall"),
         (["model", "predict", "gather", "--op", "max"], "--op max does not apply"),
         (["model", "advise", "gather", "--op", "max"], "--op max does not apply"),
+        (["bench", "--sdk-flush", "stock"], "--sdk-flush stock does not apply: coherence none flushes nothing"),
         (["bench", "--quick", "--iters", "5"], "--iters 5 does not apply: --quick sets it"),
         (["bench", "--quick", "--no-limit"], "--no-limit does not apply: --quick sets it"),
         (["bench", "--ablation", "--technique", "tile"], "--technique tile does not apply: --ablation sets it"),

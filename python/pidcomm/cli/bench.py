@@ -170,6 +170,10 @@ def bench(
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
     check_op(chosen)
+    if coherence is Coherence.none:
+        refuse(["--sdk-flush"], "coherence none flushes nothing; use --coherence hardware")
+    if not platform.IS_EMULATED:
+        refuse(["--sdk-flush", "--hugepages"], "it is for emulated DIMMs")
     if quick:
         refuse(["--iters", "--warmup", "--limit", "--no-limit"], "--quick sets it")
     if ablation:
