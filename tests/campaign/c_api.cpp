@@ -333,7 +333,7 @@ int main(int argc, char **argv) {
                              "-timeout=60",
                              "-rss_limit_mb=8000",
                              "-verbosity=0",
-                             std::string("-artifact_prefix=") + (folder != nullptr ? folder : ".") + "/c_api-"};
+                             std::string("-artifact_prefix=") + (folder != nullptr ? folder : "build/campaign") + "/c_api-"};
   std::vector<char *> pointers;
   for (std::string &argument : arguments) pointers.push_back(argument.data());
   if (run.only_one) pointers = {argv[0], argv[3]};  // CASE is a file of libFuzzer

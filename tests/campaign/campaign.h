@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "../../verify/fill.h"
@@ -47,11 +48,15 @@ class Run {
   /// Counts a case.
   void count() { ++cases_; }
 
-  /// Reports a failed case. A repeated run of the case alone repeats the failure if `is_alone`.
+  /// Reports a failed case unless its sentence differs only in numbers from an earlier one. A repeated run of the case alone repeats the
+  /// failure if `is_alone`.
   void find(std::uint64_t number, bool is_alone, std::string sentence) {
     for (char &c : sentence)
       if (c == '\n' || c == '\t') c = ' ';
+    std::string kind = sentence;
+    std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!kinds_.insert(kind).second) return;
     ++findings_;
     std::printf("finding: %s\trun: %s %s %llu", sentence.c_str(), program_.c_str(), is_alone ? "0" : "60",
                 static_cast<unsigned long long>(seed));
@@ -71,12 +76,13 @@ class Run {
   bool only_one = false;
 
  private:
-  static constexpr int kMostFindings = 10;  // later findings mostly repeat the first
+  static constexpr int kMostFindings = 10;  // later findings rarely have another cause
   std::string program_;
   std::chrono::steady_clock::time_point end_;
   std::atomic<std::uint64_t> cases_{0};
   std::atomic<int> findings_{0};
   std::mutex mutex_;
+  std::set<std::string> kinds_;
 };
 
 }  // namespace campaign

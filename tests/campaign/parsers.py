@@ -16,6 +16,7 @@ import re
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +37,7 @@ except ImportError as error:
 SECONDS = 20  # a reader ends within this time
 MEMORY_BYTES = 2 << 30  # a reader needs less memory than this
 BATCH = 100  # files that one child reads
-MOST_SHRINKS = 300
+SHRINK_SECONDS = 10
 NUMBERS = [b"0", b"-1", b"1", b"2147483648", b"4294967295", b"18446744073709551616", b"1e999", b"nan", b"9" * 5000]
 TOKENS = [*NUMBERS, b"%%MatrixMarket", b"\0", b"\xff", b"\xe2\x80\xa8", b"'''", b"[" * 100000, b'{"a":' * 100000]
 TOKENS += [bytes([character]) for character in b'\n\r\t "[]{}=#,.']
@@ -92,7 +93,7 @@ def make_readers(attack: Attack) -> list[Reader]:
     settings += b"DPUEMU_DISABLED=0.1.2,1.0.7\nDPUEMU_STRICT=1\nDPUEMU_PATIENCE=1\nDPUEMU_RANKS_PER_CHANNEL=1\n"
     return [
         Reader(read_graph, ".txt", graphs),
-        Reader(read_graph, ".txt.gz", [bomb, *(gzip.compress(graph) for graph in graphs)]),
+        Reader(read_graph, ".txt.gz", [bomb, *([gzip.compress(graph) for graph in graphs] * 10)]),
         Reader(Mlp.load, ".npz", [npz()]),
         Reader(lambda path: pidcomm.model.load_machine(str(path)), ".toml", machines()),
         Reader(lambda path: read_rows([path]), ".jsonl", [*rows, b'{"shape": [8]}']),
@@ -152,11 +153,10 @@ def problem_of(reader: Reader, path: Path, data: bytes) -> str:
 
 def shrunk(reader: Reader, path: Path, data: bytes, problem: str) -> bytes:
     """Remove parts of the data as long as the same exception is raised."""
-    kind, tries, size = problem.partition(":")[0], 0, len(data) // 2
-    while size > 0 and tries < MOST_SHRINKS:
+    kind, size, end = problem.partition(":")[0], len(data) // 2, time.monotonic() + SHRINK_SECONDS
+    while size > 0 and time.monotonic() < end:
         at = 0
-        while at < len(data) and tries < MOST_SHRINKS:
-            tries += 1
+        while at < len(data) and time.monotonic() < end:
             shorter = data[:at] + data[at + size :]
             if problem_of(reader, path, shorter).partition(":")[0] == kind:
                 data = shorter
@@ -170,7 +170,9 @@ def shrunk(reader: Reader, path: Path, data: bytes, problem: str) -> bytes:
 def read_batch(attack: Attack, readers: list[Reader], numbers: range, path: Path, seen: set[str]) -> None:
     """Read damaged files, in the child."""
     for number in numbers:
-        choices = random.Random(f"{attack.seed} {number}")
+        if attack.only is None and time.monotonic() >= attack.end:
+            break
+        choices = attack.random(number)
         reader = readers[number % len(readers)]
         has_machine = reader.suffix in (".elf", ".env")  # the emulator reserves addresses, not memory
         data = damaged(choices.choice(reader.seeds), choices, reader.seeds)
@@ -200,16 +202,15 @@ def main() -> None:
     seen: set[str] = set()
     for start in attack.numbers():
         numbers = batches or range(start * BATCH, (start + 1) * BATCH)
-        attack.cases += len(numbers)
         sys.stdout.flush()
         receive, send = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(receive)
             try:
-                attack.findings = 0
+                attack.cases = attack.findings = 0
                 read_batch(attack, readers, numbers, path, seen)
-                os.write(send, json.dumps([attack.findings, sorted(seen)]).encode())
+                os.write(send, json.dumps([attack.cases, attack.findings, sorted(seen)]).encode())
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -220,7 +221,8 @@ def main() -> None:
             answer = pipe.read()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if answer:
-            findings, places = json.loads(answer)
+            cases, findings, places = json.loads(answer)
+            attack.cases += cases
             attack.findings += findings
             seen.update(places)
         else:
