@@ -192,7 +192,12 @@ class FormPass {
 }  // namespace
 
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, const Planner &planner)
-    : set_(set), planner_(planner), cube_(Hypercube::of(lengths)), placement_(Placement::of(set, cube_)), opened_(set_, placement_) {}
+    : set_(set),
+      planner_(planner),
+      cube_(Hypercube::of(lengths)),
+      placement_(Placement::of(set, cube_)),
+      opened_(set_, placement_),
+      calls_(placement_.ranks) {}
 Executor::~Executor() = default;
 
 Executor::CachedPlan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
@@ -214,7 +219,7 @@ Executor::CachedPlan &Executor::plan_for(const pidcomm_request &request, const O
 
 /// A call that has passed all checks.
 struct Executor::Call {
-  FifoLock::Guard guard;
+  RankLocks::Guard guard;
   Stopwatch total{};
   CachedPlan *cached = nullptr;  // while the guard exists
   std::byte *host = nullptr;
@@ -383,7 +388,7 @@ void Executor::run_host_pass(CachedPlan &cached, std::byte *host, const Acquired
 }
 
 pidcomm_audit Executor::audit() {
-  const FifoLock::Guard guard = calls_.lock();
+  const RankLocks::Guard guard = calls_.lock();
   return audit_;
 }
 
@@ -395,7 +400,7 @@ void Executor::validate(const pidcomm_request &request, const pidcomm_options *o
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
-  const FifoLock::Guard guard = calls_.lock();
+  const RankLocks::Guard guard = calls_.lock();
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const CopyOrder *const order = copy_order_of(copy_order);

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "exec/fifo_lock.h"
 #include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
+#include "exec/rank_locks.h"
 #include "line_kernels/audit_counts.h"
 #include "plan/planner.h"
 #include "rank_access/sdk.h"
@@ -27,7 +27,7 @@ struct DefaultThreads {
 };
 DefaultThreads default_threads();
 
-/// Runs the collectives of one hypercube on a DPU set. Calls of one executor are serialised.
+/// Runs the collectives of one hypercube on a DPU set. Calls of all executors that share a rank are serialised.
 class Executor {
  public:
   /// planner: must outlive the executor.
@@ -82,7 +82,7 @@ class Executor {
   Hypercube cube_;
   Placement placement_;
   OpenedRanks opened_;
-  FifoLock calls_;  // serialises the calls
+  RankLocks calls_;  // serialises the calls with those of all hypercubes on these ranks
   pidcomm_audit audit_{};
   MappedEgs mapped_;                                // of the last call; kept because addresses seldom change
   std::vector<std::unique_ptr<CachedPlan>> plans_;  // the most recently used plan first

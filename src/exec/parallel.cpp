@@ -7,6 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <thread>
 
 namespace pidcomm {
@@ -50,12 +53,18 @@ struct Job {
 class Pool {
  public:
   static Pool &instance() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-      current() = new Pool;
+    if (Pool *const pool = current().load(std::memory_order_acquire); pool != nullptr) return *pool;
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (current() == nullptr) {
+      auto pool = std::make_unique<Pool>();
       // After fork, the child process does not have the threads, so it uses a new pool and leaves the old pool unused.
-      pthread_atfork([] { current()->mutex_.lock(); }, [] { current()->mutex_.unlock(); }, [] { current() = new Pool; });
-    });
+      static bool is_registered = false;
+      if (!is_registered && pthread_atfork([] { hold_for_fork(true); }, [] { hold_for_fork(false); }, [] { current() = nullptr; }) != 0)
+        throw std::bad_alloc();
+      is_registered = true;
+      current() = pool.release();
+    }
     return *current();
   }
 
@@ -95,9 +104,14 @@ class Pool {
   }
 
  private:
-  static Pool *&current() {
-    static Pool *pool = nullptr;
+  static std::atomic<Pool *> &current() {
+    static std::atomic<Pool *> pool = nullptr;
     return pool;
+  }
+
+  /// In the parent process: fork copies the pool while no thread changes it.
+  static void hold_for_fork(bool is_before) {
+    if (Pool *const pool = current(); pool != nullptr) is_before ? pool->mutex_.lock() : pool->mutex_.unlock();
   }
 
   /// Threads hold the mutex only briefly (except to start a thread), so this function tries to lock it a few times before it sleeps.

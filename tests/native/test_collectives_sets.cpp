@@ -210,21 +210,26 @@ TEST(HypercubesOfDifferentSets_RunInParallel) {
   });
 }
 
-TEST(CallsOnOneHypercube_AreSerialised) {
+TEST(CallsOnTheHypercubesOfOneSet_AreSerialised) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
-  const Hypercube cube(set, {8, 8});
+  const Hypercube cubes[] = {{set, {8, 8}}, {set, {8, 8}}};
   const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "01", 8 * 1024, PIDCOMM_INT32, 0};
   Bytes before(verify::rows_before(problem).bytes());
   verify::fill_distinct(1, problem.bytes, before);
   constexpr std::size_t kStep = 1 << 16;
-  for (std::size_t i = 0; i < 4; ++i) cube.write(i * kStep, problem.bytes, before);
+  for (std::size_t i = 0; i < 4; ++i) cubes[0].write(i * kStep, problem.bytes, before);
   in_threads(4, [&](int i) {
     const std::size_t src = static_cast<std::size_t>(i) * kStep;
+    const int technique = i < 2 ? PIDCOMM_TECHNIQUE_TILE : PIDCOMM_TECHNIQUE_PR;  // `pr` loads and launches a PE program
+    const pidcomm_options options = {sizeof options, technique, 0, 0, 0, src + kStep * 3 / 4};
+    const pidcomm_request request = {sizeof request,  PIDCOMM_ALLTOALL, "01", problem.bytes, src,
+                                     src + kStep / 2, nullptr,          0,    PIDCOMM_INT32, 0};
     for (int round = 0; round < 20; ++round)
-      CHECK_EQ(pidcomm_alltoall(cube.get(), "01", problem.bytes, src, src + kStep / 2, PIDCOMM_INT32), +PIDCOMM_OK);
+      if (pidcomm_run(cubes[i % 2].get(), &request, &options, nullptr) != PIDCOMM_OK) machine::fail(pidcomm_last_error());
   });
-  for (std::size_t i = 0; i < 4; ++i) CHECK_EQ(verify::check(problem, before, cube.read(i * kStep + kStep / 2, problem.bytes)).first, "");
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK_EQ(verify::check(problem, before, cubes[1].read(i * kStep + kStep / 2, problem.bytes)).first, "");
 }
 
 #ifndef __SANITIZE_THREAD__  // TSan supports no threads in the child of a process with threads
