@@ -54,11 +54,6 @@ struct pidcomm_pending {
   pid_t process;  // the process that started the call
 };
 
-std::string &pidcomm::last_error() {
-  thread_local std::string sentence;
-  return sentence;
-}
-
 namespace {
 
 using namespace pidcomm;
@@ -125,7 +120,7 @@ const char *pidcomm_version(void) {
   return PIDCOMM_STRING(PIDCOMM_VERSION_MAJOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_MINOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_PATCH);
 }
 
-const char *pidcomm_last_error(void) { return last_error().c_str(); }
+const char *pidcomm_last_error(void) { return last_error::text(); }
 
 const char *pidcomm_name(pidcomm_table table, int code) {
   switch (table) {

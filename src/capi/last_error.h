@@ -1,0 +1,12 @@
+// The sentence of the last error on the calling thread. The functions do not throw.
+#pragma once
+
+namespace pidcomm::last_error {
+
+/// Returns the sentence, or "" if there is none. The text is valid until the next change on this thread.
+const char *text();
+void clear();
+/// If there is no memory to store the sentence, the text says so.
+void set(const char *sentence);
+
+}  // namespace pidcomm::last_error
