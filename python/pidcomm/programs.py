@@ -57,6 +57,7 @@ class Symbol:
         int or float at offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. Moves
         n * itemsize bytes per PE.
         """
+        offset = as_integer("offset", offset, high=MAX_COUNT)
         array = self._elements(values, offset, dtype)
         if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._core.pes):
             raise ArgumentError(

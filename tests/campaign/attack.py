@@ -97,8 +97,9 @@ class Scene:
         return done.returncode, done.stdout.decode(errors="replace")
 
     def leftovers(self) -> list[str]:
-        """Return what is left, and remove it from the folder."""
-        left = sorted(path.name for path in self.folder.iterdir()) + sorted(self._shared() - self.shared)
+        """Return what is left, without empty folders (temporary.py removes these after a minute), and remove all."""
+        paths = [path for path in self.folder.iterdir() if not path.is_dir() or any(path.iterdir())]
+        left = sorted(path.name for path in paths) + sorted(self._shared() - self.shared)
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return left

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The process locks its folder right after it has made the folder, so younger folders may still lack the lock.
-_LEAST_AGE_SECONDS = 60
+# A process makes its folder, locks it, then writes files. So an empty folder may lack the lock of a living process.
+_LEAST_AGE_OF_EMPTY_SECONDS = 60
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def _remove_left_over(parent: Path, prefix: str) -> None:
         # A folder of another user, or a folder that has just vanished, stays as it is.
         with contextlib.suppress(OSError), _opened(parent / name) as lock:
             status = os.fstat(lock)
-            if status.st_uid != os.getuid() or time.time() - status.st_mtime < _LEAST_AGE_SECONDS:
+            is_young = time.time() - status.st_mtime < _LEAST_AGE_OF_EMPTY_SECONDS
+            if status.st_uid != os.getuid() or (is_young and not os.listdir(lock)):
                 continue
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises OSError if the owner is alive
             shutil.rmtree(parent / name)

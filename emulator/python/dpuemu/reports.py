@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dpuemu import _dpuemu
+from dpuemu.errors import ArgumentError
 
 
 class DpuSet(Protocol):
@@ -64,4 +65,8 @@ def report(pes: DpuSet) -> LaunchReport:
     Raises Error while PEs run and if no program has been launched. For a freed set, raises the error of the package
     that made the set.
     """
-    return LaunchReport(**_dpuemu.report(pes.dpu_set))
+    try:
+        dpu_set = pes.dpu_set
+    except AttributeError:
+        raise ArgumentError(f"a report needs a PE set, not {type(pes).__name__}") from None
+    return LaunchReport(**_dpuemu.report(dpu_set))

@@ -68,7 +68,7 @@ def machine(
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
         fields += [_switch(hugepages), _flush_code(flush), _switch(strict)]
         fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]
-        _dpuemu.configure(fields, [_pe_number(pe) for pe in disabled or ()])
+        _dpuemu.configure(fields, _pe_numbers(disabled))
     fields_now = _dpuemu.get_machine()
     flush_now = next(name for name, code in FLUSHES.items() if code == fields_now["flush"])
     return Machine(**{**fields_now, "flush": flush_now})
@@ -90,9 +90,15 @@ def _switch(value: bool | None) -> int:
 
 
 def _flush_code(value: Flush | None) -> int:
-    if value is not None and value not in FLUSHES:
+    if value is not None and (not isinstance(value, (bool, str)) or value not in FLUSHES):
         raise ArgumentError(f"flush {value!r} is unknown; use True, False or 'once'")
     return 0 if value is None else FLUSHES[value]
+
+
+def _pe_numbers(positions: Iterable[tuple[int, int, int]] | None) -> list[int]:
+    if positions is not None and not isinstance(positions, Iterable):
+        raise ArgumentError(f"disabled ({positions!r}) must be a list of (rank, chip, bank)")
+    return [_pe_number(position) for position in positions or ()]
 
 
 def _pe_number(position: tuple[int, int, int]) -> int:

@@ -46,7 +46,9 @@ def test_the_next_process_removes_only_folders_of_dead_processes(tmp_path: Path,
             folder.mkdir()
         link = tmp_path / "dpuemu-tmp-ijklmnop"
         link.symlink_to(target)
-        for folder in (left, held, mine, target, link):
+        old = tmp_path / "dpuemu-tmp-qrstuvwx"
+        old.mkdir()
+        for folder in (old, held, mine, target, link):
             make_old(folder)
         compile_nothing = [sys.executable, str(tools.sdk_root() / "bin" / tools.COMPILER), "--version"]
         words = [sys.executable, "-m", "dpuemu", "run", "true"] if command == "dpuemu run" else compile_nothing
