@@ -36,7 +36,8 @@
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
 
 /// The program file: an ELF32 x86-64 executable at the link addresses below, with its relocations (--emit-relocs). For each PE, the loader
-/// moves text and WRAM to addresses below 2 GiB that only this PE uses; MRAM addresses do not change. Accesses past the end of WRAM fault
+/// moves text and WRAM to addresses below 2 GiB that only this PE uses. MRAM addresses in the program begin at 0, as the SDK's linker makes
+/// them, but the file's symbols keep PE_MRAM_ORIGIN. Accesses past the end of WRAM fault
 /// in a gap between WRAM and the mutexes.
 #define PE_WRAM_ORIGIN 0x00000000
 #define PE_WRAM_BYTES 0x10000

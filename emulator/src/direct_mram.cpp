@@ -35,8 +35,33 @@ uint64_t reserve_gs_range() {
   return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
 }
 
+/// The windows in which a program sees its MRAM, from gs: MRAM addresses begin at 0, but hardware ignores the upper bits, so programs may
+/// also use the addresses of the host's symbols.
+constexpr uint64_t kWindows[] = {0, PE_MRAM_ORIGIN};
+
+bool protect_windows(uint64_t base, uint64_t offset, uint64_t bytes, int protection) {
+  return std::all_of(std::begin(kWindows), std::end(kWindows),
+                     [&](uint64_t window) { return mprotect(reinterpret_cast<void *>(base + window + offset), bytes, protection) == 0; });
+}
+
+/// Reserves a gs range with an inaccessible copy of MRAM, which both windows show. Returns 0 on failure.
+uint64_t reserve_copy() {
+  const uint64_t base = reserve_gs_range();
+  if (base == 0) return 0;
+  const int file = memfd_create("dpuemu-mram", MFD_CLOEXEC);
+  bool is_mapped = file >= 0 && ftruncate(file, kMramBytes) == 0;
+  for (const uint64_t window : kWindows) {
+    void *const wanted = reinterpret_cast<void *>(base + window);
+    is_mapped = is_mapped && mmap(wanted, kMramBytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == wanted;
+  }
+  if (file >= 0) close(file);
+  if (is_mapped) return base;
+  munmap(reinterpret_cast<void *>(base), kGsBytes);
+  return 0;
+}
+
 /// Returns the number of bytes that the next page fault makes accessible. A process can have only a limited number of mappings, so these
-/// units grow: a run uses at most 2 * (kSmallUnits + kMediumUnits + 32) mappings.
+/// units grow: a run uses at most 4 * (kSmallUnits + kMediumUnits + 32) mappings.
 constexpr uint32_t kSmallUnits = 32, kMediumUnits = 32;
 constexpr uint64_t unit_bytes(uint32_t units) {
   return units < kSmallUnits ? kPageBytes : units < kSmallUnits + kMediumUnits ? UINT64_C(64) << 10 : UINT64_C(2) << 20;
@@ -61,19 +86,21 @@ bool DirectMram::reserve() {
 }
 
 bool DirectMram::handle_fault(uint64_t address) {
-  const uint64_t mram = gs_base() + PE_MRAM_ORIGIN;
-  if (address < mram || address - mram >= kMramBytes) return false;
+  const auto *const window =
+      std::find_if(std::begin(kWindows), std::end(kWindows), [&](uint64_t begin) { return address - gs_base() - begin < kMramBytes; });
+  if (window == std::end(kWindows)) return false;
+  const uint64_t place = address - gs_base() - *window;
   if (!is_used_) {
-    if (copy_base_ == 0) copy_base_ = reserve_gs_range();
+    if (copy_base_ == 0) copy_base_ = reserve_copy();
     lacks_memory_ = copy_base_ == 0;
     if (lacks_memory_) return false;
     is_used_ = true;
     set_gs_base(copy_base_);
     return true;
   }
-  if (is_loaded((address - mram) / kPageBytes)) return false;
-  const uint64_t bytes = unit_bytes(units_), begin = (address - mram) / bytes * bytes;
-  lacks_memory_ = mprotect(copy() + begin, bytes, PROT_READ | PROT_WRITE) != 0;
+  const uint64_t bytes = unit_bytes(units_), begin = place / bytes * bytes;
+  if (is_loaded(place / kPageBytes)) return false;
+  lacks_memory_ = !protect_windows(copy_base_, begin, bytes, PROT_READ | PROT_WRITE);
   if (lacks_memory_) return false;
   ++units_;
   for (uint64_t offset = begin; offset < begin + bytes; offset += kPageBytes) {
@@ -95,9 +122,8 @@ uint64_t DirectMram::end() {
     }
     pages_[word] = 0;
   }
-  // If mprotect fails, drop the copy, because the next run must not read the old contents of the copy.
-  madvise(copy(), kMramBytes, MADV_DONTNEED);
-  if (mprotect(copy(), kMramBytes, PROT_NONE) != 0) {
+  // If this fails, drop the copy, because the next run must not read the old contents of the copy.
+  if (madvise(copy(), kMramBytes, MADV_REMOVE) != 0 || !protect_windows(copy_base_, 0, kMramBytes, PROT_NONE)) {
     munmap(reinterpret_cast<void *>(copy_base_), kGsBytes);
     copy_base_ = 0;
   }

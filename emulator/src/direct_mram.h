@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "mram_port.h"
@@ -32,6 +33,10 @@ class DirectMram {
   bool handle_fault(uint64_t address);
   /// Returns whether handle_fault has failed in this run because the host has no memory.
   bool lacks_memory() const { return lacks_memory_; }
+  /// If `address` is the target of a direct access, returns its MRAM address.
+  std::optional<uint32_t> mram_address_of(uint64_t address) const {
+    return address - gs_base() <= UINT32_MAX ? std::optional(static_cast<uint32_t>(address - gs_base())) : std::nullopt;
+  }
   /// Returns the value of gs while the PE's tasklets run.
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
 
@@ -40,7 +45,7 @@ class DirectMram {
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
 
  private:
-  uint8_t *copy() const { return reinterpret_cast<uint8_t *>(copy_base_) + PE_MRAM_ORIGIN; }
+  uint8_t *copy() const { return reinterpret_cast<uint8_t *>(copy_base_); }
   bool is_loaded(uint64_t page) const { return pages_[page / 64] >> (page % 64) & 1; }
 
   MramPort port_;

@@ -9,7 +9,8 @@
 namespace dpuemu {
 namespace {
 
-// MRAM addresses (0x08000000 to 0x0BFFFFFF) stay inaccessible, so that a PE program that uses an MRAM address as a WRAM address faults.
+// MRAM addresses (0 to 0x03FFFFFF, also 0x08000000 to 0x0BFFFFFF) are not used, so that a PE program that uses an MRAM address as a WRAM
+// address usually faults.
 constexpr uint64_t kFirst = 0x10000000, kEnd = 0x7FF00000, kStep = 0x80000;
 static_assert(kFirst >= PE_MRAM_ORIGIN + PE_MRAM_BYTES);
 

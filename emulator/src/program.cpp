@@ -18,6 +18,14 @@ constexpr uint16_t kNoSection = 0;
 constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
 constexpr uint32_t kSymbolIramAddress = 0x80000000;
 
+/// Addresses have 32 bits, so the upper half of a wide address stays zero.
+void add_to_word(uint8_t *bytes, uint32_t addend) {
+  uint32_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  word += addend;
+  std::memcpy(bytes, &word, sizeof word);
+}
+
 }  // namespace
 
 /// Reads a program file and checks every access to the file, so that the loader refuses a broken file.
@@ -76,6 +84,7 @@ class ElfReader {
       const Elf32_Shdr &section = sections_[i];
       // Sections do not overlap in the file. So a small file cannot become a large program.
       if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
+      if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)) areas_[i] = Area::kMram;  // also an empty section, which has symbols
       if (!(section.sh_flags & SHF_ALLOC) || section.sh_size == 0) continue;
       const uint8_t *contents = nullptr;
       if (section.sh_type != SHT_NOBITS) {
@@ -212,14 +221,24 @@ class ElfReader {
     if (type == R_X86_64_NONE) return true;
     if (!is_distance && !is_address) return false;
     if (is_distance ? target == own : target == Area::kFixed) return true;  // the distance does not depend on the program's address
-    if (own == Area::kFixed) return false;                                  // an initialised MRAM variable cannot point to WRAM
     const bool is_wide = type == R_X86_64_64;
+    if (own == Area::kMram) return target == Area::kMram && relocate_in_mram(entry.r_offset);  // such a variable cannot point to WRAM
     const uint32_t origin = own == Area::kText ? PE_TEXT_ORIGIN : PE_WRAM_ORIGIN;
     const auto &image = own == Area::kText ? program_.text_ : program_.wram_;
     auto &relocations = own == Area::kText ? program_.text_relocations_ : program_.wram_relocations_;
     if (!lies_in(entry.r_offset, is_wide ? 8 : 4, origin, image.size())) return false;
     relocations.push_back({entry.r_offset - origin, is_distance, is_wide, target});
     return true;
+  }
+
+  /// Changes an address of MRAM in an initialised MRAM variable.
+  bool relocate_in_mram(uint32_t address) {
+    for (Program::MramPart &part : program_.mram_) {
+      if (!lies_in(address, sizeof(uint32_t), PE_MRAM_ORIGIN + part.offset, part.bytes.size())) continue;
+      add_to_word(part.bytes.data() + (address - PE_MRAM_ORIGIN - part.offset), 0u - PE_MRAM_ORIGIN);
+      return true;
+    }
+    return false;
   }
 
   std::span<const uint8_t> file_;
@@ -255,14 +274,12 @@ const dpu_symbol_t *Program::find(std::string_view name) const {
 void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place) {
   const auto shift_of = [&](Area area) -> uint32_t {
     if (area == Area::kText) return address_of(place.text) - PE_TEXT_ORIGIN;
+    if (area == Area::kMram) return 0u - PE_MRAM_ORIGIN;
     return area == Area::kWram ? address_of(place.wram) - PE_WRAM_ORIGIN : 0;
   };
   const uint32_t own_shift = shift_of(own);
   for (const Relocation &relocation : relocations) {
-    uint32_t word;  // addresses have 32 bits, so the upper half of a wide address stays zero
-    std::memcpy(&word, image + relocation.offset, sizeof word);
-    word += shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0);
-    std::memcpy(image + relocation.offset, &word, sizeof word);
+    add_to_word(image + relocation.offset, shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0));
   }
 }
 
@@ -275,7 +292,6 @@ void Program::write_text(const PePlace &place, void (*gate)()) const {
 void Program::write_wram(const PePlace &place) const {
   std::copy(wram_.begin(), wram_.end(), place.wram);
   relocate(place.wram, wram_relocations_, Area::kWram, place);
-  std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});
 }
 
 dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out) {

@@ -42,7 +42,7 @@ class Program {
 
   /// Writes the program's text, whose runtime calls jump to `gate`.
   void write_text(const PePlace &place, void (*gate)()) const;
-  /// Writes the initial values of all variables in WRAM, and clears the mutexes. The WRAM heap keeps its contents.
+  /// Writes the initial values of all variables in WRAM. The WRAM heap keeps its contents.
   void write_wram(const PePlace &place) const;
 
   /// A part of MRAM with initialised variables.
@@ -53,7 +53,7 @@ class Program {
   const std::vector<MramPart> &mram() const { return mram_; }
 
  private:
-  enum class Area : uint8_t { kWram, kText, kFixed };
+  enum class Area : uint8_t { kWram, kText, kMram, kFixed };
   /// A word of an image that holds an address or a distance to an address.
   struct Relocation {
     uint32_t offset;

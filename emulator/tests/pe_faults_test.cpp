@@ -93,8 +93,8 @@ TEST(Fault_OfTheFirstByteAfterWram) {
 
 TEST(Fault_OfAnMramPointerBeyondMramAlsoAfterValidPointers) {
   Faults faults;
-  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM, "address");
-  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM_AFTER_A_RIGHT_ONE, "address");
+  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM, "MRAM address 0xc000000,");
+  faults.check_fault(FAULT_DIRECT_BEYOND_MRAM_AFTER_A_RIGHT_ONE, "MRAM address 0xc000000,");
   faults.check_recovery();
 }
 

@@ -27,8 +27,8 @@
 /// section name.
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
-/// Marks a pointer to MRAM: the value of the pointer is a DPU address, 0x08000000 + the byte offset in MRAM. A WRAM pointer cannot be
-/// converted to an MRAM pointer.
+/// Marks a pointer to MRAM: the value of the pointer is the byte offset in MRAM. (The host sees symbols at 0x08000000 + this offset;
+/// mram_read and mram_write accept both.) A WRAM pointer cannot be converted to an MRAM pointer.
 // (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
