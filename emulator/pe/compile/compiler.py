@@ -34,7 +34,17 @@ _MACROS = [
 # r15 counts instructions. Jump tables would take WRAM. Vector code would distort the count of DPU instructions.
 # Address 0 is ordinary WRAM.
 _MACHINE = [
-    *("-mx32", "-ffixed-r15", "-fno-pic", "-fno-pie", "-mpopcnt", "-mfpmath=sse", "-mlong-double-64"),
+    *(
+        "-mx32",
+        "-ffixed-r15",
+        "-ffixed-xmm14",
+        "-ffixed-xmm15",
+        "-fno-pic",
+        "-fno-pie",
+        "-mpopcnt",
+        "-mfpmath=sse",
+        "-mlong-double-64",
+    ),
     *("-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-tree-loop-distribute-patterns"),
     *(
         "-fno-stack-protector",
@@ -47,9 +57,19 @@ _MACHINE = [
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
+# Functions of math.h that a program may define, because a DPU has no C library. gcc must not replace or fold them.
+_MATH = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fdim floor fma fmax fmin fmod
+frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nearbyint nextafter
+pow pow10 remainder rint round scalbn sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
+""".split()  # noqa: SIM905
+
 # There is no hosted C library, but gcc expands small memcpy and memset, as the SDK's compiler does. printf and similar
 # functions return void.
-_LANGUAGE = ["-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"]
+_LANGUAGE = [
+    *("-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"),
+    *(f"-fno-builtin-{name}{suffix}" for name in _MATH for suffix in ("", "f", "l")),
+]
 
 # The SDK's compiler only warns about this old C.
 _LENIENCY = [
@@ -203,7 +223,7 @@ class Compiler:
         text = preprocessed.read_text(errors="surrogateescape")
         adapted = source_model.adapt(text)
         plain = self.temporary(".s")
-        machine = [*_LENIENCY, *flags, *_LANGUAGE, *_MACHINE, "-S", "-o", str(plain)]
+        machine = [*_LENIENCY, *_LANGUAGE, *flags, *_MACHINE, "-S", "-o", str(plain)]
         if adapted is None:
             self.checked([*self.preprocess_flags(standard), *machine, *self.include_flags(), source])
         else:

@@ -32,7 +32,7 @@ _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
     |
     -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as|openmp|split-stack|stack-protector
-          |stack-clash-protection|use-ld|ms-extensions|modules|cf-protection|builtin|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
+          |stack-clash-protection|use-ld|ms-extensions|modules|cf-protection|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
           |instrument-functions)([-=].*)?$
     |
     -(static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
