@@ -101,7 +101,7 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
     report.dma_write_bytes += moved;
   }
   tasklets_[tasklet].state = State::kTransferring;
-  clock_.transfer(tasklet, moved, is_read);
+  clock_.transfer(tasklet, moved);
   return After::kStay;
 }
 

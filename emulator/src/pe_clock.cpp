@@ -14,12 +14,21 @@ void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
   computing_instructions_[tasklet] = instructions;
 }
 
-void PeClock::transfer(uint32_t tasklet, uint32_t bytes, bool is_read) {
-  const double begin = std::max(now_, engine_free_);
-  engine_free_ = begin + kEngineCycles + kEngineCyclesPerByte * bytes;
-  const double latency = (is_read ? kReadLatencyCycles : kWriteLatencyCycles) + kLatencyCyclesPerByte * bytes;
+void PeClock::transfer(uint32_t tasklet, uint32_t bytes) {
+  engine_free_ = std::max(now_, engine_free_) + kEngineCycles + kEngineCyclesPerByte * bytes;
   transferring_ |= 1u << tasklet;
-  due_[tasklet] = std::max(engine_free_, begin + latency);
+  due_[tasklet] = engine_free_;
+}
+
+void PeClock::spin(uint32_t tasklet) {
+  spinning_ |= 1u << tasklet;
+  spun_since_[tasklet] = issued_;
+}
+
+void PeClock::stop_spinning(uint32_t tasklet) {
+  if ((spinning_ >> tasklet & 1) == 0) return;
+  spinning_ &= ~(1u << tasklet);
+  instructions_ += static_cast<uint64_t>(issued_ - spun_since_[tasklet]);
 }
 
 uint32_t PeClock::next() {
@@ -34,7 +43,8 @@ uint32_t PeClock::next() {
     const auto tasklet = static_cast<uint32_t>(std::countr_zero(left));
     if (due_[tasklet] < transferred_at) transferred_at = due_[transferred = tasklet];
   }
-  const double cycles_per_instruction = std::max(kIssueCycles, static_cast<double>(std::popcount(computing_)));
+  const double cycles_per_instruction =
+      std::max(kIssueCycles, kPipelineCycles * std::popcount(computing_) + static_cast<double>(std::popcount(spinning_)));
   const double computed_at = computed == kNobody ? kNever : now_ + (least_issued - issued_) * cycles_per_instruction;
   if (computed == kNobody && transferred == kNobody) return kNobody;
   if (computed_at < transferred_at || (computed_at == transferred_at && computed < transferred)) {
@@ -44,7 +54,7 @@ uint32_t PeClock::next() {
     computing_ &= ~(1u << computed);
     return computed;
   }
-  if (computing_ != 0) issued_ += (transferred_at - now_) / cycles_per_instruction;
+  if ((computing_ | spinning_) != 0) issued_ += (transferred_at - now_) / cycles_per_instruction;
   now_ = transferred_at;
   transferring_ &= ~(1u << transferred);
   return transferred;

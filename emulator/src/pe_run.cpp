@@ -54,7 +54,7 @@ struct PeRun::CallRow {
 constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
-bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict) {
+bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible) {
   const Program &program = *pe.program;
   pe_ = &pe;
   place_ = place;
@@ -69,10 +69,11 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   pe.fault = {};
   direct_mram_.begin(port);
   clock_.start();
-  if (!stacks_.set_usable(usable_stack(program, is_strict))) {
+  if (!is_accessible || !stacks_.set_usable(usable_stack(program, is_strict))) {
     fail_without_memory();
     return false;
   }
+  std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});  // the start-up code of a DPU frees the mutexes
   std::fill(std::begin(tasklets_), std::end(tasklets_), Tasklet());
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
     tasklets_[i].stack = prepare_tasklet(stacks_.end(i), program.entry(place), i);
@@ -150,6 +151,7 @@ PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
   tasklet.wait_kind = kind;
   tasklet.wait_key = key;
   tasklet.wait_sequence = ++sequence_;
+  if (kind == WaitKind::kMutex) clock_.spin(number);
   return After::kStay;
 }
 
@@ -164,6 +166,7 @@ uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
 }
 
 void PeRun::wake(uint32_t number, uint64_t result) {
+  clock_.stop_spinning(number);
   tasklets_[number].wait_sequence = 0;
   tasklets_[number].result = result;
   woken_ |= 1u << number;
@@ -203,7 +206,9 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     // For a non-canonical address, x86-64 reports 0.
     const uint64_t offset = address - wram;
     const std::string other = address - wram < PE_WRAM_BYTES ? "" : Machine::instance().wram_owner(address);
-    if (!other.empty())
+    if (const std::optional<uint32_t> mram = direct_mram_.mram_address_of(address))
+      fault(FaultKind::kMemory, tasklet, "a direct access to MRAM address " + hexadecimal(*mram) + ", beyond the end of MRAM");
+    else if (!other.empty())
       fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", in the WRAM of " + other);
     else if (address >= wram && offset < PE_WRAM_BYTES)
       fault(FaultKind::kMemory, tasklet, "a jump to WRAM address " + hexadecimal(offset));

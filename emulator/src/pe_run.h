@@ -24,8 +24,9 @@ class PeRun {
   /// Reserves the addresses that runs need. Returns whether the reservation succeeded.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
-  /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and returns false. Requires reserve().
-  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict);
+  /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and returns false. is_accessible: whether the
+  /// PE's WRAM is accessible, else the host has no memory. Requires reserve().
+  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible);
 
   enum class Step { kTransferred, kOther, kEnded };
   /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call was a DMA, and kEnded if the run is over;

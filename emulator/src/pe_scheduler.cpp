@@ -56,7 +56,7 @@ class Runner {
     size_t count = 0;
     for (const PeTask &task : group) {
       PeRun &run = runs_[count];
-      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false)) active[count++] = &run;
+      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false, true)) active[count++] = &run;
     }
     while (count != 0) {
       size_t left = 0;
@@ -84,10 +84,8 @@ class Runner {
   void run_alone(const PeTask &task, const Batch &of) {
     PeRun &run = runs_[0];
     const bool is_accessible = task.places->enter(task.dpu_index);
-    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true)) {
-      if (!is_accessible) run.fail_without_memory();
-      while (is_accessible && advance(run, of)) continue;
-    }
+    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true, is_accessible))
+      while (advance(run, of)) continue;
     if (is_accessible) task.places->leave(task.dpu_index);
   }
 

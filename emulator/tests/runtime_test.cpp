@@ -54,6 +54,20 @@ TEST(BuddyAlloc_FillsItsHeapInPowersOfTwoAndMergesFreeBlocks) { run_topic("alloc
 TEST(BuddyAlloc_SetsErrno) { run_topic("allocators", 4); }
 TEST(BuddyRealloc_KeepsTheContents) { run_topic("allocators", 5); }
 
+// --- Start-up, addresses, functions
+
+TEST(Boot_FreesAllMutexes) {
+  pe_machine(1);
+  Loaded set(1, "hardware");
+  for (uint32_t launches = 1; launches <= 3; ++launches) {
+    launch(set.set);
+    CHECK_EQ(number(set.all[0], "trylocks"), 2 * launches);
+  }
+}
+
+TEST(MramAddresses_OfAProgramBeginAt0) { run_topic("hardware", 1); }
+TEST(Functions_OfTheProgramReplaceMathFunctionsOfC) { run_topic("hardware", 2); }
+
 // --- Tasklets that wait for each other
 
 TEST(Barrier_BlocksEveryTaskletInEveryRound) { run_topic("synchronisation", 0); }

@@ -38,11 +38,12 @@ class Cost:
     """Cost of one instruction.
 
     `run`: instructions executed; `size`: instructions in IRAM; `routine`: the software routine that it calls, or None;
-    `indexed`: the address base + index that must be computed, or None; `ends`: whether it ends a block; `turns`: the
-    address scale that counts the iterations of a string instruction; 0 for other instructions.
+    `indexed`: the address base + index that must be computed, or None; `ends`: whether it ends a block; `inlined`:
+    whether it is a call that is one instruction on a DPU; `turns`: the address scale that counts the iterations of a
+    string instruction; 0 for other instructions; `steps`: assembly that counts the steps of a routine.
     """
 
-    __slots__ = ("ends", "indexed", "mnemonic", "operands", "routine", "run", "size", "turns")
+    __slots__ = ("ends", "indexed", "inlined", "mnemonic", "operands", "routine", "run", "size", "steps", "turns")
 
     def __init__(self, mnemonic: str, operands: list[str]) -> None:
         """Start at zero cost."""
@@ -54,11 +55,18 @@ class Cost:
         self.indexed: str | None = None
         self.ends = False
         self.turns = 0
+        self.inlined = False
+        self.steps: list[str] = []
 
     def add(self, instructions: float) -> None:
         """Add instructions that are executed and stored."""
         self.run += instructions
         self.size += instructions
+
+    def count_steps(self, without_steps: int, steps: list[str]) -> None:
+        """Replace the routine's mean cost: `steps` is code that counts its steps at run time."""
+        self.run += without_steps - costs.ROUTINE_RUN[self.routine]
+        self.steps = steps
 
     def call(self, routine: str, times: int = 1) -> None:
         """Add calls of a software routine."""
@@ -165,6 +173,68 @@ def _multiply(cost: Cost, size: str, operands: list[str]) -> None:
         if len(operands) == 1:
             routine = {"l": "int64_mul", "q": "int64_div"}.get(size, routine)
         cost.call(routine)
+        if len(operands) > 1 and size == "l":
+            cost.count_steps(costs.MULTIPLICATION_WITHOUT_STEPS, _multiplication_steps(operands))
+
+
+# The counting code borrows these registers and saves them in _SAVED, which gcc does not use (-ffixed-xmm14). It may
+# change the flags, because multiplication and division change them too.
+_BORROWED = [("%rcx", "%ecx"), ("%rsi", "%esi"), ("%rdi", "%edi"), ("%r8", "%r8d"), ("%r9", "%r9d")]
+_NAMES = {"%rcx": ("%ecx", "%cx", "%cl"), "%rsi": ("%esi", "%si"), "%rdi": ("%edi", "%di")}
+_SAVED = ("%xmm15", "%xmm14")
+
+
+def _borrow(operands: str, count: int) -> list[tuple[str, str]]:
+    """Return registers that the operands do not name: their names at 64 and at 32 bits."""
+    free = [pair for pair in _BORROWED if not any(name in operands for name in (pair[0], *_NAMES.get(pair[0], ())))]
+    return free[:count]
+
+
+def _counted(registers: list[tuple[str, str]], code: list[str]) -> list[str]:
+    """Return code that adds 1 + the first borrowed register to the counter, and restores the registers."""
+    pairs = list(zip(registers, _SAVED, strict=False))
+    return [
+        *(f"\tmovq\t{wide}, {saved}" for (wide, _), saved in pairs),
+        *code,
+        f"\tleaq\t1({COUNTER},{registers[0][0]}), {COUNTER}",
+        *(f"\tmovq\t{saved}, {wide}" for (wide, _), saved in pairs),
+    ]
+
+
+def _multiplication_steps(operands: list[str]) -> list[str]:
+    """Return code that counts the bits of the smaller factor; at least 1."""
+    first, second = operands[0], operands[1]
+    registers = _borrow(first + second, 1)
+    least = registers[0][1]
+    return _counted(
+        registers,
+        [
+            f"\tmovl\t{first}, {least}",
+            f"\tcmpl\t{second}, {least}",
+            f"\tcmova\t{second}, {least}",
+            f"\torl\t$1, {least}",
+            f"\tbsrl\t{least}, {least}",
+        ],
+    )
+
+
+def _division_steps(divisor: str, is_signed: bool) -> list[str]:
+    """Return code that counts the bits of the quotient of %eax and the divisor; at least 1."""
+    registers = _borrow(divisor, 2)
+    high, low = registers[0][1], registers[1][1]
+    code = [f"\tmovl\t%eax, {high}", f"\tmovl\t{divisor}, {low}"]
+    if is_signed:  # the magnitudes
+        code += [f"\tnegl\t{high}", f"\tcmovs\t%eax, {high}", f"\tnegl\t{low}", f"\tcmovs\t{divisor}, {low}"]
+    code += [
+        f"\torl\t$1, {high}",
+        f"\torl\t$1, {low}",
+        f"\tbsrl\t{high}, {high}",
+        f"\tbsrl\t{low}, {low}",
+        f"\tcmpl\t{low}, {high}",
+        f"\tcmovb\t{high}, {low}",
+        f"\tsubl\t{low}, {high}",
+    ]
+    return _counted(registers, code)
 
 
 def _move(cost: Cost, source: str, target: str) -> None:
@@ -222,6 +292,9 @@ def instruction_cost(text: str) -> Cost:
 
     if mnemonic in ("jmp", "call", "callq", "jmpq", "ret", "retq"):
         cost.ends = True
+        if operands and operands[0] in costs.INLINED_CALLS:
+            cost.inlined = True
+            return cost
         cost.add(1)
         if operands and operands[0].startswith("*") and is_memory(operands[0][1:]):
             _add_access(cost, operands[0][1:], 1)
@@ -275,6 +348,10 @@ def instruction_cost(text: str) -> Cost:
         instructions, routine = costs.DIVIDE[size]
         cost.add(instructions)
         cost.call(routine)
+        if size == "l" and name == "div":
+            cost.count_steps(costs.DIVISION_WITHOUT_STEPS, _division_steps(operands[0], False))
+        elif size == "l":
+            cost.count_steps(costs.SIGNED_DIVISION_WITHOUT_STEPS, _division_steps(operands[0], True))
     elif mnemonic.startswith(("set", "cmov")):
         cost.add(costs.SET_CONDITION if mnemonic.startswith("set") else costs.CONDITIONAL_MOVE)
         for operand in operands:
@@ -286,6 +363,15 @@ def instruction_cost(text: str) -> Cost:
             if "(" in operand:
                 _add_access(cost, operand, 1)
     return cost
+
+
+def _moves_argument(cost: Cost) -> bool:
+    """Return whether the instruction moves a register or a constant to a register of arguments."""
+    return (
+        cost.mnemonic in ("movl", "movq")
+        and cost.operands[-1] in ("%edi", "%rdi", "%esi", "%rsi", "%edx", "%rdx")
+        and not is_memory(cost.operands[0])
+    )
 
 
 def _divides_by_constant(block: list[Cost], place: int) -> bool:
@@ -306,7 +392,10 @@ def _sum_block(block: list[Cost], routines: set[str]) -> tuple[int, float]:
     """Return the instructions that the block executes, and its size in IRAM."""
     run = size = 0.0
     indexed: set[str] = set()
+    inlined = block[-1].inlined
     for place, cost in enumerate(block):
+        if inlined and _moves_argument(cost):
+            continue  # the one instruction of an inlined call reads its operands where they are
         if cost.routine == "int64_mul" and len(cost.operands) > 1 and _divides_by_constant(block, place):
             run += cost.run - costs.ROUTINE_RUN["int64_mul"] + costs.ROUTINE_RUN["int32_div"]
             routines.add("int32_div")
@@ -407,6 +496,7 @@ def count(assembly: str) -> str:
             close()
             start = len(result)
             line = f"\tleaq\t({COUNTER},%rcx,{cost.turns}), {COUNTER}\n{line}"
+        result.extend(cost.steps)
         result.append(line)
         block.append(cost)
         if cost.ends:
