@@ -30,8 +30,8 @@
  * window and the destination window overlap but src != dst, the call returns ERR_WINDOW.
  *
  * Errors. A function that can fail returns a status, and makes all its checks before the first byte moves. pidcomm_last_error() returns a
- * sentence that names the offending values and the violated rule. The library does not print. Calls on one hypercube are serialised; calls
- * on hypercubes of different sets run in parallel.
+ * sentence that names the offending values and the violated rule. The library does not print. Calls on hypercubes that share a rank are
+ * serialised, because some techniques load PE programs; other calls run in parallel.
  *
  * Source: the hypercube model and the calls are from the PID-Comm paper (ISCA 2024), sections IV and VI. The `tile` technique is new in
  * this library. */
@@ -200,8 +200,8 @@ PIDCOMM_API const char *pidcomm_name(pidcomm_table table, int code);
 PIDCOMM_API int pidcomm_isa_available(int isa);
 
 /* Returns the number of host threads of a call whose options have 0 threads: the first number of OMP_NUM_THREADS (4 for "4,2"), but at most
- * 1024. If OMP_NUM_THREADS is not set, empty, or does not start with a whole number of at least 1, returns the number of CPUs that the
- * caller may use. If is_ignored is not NULL, stores in *is_ignored 1 for an OMP_NUM_THREADS that is neither empty nor valid, else 0. */
+ * 1024. If OMP_NUM_THREADS is not set or empty, or if its first item is not a whole number of at least 1, returns the number of CPUs that
+ * the caller may use. If is_ignored is not NULL, stores in *is_ignored 1 for an OMP_NUM_THREADS that is neither empty nor valid, else 0. */
 PIDCOMM_API int pidcomm_default_threads(int *is_ignored);
 
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in *cube.
@@ -306,8 +306,8 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * reorder blocks, because these techniques need the SDK or the PEs during the call. The second case is real DIMMs, because a job in the
  * SDK's queues does not block operations that other threads start. On dpuemu, dpu_free returns DPU_ERR_MRAM_BUSY if a call on the set is
  * still running. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the set, the launch may
- * also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use hypercubes that other
- * threads use.
+ * also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use hypercubes that share a
+ * rank with hypercubes that other threads use. After fork, the child process must not use a set on which a non-blocking call runs.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a non-blocking call, but only one thread at a
  * time. */

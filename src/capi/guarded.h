@@ -26,7 +26,7 @@ int guarded(const Body &body) noexcept {
     last_error::set(error.what());
     return PIDCOMM_ERR_INTERNAL;
   } catch (...) {
-    last_error::set("an exception of an unknown type");
+    last_error::set("internal error: an exception of an unknown type");
     return PIDCOMM_ERR_INTERNAL;
   }
 }

@@ -29,14 +29,18 @@ const Key &key() {
 
 void *stored() { return key().exists ? pthread_getspecific(key().number) : nullptr; }
 
-void store(const char *sentence) {
+/// Returns whether the sentence, which the caller has allocated, belongs to the thread now.
+bool store(const char *sentence) {
   void *const before = stored();
-  if (key().exists && pthread_setspecific(key().number, sentence) == 0) release(before);
+  const bool is_stored = key().exists && pthread_setspecific(key().number, sentence) == 0;
+  if (is_stored) release(before);
+  return is_stored;
 }
 
 }  // namespace
 
 const char *text() {
+  if (!key().exists) return kNoSentence;
   const void *const sentence = stored();
   return sentence == nullptr ? "" : static_cast<const char *>(sentence);
 }
@@ -46,8 +50,8 @@ void clear() {
 }
 
 void set(const char *sentence) {
-  const char *const copy = strdup(sentence);
-  store(copy != nullptr ? copy : kNoSentence);
+  char *const copy = strdup(sentence);
+  if (!store(copy != nullptr ? copy : kNoSentence)) std::free(copy);
 }
 
 }  // namespace pidcomm::last_error

@@ -6,7 +6,7 @@ namespace pidcomm::last_error {
 /// Returns the sentence, or "" if there is none. The text is valid until the next change on this thread.
 const char *text();
 void clear();
-/// If there is no memory to store the sentence, the text says so.
+/// If there is no memory to copy the sentence, the text says so.
 void set(const char *sentence);
 
 }  // namespace pidcomm::last_error

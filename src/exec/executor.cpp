@@ -226,10 +226,12 @@ struct Executor::Call {
 };
 
 Executor::Call Executor::plan_call(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+  const Stopwatch acquiring;
+  wait_for_set(set_, placement_);  // without the lock, so that callbacks of the set can call its other hypercubes
   Call call{calls_.lock()};
   trace = {};
   wait_for_set(set_, placement_);
-  trace.seconds_acquire = call.total.seconds();
+  trace.seconds_acquire = acquiring.seconds();
 
   const Stopwatch planning;
   const Options resolved = resolve(options);

@@ -54,14 +54,11 @@ class Pool {
  public:
   static Pool &instance() {
     if (Pool *const pool = current().load(std::memory_order_acquire); pool != nullptr) return *pool;
-    static std::mutex mutex;
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<std::mutex> lock(creation());
     if (current() == nullptr) {
       auto pool = std::make_unique<Pool>();
-      // After fork, the child process does not have the threads, so it uses a new pool and leaves the old pool unused.
       static bool is_registered = false;
-      if (!is_registered && pthread_atfork([] { hold_for_fork(true); }, [] { hold_for_fork(false); }, [] { current() = nullptr; }) != 0)
-        throw std::bad_alloc();
+      if (!is_registered && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) throw std::bad_alloc();
       is_registered = true;
       current() = pool.release();
     }
@@ -109,9 +106,25 @@ class Pool {
     return pool;
   }
 
-  /// In the parent process: fork copies the pool while no thread changes it.
-  static void hold_for_fork(bool is_before) {
-    if (Pool *const pool = current(); pool != nullptr) is_before ? pool->mutex_.lock() : pool->mutex_.unlock();
+  /// Guards the creation of a pool.
+  static std::mutex &creation() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
+  /// fork copies the pool while no thread creates or changes it.
+  static void before_fork() {
+    creation().lock();
+    if (Pool *const pool = current(); pool != nullptr) pool->mutex_.lock();
+  }
+  static void after_fork_in_parent() {
+    if (Pool *const pool = current(); pool != nullptr) pool->mutex_.unlock();
+    creation().unlock();
+  }
+  /// The child process does not have the threads, so it creates a new pool later and leaves the old pool unused.
+  static void after_fork_in_child() {
+    current() = nullptr;
+    creation().unlock();
   }
 
   /// Threads hold the mutex only briefly (except to start a thread), so this function tries to lock it a few times before it sleeps.

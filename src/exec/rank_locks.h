@@ -1,4 +1,5 @@
-// Serialises the calls on all hypercubes of the process that share a rank.
+// Serialises the calls on all hypercubes of the process that share a rank: a call may load and launch PE programs, and between its steps no
+// other call may load another program or access the rank.
 #pragma once
 
 #include <memory>
