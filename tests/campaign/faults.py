@@ -7,6 +7,7 @@ succeed. It must not crash, hang or leave files.
 from __future__ import annotations
 
 import random
+from itertools import zip_longest
 
 from attack import Attack, Scene
 
@@ -26,8 +27,10 @@ def main() -> None:
     if status != RIGHT or not calls:
         attack.find(f"status {status} without a fault: {output[-500:]}", [host])
         attack.finish()
-    faults = [(name, n, on) for name, count in calls for n in range(1, int(count) + 1) for on in ("once", "on")]
-    random.Random(attack.seed).shuffle(faults)
+    kinds = [[(name, n, on) for n in range(1, int(count) + 1)] for name, count in calls for on in ("once", "on")]
+    for kind in kinds:
+        random.Random(attack.seed).shuffle(kind)
+    faults = [fault for turn in zip_longest(*kinds) for fault in turn if fault]  # rare kinds come first
     for number in attack.numbers(len(faults)):
         name, n, on = faults[number]
         attack.random(number)

@@ -55,25 +55,24 @@ def main() -> None:
     ]
     lasting: dict[int, float] = {}  # seconds of a run that nothing kills
     for number in attack.numbers():
-        choices = attack.random(number)
         which = number % len(programs)
         command = programs[which]
-        moment = choices.uniform(0, lasting[which]) if which in lasting else None
-        problem = ""
-        if moment is not None and not kill_at(command, moment, scene.folder):
-            problem = f"leaves processes for {CHILD_SECONDS} s"
-        begin = time.monotonic()
+        if which not in lasting:
+            begin = time.monotonic()
+            status, text = scene.run(command, {}, SECONDS)
+            lasting[which] = time.monotonic() - begin
+            if status != 0:
+                attack.find(f"{shlex.join(command)} has status {status}: {text[-300:]}", command)
+        moment = attack.random(number).uniform(0, lasting[which])
+        problem = "" if kill_at(command, moment, scene.folder) else f"leaves processes for {CHILD_SECONDS} s"
         status, text = scene.run(command, {}, SECONDS)
-        taken = time.monotonic() - begin
-        lasting[which] = min(taken, lasting.get(which, taken))
         left = scene.leftovers()
         if status != 0:
             problem = f"has status {status} in the next run: {text[-300:]}"
         elif left:
             problem = f"leaves {', '.join(left)} after the next run"
-        if problem and moment is not None:
-            command = ["timeout", "-s", "KILL", f"{moment:.3f}", *command]
         if problem:
+            command = ["timeout", "-s", "KILL", f"{moment:.3f}", *command]
             attack.find(f"{shlex.join(command)}: {problem}", command)
     output.unlink(missing_ok=True)
     scene.close()

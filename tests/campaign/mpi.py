@@ -8,8 +8,11 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+import numpy as np
+import pidcomm
 from attack import Attack, skip
 
 PROCESSES = 8  # members of the largest group
@@ -17,8 +20,6 @@ BATCH = 50  # cases between two broadcasts of whether the run goes on
 INSTALL = "pip install mpi4py mpich"
 
 try:
-    import numpy as np
-    import pidcomm
     from mpi4py import MPI
 except ImportError as error:
     skip(f"{error}; {INSTALL}")
@@ -136,7 +137,7 @@ def work() -> None:
     pes = pidcomm.allocate(pes=4 * PROCESSES) if world.rank == 0 else None
     numbers = attack.numbers()
     while True:
-        batch = [number for number, _ in zip(numbers, range(BATCH), strict=False)] if world.rank == 0 else None
+        batch = list(islice(numbers, BATCH)) if world.rank == 0 else None
         batch = world.bcast(batch)
         if not batch:
             break
@@ -148,7 +149,11 @@ def work() -> None:
             if pes is None:
                 continue
             want = np.stack(rows, axis=1)[:, : case.members if case.row.at_pes_after else 1]
-            got = pidcomm_result(pes, case)
+            try:
+                got = pidcomm_result(pes, case)
+            except pidcomm.Error as error:
+                attack.find(f"{case}: {error}", number=number)
+                continue
             if not np.array_equal(got, want):
                 at = tuple(int(index[0]) for index in np.nonzero(got != want))
                 attack.find(f"{case}: (group, member, element) {at} is {got[at]}, not {want[at]}", number=number)

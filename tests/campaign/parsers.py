@@ -21,18 +21,14 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from attack import Attack, skip
-
-try:
-    import dpuemu
-    import numpy as np
-    import pidcomm
-    from pidcomm.apps.dlrm import criteo
-    from pidcomm.apps.graphs import read_graph
-    from pidcomm.apps.mlp import Mlp
-    from pidcomm.evaluation.pictures.rows import read_rows
-except ImportError as error:
-    skip(f"the package is not installed ({error})")
+import dpuemu
+import numpy as np
+import pidcomm
+from attack import Attack
+from pidcomm.apps.dlrm import criteo
+from pidcomm.apps.graphs import read_graph
+from pidcomm.apps.mlp import Mlp
+from pidcomm.evaluation.pictures.rows import read_rows
 
 SECONDS = 20  # a reader ends within this time
 MEMORY_BYTES = 2 << 30  # a reader needs less memory than this
@@ -63,7 +59,7 @@ def use_settings(path: Path) -> None:
         if equals and key.startswith(b"DPUEMU_") and b"\0" not in line:
             os.environb[key] = value
     try:
-        dpuemu.machine()
+        dpuemu.machine(patience_seconds=1)  # a new machine reads the variables again
         pidcomm.allocate(pes=1).free()
     finally:
         for key in [key for key in os.environb if key.startswith(b"DPUEMU_")]:

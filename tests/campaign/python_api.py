@@ -17,14 +17,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from attack import Attack, skip
-
-try:
-    import dpuemu
-    import numpy as np
-    import pidcomm
-except ImportError as error:
-    skip(f"the package is not installed ({error})")
+import dpuemu
+import numpy as np
+import pidcomm
+from attack import Attack
 
 SECONDS = 60  # a call returns within this time
 PES = 8
