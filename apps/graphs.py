@@ -29,7 +29,7 @@ DATA_HELP = (
 # Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
 BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
-BYTES_OF_LINE, BYTES_OF_UNIQUE = 72, 80
+BYTES_OF_LINE, BYTES_OF_BYTE, BYTES_OF_UNIQUE = 72, 5, 80
 MAX_DIGITS = 19  # of a vertex number
 # Errors of NumPy for a malformed file. After such an error, the slow path finds the malformed line.
 FAULTS = (ValueError, OverflowError, DeprecationWarning)
@@ -144,7 +144,7 @@ def read_graph(path: Path) -> Graph:
     by blanks or tabs; # starts a comment, and only vertices with edges exist. Raises FileContentError with the
     malformed line, Error if the file cannot be read.
     """
-    check_text(path, BYTES_OF_LINE)
+    check_text(path, BYTES_OF_LINE, byte_bytes=BYTES_OF_BYTE)
     _, first = next(numbered_lines(path), (0, ""))
     return _read_matrix_market(path) if first.lower().startswith(BANNER.lower()) else _read_edges(path)
 

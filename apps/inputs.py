@@ -38,13 +38,14 @@ def opened_text(path: Path, encoding: str = "utf-8") -> Iterator[IO[str]]:
         yield TextIOWrapper(file, encoding=encoding, errors="replace")
 
 
-def check_text(path: Path, line_bytes: int, most_lines: int | None = None) -> None:
-    """Raise an error unless the first lines of a file (default: all) can be read with the memory of this machine.
+def check_text(path: Path, line_bytes: int, most_lines: int | None = None, byte_bytes: int = 0) -> None:
+    """Check that the lines of a file (or its first `most_lines`) are short enough and fit in memory.
 
-    line_bytes: the memory for a line. Raises FileContentError for a line of MAX_LINE_BYTES or more, ArgumentError if
-    memory is short, Error if the file cannot be read.
+    line_bytes, byte_bytes: the memory for a line, and for a byte of the unpacked file; the larger sum counts. Raises
+    FileContentError for a line of MAX_LINE_BYTES or more, ArgumentError if memory is short, Error if the file cannot
+    be read.
     """
-    lines = 0
+    lines = size = 0
     with _opened(path) as file:
         while (most_lines is None or lines < most_lines) and (block := file.read(MAX_LINE_BYTES)):
             if lines == 0 and block.startswith(GZIP_START):
@@ -53,7 +54,8 @@ def check_text(path: Path, line_bytes: int, most_lines: int | None = None) -> No
             if ends == 0 and len(block) == MAX_LINE_BYTES:
                 malformed(path, lines + 1, f"the line has {MAX_LINE_BYTES} bytes or more")
             lines += ends if most_lines is None else min(ends, most_lines - lines)
-            require_bytes(lines * line_bytes, f"{path}: {lines} lines")
+            size += len(block)
+            require_bytes(max(lines * line_bytes, size * byte_bytes), f"{path}: {lines} lines")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

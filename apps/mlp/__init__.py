@@ -206,7 +206,7 @@ class Mlp(Application):
             require_bytes(2 * size, f"{path}: {size} bytes of arrays")  # a read array and its bytes
             with np.load(path, allow_pickle=False) as file:
                 arrays = _read(path, file)
-        except Error:
+        except (Error, MemoryError):
             raise
         except OSError as error:
             raise Error(f"cannot read {path}: {error.strerror or error}") from None

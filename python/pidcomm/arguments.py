@@ -119,7 +119,7 @@ def as_mask(mask: object) -> str:
 def as_shape(lengths: object) -> list[int]:
     """Return axis lengths as a list. Raises ArgumentError unless lengths is a sequence of integers."""
     items: list[object] | None = None
-    if not isinstance(lengths, (str, bytes)):
+    if not isinstance(lengths, (str, bytes, set, frozenset, Mapping)):  # sets and mappings have no order
         with suppress(Exception):  # of any type: __iter__ belongs to the caller
             items = list(islice(lengths, MOST_AXES + 1))  # type: ignore[call-overload]
     if items is None or len(items) > MOST_AXES:

@@ -72,7 +72,8 @@ class PeSet:
         break or a brace. Sources are compiled first, with -O2 unless options name another level. tasklets, stack_bytes:
         NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options: additional options of gcc.
 
-        All variables take their initial values; the rest of MRAM keeps its bytes. Warnings of the compiler become
+        Load only programs that you trust: on emulated DIMMs, a program runs with all rights of this process. All
+        variables take their initial values; the rest of MRAM keeps its bytes. Warnings of the compiler become
         Python warnings.
 
         Raises ArgumentError if `program` is not a program, or if the compiler refuses the sources; the error then has

@@ -67,7 +67,7 @@ def test_info_reads_omp_num_threads_as_the_library_does(
     is_ignored = bool(text) and threads is None
     assert facts["default_threads"] == (threads or default)
     assert facts["ignored_omp_num_threads"] == (text if is_ignored else None)
-    assert ("is ignored: its first number must be at least 1" in run("info").stdout) is is_ignored
+    assert ("is ignored: it must begin with a whole number from 1" in run("info").stdout) is is_ignored
 
 
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_6x5x2"])
@@ -144,8 +144,8 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "pes=0"], "count '0'"),
         (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second sweep of pes"),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
-        (["bench", "alltoall", "--op", "foo"], "--op foo does not apply: no operator for alltoall; use it with reduce"),
-        (["plan", "alltoall", "--op", "max"], "--op max does not apply: no operator for alltoall"),
+        (["bench", "alltoall", "--op", "foo"], "--op foo does not apply: alltoall has no operator; --op is for reduce"),
+        (["plan", "alltoall", "--op", "max"], "--op max does not apply: alltoall has no operator"),
         (["model", "predict", "gather", "--op", "max"], "--op max does not apply"),
         (["model", "advise", "gather", "--op", "max"], "--op max does not apply"),
         (["bench", "--sdk-flush", "stock"], "--sdk-flush stock does not apply: coherence none flushes nothing"),
@@ -190,7 +190,7 @@ def test_an_output_file_is_no_other_file_of_the_command(
     result = run(*command.split(), options[0], str(path), options[1], str(same))
     assert result.returncode == 2, result
     assert re.search(rf"{options[0]} and {options[1]}|{options[1]} and {options[0]}", result.stderr)
-    assert "name one file" in result.stderr
+    assert "name the same file" in result.stderr
     assert (path.read_text() if path.exists() else None) == content
 
 

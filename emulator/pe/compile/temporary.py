@@ -45,7 +45,11 @@ def _opened(folder: Path) -> Iterator[int]:
 
 def _remove_left_over(parent: Path, prefix: str) -> None:
     pattern = re.compile(re.escape(prefix) + r"\w{6,8}", re.ASCII)
-    for name in os.listdir(parent):
+    try:
+        names = os.listdir(parent)
+    except OSError:  # the user may not list the folder
+        return
+    for name in names:
         if pattern.fullmatch(name) is None:
             continue
         # A folder of another user, or a folder that has just vanished, stays as it is.

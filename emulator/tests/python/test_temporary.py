@@ -55,4 +55,5 @@ def test_the_next_process_removes_only_folders_of_dead_processes(tmp_path: Path,
         subprocess.run(words, check=True, env=environment, capture_output=True)
         alive.kill()
         assert sorted(tmp_path.iterdir()) == sorted([held, young, mine, target, link])
+        assert not left.exists()
         assert (held / "file").exists()

@@ -82,11 +82,11 @@ class Command(_HasExamples, TyperCommand):
         given = [it for it in self.params if ctx.get_parameter_source(it.name).name == "COMMANDLINE"]
         _given.clear()
         _given.update((_word(it, ctx.params[it.name]), ctx.params[it.name]) for it in given)
-        files: dict[str, str] = {}
+        files: dict[object, str] = {}
         for option in sorted(_given, key=_OUTPUTS.__contains__):
-            for path in _paths(_given[option]):
+            for path in _files(option, _given[option]):
                 if option in _OUTPUTS and path in files:
-                    raise ArgumentError(f"{files[path]} and {option} name one file: {_given[option]}")
+                    raise ArgumentError(f"{files[path]} and {option} name the same file: {_given[option]}")
                 files[path] = option
         return super().invoke(ctx)
 
@@ -101,13 +101,20 @@ def _word(parameter: Any, value: object) -> str:
     return str(names[0] if names[0].startswith("-") else parameter.metavar or names[0].upper())
 
 
-def _paths(value: object) -> Iterator[str]:
-    """Yield the absolute paths of the files that the value of an option may name; no paths of devices and pipes."""
+def _files(option: str, value: object) -> Iterator[object]:
+    """Yield a key for each file that the value of an option names; equal keys mean one file. Pipes have no key.
+
+    A text without a dot and a slash is a name (of a machine, a collective), unless the option writes a file.
+    """
     for it in value if isinstance(value, (list, tuple)) else [value]:
-        if isinstance(it, (str, Path)) and str(it) != STDOUT:
-            path = os.path.realpath(it)
-            if os.path.isfile(path) or not os.path.exists(path):
-                yield path
+        is_name = isinstance(it, str) and option not in _OUTPUTS and not {".", "/"} & set(it)
+        if not isinstance(it, (str, Path)) or is_name or str(it) == STDOUT:
+            continue
+        path = Path(it)
+        if path.is_file():
+            yield path.stat().st_dev, path.stat().st_ino
+        elif not path.exists():
+            yield os.path.realpath(path)
 
 
 def refuse(options: Iterable[str], why: str) -> None:
@@ -123,7 +130,7 @@ def check_op(collectives: Iterable[str]) -> None:
     """Raise ArgumentError if --op is given, and none of the collectives has an operator."""
     names = [name for name in collectives if name in COLLECTIVES]
     if names and not any(COLLECTIVES[name].takes_op for name in names):
-        refuse(["--op"], f"no operator for {', '.join(names)}; use it with {', '.join(_WITH_OP)}")
+        refuse(["--op"], f"{', '.join(names)} has no operator; --op is for {', '.join(_WITH_OP)}")
 
 
 _WITH_OP = [name for name, row in COLLECTIVES.items() if row.takes_op]
@@ -289,7 +296,7 @@ MaskOption = Annotated[
 ]
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE, for example 64KiB.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))]
-ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0 for all CPUs.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0: as the SDK.")]
 WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns of the table.")]
 
 

@@ -112,7 +112,7 @@ def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "ISAs", ", ".join(name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items())
     yield "default ISA", facts["default_isa"]
     ignored = facts["ignored_omp_num_threads"]
-    note = "" if ignored is None else f" ({VARIABLE} {ignored!r} is ignored: its first number must be at least 1)"
+    note = "" if ignored is None else f" ({VARIABLE} {ignored!r} is ignored: it must begin with a whole number from 1)"
     yield "default threads", f"{facts['default_threads']}{note}"
     yield "SDK", facts["sdk"]
     if emulated is not None:

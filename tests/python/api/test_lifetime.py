@@ -206,6 +206,7 @@ import threading, time
 import numpy as np, pidcomm
 cube = pidcomm.allocate(pes=64).hypercube(8, 8)
 cube.write(np.ones((64, 8192)))
+cube.pe_set.load("int main(void) {{ return 0; }}")
 is_running = threading.Event()
 def work():
     while True:
@@ -224,6 +225,7 @@ time.sleep(0.02)
         'cube.alltoall("11", bytes=65536, wait=False).wait()',
         "cube.read(8192, np.float64)",
         "pidcomm.allocate(pes=8).hypercube(8)",
+        "cube.pe_set.launch()",
     ],
 )
 def test_the_interpreter_exits_while_a_daemon_thread_is_in_a_call(call: str) -> None:
