@@ -148,18 +148,13 @@ dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report)
 dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size) {
   return between_runs(dpu_set, [&](const PinnedSet &set) {
     if (text == nullptr || size == 0) return DPU_ERR_INTERNAL;
-    std::string sentence;
-    for (size_t i = 0; i < set.ranks().size() && sentence.empty(); ++i)
-      for (uint64_t left = set.members(i); left != 0 && sentence.empty(); left &= left - 1) {
+    text[0] = '\0';
+    for (size_t i = 0; i < set.ranks().size() && text[0] == '\0'; ++i)
+      for (uint64_t left = set.members(i); left != 0 && text[0] == '\0'; left &= left - 1) {
         const auto index = static_cast<uint32_t>(std::countr_zero(left));
         const PeFault &fault = set.ranks()[i]->pes[index].fault;
-        if (fault.kind == FaultKind::kNone) continue;
-        sentence = pe_name(set.ranks()[i]->id(), index) + ", tasklet " + std::to_string(fault.tasklet) + ": " +
-                   (fault.kind == FaultKind::kNoMemory ? "the host has no more memory" : fault.reason);
+        if (fault.kind != FaultKind::kNone) describe_fault(set.ranks()[i]->id(), index, fault, text, size);
       }
-    const size_t count = std::min(sentence.size(), size - 1);
-    std::memcpy(text, sentence.data(), count);
-    text[count] = '\0';
     return DPU_OK;
   });
 }

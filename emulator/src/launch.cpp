@@ -45,6 +45,21 @@ uint64_t faulted_of(const Members &members) {
   return faulted;
 }
 
+/// The sentence about the first fault; empty without faults.
+struct FaultText {
+  char text[1024] = "";
+};
+FaultText first_fault(const std::vector<Members> &all) {
+  FaultText first;
+  for (const Members &members : all)
+    for_each_dpu(members.dpus, [&](uint32_t i) {
+      const PeFault &fault = members.rank->pes[i].fault;
+      if (first.text[0] == '\0' && fault.kind != FaultKind::kNone)
+        describe_fault(members.rank->id(), i, fault, first.text, sizeof first.text);
+    });
+  return first;
+}
+
 /// Appends one group per bank that has members.
 void append_groups(const Members &members, std::vector<PeGroup> &groups) {
   for (uint32_t bank = 0; bank < kBanks; ++bank) {
@@ -74,7 +89,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
     for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
-    append_to_report_file(report);
+    append_to_report_file(report, first_fault(all).text);
     for (const Members &members : all) {
       const uint64_t faulted = faulted_of(members);
       any_fault = any_fault || faulted != 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "address_map.h"
@@ -51,6 +52,12 @@ struct Pe {
   PeReport report;
   PeFault fault;
 };
+
+/// Writes the sentence about a fault; cuts it to `size` bytes with the terminating zero.
+inline void describe_fault(uint32_t rank, uint32_t dpu_index, const PeFault &fault, char *text, size_t size) {
+  std::snprintf(text, size, "rank %u, chip %u, bank %u, tasklet %u: %s", rank, dpu_index / kBanks, dpu_index % kBanks, fault.tasklet,
+                fault.kind == FaultKind::kNoMemory ? "the host has no more memory" : fault.reason.c_str());
+}
 
 /// Returns the words that name a PE in sentences.
 inline std::string pe_name(uint32_t rank, uint32_t dpu_index) {

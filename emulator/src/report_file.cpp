@@ -8,11 +8,11 @@
 
 namespace dpuemu {
 
-void append_to_report_file(const dpuemu_report_t &report) {
+void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   const char *path = std::getenv("DPUEMU_REPORT");
   if (path == nullptr || *path == '\0') return;
   // A thread that runs PEs must not fail here, so the line has a fixed buffer.
-  char line[2048];
+  char line[8192];
   int size = 0;
   const auto add = [&](const char *name, double value) {
     size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g", size == 0 ? "{" : ", ", name, value);
@@ -33,7 +33,13 @@ void append_to_report_file(const dpuemu_report_t &report) {
   DPUEMU_ADD(cycles_sum);
   DPUEMU_ADD(host_seconds);
 #undef DPUEMU_ADD
-  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "}\n");
+  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), ", \"fault\": \"");
+  for (const char *next = fault; *next != '\0'; ++next) {
+    const auto byte = static_cast<unsigned char>(*next);
+    const char *const format = byte == '"' || byte == '\\' ? "\\%c" : byte < ' ' ? "\\u%04x" : "%c";
+    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), format, byte);
+  }
+  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "\"}\n");
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
   // A single write keeps the lines of several processes apart.

@@ -151,7 +151,6 @@ def run_host_program(options: argparse.Namespace) -> int:
                 ranks=options.ranks,
                 threads=options.threads,
                 strict=options.strict,
-                wants_report=options.report or options.json is not None,
                 stdout=sys.stderr if options.json == STDOUT else None,
             )
         except OSError as error:
@@ -159,6 +158,8 @@ def run_host_program(options: argparse.Namespace) -> int:
             return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
         for launch in launches:
             write_json(json.dumps(run.launch_fields(launch)))
+    for problem in run.problems(launches):
+        fail(problem)
     if code < 0:
         fail(f"{run.signal_name(-code)} ended {words[0]}; the exit code is {run.exit_code(code)}")
     if options.report and options.json != STDOUT:

@@ -30,6 +30,8 @@ class LaunchReport:
     Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all tasklets, ``cycles_max``
     of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
 
+    ``fault``: the sentence about the first PE in fault, or an empty text.
+
     Measured: ``host_seconds`` of the launch on this machine, which do not predict the time on DIMMs.
     """
 
@@ -47,6 +49,7 @@ class LaunchReport:
     cycles_max: float
     cycles_sum: float
     host_seconds: float
+    fault: str = ""
 
     @property
     def modelled_seconds(self) -> float:
@@ -69,4 +72,5 @@ def report(pes: DpuSet) -> LaunchReport:
         dpu_set = pes.dpu_set
     except AttributeError:
         raise ArgumentError(f"a report needs a PE set, not {type(pes).__name__}") from None
-    return LaunchReport(**_dpuemu.report(dpu_set))
+    counters = _dpuemu.report(dpu_set)
+    return LaunchReport(**counters, fault=_dpuemu.explain_fault(dpu_set) if counters["faulted_pes"] else "")

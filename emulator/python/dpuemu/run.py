@@ -17,6 +17,7 @@ from dpuemu.reports import LaunchReport
 
 NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes that shells use
 
+MOST_FAULTS = 3
 EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
 
 
@@ -49,22 +50,24 @@ def run_program(
     ranks: int | None = None,
     threads: int | None = None,
     strict: bool = False,
-    wants_report: bool = False,
     stdout: TextIO | None = None,
 ) -> tuple[int, list[LaunchReport]]:
-    """Run a host program to its end; return its exit code (-n if signal n ended it) and, if wanted, its launches.
+    """Run a host program to its end; return its exit code (-n if signal n ended it) and its launches.
 
     stdout: where the program's output goes (None: to the output of this process). The launches are those of the program
     and of all processes that it started, in the order in which they ended. The program also gets each SIGTERM; SIGINT
     reaches it from the terminal. Raises OSError if the program cannot be started.
     """
     with tools.temporary_folder() as folder:
-        file = folder / "launches.jsonl" if wants_report else None
+        file = folder / "launches.jsonl"
         variables = program_environment(os.environ, ranks=ranks, threads=threads, strict=strict, report=file)
         with subprocess.Popen(list(command), env=variables, stdout=stdout) as process:
             code = wait(process)
-        launches = parse_launches(file.read_text()) if file is not None and file.exists() else []
-    return code, launches
+        text = file.read_text(errors="replace") if file.exists() else ""
+        if chosen := os.environ.get("DPUEMU_REPORT"):  # the user's own file
+            with open(chosen, "a") as own:
+                own.write(text)
+    return code, parse_launches(text)
 
 
 def exit_code(code: int) -> int:
@@ -132,6 +135,18 @@ def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in table]
     for row in zip(*table, strict=True):
         yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
+    """Yield sentences about launches in fault (at most MOST_FAULTS), and about DMA that hardware changes."""
+    faulted = [(number, launch) for number, launch in enumerate(launches, 1) if launch.faulted_pes]
+    for number, launch in faulted[:MOST_FAULTS]:
+        yield f"launch {number}: {launch.faulted_pes} of {launch.pes} PEs in fault, the first: {launch.fault}"
+    if len(faulted) > MOST_FAULTS:
+        yield f"{len(faulted) - MOST_FAULTS} more launches ended in a fault"
+    odd = sum(map(odd_dma, launches))
+    if odd:
+        yield f"{odd} addresses or sizes of DMA were rounded or wrapped, as on hardware; --strict makes them faults"
 
 
 def odd_dma(launch: LaunchReport) -> int:
