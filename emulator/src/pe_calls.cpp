@@ -181,13 +181,16 @@ PeRun::After PeRun::call_mutex_lock(uint32_t tasklet, const uint32_t *arguments)
   if (mutex == nullptr) return After::kStay;
   if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES);
   *mutex = 1;
+  mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *arguments) {
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
-  tasklets_[tasklet].result = *mutex == 0;
+  const bool is_free = *mutex == 0;
+  tasklets_[tasklet].result = is_free;
+  if (is_free) mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
   *mutex = 1;
   return After::kGoOn;
 }
@@ -196,10 +199,13 @@ PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *argument
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
   // The first waiting tasklet takes the mutex, so the mutex stays locked.
-  if (const uint32_t waiter = first_waiter(WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES); waiter != PE_MAX_TASKLETS)
+  const uint32_t number = arguments[0] % PE_ATOMIC_BYTES;
+  if (const uint32_t waiter = first_waiter(WaitKind::kMutex, number); waiter != PE_MAX_TASKLETS) {
+    mutex_holders_[number] = static_cast<uint8_t>(waiter);
     wake(waiter);
-  else
+  } else {
     *mutex = 0;
+  }
   return After::kGoOn;
 }
 

@@ -235,8 +235,13 @@ void PeRun::fault_by_deadlock() {
     if (first == PE_MAX_TASKLETS) first = i;
     reason += std::to_string(i) + " waits " + kWaitsFor[static_cast<int>(tasklet.wait_kind)];
     const bool is_address = tasklet.wait_kind == WaitKind::kBarrier || tasklet.wait_kind == WaitKind::kSemaphore;
-    reason += is_address ? "WRAM address " + hexadecimal(tasklet.wait_key - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram)))
-                         : std::to_string(tasklet.wait_key);
+    const uint32_t offset = tasklet.wait_key - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram));
+    reason += is_address ? "WRAM address " + hexadecimal(offset) : std::to_string(tasklet.wait_key);
+    const bool is_mutex = tasklet.wait_kind == WaitKind::kMutex;
+    std::string name;
+    if (is_address || is_mutex) name = pe_->program->name_at(is_mutex ? PE_ATOMIC_ORIGIN + tasklet.wait_key : offset);
+    if (is_mutex) name += (name.empty() ? "held by tasklet " : ", held by tasklet ") + std::to_string(mutex_holders_[tasklet.wait_key]);
+    if (!name.empty()) reason += " (" + name + ")";
   }
   fault(FaultKind::kDeadlock, first, std::move(reason));
 }

@@ -100,7 +100,8 @@ class PeRun {
   DirectMram direct_mram_;
   PeClock clock_;
   Tasklet tasklets_[PE_MAX_TASKLETS];
-  uint32_t woken_ = 0;  // bit set of the tasklets to resume now
+  uint32_t woken_ = 0;                           // bit set of the tasklets to resume now
+  uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
   uint64_t sequence_ = 0;
   uint32_t counter_mode_ = 0;  // mode of perfcounter_config
   double counter_start_ = 0;

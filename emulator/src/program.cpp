@@ -271,6 +271,17 @@ const dpu_symbol_t *Program::find(std::string_view name) const {
   return found != symbols_.end() ? &found->second : nullptr;
 }
 
+std::string Program::name_at(uint32_t address) const {
+  std::string name;  // of several names, the first in alphabetical order
+  for (const auto &[candidate, symbol] : symbols_) {
+    const bool is_here = address - symbol.address < std::max(symbol.size, 1u);
+    if (is_here && (name.empty() || candidate < name)) name = candidate;
+  }
+  for (const std::string_view prefix : {"__atomic_bit_mutex_", "__atomic_bit_"})  // of MUTEX_INIT and ATOMIC_BIT_INIT
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  return name;
+}
+
 void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place) {
   const auto shift_of = [&](Area area) -> uint32_t {
     if (area == Area::kText) return address_of(place.text) - PE_TEXT_ORIGIN;

@@ -40,6 +40,9 @@ class Program {
   /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
 
+  /// Returns the name of the variable at an address of the program file (of WRAM or a mutex), or "".
+  std::string name_at(uint32_t address) const;
+
   /// Writes the program's text, whose runtime calls jump to `gate`.
   void write_text(const PePlace &place, void (*gate)()) const;
   /// Writes the initial values of all variables in WRAM. The WRAM heap keeps its contents.

@@ -158,7 +158,7 @@ TEST(Fault_OfDeadlockNamesTheWaitingTasklets) {
   // All tasklets except one wait at a barrier; the fault names the first of them.
   faults.check_fault(FAULT_BARRIER, "barrier", 0);
   const std::string sentence = fault_of(faults.bad());
-  CHECK(sentence.find("deadlock") != std::string::npos);
+  CHECK(sentence.find("deadlock") != std::string::npos && sentence.find("(short_of_one)") != std::string::npos);
   for (const char *waiter : {"tasklet 0", "tasklet 1", "tasklet 2", "tasklet 3", "tasklet 5"})
     CHECK(sentence.find(waiter, 20) != std::string::npos);
   CHECK(sentence.find("tasklet 4") == std::string::npos);
@@ -183,7 +183,7 @@ TEST(Fault_OfAMutexLockedTwiceIsADeadlock) {
   CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
   const std::string sentence = fault_of(faults.set->set);
   CHECK(sentence.find("deadlock") != std::string::npos && sentence.find("mutex") != std::string::npos);
-  CHECK(sentence.find("tasklet 4 waits") != std::string::npos);
+  CHECK(sentence.find("tasklet 4 waits for mutex 2 (lock, held by tasklet 4)") != std::string::npos);
   for (uint32_t i = 0; i < Faults::kDpus; ++i)
     if (i != Faults::kBad) CHECK_EQ(number(faults.set->all[i], "finished"), Faults::kTasklets);
   faults.check_recovery();
