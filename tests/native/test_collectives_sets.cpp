@@ -232,25 +232,28 @@ TEST(CallsOnTheHypercubesOfOneSet_AreSerialised) {
     CHECK_EQ(verify::check(problem, before, cubes[1].read(i * kStep + kStep / 2, problem.bytes)).first, "");
 }
 
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // through the SDK's rank access, a collective in a callback is an error
 TEST(CallbackOfASet_MayCallItsOwnHypercubeWhileAnotherCallWaits) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube main_cube(set, {64}), own_cube(set, {64});
   struct Call {
     pidcomm_hypercube *cube;
-    std::atomic<int> status;
-  } call = {own_cube.get(), -1};
+    std::string sentence = "not called";
+  } call = {own_cube.get()};
   const auto callback = [](struct dpu_set_t, uint32_t, void *argument) {
     auto *const it = static_cast<Call *>(argument);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the other call waits for this callback
-    it->status = pidcomm_alltoall(it->cube, "1", 512, 0, 4096, PIDCOMM_INT32);
+    pidcomm_alltoall(it->cube, "1", 512, 0, 4096, PIDCOMM_INT32);
+    it->sentence = pidcomm_last_error();
     return DPU_OK;
   };
   CHECK_EQ(dpu_callback(set.get(), callback, &call, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)),
            DPU_OK);
   CHECK_EQ(pidcomm_alltoall(main_cube.get(), "1", 512, 8192, 16384, PIDCOMM_INT32), +PIDCOMM_OK);
-  CHECK_EQ(call.status.load(), +PIDCOMM_OK);
+  CHECK_EQ(call.sentence, "");
 }
+#endif
 
 #ifndef __SANITIZE_THREAD__  // TSan supports no threads in the child of a process with threads
 TEST(ChildOfFork_CanRunACollective) {
