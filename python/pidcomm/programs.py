@@ -158,8 +158,8 @@ def as_files(program: object) -> list[Path]:
     if len(files) > 1 and (other := next((file for file in files if not is_source(file)), None)):
         raise ArgumentError(f"{other} is not a C file; if a program has several files, all must be C files")
     for file in files:
-        if not file.is_file():
-            raise ArgumentError(f"there is no file {file}" if not file.exists() else f"{file} is not a file")
+        if not os.path.isfile(file):  # unlike Path.is_file, also for names that are too long
+            raise ArgumentError(f"there is no file {file}" if not os.path.exists(file) else f"{file} is not a file")
     return files
 
 

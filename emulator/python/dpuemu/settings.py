@@ -66,7 +66,7 @@ def machine(
         value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)
     ):
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
-        fields += [_switch(hugepages), _flush_code(flush), _switch(strict)]
+        fields += [_switch("hugepages", hugepages), _flush_code(flush), _switch("strict", strict)]
         fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]
         _dpuemu.configure(fields, _pe_numbers(disabled))
     fields_now = _dpuemu.get_machine()
@@ -84,8 +84,10 @@ def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> N
     _dpuemu.set_transfer(number, _flush_code(flush))
 
 
-def _switch(value: bool | None) -> int:
+def _switch(name: str, value: bool | None) -> int:
     """Return the value of a switch in dpuemu.h: 0 for the default, 1 for on, 2 for off."""
+    if value is not None and (not isinstance(value, int) or value not in (0, 1)):
+        raise ArgumentError(f"{name} ({value!r}) must be True, False or None")
     return 0 if value is None else 1 if value else 2
 
 
@@ -98,7 +100,7 @@ def _flush_code(value: Flush | None) -> int:
 def _pe_numbers(positions: Iterable[tuple[int, int, int]] | None) -> list[int]:
     if positions is not None and not isinstance(positions, Iterable):
         raise ArgumentError(f"disabled ({positions!r}) must be a list of (rank, chip, bank)")
-    return [_pe_number(position) for position in positions or ()]
+    return [_pe_number(position) for position in (() if positions is None else positions)]
 
 
 def _pe_number(position: tuple[int, int, int]) -> int:

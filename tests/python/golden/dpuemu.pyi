@@ -20,6 +20,7 @@ class LaunchReport:
     cycles_max: float
     cycles_sum: float
     host_seconds: float
+    fault: str = ''
 
     @property
     def modelled_seconds(self) -> float:
