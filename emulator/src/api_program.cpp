@@ -149,12 +149,8 @@ dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size) 
   return between_runs(dpu_set, [&](const PinnedSet &set) {
     if (text == nullptr || size == 0) return DPU_ERR_INTERNAL;
     text[0] = '\0';
-    for (size_t i = 0; i < set.ranks().size() && text[0] == '\0'; ++i)
-      for (uint64_t left = set.members(i); left != 0 && text[0] == '\0'; left &= left - 1) {
-        const auto index = static_cast<uint32_t>(std::countr_zero(left));
-        const PeFault &fault = set.ranks()[i]->pes[index].fault;
-        if (fault.kind != FaultKind::kNone) describe_fault(set.ranks()[i]->id(), index, fault, text, size);
-      }
+    if (const FaultPlace place = first_fault(set); place.rank != nullptr)
+      describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault, text, size);
     return DPU_OK;
   });
 }

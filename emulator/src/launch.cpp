@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -45,19 +46,10 @@ uint64_t faulted_of(const Members &members) {
   return faulted;
 }
 
-/// The sentence about the first fault; empty without faults.
-struct FaultText {
-  char text[1024] = "";
-};
-FaultText first_fault(const std::vector<Members> &all) {
-  FaultText first;
+FaultPlace first_fault_of(const std::vector<Members> &all) {
   for (const Members &members : all)
-    for_each_dpu(members.dpus, [&](uint32_t i) {
-      const PeFault &fault = members.rank->pes[i].fault;
-      if (first.text[0] == '\0' && fault.kind != FaultKind::kNone)
-        describe_fault(members.rank->id(), i, fault, first.text, sizeof first.text);
-    });
-  return first;
+    if (const uint64_t faulted = faulted_of(members); faulted != 0) return {members.rank, static_cast<uint32_t>(std::countr_zero(faulted))};
+  return {nullptr, 0};
 }
 
 /// Appends one group per bank that has members.
@@ -89,7 +81,10 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
     for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
-    append_to_report_file(report, first_fault(all).text);
+    char fault[1024] = "";
+    if (const FaultPlace place = first_fault_of(all); place.rank != nullptr)
+      describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault, fault, sizeof fault);
+    append_to_report_file(report, fault);
     for (const Members &members : all) {
       const uint64_t faulted = faulted_of(members);
       any_fault = any_fault || faulted != 0;
@@ -224,6 +219,8 @@ dpu_error_t queue_programs(const PinnedSet &set) {
   enqueue_all(std::move(work), false);
   return DPU_OK;
 }
+
+FaultPlace first_fault(const PinnedSet &set) { return first_fault_of(members_of(set)); }
 
 void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report) {
   for_each_dpu(dpus, [&](uint32_t i) {

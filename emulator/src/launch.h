@@ -21,6 +21,14 @@ dpu_error_t run_programs(const PinnedSet &set);
 /// work.
 dpu_error_t queue_programs(const PinnedSet &set);
 
+/// A PE in fault; rank is nullptr if no PE is in fault.
+struct FaultPlace {
+  const Rank *rank;
+  uint32_t dpu_index;
+};
+/// Returns the first member of the set, in the order of ranks and DPUs, that is in fault.
+FaultPlace first_fault(const PinnedSet &set);
+
 /// Adds the counters of the last launch of some PEs of the rank to `report`. dpus: these PEs, as a bit set by dpu_index.
 void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report);
 
