@@ -1,4 +1,4 @@
-"""Run the campaign: attacks on the library, the emulator and the package, each in a process of its own.
+"""Run the campaign: each attack on the library, the emulator or the package runs in a separate process.
 
 An attack is a program `ATTACK SECONDS SEED [CASE]`. It prints a line `finding: SENTENCE<tab>run: COMMAND` for each
 finding, and at the end `cases: N`. With CASE it runs this case alone. Its exit status is 0 without findings and 1 with

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import dpuemu
 import numpy as np
@@ -251,3 +253,13 @@ else:
     assert os.waitpid(child, 0)[1] == 0
     request.wait()
 """)
+
+
+def test_compiling_removes_the_folder_of_a_killed_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = tmp_path / "pidcomm-tmp-abcdefgh"
+    left.mkdir()
+    os.utime(left, times=(0, 0))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pidcomm.allocate(pes=8) as pes:
+        pes.load("int main(void) { return 0; }")
+    assert list(tmp_path.iterdir()) == []

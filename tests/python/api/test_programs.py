@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -386,17 +385,6 @@ def test_compiler_errors_are_reported_and_the_old_program_stays(rank: pidcomm.Pe
     rank.load(programs["dma"])
     rank.launch()
     assert dpuemu.report(rank).dma_reads == 64 * 3
-
-
-def test_compiling_removes_the_folder_of_a_killed_process(
-    rank: pidcomm.PeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = tmp_path / "pidcomm-tmp-abcdefgh"
-    left.mkdir()
-    os.utime(left, times=(0, 0))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    rank.load("int main(void) { return 0; }")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_and_values_that_are_no_program_are_refused(
