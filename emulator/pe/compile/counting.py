@@ -63,9 +63,9 @@ class Cost:
         self.run += instructions
         self.size += instructions
 
-    def count_steps(self, without_steps: int, steps: list[str]) -> None:
+    def count_steps(self, routine: str, without_steps: int, steps: list[str]) -> None:
         """Replace the routine's mean cost: `steps` is code that counts its steps at run time."""
-        self.run += without_steps - costs.ROUTINE_RUN[self.routine]
+        self.run += without_steps - costs.ROUTINE_RUN[routine]
         self.steps = steps
 
     def call(self, routine: str, times: int = 1) -> None:
@@ -174,7 +174,7 @@ def _multiply(cost: Cost, size: str, operands: list[str]) -> None:
             routine = {"l": "int64_mul", "q": "int64_div"}.get(size, routine)
         cost.call(routine)
         if len(operands) > 1 and size == "l":
-            cost.count_steps(costs.MULTIPLICATION_WITHOUT_STEPS, multiplication_steps(operands))
+            cost.count_steps(routine, costs.MULTIPLICATION_WITHOUT_STEPS, multiplication_steps(operands))
 
 
 def _move(cost: Cost, source: str, target: str) -> None:
@@ -289,9 +289,9 @@ def instruction_cost(text: str) -> Cost:
         cost.add(instructions)
         cost.call(routine)
         if size == "l" and name == "div":
-            cost.count_steps(costs.DIVISION_WITHOUT_STEPS, division_steps(operands[0], False))
+            cost.count_steps(routine, costs.DIVISION_WITHOUT_STEPS, division_steps(operands[0], False))
         elif size == "l":
-            cost.count_steps(costs.SIGNED_DIVISION_WITHOUT_STEPS, division_steps(operands[0], True))
+            cost.count_steps(routine, costs.SIGNED_DIVISION_WITHOUT_STEPS, division_steps(operands[0], True))
     elif mnemonic.startswith(("set", "cmov")):
         cost.add(costs.SET_CONDITION if mnemonic.startswith("set") else costs.CONDITIONAL_MOVE)
         for operand in operands:
