@@ -41,7 +41,7 @@ typedef struct dpuemu_machine {
   int strict;                  ///< 1: if the host accesses a rank while PEs own it, the process ends with a sentence that names the rank;
                                ///< and if a PE uses a value that the hardware masks silently, or accesses the WRAM of a PE that does not
                                ///< run, the PE is in fault. 2: off. [DPUEMU_STRICT=1|0] (2)
-  uint32_t patience_seconds;   ///< a tasklet that computes for this many seconds without a runtime call is in fault [DPUEMU_PATIENCE] (10)
+  uint32_t patience_seconds;   ///< a PE that needs more seconds of this computer is in fault; then its launch ends [DPUEMU_PATIENCE] (30)
 } dpuemu_machine_t;
 
 /// Replaces the emulated machine (if `machine` is NULL: by a machine whose fields are all 0). `disabled` (may be NULL) lists n_disabled
@@ -105,6 +105,7 @@ typedef struct dpuemu_report {
   uint64_t masked_sizes;       ///< number of DMA sizes that were masked, as on hardware: 0, over 2048 or not a multiple of 8
   uint64_t wrapped_addresses;  ///< number of DMA transfers past the end of MRAM that continued at the start of MRAM
   uint64_t direct_pages;       ///< number of 4 KiB pages of MRAM that PEs accessed by dereferencing pointers
+  uint64_t waiting_tasklets;   ///< number of tasklets that still waited at a barrier, for a semaphore or a handshake when their PE ended
   uint64_t instructions;       ///< modelled number of instructions of all tasklets
   double cycles_max;           ///< modelled cycles of the slowest PE
   double cycles_sum;           ///< sum of the modelled cycles of all PEs

@@ -11,10 +11,15 @@ static_assert(offsetof(dpuemu::Door, tasklet_stack) == 8 && offsetof(dpuemu::Doo
 extern "C" {
 __attribute__((visibility("hidden"), tls_model("initial-exec"))) thread_local dpuemu::Door *dpuemu_door = nullptr;
 __attribute__((visibility("hidden"))) void dpuemu_enter(dpuemu::Door *door, uint64_t result);
+__attribute__((visibility("hidden"))) void dpuemu_continue(dpuemu::Door *door, const dpuemu::Interrupted *at);
 __attribute__((visibility("hidden"))) void dpuemu_leave();
+__attribute__((visibility("hidden"))) void dpuemu_door_end();
 }
 
-// The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order.
+static_assert(offsetof(dpuemu::Interrupted, r8) == 512 && offsetof(dpuemu::Interrupted, rip) == 632);
+
+// The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order. dpuemu_continue restores all
+// registers: it pops them from the structure, and iretq sets the stack pointer last.
 asm(R"(
   .text
   .p2align 4
@@ -40,6 +45,39 @@ dpuemu_enter:
   popq %rbx
   ret
   .size dpuemu_enter, .-dpuemu_enter
+
+  .p2align 4
+  .hidden dpuemu_continue
+  .globl dpuemu_continue
+  .type dpuemu_continue, @function
+dpuemu_continue:
+  pushq %rbx
+  pushq %rbp
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, 0(%rdi)
+  movl $1, 36(%rdi)
+  fxrstor64 (%rsi)
+  leaq 512(%rsi), %rsp
+  popq %r8
+  popq %r9
+  popq %r10
+  popq %r11
+  popq %r12
+  popq %r13
+  popq %r14
+  popq %r15
+  popq %rdi
+  popq %rsi
+  popq %rbp
+  popq %rbx
+  popq %rdx
+  popq %rax
+  popq %rcx
+  iretq
+  .size dpuemu_continue, .-dpuemu_continue
 
   .p2align 4
   .hidden dpuemu_gate
@@ -74,6 +112,9 @@ dpuemu_leave:
   popq %rbx
   ret
   .size dpuemu_gate, .-dpuemu_gate
+  .hidden dpuemu_door_end
+  .globl dpuemu_door_end
+dpuemu_door_end:
 )");
 
 namespace dpuemu {
@@ -82,6 +123,7 @@ Door *current_door() { return dpuemu_door; }
 void set_current_door(Door *door) { dpuemu_door = door; }
 
 void enter_tasklet(Door &door, uint64_t result) { dpuemu_enter(&door, result); }
+void continue_tasklet(Door &door, const Interrupted &at) { dpuemu_continue(&door, &at); }
 
 uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number) {
   // The last word is the tasklet's number. dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
@@ -93,15 +135,41 @@ uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number) {
   return top;
 }
 
-void leave_by_signal(Door &door, int signal, uint64_t address, void *context) {
-  auto &registers = static_cast<ucontext_t *>(context)->uc_mcontext.gregs;
-  door.call = kSignal;
-  door.signal = signal;
-  door.signal_address = address;
-  door.instructions = static_cast<uint64_t>(registers[REG_R15]);
+namespace {
+
+/// Stores the registers in the door, and lets the signal handler return to dpuemu_leave.
+void leave(Door &door, void *context) {
+  auto &machine = static_cast<ucontext_t *>(context)->uc_mcontext;
+  auto &registers = machine.gregs;
+  const auto value = [&](int which) { return static_cast<uint64_t>(registers[which]); };
+  Interrupted &at = door.interrupted;
+  std::memcpy(at.floating_point, machine.fpregs, sizeof at.floating_point);
+  at.r8 = value(REG_R8), at.r9 = value(REG_R9), at.r10 = value(REG_R10), at.r11 = value(REG_R11);
+  at.r12 = value(REG_R12), at.r13 = value(REG_R13), at.r14 = value(REG_R14), at.r15 = value(REG_R15);
+  at.rdi = value(REG_RDI), at.rsi = value(REG_RSI), at.rbp = value(REG_RBP), at.rbx = value(REG_RBX);
+  at.rdx = value(REG_RDX), at.rax = value(REG_RAX), at.rcx = value(REG_RCX);
+  at.rip = value(REG_RIP), at.flags = value(REG_EFL), at.rsp = value(REG_RSP);
+  at.cs = value(REG_CSGSFS) & 0xFFFF, at.ss = value(REG_CSGSFS) >> 48;
+  door.instructions = at.r15;
   registers[REG_R11] = reinterpret_cast<greg_t>(&door);
   registers[REG_RIP] = reinterpret_cast<greg_t>(&dpuemu_leave);
   registers[REG_EFL] &= ~greg_t{0x400};  // clears the direction flag
+}
+
+}  // namespace
+
+void leave_by_signal(Door &door, int signal, uint64_t address, void *context) {
+  door.call = kSignal;
+  door.signal = signal;
+  door.signal_address = address;
+  leave(door, context);
+}
+
+void interrupt_tasklet(Door &door, void *context) {
+  const auto place = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
+  if (place >= reinterpret_cast<uint64_t>(&dpuemu_enter) && place < reinterpret_cast<uint64_t>(&dpuemu_door_end)) return;
+  door.call = kInterrupted;
+  leave(door, context);
 }
 
 }  // namespace dpuemu

@@ -47,9 +47,14 @@ uint64_t faulted_of(const Members &members) {
 }
 
 FaultPlace first_fault_of(const std::vector<Members> &all) {
+  FaultPlace first = {nullptr, 0};
   for (const Members &members : all)
-    if (const uint64_t faulted = faulted_of(members); faulted != 0) return {members.rank, static_cast<uint32_t>(std::countr_zero(faulted))};
-  return {nullptr, 0};
+    for_each_dpu(faulted_of(members), [&](uint32_t i) {
+      const auto is_stopped = [](const Rank &rank, uint32_t dpu) { return rank.pes[dpu].fault.kind == FaultKind::kStopped; };
+      const bool is_cause = first.rank != nullptr && is_stopped(*first.rank, first.dpu_index) && !is_stopped(*members.rank, i);
+      if (first.rank == nullptr || is_cause) first = {members.rank, i};
+    });
+  return first;
 }
 
 /// Appends one group per bank that has members.
@@ -71,7 +76,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
-  batch.patience_seconds = machine.patience_seconds();
+  batch.patience = std::chrono::seconds(machine.patience_seconds());
   batch.is_stopped = std::move(stop);
   for (const Members &members : all) append_groups(members, batch.groups);
   const auto begin = std::chrono::steady_clock::now();
@@ -236,6 +241,7 @@ void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report) {
     report.masked_sizes += pe.report.masked_sizes;
     report.wrapped_addresses += pe.report.wrapped_addresses;
     report.direct_pages += pe.report.direct_pages;
+    report.waiting_tasklets += pe.report.waiting_tasklets;
     report.instructions += pe.report.instructions;
     report.cycles_max = std::max(report.cycles_max, pe.report.cycles);
     report.cycles_sum += pe.report.cycles;

@@ -26,7 +26,7 @@ struct FaultPlace {
   const Rank *rank;
   uint32_t dpu_index;
 };
-/// Returns the first member of the set, in the order of ranks and DPUs, that is in fault.
+/// Returns the first member of the set, in the order of ranks and DPUs, that is in fault; if possible, one that was not merely stopped.
 FaultPlace first_fault(const PinnedSet &set);
 
 /// Adds the counters of the last launch of some PEs of the rank to `report`. dpus: these PEs, as a bit set by dpu_index.

@@ -22,8 +22,8 @@ enum class FaultKind : uint8_t {
   kMutex,        // the address is not a mutex
   kFormat,       // an invalid format string or argument of printf
   kDeadlock,
-  kEndless,   // a tasklet makes no runtime call for longer than patience_seconds
-  kStopped,   // stopped by the host
+  kEndless,   // the PE runs for longer than patience_seconds
+  kStopped,   // stopped by the host, or because another PE of the launch is endless
   kNoMemory,  // the host has no more memory
   kProgram,   // reported by the program itself (PE_FAULT_TABLE)
 };
@@ -38,6 +38,7 @@ struct PeFault {
 struct PeReport {
   uint64_t dma_reads = 0, dma_read_bytes = 0, dma_writes = 0, dma_write_bytes = 0;
   uint64_t masked_addresses = 0, masked_sizes = 0, wrapped_addresses = 0, direct_pages = 0;
+  uint64_t waiting_tasklets = 0;
   uint64_t instructions = 0;
   double cycles = 0;
 };

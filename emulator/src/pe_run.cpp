@@ -60,6 +60,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   place_ = place;
   is_strict_ = is_strict;
   has_ended_ = false;
+  time_ = 0;
+  is_endless_ = false;
   woken_ = 0;
   sequence_ = 0;
   counter_mode_ = 0;
@@ -74,7 +76,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
     return false;
   }
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});  // the start-up code of a DPU frees the mutexes
-  std::fill(std::begin(tasklets_), std::end(tasklets_), Tasklet());
+  for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
     tasklets_[i].stack = prepare_tasklet(stacks_.end(i), program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
@@ -87,13 +89,21 @@ void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   door.tasklet_stack = tasklet.stack;
   turns.fetch_add(1, std::memory_order_relaxed);
-  enter_tasklet(door, tasklet.result);
+  if (const auto at = std::move(tasklet.interrupted); at != nullptr)
+    continue_tasklet(door, *at);
+  else
+    enter_tasklet(door, tasklet.result);
   if (door.call == kSignal) return fault_by_signal(door, number);
+  const uint64_t computed = door.instructions - std::exchange(tasklet.instructions, door.instructions);
+  if (door.call == kInterrupted) {
+    tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
+    tasklet.state = State::kPaused;
+    return clock_.compute(number, computed);
+  }
   tasklet.stack = door.tasklet_stack;
   tasklet.call = door.call;
   std::copy_n(door.arguments, 4, tasklet.arguments);
   tasklet.state = State::kCalling;
-  const uint64_t computed = door.instructions - std::exchange(tasklet.instructions, door.instructions);
   clock_.compute(number, computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
 }
 
@@ -107,13 +117,18 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
 
   const uint32_t number = clock_.next();
   if (number == PeClock::kNobody) {
-    const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
-    if (std::any_of(std::begin(tasklets_), std::end(tasklets_), waits)) fault_by_deadlock();
-    finish();
+    end_waiting();
+    if (!has_ended_) finish();
     return Step::kEnded;
   }
   Tasklet &tasklet = tasklets_[number];
-  if (tasklet.state == State::kTransferring) {
+  if (is_endless()) {
+    fault(FaultKind::kEndless, number,
+          "the PE ran for longer than DPUEMU_PATIENCE (" + std::to_string(Machine::instance().patience_seconds()) +
+              " s of this computer): an endless loop, or a long program");
+    return Step::kEnded;
+  }
+  if (tasklet.state == State::kTransferring || tasklet.state == State::kPaused) {
     woken_ |= 1u << number;
     return Step::kOther;
   }
@@ -127,8 +142,8 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
   return tasklet.state == State::kTransferring ? Step::kTransferred : Step::kOther;
 }
 
-void PeRun::stop() {
-  if (!has_ended_) fault(FaultKind::kStopped, 0, "stopped by the host");
+void PeRun::stop(const char *reason) {
+  if (!has_ended_) fault(FaultKind::kStopped, 0, reason);
 }
 
 PeRun::Step PeRun::fail_without_memory() {
@@ -188,14 +203,9 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     case SIGTRAP:
       fault(FaultKind::kInstruction, tasklet, "an illegal instruction");
       return;
-    case SIGSEGV:
-    case SIGBUS:
+    default:  // SIGSEGV or SIGBUS
       if (!direct_mram_.lacks_memory()) break;
       fail_without_memory();
-      return;
-    default:  // the signal that the watch sends
-      fault(FaultKind::kEndless, tasklet,
-            "no runtime call for longer than DPUEMU_PATIENCE: an endless loop, or a loop that waits for another tasklet's store");
       return;
   }
   if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) {
@@ -219,7 +229,16 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
   }
 }
 
-void PeRun::fault_by_deadlock() {
+// On a DPU, a tasklet stops while it waits at a barrier, for a semaphore or for a handshake, and a DPU with only stopped tasklets is done.
+// A tasklet that waits for a mutex spins, so the DPU is never done.
+void PeRun::end_waiting() {
+  const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
+  const auto spins = [&](const Tasklet &tasklet) {
+    return waits(tasklet) && (tasklet.wait_kind == WaitKind::kMutex || tasklet.wait_kind == WaitKind::kVirtualMutex);
+  };
+  const auto count = std::count_if(std::begin(tasklets_), std::end(tasklets_), waits);
+  pe_->report.waiting_tasklets = static_cast<uint64_t>(count);
+  if (count == 0 || (!is_strict_ && std::none_of(std::begin(tasklets_), std::end(tasklets_), spins))) return;
   static constexpr const char *kWaitsFor[] = {"at the barrier at ",
                                               "for mutex ",
                                               "for vmutex bit ",

@@ -2,11 +2,15 @@
 //
 // A tasklet runs until it makes a call of pe/calls.h. The instructions that the tasklet counted before the call determine the modelled time
 // of the call. The call takes effect at this modelled time, and the tasklet resumes when the call no longer has to wait. So tasklets take
-// locks in the order of modelled time, and runs are deterministic.
+// locks in the order of modelled time, and runs are deterministic. A signal of the watch (pe_scheduler.h) interrupts a tasklet that
+// computes for long. The tasklet continues at the modelled time at which it was interrupted, after all calls before this time. So a loop
+// can wait for another tasklet's store; the number of its iterations, and its modelled time, are not deterministic.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "direct_mram.h"
@@ -33,10 +37,16 @@ class PeRun {
   /// pe.report and pe.fault then have the results. turns: the number of times that a thread has entered a tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
-  /// Ends the run with a fault at its next step.
-  void stop();
+  /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a sentence.
+  void stop(const char *reason);
   /// Ends the run with a fault because the host has no memory. Allocates nothing.
   Step fail_without_memory();
+
+  /// Adds to the time that the run has taken, and returns the sum. Any thread may call add_time and end_as_endless.
+  std::chrono::nanoseconds add_time(std::chrono::nanoseconds time) { return std::chrono::nanoseconds(time_ += time.count()); }
+  /// Lets the next step end the run with a fault because the run took too long.
+  void end_as_endless() { is_endless_ = true; }
+  bool is_endless() const { return is_endless_.load(std::memory_order_relaxed); }
 
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
@@ -44,12 +54,13 @@ class PeRun {
   uint64_t gs_base() const { return direct_mram_.gs_base(); }
 
  private:
-  enum class State : uint8_t { kCalling, kTransferring, kWaiting, kEnded };
+  enum class State : uint8_t { kCalling, kPaused, kTransferring, kWaiting, kEnded };
   enum class WaitKind : uint8_t { kBarrier, kMutex, kVirtualMutex, kSemaphore, kNotifier, kNotified };
   struct Tasklet {
     uint64_t stack = 0;
-    uint64_t result = 0;        // result of the tasklet's last call
-    uint64_t instructions = 0;  // instruction count at the tasklet's last call
+    std::unique_ptr<Interrupted> interrupted;  // if the tasklet has to continue after an interruption
+    uint64_t result = 0;                       // result of the tasklet's last call
+    uint64_t instructions = 0;                 // instruction count at the tasklet's last call
     uint32_t call = 0;
     uint32_t arguments[4] = {};
     State state = State::kEnded;
@@ -71,7 +82,8 @@ class PeRun {
   void wake(uint32_t tasklet, uint64_t result = 0);
   After fault(FaultKind kind, uint32_t tasklet, std::string reason);
   void fault_by_signal(const Door &door, uint32_t tasklet);
-  void fault_by_deadlock();
+  /// Handles tasklets that wait although no other tasklet runs.
+  void end_waiting();
 
   /// Returns the bytes at an address of the program, or nullptr if a byte is outside the PE's memory.
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
@@ -96,6 +108,8 @@ class PeRun {
   PePlace place_ = {};
   bool is_strict_ = false;
   bool has_ended_ = false;
+  std::atomic<int64_t> time_{0};  // ns
+  std::atomic<bool> is_endless_{false};
   Stacks stacks_;
   DirectMram direct_mram_;
   PeClock clock_;

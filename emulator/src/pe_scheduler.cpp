@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "pe_run.h"
 #include "pe_signals.h"
@@ -19,14 +20,22 @@ namespace dpuemu {
 namespace {
 
 constexpr uint32_t kMostThreads = 32;
-constexpr std::chrono::milliseconds kWatchPeriod{100};
+/// The time between two looks of the watch. The watch interrupts a tasklet that has made no call between two looks. After an interruption,
+/// the next kShortPeriods periods are short, because loops that wait for another tasklet are interrupted often.
+constexpr std::chrono::milliseconds kPeriod{50}, kShortPeriod{1};
+constexpr uint32_t kShortPeriods = 20;
 
 struct Batch {
   PeBatch work;
-  size_t next = 0;     // next group to start
-  size_t running = 0;  // number of groups that have started and have not ended
+  size_t next = 0;                      // next group to start
+  size_t running = 0;                   // number of groups that have started and have not ended
+  std::atomic<bool> is_endless{false};  // whether a PE ran for longer than the patience
 
-  bool is_stopped() const { return work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed); }
+  /// Returns why the PEs that have not ended must end, or nullptr.
+  const char *stop_reason() const {
+    if (work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed)) return "stopped by the host";
+    return is_endless.load(std::memory_order_relaxed) ? "stopped because another PE ran for longer than DPUEMU_PATIENCE" : nullptr;
+  }
 };
 
 /// The runs of the PEs that one host thread executes together, and the thread's stack for signal handlers. A thread of the pool borrows a
@@ -47,7 +56,7 @@ class Runner {
   }
   void detach() { signals_.detach(); }
 
-  void run(const PeGroup &group, const Batch &of) {
+  void run(const PeGroup &group, Batch &of) {
     if (of.work.is_strict) {
       for (const PeTask &task : group) run_alone(task, of);
       return;
@@ -66,22 +75,22 @@ class Runner {
     }
   }
 
-  /// The watch calls this function once per period. The function ends a tasklet that has computed for too long without a runtime call.
-  void watch() {
+  /// The watch calls this function after each period. The function interrupts a tasklet that has made no call since the last look, and
+  /// ends a run that takes too long. Returns whether it interrupted a tasklet.
+  bool look(std::chrono::nanoseconds period) {
     const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
-    const auto now = std::chrono::steady_clock::now();
-    if (turn != watched_turn_ || batch == nullptr) {
-      watched_turn_ = turn;
-      watched_since_ = now;
-    } else if (batch->is_stopped() || now - watched_since_ >= std::chrono::seconds(batch->work.patience_seconds)) {
-      end_tasklet(thread_, signals_.target, turn);  // repeated: an earlier signal may precede the entry of the tasklet
-    }
+    const bool is_same_turn = turn == std::exchange(watched_turn_, turn);
+    PeRun *const run = signals_.target.run.load(std::memory_order_relaxed);
+    if (batch == nullptr || run == nullptr) return false;
+    if (run->add_time(period) >= batch->work.patience) run->end_as_endless();
+    if (is_same_turn) interrupt_turn(thread_, signals_.target, turn);
+    return is_same_turn;
   }
 
-  Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and calls of watch()
+  Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and calls of look()
 
  private:
-  void run_alone(const PeTask &task, const Batch &of) {
+  void run_alone(const PeTask &task, Batch &of) {
     PeRun &run = runs_[0];
     const bool is_accessible = task.places->enter(task.dpu_index);
     if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true, is_accessible))
@@ -90,18 +99,19 @@ class Runner {
   }
 
   /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
-  bool advance(PeRun &run, const Batch &of) {
-    signals_.target.run = &run;
+  bool advance(PeRun &run, Batch &of) {
+    signals_.target.run.store(&run, std::memory_order_relaxed);
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
     PeRun::Step step;
     do {
       try {
-        if (of.is_stopped()) run.stop();
+        if (const char *const reason = of.stop_reason()) run.stop(reason);
         step = run.step(signals_.target.door, signals_.target.turns);
       } catch (const std::bad_alloc &) {
         step = run.fail_without_memory();
       }
     } while (step == PeRun::Step::kOther);
+    if (step == PeRun::Step::kEnded && run.is_endless()) of.is_endless = true;
     // The program's first direct access changed gs, perhaps just before the end of the run.
     gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
     return step == PeRun::Step::kTransferred;
@@ -114,7 +124,6 @@ class Runner {
   uint64_t gs_base_ = kUnknownGs;  // gs of the thread
   pthread_t thread_ = {};
   uint64_t watched_turn_ = 0;
-  std::chrono::steady_clock::time_point watched_since_;
 };
 
 class Scheduler : public WorkerPool::Job {
@@ -191,12 +200,15 @@ class Scheduler : public WorkerPool::Job {
 
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
+    for (uint32_t short_periods = 0;;) {
       begun_.wait(lock, [this] { return serving_ != 0; });
       lock.unlock();
-      std::this_thread::sleep_for(kWatchPeriod);
+      const auto period = short_periods != 0 ? kShortPeriod : kPeriod;
+      std::this_thread::sleep_for(period);
       lock.lock();
-      for (const auto &runner : runners_) runner->watch();
+      bool has_interrupted = false;
+      for (const auto &runner : runners_) has_interrupted |= runner->look(period);
+      short_periods = has_interrupted ? kShortPeriods : short_periods - std::min(short_periods, 1u);
     }
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,7 +31,7 @@ using PeGroup = std::vector<PeTask>;
 struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
-  uint32_t patience_seconds;                            // a tasklet that makes no runtime call for this many seconds is in fault
+  std::chrono::seconds patience;                        // a PE that runs for longer gets a fault, and so do all PEs that have not ended
   std::shared_ptr<const std::atomic<bool>> is_stopped;  // if true, every PE that has not ended gets a fault
   std::function<void()> on_end;                         // one of the threads calls on_end when all PEs have ended
 };

@@ -61,12 +61,12 @@ void on_signal(int signal, siginfo_t *info, void *context) {
   SignalTarget *const target = current_target;
   const bool is_from_watch = signal == watch_signal() && target != nullptr && info->si_code == SI_TKILL && info->si_pid == getpid();
   if (is_from_watch) {
-    if (target->door.is_inside == 0 || target->overdue_turn.load() != target->turns.load(std::memory_order_relaxed)) return;
-    return leave_by_signal(target->door, signal, 0, context);
+    if (target->door.is_inside == 0 || target->long_turn.load() != target->turns.load(std::memory_order_relaxed)) return;
+    return interrupt_tasklet(target->door, context);
   }
   if (target == nullptr || target->door.is_inside == 0 || !is_synchronous(info)) return pass_on(signal, info, context);
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
-  if (signal == SIGSEGV && target->run->handle_memory_fault(address)) return;
+  if (signal == SIGSEGV && target->run.load(std::memory_order_relaxed)->handle_memory_fault(address)) return;
   leave_by_signal(target->door, signal, address, context);
 }
 
@@ -128,8 +128,8 @@ void install_signal_handlers() {
   }
 }
 
-void end_tasklet(pthread_t thread, SignalTarget &target, uint64_t turn) {
-  target.overdue_turn.store(turn);
+void interrupt_turn(pthread_t thread, SignalTarget &target, uint64_t turn) {
+  target.long_turn.store(turn);
   pthread_kill(thread, watch_signal());
 }
 

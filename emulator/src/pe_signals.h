@@ -14,9 +14,9 @@ namespace dpuemu {
 /// The data that a thread provides for its signal handlers.
 struct SignalTarget {
   Door door;
-  PeRun *run = nullptr;                   // the run whose tasklet is inside the door
-  std::atomic<uint64_t> turns{0};         // incremented whenever the thread enters a tasklet
-  std::atomic<uint64_t> overdue_turn{0};  // the number of the turn whose tasklet must end
+  std::atomic<PeRun *> run{nullptr};   // the run whose tasklets the thread enters
+  std::atomic<uint64_t> turns{0};      // incremented whenever the thread enters a tasklet
+  std::atomic<uint64_t> long_turn{0};  // the number of the turn to interrupt
 };
 
 /// A SignalTarget with a stack for signal handlers, for one thread at a time.
@@ -44,7 +44,8 @@ class PeSignals {
 /// launch, since the program may have replaced the handlers of the emulator.
 void install_signal_handlers();
 
-/// Sends a signal to the thread. If the thread is still in turn `turn` of a tasklet when the signal arrives, the signal ends the tasklet.
-void end_tasklet(pthread_t thread, SignalTarget &target, uint64_t turn);
+/// Sends a signal to the thread. If the thread is still in turn `turn` of a tasklet when the signal arrives, the signal interrupts the
+/// tasklet.
+void interrupt_turn(pthread_t thread, SignalTarget &target, uint64_t turn);
 
 }  // namespace dpuemu

@@ -28,6 +28,7 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   DPUEMU_ADD(masked_sizes);
   DPUEMU_ADD(wrapped_addresses);
   DPUEMU_ADD(direct_pages);
+  DPUEMU_ADD(waiting_tasklets);
   DPUEMU_ADD(instructions);
   DPUEMU_ADD(cycles_max);
   DPUEMU_ADD(cycles_sum);

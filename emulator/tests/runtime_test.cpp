@@ -68,6 +68,34 @@ TEST(Boot_FreesAllMutexes) {
 TEST(MramAddresses_OfAProgramBeginAt0) { run_topic("hardware", 1); }
 TEST(Functions_OfTheProgramReplaceMathFunctionsOfC) { run_topic("hardware", 2); }
 
+// Thread sanitizer delays the signal that interrupts a tasklet until the thread makes a call that it intercepts; these programs make none.
+#if !defined(__SANITIZE_THREAD__)
+TEST(Loops_ThatWaitForAnotherTaskletsStoreEnd) {
+  for (int strict : {kLenient, kStrict}) {
+    pe_machine(1, strict);
+    Loaded set(4, "stores");
+    launch(set.set);
+    for (dpu_set_t dpu : set.all) check_expectations(dpu, "stores", __FILE__, __LINE__);
+  }
+}
+#endif
+
+TEST(Interruption_ChangesNoRegister) {
+  pe_machine(1);
+  Loaded set(1, "stores");
+  CHECK_PROGRAM(set.all[0], "stores", 1);
+  uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
+  double x = 1, y = 2, z = 3;
+  for (uint32_t i = 0; i < 40000000; ++i) {
+    a = a * 6364136223846793005u + 1, b ^= a >> 7, c += b, d ^= c << 3, e += d ^ i, f = (f << 1 | f >> 63) + e;
+    x = x * 0.5 + 1, y = y * 0.25 + x, z = z * 0.125 + y;
+  }
+  for (uint32_t tasklet = 0; tasklet < 8; ++tasklet) {
+    CHECK_EQ(get<uint64_t>(set.all[0], "mixed", 8 * tasklet), a ^ b ^ c ^ d ^ e ^ f);
+    CHECK_EQ(get<double>(set.all[0], "summed", 8 * tasklet), x + y + z);
+  }
+}
+
 // --- Tasklets that wait for each other
 
 TEST(Barrier_BlocksEveryTaskletInEveryRound) { run_topic("synchronisation", 0); }

@@ -25,7 +25,8 @@ class LaunchReport:
     to WRAM (``dma_reads``, ``dma_read_bytes``) and from WRAM to MRAM (``dma_writes``, ``dma_write_bytes``). DMA that
     the hardware changes silently: ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8
     from 8 to 2048) and ``wrapped_addresses`` (continued at the start of MRAM). ``direct_pages``: pages of 4 KiB that
-    the program reached by dereferencing pointers to MRAM.
+    the program reached by dereferencing pointers to MRAM. ``waiting_tasklets``: tasklets that still waited at a
+    barrier, for a semaphore or a handshake when their PE ended.
 
     Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all tasklets, ``cycles_max``
     of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
@@ -45,6 +46,7 @@ class LaunchReport:
     masked_sizes: int
     wrapped_addresses: int
     direct_pages: int
+    waiting_tasklets: int
     instructions: int
     cycles_max: float
     cycles_sum: float

@@ -144,6 +144,12 @@ def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
         yield f"launch {number}: {launch.faulted_pes} of {launch.pes} PEs in fault, the first: {launch.fault}"
     if len(faulted) > MOST_FAULTS:
         yield f"{len(faulted) - MOST_FAULTS} more launches ended in a fault"
+    waiting = sum(launch.waiting_tasklets for launch in launches if not launch.faulted_pes)
+    if waiting:
+        yield (
+            f"{waiting} tasklets still waited at a barrier, for a semaphore or a handshake when their PEs ended, as on "
+            "hardware; --strict makes this a fault"
+        )
     odd = sum(map(odd_dma, launches))
     if odd:
         yield f"{odd} addresses or sizes of DMA were rounded or wrapped, as on hardware; --strict makes them faults"

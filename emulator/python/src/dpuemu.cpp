@@ -107,6 +107,7 @@ nb::dict report(const nb::bytes &set) {
   DPUEMU_FIELD(masked_sizes)
   DPUEMU_FIELD(wrapped_addresses)
   DPUEMU_FIELD(direct_pages)
+  DPUEMU_FIELD(waiting_tasklets)
   DPUEMU_FIELD(instructions)
   DPUEMU_FIELD(cycles_max)
   DPUEMU_FIELD(cycles_sum)

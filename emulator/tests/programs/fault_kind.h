@@ -44,7 +44,7 @@ enum fault_kind {
   FAULT_WIDE_PRINT,  // two numbers of `distance` characters
   FAULT_WILD_MUTEX,
   FAULT_ENDLESS,
-  FAULT_SPIN,
+  FAULT_ENDLESS_CALLS,
   FAULT_OTHER_PE,    // writes the WRAM of the PE `distance` bytes after this PE: a fault in strict mode only
   FAULT_DEEP_STACK,  // more stack than declared: a fault in strict mode only
 };

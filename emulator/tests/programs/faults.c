@@ -31,7 +31,6 @@ __host uint32_t distance;
 extern uint8_t __sys_wram_end[];
 static volatile uint32_t zero;
 static volatile uint32_t sink;
-static volatile uint32_t flag;
 
 static __noinline uint32_t use_stack(uint32_t bytes_left) {
   volatile uint8_t frame[240];
@@ -161,9 +160,8 @@ static void do_it(void) {
       break;
     case FAULT_ENDLESS:
       for (;;) sink = sink + 1;
-    case FAULT_SPIN:
-      while (flag == 0) sink = sink + 1;
-      break;
+    case FAULT_ENDLESS_CALLS:
+      for (;;) mram_read((__mram_ptr void *)DPU_MRAM_HEAP_POINTER, words, 8);
     case FAULT_OTHER_PE:
       *(volatile uint32_t *)(__sys_wram_end - 4 + distance) = 1;
       break;
