@@ -120,9 +120,10 @@ dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report)
 /// DPU_ERR_INVALID_DPU_SET.
 dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set);
 
-/// Writes a sentence about the first PE of the set that is in fault (rank, chip, bank, tasklet, reason) to a buffer
-/// of `size` bytes, including the final zero. If no PE of the set is in fault, writes an empty string. Errors: DPU_ERR_INVALID_DPU_SET;
-/// DPU_ERR_MRAM_BUSY while PEs run.
+/// Writes a sentence about the first PE of the set that is in fault (rank, chip, bank, tasklet, reason, functions with source lines) to a
+/// buffer of `size` bytes, including the final zero; DPUEMU_FAULT_BYTES suffice for every sentence. If no PE of the set is in fault, writes
+/// an empty string. Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run.
+#define DPUEMU_FAULT_BYTES 4096
 dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size);
 
 /// Number of cycles of a PE per second, to convert modelled cycles to seconds.

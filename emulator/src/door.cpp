@@ -128,9 +128,9 @@ void continue_tasklet(Door &door, const Interrupted &at) { dpuemu_continue(&door
 uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number) {
   // The last word is the tasklet's number. dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
   std::memcpy(reinterpret_cast<void *>(stack_end - sizeof number), &number, sizeof number);
-  uint64_t frame[7] = {};
+  uint64_t frame[kGateBytes / sizeof(uint64_t)] = {};
   frame[6] = entry;
-  const uint64_t top = stack_end - 16 - sizeof frame;
+  const uint64_t top = stack_end - kStackEndBytes - sizeof frame;
   std::memcpy(reinterpret_cast<void *>(top), frame, sizeof frame);
   return top;
 }

@@ -45,6 +45,9 @@ void enter_tasklet(Door &door, uint64_t result);
 /// The same for an interrupted tasklet.
 void continue_tasklet(Door &door, const Interrupted &at);
 
+/// The bytes that a stack has above a tasklet's frames, and that a call adds below them.
+constexpr uint32_t kStackEndBytes = 16, kGateBytes = 56;
+
 /// Prepares the stack that ends at `stack_end` (a multiple of 64 KiB) for a tasklet that starts at `entry`. Returns its tasklet_stack.
 uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number);
 

@@ -86,7 +86,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
     for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
-    char fault[1024] = "";
+    char fault[DPUEMU_FAULT_BYTES] = "";
     if (const FaultPlace place = first_fault_of(all); place.rank != nullptr)
       describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault, fault, sizeof fault);
     append_to_report_file(report, fault);
@@ -98,6 +98,9 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     }
     on_end(any_fault);
   };
+  uint64_t pes = 0;
+  for (const PeGroup &group : batch.groups) pes += group.size();
+  append_to_start_file(pes);
   start_pes(std::move(batch), machine.threads());
 }
 

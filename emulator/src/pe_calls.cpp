@@ -35,16 +35,18 @@ T *as(uint8_t *bytes) {
   return reinterpret_cast<T *>(bytes);
 }
 
+#define DPUEMU_FAULT_CODE(code, name, reason) PE_FAULT_##name = code,
+enum ProgramFault : uint32_t { PE_FAULT_TABLE(DPUEMU_FAULT_CODE) };
+#undef DPUEMU_FAULT_CODE
+
 constexpr struct {
-  uint32_t code;
+  ProgramFault code;
   const char *reason;
 } kProgramFaults[] = {
-#define DPUEMU_FAULT_ROW(code, name, reason) {code, reason},
+#define DPUEMU_FAULT_ROW(code, name, reason) {PE_FAULT_##name, reason},
     PE_FAULT_TABLE(DPUEMU_FAULT_ROW)
 #undef DPUEMU_FAULT_ROW
 };
-
-const char kNotOwn[] = " got an address outside the PE's memory";
 
 }  // namespace
 
@@ -55,8 +57,9 @@ PeRun::After PeRun::call___pe_exit(uint32_t tasklet, const uint32_t *) {
 
 PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments) {
   const auto *row = std::find_if(std::begin(kProgramFaults), std::end(kProgramFaults), [&](auto &r) { return r.code == arguments[0]; });
-  const bool is_known = row != std::end(kProgramFaults);
-  return fault(FaultKind::kProgram, tasklet, is_known ? row->reason : "fault number " + std::to_string(arguments[0]));
+  if (row == std::end(kProgramFaults)) return fault(FaultKind::kProgram, tasklet, "fault number " + std::to_string(arguments[0]));
+  const std::string expression = row->code == PE_FAULT_ASSERT_FAILED ? ": " + pe_->program->text_at(arguments[1]) : "";
+  return fault(FaultKind::kProgram, tasklet, row->reason + expression);
 }
 
 // --- DMA
@@ -71,14 +74,12 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
   const bool is_mram = mram_address < PE_MRAM_BYTES || mram_address - PE_MRAM_ORIGIN < PE_MRAM_BYTES;
   const bool wraps = !is_mram || offset + moved > PE_MRAM_BYTES;
   if (is_strict_) {
-    const uint32_t wram_offset = wram_address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram));
     const auto refuse = [&](const std::string &rule) {
-      const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, MRAM address " + hexadecimal(mram_address);
+      const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, " + mram_place(mram_address);
       return fault(FaultKind::kDma, tasklet, call + rule);
     };
     if (mram_address & kWordMask) return refuse(": the MRAM address must be a multiple of 8");
-    if (wram_address & kWordMask)
-      return refuse(", WRAM address " + hexadecimal(wram_offset) + ": the WRAM address must be a multiple of 8");
+    if (wram_address & kWordMask) return refuse(", " + wram_place(wram_address) + ": the WRAM address must be a multiple of 8");
     if (moved != bytes) return refuse(": the size must be a multiple of 8 from 8 to 2048");
     if (wraps) return refuse(": beyond the end of MRAM");
   }
@@ -87,7 +88,10 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
   report.wrapped_addresses += wraps;
 
   uint8_t *const own = own_bytes(wram, moved);
-  if (own == nullptr) return fault(FaultKind::kDma, tasklet, std::string(name) + " of " + std::to_string(moved) + " bytes" + kNotOwn);
+  if (own == nullptr) {
+    const std::string call = std::string(name) + " of " + std::to_string(moved) + " bytes, " + mram_place(mram_address);
+    return fault(FaultKind::kDma, tasklet, call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
+  }
   const uint32_t before_end = std::min(moved, PE_MRAM_BYTES - offset);
   if (is_read) {
     direct_mram_.read(offset, before_end, own);
@@ -117,7 +121,7 @@ PeRun::After PeRun::call_mram_write(uint32_t tasklet, const uint32_t *arguments)
 
 PeRun::After PeRun::call_barrier_wait(uint32_t tasklet, const uint32_t *arguments) {
   auto *const barrier = as<PeBarrier>(own_bytes(arguments[0], sizeof(PeBarrier)));
-  if (barrier == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("barrier_wait") + kNotOwn);
+  if (barrier == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("barrier_wait") + " got " + wram_place(arguments[0]));
   if (barrier->count > 1) {
     --barrier->count;
     return wait(tasklet, WaitKind::kBarrier, arguments[0]);
@@ -129,14 +133,14 @@ PeRun::After PeRun::call_barrier_wait(uint32_t tasklet, const uint32_t *argument
 
 PeRun::After PeRun::call_sem_take(uint32_t tasklet, const uint32_t *arguments) {
   auto *const semaphore = as<PeSemaphore>(own_bytes(arguments[0], sizeof(PeSemaphore)));
-  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_take") + kNotOwn);
+  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_take") + " got " + wram_place(arguments[0]));
   --semaphore->count;
   return semaphore->count < 0 ? wait(tasklet, WaitKind::kSemaphore, arguments[0]) : After::kGoOn;
 }
 
 PeRun::After PeRun::call_sem_give(uint32_t tasklet, const uint32_t *arguments) {
   auto *const semaphore = as<PeSemaphore>(own_bytes(arguments[0], sizeof(PeSemaphore)));
-  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_give") + kNotOwn);
+  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_give") + " got " + wram_place(arguments[0]));
   ++semaphore->count;
   if (const uint32_t waiter = first_waiter(WaitKind::kSemaphore, arguments[0]); waiter != PE_MAX_TASKLETS) wake(waiter);
   return After::kGoOn;
@@ -214,7 +218,7 @@ PeRun::VirtualMutex PeRun::virtual_mutex_at(uint32_t tasklet, const uint32_t *ar
   const uint32_t id = arguments[1] & 0xFFFF;
   uint8_t *const byte = mutexes != nullptr ? own_bytes(mutexes->bits + id / 8, 1) : nullptr;
   if (byte == nullptr) {
-    fault(FaultKind::kMutex, tasklet, std::string("a vmutex") + kNotOwn);
+    fault(FaultKind::kMutex, tasklet, std::string("a vmutex") + " got " + wram_place(arguments[0]));
     return {};
   }
   return {byte, static_cast<uint8_t>(1 << id % 8), (mutexes->bits % PE_WRAM_BYTES) * 8 + id};
@@ -268,7 +272,7 @@ void PeRun::print(const char *bytes, size_t count) {
 
 PeRun::After PeRun::call___pe_print_bytes(uint32_t tasklet, const uint32_t *arguments) {
   const uint8_t *bytes = own_bytes(arguments[0], arguments[1]);
-  if (bytes == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("puts or putchar") + kNotOwn);
+  if (bytes == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("puts or putchar") + " got " + wram_place(arguments[0]));
   print(reinterpret_cast<const char *>(bytes), arguments[1]);
   return After::kGoOn;
 }

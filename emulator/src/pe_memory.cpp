@@ -79,16 +79,13 @@ Stacks::~Stacks() {
   if (base_ != nullptr) release_low(base_, kBytes);
 }
 
-bool Stacks::set_usable(uint32_t usable_bytes) {
-  if (usable_bytes == usable_bytes_) return true;
-  usable_bytes_ = 0;
-  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
-    uint8_t *const block = reinterpret_cast<uint8_t *>(end(i)) - PE_STACK_BLOCK_BYTES;
-    const uint32_t below = PE_STACK_BLOCK_BYTES - usable_bytes;
-    if (mprotect(block, below, PROT_NONE) != 0 || mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE) != 0) return false;
-  }
-  usable_bytes_ = usable_bytes;
-  return true;
+bool Stacks::set_usable(uint32_t tasklet, uint32_t usable_bytes) {
+  if (usable_bytes == usable_bytes_[tasklet]) return true;
+  uint8_t *const block = reinterpret_cast<uint8_t *>(end(tasklet)) - PE_STACK_BLOCK_BYTES;
+  const uint32_t below = PE_STACK_BLOCK_BYTES - usable_bytes;
+  const bool has_succeeded = mprotect(block, below, PROT_NONE) == 0 && mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE) == 0;
+  usable_bytes_[tasklet] = has_succeeded ? usable_bytes : 0;
+  return has_succeeded;
 }
 
 uint32_t Stacks::owner(uint64_t address) const {
@@ -99,7 +96,7 @@ uint32_t Stacks::owner(uint64_t address) const {
 
 bool Stacks::contains(uint64_t address, uint64_t bytes) const {
   const uint32_t tasklet = owner(address);
-  return tasklet < PE_MAX_TASKLETS && address >= end(tasklet) - usable_bytes_ && bytes <= end(tasklet) - address;
+  return tasklet < PE_MAX_TASKLETS && address >= end(tasklet) - usable_bytes_[tasklet] && bytes <= end(tasklet) - address;
 }
 
 }  // namespace dpuemu

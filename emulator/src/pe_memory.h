@@ -70,8 +70,9 @@ class Stacks {
 
   /// Reserves the addresses at the first call. Returns success.
   bool reserve();
-  /// Makes `usable_bytes` (complete pages, at most kMostBytes) of each stack accessible; lower addresses are inaccessible. Returns success.
-  bool set_usable(uint32_t usable_bytes);
+  /// Makes `usable_bytes` (complete pages, at most kMostBytes) of the tasklet's stack accessible; lower addresses are inaccessible. Returns
+  /// success.
+  bool set_usable(uint32_t tasklet, uint32_t usable_bytes);
   uint64_t end(uint32_t tasklet) const { return begin() + uint64_t{PE_STACK_BLOCK_BYTES} * (tasklet + 1); }
   /// Returns the tasklet whose block contains the address, or PE_MAX_TASKLETS if no block contains it.
   uint32_t owner(uint64_t address) const;
@@ -85,7 +86,7 @@ class Stacks {
   static constexpr uint64_t kBytes = uint64_t{PE_STACK_BLOCK_BYTES} * (PE_MAX_TASKLETS + 1);
   uint64_t begin() const { return reinterpret_cast<uint64_t>(base_) + PE_STACK_BLOCK_BYTES; }
   uint8_t *base_ = nullptr;
-  uint32_t usable_bytes_ = 0;  // 0 if set_usable failed
+  uint32_t usable_bytes_[PE_MAX_TASKLETS] = {};  // 0 if set_usable failed
 };
 
 }  // namespace dpuemu

@@ -23,11 +23,9 @@ constexpr uint32_t kPageBytes = 4096;
 
 /// In strict mode, a tasklet has a stack of its declared size, rounded up to complete pages. Otherwise it has the largest possible stack,
 /// because x86-64 frames are larger than DPU frames.
-uint32_t usable_stack(const Program &program, bool is_strict) {
+uint32_t usable_stack(const Program &program, uint32_t tasklet, bool is_strict) {
   if (!is_strict) return Stacks::kMostBytes;
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < program.tasklets(); ++i) most = std::max(most, program.stack_bytes(i));
-  return std::clamp((most + kPageBytes - 1) / kPageBytes * kPageBytes, kPageBytes, Stacks::kMostBytes);
+  return std::clamp((program.stack_bytes(tasklet) + kPageBytes - 1) / kPageBytes * kPageBytes, kPageBytes, Stacks::kMostBytes);
 }
 
 }  // namespace
@@ -71,7 +69,9 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   pe.fault = {};
   direct_mram_.begin(port);
   clock_.start();
-  if (!is_accessible || !stacks_.set_usable(usable_stack(program, is_strict))) {
+  bool has_memory = is_accessible;
+  for (uint32_t i = 0; i < program.tasklets(); ++i) has_memory = has_memory && stacks_.set_usable(i, usable_stack(program, i, is_strict));
+  if (!has_memory) {
     fail_without_memory();
     return false;
   }
@@ -104,6 +104,8 @@ void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   tasklet.call = door.call;
   std::copy_n(door.arguments, 4, tasklet.arguments);
   tasklet.state = State::kCalling;
+  const uint64_t stack_bytes = stacks_.end(number) - kStackEndBytes - (tasklet.stack + kGateBytes);
+  if (is_strict_ && stack_bytes > pe_->program->stack_bytes(number)) return fault_by_stack(number, nullptr);
   clock_.compute(number, computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
 }
 
@@ -185,84 +187,6 @@ void PeRun::wake(uint32_t number, uint64_t result) {
   tasklets_[number].wait_sequence = 0;
   tasklets_[number].result = result;
   woken_ |= 1u << number;
-}
-
-PeRun::After PeRun::fault(FaultKind kind, uint32_t tasklet, std::string reason) {
-  pe_->fault = {kind, tasklet, std::move(reason)};
-  finish();
-  return After::kStay;
-}
-
-void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
-  const uint64_t address = door.signal_address;
-  switch (door.signal) {
-    case SIGFPE:
-      fault(FaultKind::kDivision, tasklet, "division by zero, or of the least integer by -1");
-      return;
-    case SIGILL:
-    case SIGTRAP:
-      fault(FaultKind::kInstruction, tasklet, "an illegal instruction");
-      return;
-    default:  // SIGSEGV or SIGBUS
-      if (!direct_mram_.lacks_memory()) break;
-      fail_without_memory();
-      return;
-  }
-  if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) {
-    fault(FaultKind::kStack, tasklet,
-          "the stack overflowed (" + std::to_string(pe_->program->stack_bytes(tasklet)) + " bytes are declared for it)");
-  } else {
-    const auto wram = reinterpret_cast<uint64_t>(place_.wram);
-    // For a non-canonical address, x86-64 reports 0.
-    const uint64_t offset = address - wram;
-    const std::string other = address - wram < PE_WRAM_BYTES ? "" : Machine::instance().wram_owner(address);
-    if (const std::optional<uint32_t> mram = direct_mram_.mram_address_of(address))
-      fault(FaultKind::kMemory, tasklet, "a direct access to MRAM address " + hexadecimal(*mram) + ", beyond the end of MRAM");
-    else if (!other.empty())
-      fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", in the WRAM of " + other);
-    else if (address >= wram && offset < PE_WRAM_BYTES)
-      fault(FaultKind::kMemory, tasklet, "a jump to WRAM address " + hexadecimal(offset));
-    else if (address >= wram && offset < (UINT64_C(1) << 20))
-      fault(FaultKind::kMemory, tasklet, "an access to WRAM address " + hexadecimal(offset) + ", beyond its end");
-    else
-      fault(FaultKind::kMemory, tasklet, "an access to address " + hexadecimal(address) + ", outside the PE's memory");
-  }
-}
-
-// On a DPU, a tasklet stops while it waits at a barrier, for a semaphore or for a handshake, and a DPU with only stopped tasklets is done.
-// A tasklet that waits for a mutex spins, so the DPU is never done.
-void PeRun::end_waiting() {
-  const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
-  const auto spins = [&](const Tasklet &tasklet) {
-    return waits(tasklet) && (tasklet.wait_kind == WaitKind::kMutex || tasklet.wait_kind == WaitKind::kVirtualMutex);
-  };
-  const auto count = std::count_if(std::begin(tasklets_), std::end(tasklets_), waits);
-  pe_->report.waiting_tasklets = static_cast<uint64_t>(count);
-  if (count == 0 || (!is_strict_ && std::none_of(std::begin(tasklets_), std::end(tasklets_), spins))) return;
-  static constexpr const char *kWaitsFor[] = {"at the barrier at ",
-                                              "for mutex ",
-                                              "for vmutex bit ",
-                                              "for the semaphore at ",
-                                              "for a handshake_wait_for on tasklet ",
-                                              "for a handshake_notify by tasklet "};
-  std::string reason = "deadlock:";
-  uint32_t first = PE_MAX_TASKLETS;
-  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
-    const Tasklet &tasklet = tasklets_[i];
-    if (tasklet.state != State::kWaiting) continue;
-    reason += first == PE_MAX_TASKLETS ? " tasklet " : ", tasklet ";
-    if (first == PE_MAX_TASKLETS) first = i;
-    reason += std::to_string(i) + " waits " + kWaitsFor[static_cast<int>(tasklet.wait_kind)];
-    const bool is_address = tasklet.wait_kind == WaitKind::kBarrier || tasklet.wait_kind == WaitKind::kSemaphore;
-    const uint32_t offset = tasklet.wait_key - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place_.wram));
-    reason += is_address ? "WRAM address " + hexadecimal(offset) : std::to_string(tasklet.wait_key);
-    const bool is_mutex = tasklet.wait_kind == WaitKind::kMutex;
-    std::string name;
-    if (is_address || is_mutex) name = pe_->program->name_at(is_mutex ? PE_ATOMIC_ORIGIN + tasklet.wait_key : offset);
-    if (is_mutex) name += (name.empty() ? "held by tasklet " : ", held by tasklet ") + std::to_string(mutex_holders_[tasklet.wait_key]);
-    if (!name.empty()) reason += " (" + name + ")";
-  }
-  fault(FaultKind::kDeadlock, first, std::move(reason));
 }
 
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {

@@ -80,10 +80,18 @@ class PeRun {
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no tasklet waits for them.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
-  After fault(FaultKind kind, uint32_t tasklet, std::string reason);
+  /// Ends the run. at: where the tasklet is, unless it is in a call or was interrupted.
+  After fault(FaultKind kind, uint32_t tasklet, std::string reason, const Interrupted *at = nullptr);
   void fault_by_signal(const Door &door, uint32_t tasklet);
+  void fault_by_stack(uint32_t tasklet, const Interrupted *at);
   /// Handles tasklets that wait although no other tasklet runs.
   void end_waiting();
+
+  /// Return parts of sentences: places in the PE's memory, what a tasklet waits for, the functions that a tasklet runs.
+  std::string wram_place(uint32_t address) const;
+  std::string mram_place(uint32_t address) const;
+  std::string awaited(const Tasklet &tasklet) const;
+  std::string frames_of(uint32_t tasklet, const Interrupted *at) const;
 
   /// Returns the bytes at an address of the program, or nullptr if a byte is outside the PE's memory.
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;

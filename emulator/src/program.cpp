@@ -3,10 +3,12 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#include "debug_info.h"
 #include "explanation.h"
 
 namespace dpuemu {
@@ -85,11 +87,15 @@ class ElfReader {
       // Sections do not overlap in the file. So a small file cannot become a large program.
       if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
       if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)) areas_[i] = Area::kMram;  // also an empty section, which has symbols
-      if (!(section.sh_flags & SHF_ALLOC) || section.sh_size == 0) continue;
+      if (section.sh_size == 0) continue;
       const uint8_t *contents = nullptr;
       if (section.sh_type != SHT_NOBITS) {
         if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset) return false;
         contents = file_.data() + section.sh_offset;
+      }
+      if (!(section.sh_flags & SHF_ALLOC)) {
+        if (contents != nullptr) keep_section(i, {contents, section.sh_size});
+        continue;
       }
       if (section.sh_addr >= PE_TEXT_ORIGIN) {
         areas_[i] = Area::kText;
@@ -114,6 +120,13 @@ class ElfReader {
       }
     }
     return !program_.text_.empty() || status_ != DPU_OK;
+  }
+
+  /// Keeps the contents of the sections that explain faults.
+  void keep_section(uint16_t index, std::span<const uint8_t> contents) {
+    const std::string_view name = header_->e_shstrndx < header_->e_shnum ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name) : "";
+    for (const auto &[wanted, kept] : {std::pair{".debug_line", &program_.debug_line_}, {".debug_frame", &program_.debug_frame_}, {".pe_strings", &program_.texts_}})
+      if (name == wanted) kept->assign(contents.begin(), contents.end());
   }
 
   static void put(std::vector<uint8_t> &image, uint32_t offset, const uint8_t *contents, uint32_t bytes) {
@@ -151,6 +164,7 @@ class ElfReader {
     const auto type = ELF32_ST_TYPE(symbol.st_info);
     if (type == STT_SECTION || type == STT_FILE) return;
     dpu_symbol_t found = {symbol.st_value, symbol.st_size};
+    if (type == STT_FUNC) program_.functions_.push_back({symbol.st_value, symbol.st_size, std::string(name.substr(0, name.find('.')))});
     if (areas_[symbol.st_shndx] == Area::kText) found.address = symbol.st_value - PE_TEXT_ORIGIN + kSymbolIramAddress;
     if (name == kHeapName) found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
@@ -164,10 +178,13 @@ class ElfReader {
       program_.symbols_.insert_or_assign(std::string(name), found);
   }
 
-  std::string_view name_of(const Elf32_Sym &symbol) const {
-    if (symbol.st_name >= names_->sh_size) return {};
-    const char *begin = reinterpret_cast<const char *>(file_.data() + names_->sh_offset + symbol.st_name);
-    return {begin, strnlen(begin, names_->sh_size - symbol.st_name)};
+  std::string_view name_of(const Elf32_Sym &symbol) const { return text_of(*names_, symbol.st_name); }
+
+  /// Returns the text at an offset of a section.
+  std::string_view text_of(const Elf32_Shdr &section, uint32_t offset) const {
+    if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset || offset >= section.sh_size) return {};
+    const char *begin = reinterpret_cast<const char *>(file_.data() + section.sh_offset + offset);
+    return {begin, strnlen(begin, section.sh_size - offset)};
   }
 
   bool constant(const std::string &name, uint32_t &out) const {
@@ -271,15 +288,34 @@ const dpu_symbol_t *Program::find(std::string_view name) const {
   return found != symbols_.end() ? &found->second : nullptr;
 }
 
-std::string Program::name_at(uint32_t address) const {
+std::string Program::variable_at(uint32_t address) const {
   std::string name;  // of several names, the first in alphabetical order
+  uint32_t offset = 0;
   for (const auto &[candidate, symbol] : symbols_) {
     const bool is_here = address - symbol.address < std::max(symbol.size, 1u);
-    if (is_here && (name.empty() || candidate < name)) name = candidate;
+    if (!is_here || candidate == kHeapName || (!name.empty() && name < candidate)) continue;
+    name = candidate;
+    offset = address - symbol.address;
   }
   for (const std::string_view prefix : {"__atomic_bit_mutex_", "__atomic_bit_"})  // of MUTEX_INIT and ATOMIC_BIT_INIT
     if (name.starts_with(prefix)) return name.substr(prefix.size());
-  return name;
+  char text[16];
+  std::snprintf(text, sizeof text, " + 0x%x", offset);
+  return offset != 0 ? name + text : name;
+}
+
+std::string Program::function_at(uint32_t address) const {
+  for (const Function &function : functions_) {
+    if (address < function.address || address - function.address >= function.bytes) continue;
+    const SourceLine source = find_line(debug_line_, address);
+    return source.line == 0 ? function.name : function.name + " (" + source.file + ":" + std::to_string(source.line) + ")";
+  }
+  return "";
+}
+
+std::string Program::text_at(uint32_t offset) const {
+  const auto begin = texts_.begin() + std::min<ptrdiff_t>(offset, std::ssize(texts_));
+  return std::string(begin, std::find(begin, texts_.end(), 0));
 }
 
 void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place) {

@@ -40,8 +40,14 @@ class Program {
   /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
 
-  /// Returns the name of the variable at an address of the program file (of WRAM or a mutex), or "".
-  std::string name_at(uint32_t address) const;
+  /// Returns the variable at an address of the program file (of WRAM, MRAM or a mutex), such as "buffer" or "buffer + 0x10", or "".
+  std::string variable_at(uint32_t address) const;
+  /// Returns the function and the source line of the instruction at an address of the program file, such as "main (task.c:12)", or "".
+  std::string function_at(uint32_t address) const;
+  /// Returns the text at an offset of section .pe_strings.
+  std::string text_at(uint32_t offset) const;
+  /// Returns the contents of section .debug_frame.
+  std::span<const uint8_t> debug_frame() const { return debug_frame_; }
 
   /// Writes the program's text, whose runtime calls jump to `gate`.
   void write_text(const PePlace &place, void (*gate)()) const;
@@ -64,6 +70,10 @@ class Program {
     bool is_wide;      // the word has 64 bits
     Area target;
   };
+  struct Function {
+    uint32_t address, bytes;
+    std::string name;
+  };
   friend class ElfReader;
 
   static uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
@@ -73,6 +83,8 @@ class Program {
   std::vector<Relocation> text_relocations_, wram_relocations_;
   std::vector<MramPart> mram_;
   std::unordered_map<std::string, dpu_symbol_t> symbols_;
+  std::vector<Function> functions_;
+  std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
   uint32_t tasklets_ = 0;
   uint32_t stack_bytes_[PE_MAX_TASKLETS] = {};
   uint32_t entry_offset_ = 0;

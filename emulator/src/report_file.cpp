@@ -8,11 +8,29 @@
 
 namespace dpuemu {
 
-void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
-  const char *path = std::getenv("DPUEMU_REPORT");
+namespace {
+
+/// Appends a line to the file that an environment variable names, if any. Errors have no effect.
+void append_line(const char *variable, const char *line, int bytes) {
+  const char *path = std::getenv(variable);
   if (path == nullptr || *path == '\0') return;
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  // A single write keeps the lines of several processes apart.
+  if (write(file, line, static_cast<size_t>(bytes)) < 0) bytes = 0;
+  close(file);
+}
+
+}  // namespace
+
+void append_to_start_file(uint64_t pes) {
+  char line[32];
+  append_line("DPUEMU_STARTED", line, std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(pes)));
+}
+
+void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   // A thread that runs PEs must not fail here, so the line has a fixed buffer.
-  char line[8192];
+  char line[1024 + 6 * DPUEMU_FAULT_BYTES];
   int size = 0;
   const auto add = [&](const char *name, double value) {
     size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g", size == 0 ? "{" : ", ", name, value);
@@ -41,11 +59,7 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
     size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), format, byte);
   }
   size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "\"}\n");
-  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  // A single write keeps the lines of several processes apart.
-  if (write(file, line, static_cast<size_t>(size)) < 0) size = 0;  // ignored
-  close(file);
+  append_line("DPUEMU_REPORT", line, size);
 }
 
 }  // namespace dpuemu

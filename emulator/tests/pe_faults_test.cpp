@@ -173,9 +173,7 @@ TEST(Fault_OfDeadlockNamesTheWaitingTasklets) {
   faults.check_fault(FAULT_BARRIER, "barrier", 0);
   const std::string sentence = fault_of(faults.bad());
   CHECK(sentence.find("deadlock") != std::string::npos && sentence.find("(short_of_one)") != std::string::npos);
-  for (const char *waiter : {"tasklet 0", "tasklet 1", "tasklet 2", "tasklet 3", "tasklet 5"})
-    CHECK(sentence.find(waiter, 20) != std::string::npos);
-  CHECK(sentence.find("tasklet 4") == std::string::npos);
+  CHECK(sentence.find("tasklets 0, 1, 2, 3, 5 wait at the barrier") != std::string::npos);
   load(faults.bad(), "faults");
   put<uint32_t>(faults.bad(), "input", 1000 * Faults::kBad);
   put<uint32_t>(faults.bad(), "who", Faults::kWho);

@@ -72,7 +72,7 @@ inline std::vector<uint8_t> heap_bytes(dpu_set_t dpu, uint32_t offset, size_t co
 }
 
 inline std::string fault_of(dpu_set_t set) {
-  char text[512];
+  char text[4096];
   CHECK_OK(dpuemu_get_fault(set, text, sizeof text));
   return text;
 }

@@ -57,6 +57,14 @@ _MACHINE = [
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
+# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator reads. A program may ask for
+# more information with -g.
+_DEBUG = ["-g1"]
+_DEBUG_FORMAT = [
+    *("-gdwarf-4", "-gno-variable-location-views", "-fno-var-tracking"),
+    f"-ffile-prefix-map={PE_ROOT}=dpuemu",
+]
+
 # Functions of math.h that a program may define, because a DPU has no C library. gcc must not replace or fold them.
 _MATH = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fdim floor fma fmax fmin fmod
@@ -223,7 +231,7 @@ class Compiler:
         text = preprocessed.read_text(errors="surrogateescape")
         adapted = source_model.adapt(text)
         plain = self.temporary(".s")
-        machine = [*_LENIENCY, *_LANGUAGE, *flags, *_MACHINE, "-S", "-o", str(plain)]
+        machine = [*_LENIENCY, *_LANGUAGE, *_DEBUG, *flags, *_DEBUG_FORMAT, *_MACHINE, "-S", "-o", str(plain)]
         if adapted is None:
             self.checked([*self.preprocess_flags(standard), *machine, *self.include_flags(), source])
         else:

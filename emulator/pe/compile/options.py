@@ -35,7 +35,7 @@ _DROPPED = re.compile(
           |stack-clash-protection|use-ld|ms-extensions|modules|cf-protection|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
           |instrument-functions)([-=].*)?$
     |
-    -(static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
+    -(g0|static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
     |
     -l(m|c|gcc)$ | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |
     --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$

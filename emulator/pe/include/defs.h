@@ -18,7 +18,7 @@ static inline sysname_t me(void) {
 }
 
 /// Stops the PE with a fault.
-__NO_RETURN static inline void halt(void) { __pe_halt(); }
+__NO_RETURN void halt(void);
 
 /// Returns the number of 32-bit words of its declared stack that the calling tasklet does not use. The number is negative if the tasklet
 /// uses more stack than declared. Differs from the SDK: stack frames have the size of x86-64 frames, which are usually larger than DPU

@@ -1,4 +1,4 @@
-/// dpufault.h: the SDK's fault numbers, and the two faults that the emulator's headers can raise.
+/// dpufault.h: the SDK's fault numbers, and the fault that the emulator's headers can raise.
 ///
 /// Differs from the SDK: the emulator reports faults as sentences, without these numbers.
 #ifndef PE_DPUFAULT_H
@@ -14,8 +14,7 @@
 #define __FAULT_MRAM_UNALIGNED__ 8
 #define __FAULT_PFM_COUNTER_INCOMPATIBILITY__ 9
 
-/// Stop the PE with a fault.
-__attribute__((noreturn)) void __pe_halt(void);
-__attribute__((noreturn)) void __pe_assert_failed(void);
+/// Stops the PE with a fault. expression: a string in section .pe_strings, which only the emulator can read.
+__attribute__((noreturn)) void __pe_assert_failed(const char *expression);
 
 #endif  // PE_DPUFAULT_H

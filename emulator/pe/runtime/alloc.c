@@ -15,7 +15,7 @@ static uintptr_t align_up(uintptr_t address) { return (address + 7) & ~(uintptr_
 void *mem_alloc(size_t size) {
   uintptr_t buffer = align_up(__sys_heap_pointer);
   uintptr_t end = (uintptr_t)__sys_wram_end;
-  if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL);
+  if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL, 0);
   if (size != 0) __sys_heap_pointer = buffer + size;
   return (void *)buffer;
 }

@@ -107,7 +107,7 @@ void buddy_reset(void) {
 }
 
 void *buddy_alloc(size_t size) {
-  if (heap.bytes == NULL) __pe_fault(PE_FAULT_BUDDY_NOT_READY);
+  if (heap.bytes == NULL) __pe_fault(PE_FAULT_BUDDY_NOT_READY, 0);
   if (size == 0 || size > heap.units * kUnitBytes) {
     errno = EINVAL;
     return NULL;

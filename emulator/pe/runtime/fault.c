@@ -1,12 +1,13 @@
 #include "fault.h"
 
+#include <defs.h>
 #include <dpufault.h>
 #include <stdlib.h>
 
-void __pe_halt(void) { __pe_fault(PE_FAULT_HALT); }
+void halt(void) { __pe_fault(PE_FAULT_HALT, 0); }
 
-void __pe_assert_failed(void) { __pe_fault(PE_FAULT_ASSERT_FAILED); }
+void __pe_assert_failed(const char *expression) { __pe_fault(PE_FAULT_ASSERT_FAILED, expression); }
 
-void abort(void) { __pe_fault(PE_FAULT_ABORT); }
+void abort(void) { __pe_fault(PE_FAULT_ABORT, 0); }
 
 void exit(int status) { __pe_exit(status); }

@@ -44,7 +44,7 @@ void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned in
 void mram_write_unaligned(const void *from, __mram_ptr void *dest, unsigned nb_of_bytes) {
   const uint8_t *source = from;
   uintptr_t address = (uintptr_t)dest;
-  if ((((uintptr_t)from ^ address) & 7) != 0) __pe_fault(PE_FAULT_MRAM_UNALIGNED);
+  if ((((uintptr_t)from ^ address) & 7) != 0) __pe_fault(PE_FAULT_MRAM_UNALIGNED, 0);
   uint32_t head = -address & 7;
   if (head > nb_of_bytes) head = nb_of_bytes;
   uint32_t words = (nb_of_bytes - head) & ~7u;

@@ -94,6 +94,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--threads", type=_number(1), metavar="N", help="number of host threads that run PEs")
     _add_strict(made)
+    made.add_argument(
+        "--patience",
+        type=_number(1),
+        metavar="SECONDS",
+        help="end a launch if one of its PEs takes longer on this computer (default: 30)",
+    )
     made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
     _add_json(made, "one line of JSON per launch")
     made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
@@ -146,12 +152,16 @@ def run_host_program(options: argparse.Namespace) -> int:
         options.usage_error("name the program to run")
     with _json_target(options.json) as write_json:
         try:
-            code, launches = run.run_program(
+            code, launches, running = run.run_program(
                 words,
                 ranks=options.ranks,
                 threads=options.threads,
                 strict=options.strict,
+                patience=options.patience,
                 stdout=sys.stderr if options.json == STDOUT else None,
+                on_long_launch=(lambda launch: print(f"dpuemu: {launch} is still running", file=sys.stderr))
+                if sys.stderr.isatty()
+                else None,
             )
         except OSError as error:
             fail(f"cannot run {words[0]}: {os.strerror(error.errno or 0)}")
@@ -161,7 +171,8 @@ def run_host_program(options: argparse.Namespace) -> int:
     for problem in run.problems(launches):
         fail(problem)
     if code < 0:
-        fail(f"{run.signal_name(-code)} ended {words[0]}; the exit code is {run.exit_code(code)}")
+        during = f" during {running}" if running else ""
+        fail(f"{run.signal_name(-code)} ended {words[0]}{during}; the exit code is {run.exit_code(code)}")
     if options.report and options.json != STDOUT:
         lines = run.launch_table(launches) if launches else ["no PE program was launched"]
         print(*lines, sep="\n")

@@ -6,9 +6,12 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import Any, TextIO
 
@@ -18,6 +21,7 @@ from dpuemu.reports import LaunchReport
 NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes that shells use
 
 MOST_FAULTS = 3
+LONG_SECONDS = 2.0
 EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"
 
 
@@ -27,12 +31,14 @@ def program_environment(
     ranks: int | None = None,
     threads: int | None = None,
     strict: bool = False,
+    patience: int | None = None,
     report: Path | None = None,
+    started: Path | None = None,
 ) -> dict[str, str]:
     """Return the environment of a host program: paths of the tools and the library, and the settings of the machine.
 
-    variables: the environment to start from; None or False keeps its value. report: the file to which each launch
-    appends a line.
+    variables: the environment to start from; None or False keeps its value. patience: in seconds. report, started: the
+    files to which each launch appends a line, at its end and at its start.
     """
     own = tools.environment(strict=strict)
     result = {**variables, **own}
@@ -40,7 +46,10 @@ def program_environment(
         result["DPUEMU_LIBDIR"] = variables["DPUEMU_LIBDIR"]
     result["PATH"] = tools.put_first(own["PATH"], "PATH", variables)
     result["LD_LIBRARY_PATH"] = tools.put_first(str(tools.library_folder()), "LD_LIBRARY_PATH", variables)
-    wanted = {"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_REPORT": report}
+    wanted = {
+        **{"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_PATIENCE": patience},
+        **{"DPUEMU_REPORT": report, "DPUEMU_STARTED": started},
+    }
     return result | {name: str(value) for name, value in wanted.items() if value is not None}
 
 
@@ -50,24 +59,51 @@ def run_program(
     ranks: int | None = None,
     threads: int | None = None,
     strict: bool = False,
+    patience: int | None = None,
     stdout: TextIO | None = None,
-) -> tuple[int, list[LaunchReport]]:
-    """Run a host program to its end; return its exit code (-n if signal n ended it) and its launches.
+    on_long_launch: Callable[[str], None] | None = None,
+) -> tuple[int, list[LaunchReport], str]:
+    """Run a host program to its end; return its exit code (-n if signal n ended it), its launches and the last launch.
 
     stdout: where the program's output goes (None: to the output of this process). The launches are those of the program
-    and of all processes that it started, in the order in which they ended. The program also gets each SIGTERM; SIGINT
-    reaches it from the terminal. Raises OSError if the program cannot be started.
+    and of all processes that it started, in the order in which they ended. The last launch is text, "" if all launches
+    ended. on_long_launch gets this text when a launch has run for LONG_SECONDS. The program also gets each SIGTERM;
+    SIGINT reaches it from the terminal. Raises OSError if the program cannot be started.
     """
     with tools.temporary_folder() as folder:
-        file = folder / "launches.jsonl"
-        variables = program_environment(os.environ, ranks=ranks, threads=threads, strict=strict, report=file)
+        report, started = folder / "launches.jsonl", folder / "started"
+        options = {"ranks": ranks, "threads": threads, "patience": patience, "report": report, "started": started}
+        variables = program_environment(os.environ, strict=strict, **options)
         with subprocess.Popen(list(command), env=variables, stdout=stdout) as process:
+            if on_long_launch is not None:
+                watch = partial(watch_launches, process, lambda: running_launch(report, started), on_long_launch)
+                Thread(target=watch, daemon=True).start()
             code = wait(process)
-        text = file.read_text(errors="replace") if file.exists() else ""
+        text = report.read_text(errors="replace") if report.exists() else ""
         if chosen := os.environ.get("DPUEMU_REPORT"):  # the user's own file
             with open(chosen, "a") as own:
                 own.write(text)
-    return code, parse_launches(text)
+        return code, parse_launches(text), running_launch(report, started)
+
+
+def running_launch(report: Path, started: Path) -> str:
+    """Return the last started launch, such as "launch 3 on 64 PEs", or "" if all launches have ended."""
+    ended = report.read_bytes().count(b"\n") if report.exists() else 0
+    pes = started.read_text().splitlines() if started.exists() else []
+    return f"launch {len(pes)} on {pes[-1]} PEs" if len(pes) > ended else ""
+
+
+def watch_launches(process: subprocess.Popen[bytes], running: Callable[[], str], report: Callable[[str], None]) -> None:
+    """Call `report` once for each launch of the process that runs for LONG_SECONDS."""
+    last, since, reported = "", time.monotonic(), False
+    while process.returncode is None:
+        time.sleep(LONG_SECONDS / 10)
+        launch = running()
+        if launch != last:
+            last, since, reported = launch, time.monotonic(), False
+        elif launch and not reported and time.monotonic() - since >= LONG_SECONDS:
+            report(launch)
+            reported = True
 
 
 def exit_code(code: int) -> int:

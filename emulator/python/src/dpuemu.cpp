@@ -118,10 +118,11 @@ nb::dict report(const nb::bytes &set) {
 
 void stop(const nb::bytes &set) { check(dpuemu_stop(set_of(set)), "stopping PEs"); }
 
-std::string explain_fault(const nb::bytes &set) {
-  char sentence[1024];
+nb::object explain_fault(const nb::bytes &set) {
+  char sentence[DPUEMU_FAULT_BYTES];
   check(dpuemu_get_fault(set_of(set), sentence, sizeof sentence), "reading a fault");
-  return sentence;
+  // Names of files may have any bytes.
+  return nb::steal(PyUnicode_DecodeUTF8(sentence, static_cast<Py_ssize_t>(std::strlen(sentence)), "replace"));
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ def test_run_sets_only_the_variables_of_its_options(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
     show = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     plain = json.loads(run("run", "--", *show).stdout)
-    assert {name for name in plain if name.startswith("DPUEMU_")} == {"DPUEMU_RANKS", "DPUEMU_REPORT"}
+    assert {name for name in plain if name.startswith("DPUEMU_")} == {"DPUEMU_RANKS", "DPUEMU_REPORT", "DPUEMU_STARTED"}
     assert plain["DPUEMU_RANKS"] == "3"
     assert plain["LD_LIBRARY_PATH"].endswith(":/elsewhere")
     assert list(Path(plain["LD_LIBRARY_PATH"].split(":")[0]).glob("libdpuemu.so*"))
@@ -175,6 +175,98 @@ def test_strict_mode_turns_masked_addresses_into_faults(host_folder: Path) -> No
     )
     assert result.returncode == 1
     assert "fault" in result.stderr
+
+
+FAULTY = """
+#include <assert.h>
+#include <barrier.h>
+#include <defs.h>
+#include <mram.h>
+#include <stdint.h>
+__host uint32_t words[8];
+__mram_noinit uint64_t table[4];
+volatile uint32_t eight = 8, zero;
+BARRIER_INIT(all, 2);
+static void __attribute__((noinline)) inner(uint32_t index) {
+  if (MODE == 0) assert(index < 8 && "the index of a word");
+  if (MODE == 1) words[index] = index / zero;
+  if (MODE == 2) mram_read(&table[1], (void *)(uintptr_t)(65536 + (uintptr_t)words - (uintptr_t)words % 65536 - 8), 16);
+  if (MODE == 3) for (;;) words[0]++;
+  if (MODE == 4) barrier_wait(&all);
+  words[1] += index;
+}
+static void __attribute__((noinline)) middle(uint32_t index) {
+  inner(index);
+  words[2] += index;
+}
+int main(void) {
+  middle(eight);
+  return words[2] != 8;
+}
+"""
+
+
+def run_faulty(folder: Path, host_folder: Path, mode: int, optimisation: str, *options: str) -> str:
+    """Run FAULTY and return its standard error."""
+    (folder / "faulty.c").write_text(FAULTY)
+    build = f"cd '{folder}' && dpu-upmem-dpurte-clang {optimisation} -DMODE={mode} -o faulty faulty.c"
+    assert run("run", "--", "sh", "-c", build).stderr == ""
+    result = run("run", "--ranks", "1", *options, "--", str(host_folder / "host"), str(folder / "faulty"))
+    return str(result.stderr)
+
+
+@pytest.mark.parametrize("optimisation", ["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -g", "-O0 -g0"])
+def test_a_fault_names_the_functions_and_lines_of_its_tasklet(
+    tmp_path: Path, host_folder: Path, optimisation: str
+) -> None:
+    line = {text: number for number, text in enumerate(FAULTY.splitlines(), 1)}
+    callers = f"called by middle (faulty.c:{line['  inner(index);']}), main (faulty.c:{line['  middle(eight);']})\n"
+    division = next(number for text, number in line.items() if "index / zero" in text)
+    message = run_faulty(tmp_path, host_folder, 1, optimisation)
+    assert f"division by zero, or of the least integer by -1, in inner (faulty.c:{division}), {callers}" in message
+    assertion = next(number for text, number in line.items() if "assert(" in text)
+    message = run_faulty(tmp_path, host_folder, 0, optimisation)
+    assert 'an assertion failed: index < 8 && "the index of a word", in inner' in message
+    assert f", in inner (faulty.c:{assertion}), {callers}" in message
+
+
+def test_a_fault_names_the_variables_at_its_addresses(tmp_path: Path, host_folder: Path) -> None:
+    message = run_faulty(tmp_path, host_folder, 2, "-O2")
+    assert "mram_read of 16 bytes, MRAM address 0x8 (table + 0x8), reaches WRAM address 0x10007, beyond" in message
+
+
+def test_patience_ends_a_launch(tmp_path: Path, host_folder: Path) -> None:
+    message = run_faulty(tmp_path, host_folder, 3, "-O2", "--patience", "1")
+    assert "ran for longer than DPUEMU_PATIENCE (1 s of this computer)" in message
+    assert ", in inner (faulty.c:" in message
+
+
+def test_waiting_tasklets_are_counted_and_faults_in_strict_mode(tmp_path: Path, host_folder: Path) -> None:
+    message = run_faulty(tmp_path, host_folder, 4, "-O2")
+    assert message.startswith("dpuemu: 64 tasklets still waited at a barrier")
+    message = run_faulty(tmp_path, host_folder, 4, "-O2", "--strict")
+    assert "deadlock: tasklet 0 waits at the barrier at WRAM address" in message
+    assert "(all), in inner (faulty.c:" in message
+
+
+def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
+    run_faulty(tmp_path, host_folder, 3, "-O2", "--patience", "1")  # builds the program
+    program = [*DPUEMU, "run", "--ranks", "1", "--", str(host_folder / "host"), str(tmp_path / "faulty")]
+    terminal, other = os.openpty()
+    with subprocess.Popen(program, stderr=other, start_new_session=True) as process:
+        os.close(other)
+        message = b""
+        while b"still running" not in message:
+            message += os.read(terminal, 1000)
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
+        while b"exit code" not in message:
+            message += os.read(terminal, 1000)
+        assert process.wait(timeout=600) == 130
+    os.close(terminal)
+    lines = message.decode().splitlines()
+    assert lines[0] == "dpuemu: launch 1 on 64 PEs is still running"
+    assert lines[1].startswith("dpuemu: SIGINT ended ")
+    assert " during launch 1 on 64 PEs; the exit code is 130" in lines[1]
 
 
 def test_run_passes_signals_on(tmp_path: Path) -> None:

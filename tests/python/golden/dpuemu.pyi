@@ -16,6 +16,7 @@ class LaunchReport:
     masked_sizes: int
     wrapped_addresses: int
     direct_pages: int
+    waiting_tasklets: int
     instructions: int
     cycles_max: float
     cycles_sum: float
