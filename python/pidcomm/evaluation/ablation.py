@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from pidcomm._rows import CollectiveName
 from pidcomm.arguments import Options, options_of
 from pidcomm.evaluation.bench import BASE, Measured, Row, Schedule, Timed, measure_rows
+from pidcomm.evaluation.experiments import PAPER_MACHINE
 from pidcomm.evaluation.measure import Scratch, SdkCondition
 from pidcomm.evaluation.oracle import Problem
+from pidcomm.model.machines import load_machine
 from pidcomm.pe_set import PeSet
 from pidcomm.plans import plan
 from pidcomm.tables import TECHNIQUES
@@ -32,19 +34,20 @@ COLLECTIVES: tuple[CollectiveName, ...] = (
     "allgather",
 )  # the collectives in the paper's ablation, figure 16
 MIN_ROUNDS = 3  # with fewer rounds, quartiles have no meaning
+_DIMMS = load_machine(PAPER_MACHINE)
 LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan that do not affect the moved bytes
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """Assumed costs of PE programs on DIMMs. They are orders of magnitude without a source.
+    """Assumed costs of PE programs on DIMMs, of the paper's machine.
 
     launch_us: the time to start all PEs of a set and notice their end. load_us: the time to load a program into all PEs
     of a set.
     """
 
-    launch_us: float = 100.0
-    load_us: float = 1000.0
+    launch_us: float = _DIMMS["pe.launch_us"]
+    load_us: float = _DIMMS["pe.load_us"]
 
 
 @dataclass(frozen=True)
