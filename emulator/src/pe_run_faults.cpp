@@ -20,7 +20,8 @@ std::string in_brackets(const std::string &text) { return text.empty() ? "" : " 
 uint32_t low_address(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
 
 FrameRegisters registers_of(const Interrupted &at) {
-  return {{at.rax, at.rdx, at.rcx, at.rbx, at.rsi, at.rdi, at.rbp, at.rsp, at.r8, at.r9, at.r10, at.r11, at.r12, at.r13, at.r14, at.r15, at.rip}};
+  return {{at.rax, at.rdx, at.rcx, at.rbx, at.rsi, at.rdi, at.rbp, at.rsp, at.r8, at.r9, at.r10, at.r11, at.r12, at.r13, at.r14, at.r15,
+           at.rip}};
 }
 
 }  // namespace
@@ -46,8 +47,12 @@ std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {
     std::memcpy(&word, reinterpret_cast<const void *>(address), sizeof word);
     return true;
   };
-  const auto file_address = [&] { return static_cast<uint32_t>(registers.value[FrameRegisters::kRip]) - low_address(place_.text) + PE_TEXT_ORIGIN; };
-  const auto is_in_text = [&] { return registers.value[FrameRegisters::kRip] - reinterpret_cast<uintptr_t>(place_.text) < program.text_bytes(); };
+  const auto file_address = [&] {
+    return static_cast<uint32_t>(registers.value[FrameRegisters::kRip]) - low_address(place_.text) + PE_TEXT_ORIGIN;
+  };
+  const auto is_in_text = [&] {
+    return registers.value[FrameRegisters::kRip] - reinterpret_cast<uintptr_t>(place_.text) < program.text_bytes();
+  };
   bool is_return_address = at == nullptr;
   if (at != nullptr) {
     registers = registers_of(*at);
@@ -114,8 +119,8 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     return end(FaultKind::kMemory, "an access to address " + hexadecimal(address) + ", in the WRAM of " + other);
   // For a non-canonical address, x86-64 reports 0.
   const bool is_low = address <= UINT32_MAX;
-  end(FaultKind::kMemory,
-      "an access to " + (is_low ? wram_place(static_cast<uint32_t>(address)) : "address " + hexadecimal(address) + ", outside the PE's memory"));
+  end(FaultKind::kMemory, "an access to " + (is_low ? wram_place(static_cast<uint32_t>(address))
+                                                    : "address " + hexadecimal(address) + ", outside the PE's memory"));
 }
 
 void PeRun::fault_by_stack(uint32_t tasklet, const Interrupted *at) {
@@ -123,8 +128,8 @@ void PeRun::fault_by_stack(uint32_t tasklet, const Interrupted *at) {
   fault(FaultKind::kStack, tasklet, "the stack overflowed (" + declared + " bytes are declared for it)", at);
 }
 
-// On a DPU, a tasklet stops while it waits at a barrier, for a semaphore or for a handshake, and a DPU with only stopped tasklets is done. A
-// tasklet that waits for a mutex spins, so the DPU is never done.
+// On a DPU, a tasklet stops while it waits at a barrier, for a semaphore or for a handshake, and a DPU with only stopped tasklets is done.
+// A tasklet that waits for a mutex spins, so the DPU is never done.
 void PeRun::end_waiting() {
   const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
   const auto spins = [&](const Tasklet &tasklet) {

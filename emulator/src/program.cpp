@@ -124,8 +124,10 @@ class ElfReader {
 
   /// Keeps the contents of the sections that explain faults.
   void keep_section(uint16_t index, std::span<const uint8_t> contents) {
-    const std::string_view name = header_->e_shstrndx < header_->e_shnum ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name) : "";
-    for (const auto &[wanted, kept] : {std::pair{".debug_line", &program_.debug_line_}, {".debug_frame", &program_.debug_frame_}, {".pe_strings", &program_.texts_}})
+    const std::string_view name =
+        header_->e_shstrndx < header_->e_shnum ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name) : "";
+    for (const auto &[wanted, kept] :
+         {std::pair{".debug_line", &program_.debug_line_}, {".debug_frame", &program_.debug_frame_}, {".pe_strings", &program_.texts_}})
       if (name == wanted) kept->assign(contents.begin(), contents.end());
   }
 

@@ -54,7 +54,7 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
             text = program.with_suffix(".c")
             text.write_text(sources if sources.endswith("\n") else sources + "\n")
             sources = [text]
-            extra += ["-iquote", os.curdir]
+            extra += ["-iquote", os.curdir, f"-ffile-prefix-map={folder}{os.sep}="]
         command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
         try:
             done = subprocess.run(

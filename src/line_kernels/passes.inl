@@ -12,8 +12,8 @@
 //   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
 //   Line swap_lanes<Bit>(Line)                   PIM order: exchanges lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
-//   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l], or 0 if map[l] is kNoLane; control = lane_control(map)
-//   Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
+//   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l], or 0 if map[l] is kNoLane; control =
+//   lane_control(map) Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
 // Byte l of a map is for lane l.
 
 // Keep this order: later files use earlier files.

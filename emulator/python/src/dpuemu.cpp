@@ -118,11 +118,11 @@ nb::dict report(const nb::bytes &set) {
 
 void stop(const nb::bytes &set) { check(dpuemu_stop(set_of(set)), "stopping PEs"); }
 
-nb::object explain_fault(const nb::bytes &set) {
+nb::str explain_fault(const nb::bytes &set) {
   char sentence[DPUEMU_FAULT_BYTES];
   check(dpuemu_get_fault(set_of(set), sentence, sizeof sentence), "reading a fault");
   // Names of files may have any bytes.
-  return nb::steal(PyUnicode_DecodeUTF8(sentence, static_cast<Py_ssize_t>(std::strlen(sentence)), "replace"));
+  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(sentence, static_cast<Py_ssize_t>(std::strlen(sentence)), "replace"));
 }
 
 }  // namespace
