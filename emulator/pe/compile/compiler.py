@@ -31,13 +31,14 @@ _MACROS = [
 ]
 
 # x32: 32-bit pointers in 64-bit mode. Position-dependent: the emulator relocates symbols, which are plain addresses.
-# r15 counts instructions. Jump tables would take WRAM. Vector code would distort the count of DPU instructions.
+# r15 counts instructions; r11 and xmm15 are for the counting of steps (steps.py). Jump tables would take WRAM. Vector
+# code would distort the count of DPU instructions.
 # Address 0 is ordinary WRAM.
 _MACHINE = [
     *(
         "-mx32",
         "-ffixed-r15",
-        "-ffixed-xmm14",
+        "-ffixed-r11",
         "-ffixed-xmm15",
         "-fno-pic",
         "-fno-pie",
@@ -57,8 +58,8 @@ _MACHINE = [
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
-# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator reads. A program may ask for
-# more information with -g.
+# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator reads. A program may
+# ask for more information with -g.
 _DEBUG = ["-g1"]
 _DEBUG_FORMAT = [
     *("-gdwarf-4", "-gno-variable-location-views", "-fno-var-tracking"),

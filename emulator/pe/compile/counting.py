@@ -15,7 +15,7 @@ import re
 from functools import lru_cache
 
 import costs
-from steps import COUNTER, division_steps, multiplication_steps
+from steps import COUNTER, count_steps, division_steps, multiplication_steps
 
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
@@ -356,6 +356,7 @@ def count(assembly: str) -> str:
     result: list[str] = []
     block: list[Cost] = []
     start = 0  # position in `result` of the block's counting instruction
+    steps: int | None = None  # position in `result` of the instruction that counts the first steps of the block
     section = ".text"
     in_code = True
     stack: list[str] = []
@@ -366,13 +367,16 @@ def count(assembly: str) -> str:
     routines: dict[str, set[str]] = {}
 
     def close() -> None:
-        nonlocal block
+        nonlocal block, steps
         if block:
             run, size = _sum_block(block, routines.setdefault(section, set()))
             sizes[section] = sizes.get(section, 0.0) + size
-            if run:
+            if run and steps is not None:  # one instruction counts the block and the first steps
+                result[steps] = count_steps(1 + run)
+            elif run:
                 result[start] = f"\tleaq\t{run}({COUNTER}), {COUNTER}\n{result[start]}"
             block = []
+            steps = None
 
     def enter(name: str) -> None:
         nonlocal section, in_code, previous
@@ -436,6 +440,8 @@ def count(assembly: str) -> str:
             close()
             start = len(result)
             line = f"\tleaq\t({COUNTER},%rcx,{cost.turns}), {COUNTER}\n{line}"
+        if cost.steps and steps is None:
+            steps = len(result) + cost.steps.index(count_steps(1))
         result.extend(cost.steps)
         result.append(line)
         block.append(cost)

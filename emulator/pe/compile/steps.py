@@ -4,52 +4,38 @@ from __future__ import annotations
 
 COUNTER = "%r15"  # the register that counts instructions
 
-# The counting code borrows these registers and saves them in _SAVED, which gcc does not use (-ffixed-xmm14). It may
-# change the flags, because multiplication and division change them too.
-_BORROWED = [("%rcx", "%ecx"), ("%rsi", "%esi"), ("%rdi", "%edi"), ("%r8", "%r8d"), ("%r9", "%r9d")]
-_NAMES = {"%rcx": ("%ecx", "%cx", "%cl"), "%rsi": ("%esi", "%si"), "%rdi": ("%edi", "%di")}
-_SAVED = ("%xmm15", "%xmm14")
+# The counting code has a register of its own, which gcc does not use (-ffixed-r11). It may change the flags, because
+# multiplication and division change them too.
+_OWN = "%r11d"
 
 
-def _borrow(operands: str, count: int) -> list[tuple[str, str]]:
-    """Return registers that the operands do not name: their names at 64 and at 32 bits."""
-    free = [pair for pair in _BORROWED if not any(name in operands for name in (pair[0], *_NAMES.get(pair[0], ())))]
-    return free[:count]
+def count_steps(instructions: int) -> str:
+    """Return the instruction that adds `instructions` and the result of the counting code to the counter."""
+    return f"\tleaq\t{instructions}({COUNTER},%r11), {COUNTER}"
 
 
-def _counted(registers: list[tuple[str, str]], code: list[str]) -> list[str]:
-    """Return code that adds 1 + the first borrowed register to the counter, and restores the registers."""
-    pairs = list(zip(registers, _SAVED, strict=False))
-    return [
-        *(f"\tmovq\t{wide}, {saved}" for (wide, _), saved in pairs),
-        *code,
-        f"\tleaq\t1({COUNTER},{registers[0][0]}), {COUNTER}",
-        *(f"\tmovq\t{saved}, {wide}" for (wide, _), saved in pairs),
-    ]
+# Division also borrows one of these registers, and saves it in _SAVED, which gcc does not use either.
+_BORROWED = {"%rcx": ("%ecx", "%cx", "%cl"), "%rsi": ("%esi", "%si")}
+_SAVED = "%xmm15"
 
 
 def multiplication_steps(operands: list[str]) -> list[str]:
     """Return code that counts the bits of the smaller factor; at least 1."""
     first, second = operands[0], operands[1]
-    registers = _borrow(first + second, 1)
-    least = registers[0][1]
-    return _counted(
-        registers,
-        [
-            f"\tmovl\t{first}, {least}",
-            f"\tcmpl\t{second}, {least}",
-            f"\tcmova\t{second}, {least}",
-            f"\torl\t$1, {least}",
-            f"\tbsrl\t{least}, {least}",
-        ],
-    )
+    return [
+        f"\tmovl\t{first}, {_OWN}",
+        f"\tcmpl\t{second}, {_OWN}",
+        f"\tcmova\t{second}, {_OWN}",
+        f"\tbsrl\t{_OWN}, {_OWN}",  # of 0: leaves 0
+        count_steps(1),
+    ]
 
 
 def division_steps(divisor: str, is_signed: bool) -> list[str]:
     """Return code that counts the bits of the quotient of %eax and the divisor; at least 1."""
-    registers = _borrow(divisor, 2)
-    high, low = registers[0][1], registers[1][1]
-    code = [f"\tmovl\t%eax, {high}", f"\tmovl\t{divisor}, {low}"]
+    wide, names = next(item for item in _BORROWED.items() if not any(name in divisor for name in (item[0], *item[1])))
+    high, low = _OWN, names[0]
+    code = [f"\tmovq\t{wide}, {_SAVED}", f"\tmovl\t%eax, {high}", f"\tmovl\t{divisor}, {low}"]
     if is_signed:  # the magnitudes
         code += [f"\tnegl\t{high}", f"\tcmovs\t%eax, {high}", f"\tnegl\t{low}", f"\tcmovs\t{divisor}, {low}"]
     code += [
@@ -61,4 +47,4 @@ def division_steps(divisor: str, is_signed: bool) -> list[str]:
         f"\tcmovb\t{high}, {low}",
         f"\tsubl\t{low}, {high}",
     ]
-    return _counted(registers, code)
+    return [*code, count_steps(1), f"\tmovq\t{_SAVED}, {wide}"]
