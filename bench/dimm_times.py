@@ -25,15 +25,14 @@ OPTIONS = ["NR_TASKLETS=16", "BL=10"]
 DPUEMU = [sys.executable, "-m", "dpuemu"]
 
 
-def build(folder: Path, dpus: int) -> None:
-    """Build a program of PrIM with its own Makefile."""
-    shutil.rmtree(folder / "bin", ignore_errors=True)
-    subprocess.run(
-        [*DPUEMU, "run", "--", "make", "-s", "-C", str(folder), "all", f"NR_DPUS={dpus}", *OPTIONS],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def build(source: Path, folder: Path, dpus: int) -> None:
+    """Copy a program of PrIM to a folder, and build it with its own Makefile."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("bin"))
+    command = [*DPUEMU, "run", "--", "make", "-s", "-C", str(folder), "all", f"NR_DPUS={dpus}", *OPTIONS]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{source} cannot be built:\n{done.stderr}")
 
 
 def launches(folder: Path, arguments: str) -> list[float]:
@@ -63,15 +62,17 @@ def main() -> None:
     with arguments.rows.open() as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (row["program"], int(row["dpus"])))
     built = None
-    for row in rows:
-        program, dpus = row["program"], int(row["dpus"])
-        if built != (built := (program, dpus)):
-            build(arguments.prim / program, dpus)
-        times = launches(arguments.prim / program, row["run_args"])
-        if len(times) != int(row["launches"]):
-            sys.exit(f"{program} {row['run_args']}: {len(times)} launches, but the table has {row['launches']}")
-        row["kernel"] = 1e3 * sum(times)
-        row["dpuemu"] = row["kernel"] + 1e-3 * arguments.launch_us * len(times)
+    with tempfile.TemporaryDirectory() as copies:
+        for row in rows:
+            program, dpus = row["program"], int(row["dpus"])
+            folder = Path(copies, program)
+            if built != (built := (program, dpus)):
+                build(arguments.prim / program, folder, dpus)
+            times = launches(folder, row["run_args"])
+            if len(times) != int(row["launches"]):
+                sys.exit(f"{program} {row['run_args']}: {len(times)} launches, but the table has {row['launches']}")
+            row["kernel"] = 1e3 * sum(times)
+            row["dpuemu"] = row["kernel"] + 1e-3 * arguments.launch_us * len(times)
     print(f"{'':24}{'median':>8} {'90%':>6} {'most':>6} {'signed':>7}   simulator:")
     names = sorted({row["program"] for row in rows})
     for name in [*names, "all", "all, without launches"]:

@@ -41,7 +41,8 @@ typedef struct dpuemu_machine {
   int strict;                  ///< 1: if the host accesses a rank while PEs own it, the process ends with a sentence that names the rank;
                                ///< and if a PE uses a value that the hardware masks silently, or accesses the WRAM of a PE that does not
                                ///< run, the PE is in fault. 2: off. [DPUEMU_STRICT=1|0] (2)
-  uint32_t patience_seconds;   ///< a PE that needs more seconds of this computer is in fault; then its launch ends [DPUEMU_PATIENCE] (30)
+  uint32_t patience_seconds;   ///< if none of the PEs that a host thread runs (up to 8 in turn) ends for this time, one gets a
+                               ///< fault and the launch ends [DPUEMU_PATIENCE] (60)
 } dpuemu_machine_t;
 
 /// Replaces the emulated machine (if `machine` is NULL: by a machine whose fields are all 0). `disabled` (may be NULL) lists n_disabled

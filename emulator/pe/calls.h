@@ -48,8 +48,8 @@
 #define PE_TEXT_ORIGIN 0x40000000
 #define PE_TEXT_BYTES 0x20000
 
-/// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size, and its last word holds the tasklet's
-/// number.
+/// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size. Its last word holds the tasklet's number,
+/// and the word before it the address at which the tasklet's frames start.
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24

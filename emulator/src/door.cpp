@@ -16,7 +16,8 @@ __attribute__((visibility("hidden"))) void dpuemu_leave();
 __attribute__((visibility("hidden"))) void dpuemu_door_end();
 }
 
-static_assert(offsetof(dpuemu::Interrupted, r8) == 512 && offsetof(dpuemu::Interrupted, rip) == 632);
+static_assert(offsetof(dpuemu::Interrupted, r8) == 512 && offsetof(dpuemu::Interrupted, rip) == 632 &&
+              offsetof(dpuemu::Door, interrupted) == 64 && dpuemu::kInterrupted == 0xFFFFFFFE);
 
 // The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order. dpuemu_continue restores all
 // registers: it pops them from the structure, and iretq sets the stack pointer last.
@@ -112,6 +113,43 @@ dpuemu_leave:
   popq %rbx
   ret
   .size dpuemu_gate, .-dpuemu_gate
+
+  .p2align 4
+  .hidden dpuemu_yield
+  .globl dpuemu_yield
+  .type dpuemu_yield, @function
+dpuemu_yield:
+  movq %r11, %xmm15
+  movq dpuemu_door@gottpoff(%rip), %r11
+  movq %fs:(%r11), %r11
+  fxsave64 64(%r11)
+  movq %r8, 64+512(%r11)
+  movq %r9, 64+520(%r11)
+  movq %r10, 64+528(%r11)
+  movq %r12, 64+544(%r11)
+  movq %r13, 64+552(%r11)
+  movq %r14, 64+560(%r11)
+  movq %r15, 64+568(%r11)
+  movq %rdi, 64+576(%r11)
+  movq %rsi, 64+584(%r11)
+  movq %rbp, 64+592(%r11)
+  movq %rbx, 64+600(%r11)
+  movq %rdx, 64+608(%r11)
+  movq %rax, 64+616(%r11)
+  movq %rcx, 64+624(%r11)
+  movq %xmm15, 64+632(%r11)
+  movq %rsp, 64+656(%r11)
+  movq 0(%r11), %rsp
+  pushfq
+  popq 64+648(%r11)
+  movl %cs, %eax
+  movq %rax, 64+640(%r11)
+  movl %ss, %eax
+  movq %rax, 64+664(%r11)
+  movq %r15, 40(%r11)
+  movl $0xFFFFFFFE, 16(%r11)
+  jmp dpuemu_leave
+  .size dpuemu_yield, .-dpuemu_yield
   .hidden dpuemu_door_end
   .globl dpuemu_door_end
 dpuemu_door_end:
@@ -125,12 +163,13 @@ void set_current_door(Door *door) { dpuemu_door = door; }
 void enter_tasklet(Door &door, uint64_t result) { dpuemu_enter(&door, result); }
 void continue_tasklet(Door &door, const Interrupted &at) { dpuemu_continue(&door, &at); }
 
-uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number) {
-  // The last word is the tasklet's number. dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
-  std::memcpy(reinterpret_cast<void *>(stack_end - sizeof number), &number, sizeof number);
-  uint64_t frame[kGateBytes / sizeof(uint64_t)] = {};
+uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number) {
+  const uint32_t end_words[2] = {static_cast<uint32_t>(stack_top), number};
+  std::memcpy(reinterpret_cast<void *>(block_end - sizeof end_words), end_words, sizeof end_words);
+  // dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
+  uint64_t frame[7] = {};
   frame[6] = entry;
-  const uint64_t top = stack_end - kStackEndBytes - sizeof frame;
+  const uint64_t top = stack_top - sizeof frame;
   std::memcpy(reinterpret_cast<void *>(top), frame, sizeof frame);
   return top;
 }

@@ -33,7 +33,7 @@ struct Door {
 };
 
 constexpr uint32_t kSignal = UINT32_MAX;           // the tasklet caused a signal
-constexpr uint32_t kInterrupted = UINT32_MAX - 1;  // the watch interrupted the tasklet
+constexpr uint32_t kInterrupted = UINT32_MAX - 1;  // the watch interrupted the tasklet, or the tasklet waits for another tasklet's store
 
 /// The door of the calling thread; nullptr if the thread has no door.
 Door *current_door();
@@ -45,14 +45,15 @@ void enter_tasklet(Door &door, uint64_t result);
 /// The same for an interrupted tasklet.
 void continue_tasklet(Door &door, const Interrupted &at);
 
-/// The bytes that a stack has above a tasklet's frames, and that a call adds below them.
-constexpr uint32_t kStackEndBytes = 16, kGateBytes = 56;
+/// Prepares a tasklet that starts at `entry`. Its block of memory ends at `block_end` (a multiple of 64 KiB); the last kStackEndBytes of
+/// the block hold `number` and `stack_top`, where the tasklet's frames start (a multiple of 16). Returns its tasklet_stack.
+uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number);
+constexpr uint32_t kStackEndBytes = 16;
 
-/// Prepares the stack that ends at `stack_end` (a multiple of 64 KiB) for a tasklet that starts at `entry`. Returns its tasklet_stack.
-uint64_t prepare_tasklet(uint64_t stack_end, uint32_t entry, uint32_t number);
-
-/// The address to which PE programs jump.
+/// The addresses to which PE programs jump: for calls, and in loops that wait for another tasklet's store. Such a loop leaves the tasklet
+/// with kInterrupted.
 extern "C" void dpuemu_gate();
+extern "C" void dpuemu_yield();
 
 /// Call these functions in the signal handler of a thread that runs a tasklet. When the handler returns, the thread leaves the tasklet with
 /// kSignal or kInterrupted. interrupt_tasklet() does nothing if the thread is about to leave the tasklet. context: the third argument of

@@ -79,8 +79,12 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   batch.patience = std::chrono::seconds(machine.patience_seconds());
   batch.is_stopped = std::move(stop);
   for (const Members &members : all) append_groups(members, batch.groups);
+  uint64_t pes = 0;
+  for (const PeGroup &group : batch.groups) pes += group.size();
+  const uint64_t key = note_start(pes);
   const auto begin = std::chrono::steady_clock::now();
-  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, is_strict = batch.is_strict] {
+  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key, is_strict = batch.is_strict] {
+    note_end(key);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
@@ -98,10 +102,12 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     }
     on_end(any_fault);
   };
-  uint64_t pes = 0;
-  for (const PeGroup &group : batch.groups) pes += group.size();
-  append_to_start_file(pes);
-  start_pes(std::move(batch), machine.threads());
+  try {
+    start_pes(std::move(batch), machine.threads());
+  } catch (...) {
+    note_end(key);
+    throw;
+  }
 }
 
 /// Begins the runs of all ranks. If begin_run fails for a rank, cancels the runs of all ranks.
@@ -181,7 +187,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     Pe &pe = rank.pes[i];
     const PePlace place = rank.places.of(i);
     if (pe.text != &program) {
-      program.write_text(place, dpuemu_gate);
+      program.write_text(place, dpuemu_gate, dpuemu_yield);
       const bool is_executable = rank.places.set_text(i, program.text_bytes(), true);
       pe.text = pe.program = is_executable ? &program : nullptr;
       if (!is_executable) {

@@ -122,7 +122,7 @@ class Machine {
   std::atomic<uint32_t> threads_{1};
   std::atomic<int> flush_{0};
   std::atomic<bool> is_strict_{false};
-  std::atomic<uint32_t> patience_seconds_{30};
+  std::atomic<uint32_t> patience_seconds_{60};
 
  public:
   int numa_node() const { return numa_node_; }  // set once, at construction

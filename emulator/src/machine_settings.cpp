@@ -26,7 +26,7 @@ constexpr CountSetting kCounts[] = {
      [](const dpuemu_machine_t &m) { return (m.ranks + m.ranks_per_channel - 1) / m.ranks_per_channel; }, DPUEMU_MAX_RANKS},
     {&dpuemu_machine_t::threads, "DPUEMU_THREADS",
      [](const dpuemu_machine_t &) { return std::max(1u, std::thread::hardware_concurrency()); }, 1024},
-    {&dpuemu_machine_t::patience_seconds, "DPUEMU_PATIENCE", [](const dpuemu_machine_t &) { return 30u; }, 1000000},
+    {&dpuemu_machine_t::patience_seconds, "DPUEMU_PATIENCE", [](const dpuemu_machine_t &) { return 60u; }, 1000000},
 };
 
 struct SwitchSetting {

@@ -22,7 +22,7 @@ enum class FaultKind : uint8_t {
   kMutex,        // the address is not a mutex
   kFormat,       // an invalid format string or argument of printf
   kDeadlock,
-  kEndless,   // the PE runs for longer than patience_seconds
+  kEndless,   // the PE took longer than patience_seconds
   kStopped,   // stopped by the host, or because another PE of the launch is endless
   kNoMemory,  // the host has no more memory
   kProgram,   // reported by the program itself (PE_FAULT_TABLE)

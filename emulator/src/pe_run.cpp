@@ -21,11 +21,13 @@ namespace {
 
 constexpr uint32_t kPageBytes = 4096;
 
-/// In strict mode, a tasklet has a stack of its declared size, rounded up to complete pages. Otherwise it has the largest possible stack,
-/// because x86-64 frames are larger than DPU frames.
-uint32_t usable_stack(const Program &program, uint32_t tasklet, bool is_strict) {
-  if (!is_strict) return Stacks::kMostBytes;
-  return std::clamp((program.stack_bytes(tasklet) + kPageBytes - 1) / kPageBytes * kPageBytes, kPageBytes, Stacks::kMostBytes);
+constexpr uint32_t round_up(uint32_t value, uint32_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/// In strict mode, a tasklet has a stack of its declared size, so that the first byte below it is inaccessible. Otherwise it has the
+/// largest possible stack, because x86-64 frames are larger than DPU frames.
+uint32_t stack_bytes(const Program &program, uint32_t tasklet, bool is_strict) {
+  constexpr uint32_t kMost = Stacks::kMostBytes - kStackEndBytes, kFrameAlignment = 16;
+  return is_strict ? std::min(round_up(program.stack_bytes(tasklet), kFrameAlignment), kMost) : kMost;
 }
 
 }  // namespace
@@ -58,8 +60,6 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   place_ = place;
   is_strict_ = is_strict;
   has_ended_ = false;
-  time_ = 0;
-  is_endless_ = false;
   woken_ = 0;
   sequence_ = 0;
   counter_mode_ = 0;
@@ -70,7 +70,12 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   direct_mram_.begin(port);
   clock_.start();
   bool has_memory = is_accessible;
-  for (uint32_t i = 0; i < program.tasklets(); ++i) has_memory = has_memory && stacks_.set_usable(i, usable_stack(program, i, is_strict));
+  uint64_t stack_tops[PE_MAX_TASKLETS];
+  for (uint32_t i = 0; i < program.tasklets(); ++i) {
+    const uint32_t bytes = stack_bytes(program, i, is_strict), usable = round_up(bytes + kStackEndBytes, kPageBytes);
+    stack_tops[i] = stacks_.end(i) - usable + bytes;
+    has_memory = has_memory && stacks_.set_usable(i, usable);
+  }
   if (!has_memory) {
     fail_without_memory();
     return false;
@@ -78,7 +83,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});  // the start-up code of a DPU frees the mutexes
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    tasklets_[i].stack = prepare_tasklet(stacks_.end(i), program.entry(place), i);
+    tasklets_[i].stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
   }
@@ -104,8 +109,6 @@ void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   tasklet.call = door.call;
   std::copy_n(door.arguments, 4, tasklet.arguments);
   tasklet.state = State::kCalling;
-  const uint64_t stack_bytes = stacks_.end(number) - kStackEndBytes - (tasklet.stack + kGateBytes);
-  if (is_strict_ && stack_bytes > pe_->program->stack_bytes(number)) return fault_by_stack(number, nullptr);
   clock_.compute(number, computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
 }
 
@@ -124,12 +127,6 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     return Step::kEnded;
   }
   Tasklet &tasklet = tasklets_[number];
-  if (is_endless()) {
-    fault(FaultKind::kEndless, number,
-          "the PE ran for longer than DPUEMU_PATIENCE (" + std::to_string(Machine::instance().patience_seconds()) +
-              " s of this computer): an endless loop, or a long program");
-    return Step::kEnded;
-  }
   if (tasklet.state == State::kTransferring || tasklet.state == State::kPaused) {
     woken_ |= 1u << number;
     return Step::kOther;
@@ -138,7 +135,8 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
   } else {
     tasklet.state = State::kWaiting;
-    if ((this->*kCalls[tasklet.call].function)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
+    const Call call = kCalls[tasklet.call].function;
+    if ((this->*call)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
   }
   if (has_ended_) return Step::kEnded;
   return tasklet.state == State::kTransferring ? Step::kTransferred : Step::kOther;
@@ -146,6 +144,15 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
 
 void PeRun::stop(const char *reason) {
   if (!has_ended_) fault(FaultKind::kStopped, 0, reason);
+}
+
+void PeRun::end_as_endless() {
+  if (has_ended_) return;
+  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_)) : clock_.next();  // does not wait
+  if (running == PeClock::kNobody) running = 0;
+  const std::string patience = std::to_string(Machine::instance().patience_seconds());
+  fault(FaultKind::kEndless, running,
+        "the PE ran for longer than DPUEMU_PATIENCE (" + patience + " s of this computer): an endless loop, or a long program");
 }
 
 PeRun::Step PeRun::fail_without_memory() {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,11 +41,8 @@ class PeRun {
   /// Ends the run with a fault because the host has no memory. Allocates nothing.
   Step fail_without_memory();
 
-  /// Adds to the time that the run has taken, and returns the sum. Any thread may call add_time and end_as_endless.
-  std::chrono::nanoseconds add_time(std::chrono::nanoseconds time) { return std::chrono::nanoseconds(time_ += time.count()); }
-  /// Lets the next step end the run with a fault because the run took too long.
-  void end_as_endless() { is_endless_ = true; }
-  bool is_endless() const { return is_endless_.load(std::memory_order_relaxed); }
+  /// Ends the run with a fault because it takes too long.
+  void end_as_endless();
 
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
@@ -83,7 +79,6 @@ class PeRun {
   /// Ends the run. at: where the tasklet is, unless it is in a call or was interrupted.
   After fault(FaultKind kind, uint32_t tasklet, std::string reason, const Interrupted *at = nullptr);
   void fault_by_signal(const Door &door, uint32_t tasklet);
-  void fault_by_stack(uint32_t tasklet, const Interrupted *at);
   /// Handles tasklets that wait although no other tasklet runs.
   void end_waiting();
 
@@ -116,8 +111,6 @@ class PeRun {
   PePlace place_ = {};
   bool is_strict_ = false;
   bool has_ended_ = false;
-  std::atomic<int64_t> time_{0};  // ns
-  std::atomic<bool> is_endless_{false};
   Stacks stacks_;
   DirectMram direct_mram_;
   PeClock clock_;

@@ -89,7 +89,7 @@ std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {
     if (!leave_frame(program.debug_frame(), address, registers, read_word)) break;
   }
   end_repetition();
-  return text;
+  return named == kMostNamedFrames ? text + ", ..." : text;
 }
 
 PeRun::After PeRun::fault(FaultKind kind, uint32_t tasklet, std::string reason, const Interrupted *at) {
@@ -110,22 +110,21 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     fail_without_memory();
     return;
   }
-  if (stacks_.owner(address) < PE_MAX_TASKLETS) return fault_by_stack(tasklet, &door.interrupted);
+  if (stacks_.owner(address) < PE_MAX_TASKLETS) {
+    const std::string declared = std::to_string(pe_->program->stack_bytes(tasklet));
+    return end(FaultKind::kStack, "the stack overflowed (" + declared + " bytes are declared for it)");
+  }
   if (const std::optional<uint32_t> mram = direct_mram_.mram_address_of(address))
     return end(FaultKind::kMemory, "a direct access to MRAM address " + hexadecimal(*mram) + ", beyond the end of MRAM");
+  const std::string act = door.interrupted.rip == address ? "a jump to " : "an access to ";
   const bool is_own_wram = address - reinterpret_cast<uintptr_t>(place_.wram) < PE_WRAM_BYTES;
   if (is_own_wram) return end(FaultKind::kMemory, "a jump to " + wram_place(static_cast<uint32_t>(address)));
   if (const std::string other = Machine::instance().wram_owner(address); !other.empty())
-    return end(FaultKind::kMemory, "an access to address " + hexadecimal(address) + ", in the WRAM of " + other);
+    return end(FaultKind::kMemory, act + "address " + hexadecimal(address) + ", in the WRAM of " + other);
   // For a non-canonical address, x86-64 reports 0.
   const bool is_low = address <= UINT32_MAX;
-  end(FaultKind::kMemory, "an access to " + (is_low ? wram_place(static_cast<uint32_t>(address))
-                                                    : "address " + hexadecimal(address) + ", outside the PE's memory"));
-}
-
-void PeRun::fault_by_stack(uint32_t tasklet, const Interrupted *at) {
-  const std::string declared = std::to_string(pe_->program->stack_bytes(tasklet));
-  fault(FaultKind::kStack, tasklet, "the stack overflowed (" + declared + " bytes are declared for it)", at);
+  end(FaultKind::kMemory,
+      act + (is_low ? wram_place(static_cast<uint32_t>(address)) : "address " + hexadecimal(address) + ", outside the PE's memory"));
 }
 
 // On a DPU, a tasklet stops while it waits at a barrier, for a semaphore or for a handshake, and a DPU with only stopped tasklets is done.

@@ -24,6 +24,8 @@ constexpr uint32_t kMostThreads = 32;
 /// the next kShortPeriods periods are short, because loops that wait for another tasklet are interrupted often.
 constexpr std::chrono::milliseconds kPeriod{50}, kShortPeriod{1};
 constexpr uint32_t kShortPeriods = 20;
+/// At most this time counts for the patience between two looks, because a debugger or the user may have stopped the process.
+constexpr std::chrono::seconds kLongestLook{1};
 
 struct Batch {
   PeBatch work;
@@ -57,6 +59,7 @@ class Runner {
   void detach() { signals_.detach(); }
 
   void run(const PeGroup &group, Batch &of) {
+    ++progress_;
     if (of.work.is_strict) {
       for (const PeTask &task : group) run_alone(task, of);
       return;
@@ -75,14 +78,16 @@ class Runner {
     }
   }
 
-  /// The watch calls this function after each period. The function interrupts a tasklet that has made no call since the last look, and
-  /// ends a run that takes too long. Returns whether it interrupted a tasklet.
+  /// The watch calls this function after each period. The function interrupts a tasklet that has made no call since the last look. If no PE
+  /// of the thread has started or ended for the batch's patience, the function ends the run of a PE. Returns whether it interrupted a
+  /// tasklet.
   bool look(std::chrono::nanoseconds period) {
     const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
     const bool is_same_turn = turn == std::exchange(watched_turn_, turn);
-    PeRun *const run = signals_.target.run.load(std::memory_order_relaxed);
-    if (batch == nullptr || run == nullptr) return false;
-    if (run->add_time(period) >= batch->work.patience) run->end_as_endless();
+    const uint64_t progress = progress_;
+    idle_ = progress == std::exchange(watched_progress_, progress) ? idle_ + period : std::chrono::nanoseconds(0);
+    if (batch == nullptr) return false;
+    if (idle_ >= batch->work.patience) endless_progress_ = progress;
     if (is_same_turn) interrupt_turn(thread_, signals_.target, turn);
     return is_same_turn;
   }
@@ -106,12 +111,16 @@ class Runner {
     do {
       try {
         if (const char *const reason = of.stop_reason()) run.stop(reason);
+        if (endless_progress_.load(std::memory_order_relaxed) == progress_.load(std::memory_order_relaxed)) {
+          of.is_endless = true;
+          run.end_as_endless();
+        }
         step = run.step(signals_.target.door, signals_.target.turns);
       } catch (const std::bad_alloc &) {
         step = run.fail_without_memory();
       }
     } while (step == PeRun::Step::kOther);
-    if (step == PeRun::Step::kEnded && run.is_endless()) of.is_endless = true;
+    if (step == PeRun::Step::kEnded) ++progress_;
     // The program's first direct access changed gs, perhaps just before the end of the run.
     gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
     return step == PeRun::Step::kTransferred;
@@ -123,7 +132,10 @@ class Runner {
   PeRun runs_[kChips];
   uint64_t gs_base_ = kUnknownGs;  // gs of the thread
   pthread_t thread_ = {};
-  uint64_t watched_turn_ = 0;
+  std::atomic<uint64_t> progress_{1};          // incremented when PEs start, and when a PE ends
+  std::atomic<uint64_t> endless_progress_{0};  // the value of progress_ at which the watch lost patience
+  uint64_t watched_turn_ = 0, watched_progress_ = 0;
+  std::chrono::nanoseconds idle_{0};  // how long progress_ has had its value
 };
 
 class Scheduler : public WorkerPool::Job {
@@ -203,11 +215,12 @@ class Scheduler : public WorkerPool::Job {
     for (uint32_t short_periods = 0;;) {
       begun_.wait(lock, [this] { return serving_ != 0; });
       lock.unlock();
-      const auto period = short_periods != 0 ? kShortPeriod : kPeriod;
-      std::this_thread::sleep_for(period);
+      const auto begin = std::chrono::steady_clock::now();
+      std::this_thread::sleep_for(short_periods != 0 ? kShortPeriod : kPeriod);
+      const std::chrono::nanoseconds slept = std::chrono::steady_clock::now() - begin;
       lock.lock();
       bool has_interrupted = false;
-      for (const auto &runner : runners_) has_interrupted |= runner->look(period);
+      for (const auto &runner : runners_) has_interrupted |= runner->look(std::min<std::chrono::nanoseconds>(slept, kLongestLook));
       short_periods = has_interrupted ? kShortPeriods : short_periods - std::min(short_periods, 1u);
     }
   }

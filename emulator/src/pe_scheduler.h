@@ -31,7 +31,7 @@ using PeGroup = std::vector<PeTask>;
 struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
-  std::chrono::seconds patience;                        // a PE that runs for longer gets a fault, and so do all PEs that have not ended
+  std::chrono::seconds patience;                        // if no PE of a thread ends for this time, all PEs that have not ended get a fault
   std::shared_ptr<const std::atomic<bool>> is_stopped;  // if true, every PE that has not ended gets a fault
   std::function<void()> on_end;                         // one of the threads calls on_end when all PEs have ended
 };

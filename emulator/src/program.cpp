@@ -14,7 +14,7 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 constexpr std::string_view kHeapName = DPU_MRAM_HEAP_POINTER_NAME;
 constexpr uint16_t kNoSection = 0;
 constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
@@ -211,7 +211,7 @@ class ElfReader {
     }
     if (instructions > PE_MAX_ESTIMATED_INSTRUCTIONS && status_ == DPU_OK) status_ = DPU_ERR_INVALID_IRAM_ACCESS;
     const uint64_t text_bytes = program_.text_.size();
-    if (status_ == DPU_OK && program_.gate_offset_ + sizeof(uint64_t) > text_bytes) return false;
+    if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes) return false;
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
     return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
   }
@@ -332,10 +332,11 @@ void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocation
   }
 }
 
-void Program::write_text(const PePlace &place, void (*gate)()) const {
+void Program::write_text(const PePlace &place, void (*gate)(), void (*yield)()) const {
   std::copy(text_.begin(), text_.end(), place.text);
   relocate(place.text, text_relocations_, Area::kText, place);
   std::memcpy(place.text + gate_offset_, &gate, sizeof gate);
+  std::memcpy(place.text + gate_offset_ + sizeof gate, &yield, sizeof yield);
 }
 
 void Program::write_wram(const PePlace &place) const {

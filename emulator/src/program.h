@@ -49,8 +49,8 @@ class Program {
   /// Returns the contents of section .debug_frame.
   std::span<const uint8_t> debug_frame() const { return debug_frame_; }
 
-  /// Writes the program's text, whose runtime calls jump to `gate`.
-  void write_text(const PePlace &place, void (*gate)()) const;
+  /// Writes the program's text, whose runtime calls jump to `gate`, and whose waiting loops jump to `yield`.
+  void write_text(const PePlace &place, void (*gate)(), void (*yield)()) const;
   /// Writes the initial values of all variables in WRAM. The WRAM heap keeps its contents.
   void write_wram(const PePlace &place) const;
 

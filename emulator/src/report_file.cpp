@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -23,9 +24,19 @@ void append_line(const char *variable, const char *line, int bytes) {
 
 }  // namespace
 
-void append_to_start_file(uint64_t pes) {
+uint64_t note_start(uint64_t pes) {
+  static std::atomic<uint32_t> launches{0};
+  const uint64_t key = static_cast<uint64_t>(getpid()) << 32 | ++launches;
+  char line[64];
+  const int bytes =
+      std::snprintf(line, sizeof line, "%llu %llu\n", static_cast<unsigned long long>(key), static_cast<unsigned long long>(pes));
+  append_line("DPUEMU_RUNNING", line, bytes);
+  return key;
+}
+
+void note_end(uint64_t key) {
   char line[32];
-  append_line("DPUEMU_STARTED", line, std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(pes)));
+  append_line("DPUEMU_RUNNING", line, std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(key)));
 }
 
 void append_to_report_file(const dpuemu_report_t &report, const char *fault) {

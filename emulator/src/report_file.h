@@ -9,7 +9,9 @@ namespace dpuemu {
 /// the sentence about the first fault, or "". If DPUEMU_REPORT is not set or the file cannot be written, does nothing.
 void append_to_report_file(const dpuemu_report_t &report, const char *fault);
 
-/// Appends the number of PEs of a launch that starts as a line to the file in DPUEMU_STARTED, which dpuemu run sets.
-void append_to_start_file(uint64_t pes);
+/// Append a line to the file in DPUEMU_RUNNING, which `dpuemu run` sets: at the start of a launch its key and number of PEs, and at its end
+/// its key. note_start returns the key, which is unique among all processes.
+uint64_t note_start(uint64_t pes);
+void note_end(uint64_t key);
 
 }  // namespace dpuemu

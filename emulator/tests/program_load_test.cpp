@@ -96,7 +96,7 @@ TEST(Load_RefusesTheProgramOfARealDpuAndOtherElfFiles) {
   CHECK_STATUS(wide.load(set.set), DPU_ERR_ELF_INVALID_FILE);
   object.header().e_type = ET_REL;
   CHECK_STATUS(object.load(set.set), DPU_ERR_ELF_INVALID_FILE);
-  later.set_constant("__pe_format", 2);
+  later.set_constant("__pe_format", 3);
   CHECK_STATUS(later.load(set.set), DPU_ERR_ELF_INVALID_FILE);
   CHECK_OK(File("other").load(set.set));
 }

@@ -63,7 +63,7 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
         "hugepages": False,
         "flush": True,
         "strict": False,
-        "patience_seconds": 30,
+        "patience_seconds": 60,
     }
     assert count == 3 * 64 - 2
     assert "free every PE set" in busy

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import costs
 from steps import COUNTER, count_steps, division_steps, multiplication_steps
+from waiting import WaitingLoops, yielding
 
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
@@ -378,9 +379,12 @@ def count(assembly: str) -> str:
             block = []
             steps = None
 
+    loops = WaitingLoops()
+
     def enter(name: str) -> None:
         nonlocal section, in_code, previous
         close()
+        loops.forget()
         previous, section = section, name
         in_code = _CODE_SECTION.match(name) is not None
 
@@ -414,6 +418,7 @@ def count(assembly: str) -> str:
             elif text.startswith(".previous"):
                 enter(previous)
         if inline or not in_code:
+            loops.forget()
             if inline and in_code and _ANY_LABEL.match(text):
                 close()
             result.append(line)
@@ -421,6 +426,7 @@ def count(assembly: str) -> str:
         if _ANY_LABEL.match(text):
             if _BLOCK_LABEL.match(text):
                 close()
+                loops.label(text.partition(":")[0], len(result) + 1)
             text = text[text.index(":") + 1 :].strip()
             if text and text[0] not in ".#":  # hand-written code can have an instruction on the line of its label
                 result.append(line[: line.index(":") + 1])
@@ -434,6 +440,8 @@ def count(assembly: str) -> str:
         if "#" in text:
             text = text.partition("#")[0].rstrip()
         cost = instruction_cost(text)
+        if (loop := loops.add(cost.mnemonic, cost.operands)) is not None:
+            result[loop] = "\n".join([*yielding(), result[loop]])
         if not block:
             start = len(result)
         if cost.turns:  # rcx has the number of turns

@@ -77,7 +77,7 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
     named = set(re.findall(r"\bPE_\w+", script.read_text()))
     symbols = {
         **{name: value for name, value in sizes.items() if name in named},
-        "__pe_format": 1,
+        "__pe_format": 2,
         "__pe_tasklets": options.tasklets,
         "__pe_stack_bytes": options.stack_default,
         **{f"__pe_stack_bytes_{tasklet}": size for tasklet, size in options.stacks.items()},

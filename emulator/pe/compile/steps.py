@@ -15,7 +15,7 @@ def count_steps(instructions: int) -> str:
 
 
 # Division also borrows one of these registers, and saves it in _SAVED, which gcc does not use either.
-_BORROWED = {"%rcx": ("%ecx", "%cx", "%cl"), "%rsi": ("%esi", "%si")}
+_BORROWED = {"%rcx": ("%ecx", "%cx", "%cl"), "%rsi": ("%esi", "%si"), "%rdi": ("%edi", "%di")}
 _SAVED = "%xmm15"
 
 

@@ -12,9 +12,10 @@ __FOR_EACH_THREAD(STACK_SYMBOL)
 int check_stack(void) {
 #define STACK_BYTES(i) [i] = __pe_stack_bytes_##i,
   static char *const own_bytes[DPU_NR_THREADS] = {__FOR_EACH_THREAD(STACK_BYTES)};
-  uintptr_t stack_pointer;
+  uintptr_t stack_pointer, top;
   __asm__ volatile("movl %%esp, %0" : "=r"(stack_pointer));
-  uintptr_t used = PE_STACK_BLOCK_BYTES - stack_pointer % PE_STACK_BLOCK_BYTES;
+  __asm__ volatile("movl %%esp, %k0\n\torl $0xFFFF, %k0\n\tmovl -7(%q0), %k0" : "=r"(top));  // as in me()
+  uintptr_t used = top - stack_pointer;
   char *declared = own_bytes[me()] != 0 ? own_bytes[me()] : __pe_stack_bytes;
   return ((int)(uintptr_t)declared - (int)used) / 4;
 }

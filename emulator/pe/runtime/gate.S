@@ -1,14 +1,15 @@
 /// gate.S: the entry of a tasklet, and its calls into the emulator.
 #include "../calls.h"
 
-/// The loader writes the address of the emulator's entry here.
+/// The loader writes the addresses of two entries of the emulator here: the entry of calls, and the entry of loops that wait for another
+/// tasklet's store, which expects in r11 where the loop continues.
   .section .pe_gate, "ax", @progbits
   .balign 8
   .globl __pe_gate
   .type __pe_gate, @object
-  .size __pe_gate, 8
+  .size __pe_gate, 16
 __pe_gate:
-  .quad 0
+  .quad 0, 0
 
 /// The tasklet's first instruction. rsp is a multiple of 16; __pe_exit does not return.
   .section .text.__pe_start, "ax", @progbits

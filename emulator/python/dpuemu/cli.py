@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
         "--patience",
         type=_number(1),
         metavar="SECONDS",
-        help="end a launch if one of its PEs takes longer on this computer (default: 30)",
+        help="end a launch if one of its PEs takes longer on this computer (default: 60)",
     )
     made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
     _add_json(made, "one line of JSON per launch")
@@ -159,9 +159,7 @@ def run_host_program(options: argparse.Namespace) -> int:
                 strict=options.strict,
                 patience=options.patience,
                 stdout=sys.stderr if options.json == STDOUT else None,
-                on_long_launch=(lambda launch: print(f"dpuemu: {launch} is still running", file=sys.stderr))
-                if sys.stderr.isatty()
-                else None,
+                on_long_launch=print_long_launch if sys.stderr.isatty() else None,
             )
         except OSError as error:
             fail(f"cannot run {words[0]}: {os.strerror(error.errno or 0)}")
@@ -177,6 +175,11 @@ def run_host_program(options: argparse.Namespace) -> int:
         lines = run.launch_table(launches) if launches else ["no PE program was launched"]
         print(*lines, sep="\n")
     return run.exit_code(code)
+
+
+def print_long_launch(launch: str) -> None:
+    """Tell the user of a launch that takes long."""
+    print(f"dpuemu: still running: {launch}", file=sys.stderr)
 
 
 def print_environment(options: argparse.Namespace) -> int:

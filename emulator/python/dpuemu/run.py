@@ -8,14 +8,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields
-from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from dpuemu import tools
+from dpuemu.errors import Error
 from dpuemu.reports import LaunchReport
 
 NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes that shells use
@@ -33,12 +34,12 @@ def program_environment(
     strict: bool = False,
     patience: int | None = None,
     report: Path | None = None,
-    started: Path | None = None,
+    running: Path | None = None,
 ) -> dict[str, str]:
     """Return the environment of a host program: paths of the tools and the library, and the settings of the machine.
 
-    variables: the environment to start from; None or False keeps its value. patience: in seconds. report, started: the
-    files to which each launch appends a line, at its end and at its start.
+    variables: the environment to start from; options that are None or False leave it unchanged. patience: in seconds.
+    report: the file to which each launch appends a line at its end. running: the file for `RunningLaunches`.
     """
     own = tools.environment(strict=strict)
     result = {**variables, **own}
@@ -48,7 +49,7 @@ def program_environment(
     result["LD_LIBRARY_PATH"] = tools.put_first(str(tools.library_folder()), "LD_LIBRARY_PATH", variables)
     wanted = {
         **{"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_PATIENCE": patience},
-        **{"DPUEMU_REPORT": report, "DPUEMU_STARTED": started},
+        **{"DPUEMU_REPORT": report, "DPUEMU_RUNNING": running},
     }
     return result | {name: str(value) for name, value in wanted.items() if value is not None}
 
@@ -63,47 +64,92 @@ def run_program(
     stdout: TextIO | None = None,
     on_long_launch: Callable[[str], None] | None = None,
 ) -> tuple[int, list[LaunchReport], str]:
-    """Run a host program to its end; return its exit code (-n if signal n ended it), its launches and the last launch.
+    """Run a host program; return its exit code (-n if signal n ended it), its launches, and those that did not end.
 
     stdout: where the program's output goes (None: to the output of this process). The launches are those of the program
-    and of all processes that it started, in the order in which they ended. The last launch is text, "" if all launches
-    ended. on_long_launch gets this text when a launch has run for LONG_SECONDS. The program also gets each SIGTERM;
-    SIGINT reaches it from the terminal. Raises OSError if the program cannot be started.
+    and of all processes that it started, in the order in which they ended. The text of `RunningLaunches` describes
+    those that did not end. on_long_launch gets such a text when a launch has run for LONG_SECONDS. The program also
+    gets each SIGTERM; SIGINT reaches it from the terminal. When the program has ended, the lines of its launches are
+    appended to the file in the environment variable DPUEMU_REPORT, if any. Raises OSError if the program cannot be
+    started, and Error if this file cannot be opened.
     """
-    with tools.temporary_folder() as folder:
-        report, started = folder / "launches.jsonl", folder / "started"
-        options = {"ranks": ranks, "threads": threads, "patience": patience, "report": report, "started": started}
+    with tools.temporary_folder() as folder, _user_report() as user_report:
+        report, running = folder / "launches.jsonl", RunningLaunches(folder / "running")
+        options = {"ranks": ranks, "threads": threads, "patience": patience, "report": report, "running": running.path}
         variables = program_environment(os.environ, strict=strict, **options)
-        with subprocess.Popen(list(command), env=variables, stdout=stdout) as process:
-            if on_long_launch is not None:
-                watch = partial(watch_launches, process, lambda: running_launch(report, started), on_long_launch)
-                Thread(target=watch, daemon=True).start()
+        with (
+            subprocess.Popen(list(command), env=variables, stdout=stdout) as process,
+            _watched(running, on_long_launch),
+        ):
             code = wait(process)
-        text = report.read_text(errors="replace") if report.exists() else ""
-        if chosen := os.environ.get("DPUEMU_REPORT"):  # the user's own file
-            with open(chosen, "a") as own:
-                own.write(text)
-        return code, parse_launches(text), running_launch(report, started)
+        lines = report.read_bytes() if report.exists() else b""
+        user_report.write(lines)
+        return code, parse_launches(lines.decode(errors="replace")), running.text()
 
 
-def running_launch(report: Path, started: Path) -> str:
-    """Return the last started launch, such as "launch 3 on 64 PEs", or "" if all launches have ended."""
-    ended = report.read_bytes().count(b"\n") if report.exists() else 0
-    pes = started.read_text().splitlines() if started.exists() else []
-    return f"launch {len(pes)} on {pes[-1]} PEs" if len(pes) > ended else ""
+@contextmanager
+def _user_report() -> Iterator[BinaryIO]:
+    """Open the file in the environment variable DPUEMU_REPORT, or nothing. Raises Error if it cannot be opened."""
+    path = os.environ.get("DPUEMU_REPORT") or os.devnull
+    try:
+        file = open(path, "ab")  # noqa: SIM115
+    except OSError as error:
+        raise Error(f"DPUEMU_REPORT={path} cannot be written: {error.strerror}") from None
+    with file:
+        yield file
 
 
-def watch_launches(process: subprocess.Popen[bytes], running: Callable[[], str], report: Callable[[str], None]) -> None:
-    """Call `report` once for each launch of the process that runs for LONG_SECONDS."""
-    last, since, reported = "", time.monotonic(), False
-    while process.returncode is None:
-        time.sleep(LONG_SECONDS / 10)
-        launch = running()
-        if launch != last:
-            last, since, reported = launch, time.monotonic(), False
-        elif launch and not reported and time.monotonic() - since >= LONG_SECONDS:
-            report(launch)
-            reported = True
+class RunningLaunches:
+    """The launches that have started and not ended. Programs append a line to `path` at both events (report_file.h)."""
+
+    def __init__(self, path: Path) -> None:
+        """Start without launches."""
+        self.path = path
+        self._position = 0
+        self._started = 0
+        self._running: dict[str, str] = {}  # by key: text
+
+    def text(self) -> str:
+        """Return the launches, such as "launch 3 on 64 PEs", or "" if all have ended."""
+        if self.path.exists():
+            with self.path.open() as file:
+                file.seek(self._position)
+                lines = file.read()
+            complete = lines[: lines.rfind("\n") + 1]
+            self._position += len(complete)
+            for key, *pes in map(str.split, complete.splitlines()):
+                if pes:
+                    self._started += 1
+                    self._running[key] = f"launch {self._started} on {pes[0]} PEs"
+                else:
+                    self._running.pop(key, None)
+        return ", ".join(self._running.values())
+
+
+@contextmanager
+def _watched(running: RunningLaunches, report: Callable[[str], None] | None) -> Iterator[None]:
+    """Call `report`, if any, whenever the running launches have been the same for LONG_SECONDS."""
+    ended = Event()
+
+    def watch(report: Callable[[str], None]) -> None:
+        last, since, reported = "", time.monotonic(), False
+        while not ended.wait(LONG_SECONDS / 10):
+            now = running.text()
+            if now != last:
+                last, since, reported = now, time.monotonic(), False
+            elif now and not reported and time.monotonic() - since >= LONG_SECONDS:
+                report(now)
+                reported = True
+
+    thread = Thread(target=watch, args=(report,), daemon=True)
+    if report is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if report is not None:
+            thread.join()
 
 
 def exit_code(code: int) -> int:
@@ -141,7 +187,7 @@ def parse_launches(text: str) -> list[LaunchReport]:
     An incomplete last line is skipped: a signal ended the program while it wrote the line.
     """
     names = [field.name for field in fields(LaunchReport)]
-    lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
+    lines = (json.loads(line) for line in text.split("\n")[:-1])
     return [LaunchReport(**{name: line[name] for name in names}) for line in lines]
 
 

@@ -26,8 +26,8 @@ class Machine:
     move bytes and run PEs. flush: when transfers flush lines: before and after loading them, as the SDK does on DIMMs
     (True), only before loading ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict:
     if true, the host cannot access a rank that its PEs own, and a PE is in fault if it uses values that the hardware
-    masks silently, or accesses another PE's WRAM. patience_seconds: how many seconds of this computer a PE may take;
-    if a PE takes more, its launch ends with a fault.
+    masks silently, or accesses another PE's WRAM. patience_seconds: a launch ends with faults if none of the PEs
+    that a thread runs (up to 8 in turn) ends for this many seconds of this computer.
     """
 
     ranks: int

@@ -155,7 +155,7 @@ def test_run_sets_only_the_variables_of_its_options(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
     show = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     plain = json.loads(run("run", "--", *show).stdout)
-    assert {name for name in plain if name.startswith("DPUEMU_")} == {"DPUEMU_RANKS", "DPUEMU_REPORT", "DPUEMU_STARTED"}
+    assert {name for name in plain if name.startswith("DPUEMU_")} == {"DPUEMU_RANKS", "DPUEMU_REPORT", "DPUEMU_RUNNING"}
     assert plain["DPUEMU_RANKS"] == "3"
     assert plain["LD_LIBRARY_PATH"].endswith(":/elsewhere")
     assert list(Path(plain["LD_LIBRARY_PATH"].split(":")[0]).glob("libdpuemu.so*"))
@@ -264,9 +264,33 @@ def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
         assert process.wait(timeout=600) == 130
     os.close(terminal)
     lines = message.decode().splitlines()
-    assert lines[0] == "dpuemu: launch 1 on 64 PEs is still running"
+    assert lines[0] == "dpuemu: still running: launch 1 on 64 PEs"
     assert lines[1].startswith("dpuemu: SIGINT ended ")
     assert " during launch 1 on 64 PEs; the exit code is 130" in lines[1]
+
+
+def test_any_file_name_and_assertion_reaches_the_report(tmp_path: Path, host_folder: Path) -> None:
+    name = 'a \u2028\x85"\\é.c'
+    (tmp_path / name).write_text('#include <assert.h>\nint main(void) { assert(!"\u2028"); return 0; }\n')
+    compiler = [*DPUEMU, "run", "--", "dpu-upmem-dpurte-clang", "-o", "pe", name]
+    assert subprocess.run(compiler, cwd=tmp_path, check=True, capture_output=True).stderr == b""
+    program = ["--", str(host_folder / "host"), str(tmp_path / "pe")]
+    launches = [
+        json.loads(line) for line in run("run", "--ranks", "1", "--json", "-", *program).stdout.split("\n")[:-1]
+    ]
+    assert 'an assertion failed: !"\u2028", in main (a \u2028\x85"\\é.c:2)' in launches[0]["fault"]
+
+
+def test_the_users_report_gets_the_launches(tmp_path: Path, host_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = ["run", "--ranks", "1", "--", str(host_folder / "host"), str(host_folder / "pe")]
+    monkeypatch.setenv("DPUEMU_REPORT", str(tmp_path / "report"))
+    assert run(*program).returncode == 7
+    assert run(*program).returncode == 7
+    assert len((tmp_path / "report").read_text().splitlines()) == 2
+    monkeypatch.setenv("DPUEMU_REPORT", str(tmp_path / "absent" / "report"))
+    result = run(*program)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "absent/report cannot be written: No such file or directory" in result.stderr
 
 
 def test_run_passes_signals_on(tmp_path: Path) -> None:

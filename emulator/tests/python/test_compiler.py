@@ -43,3 +43,16 @@ def test_an_object_for_real_dpus_is_refused_with_advice(tmp_path: Path) -> None:
     result = compile_files(tmp_path, "real.o")
     assert result.returncode == 1
     assert "real.o is for real DPUs; compile its source with this compiler" in result.stderr
+
+
+@pytest.mark.parametrize("optimisation", ["-O0", "-O1", "-O2", "-O3", "-Os"])
+def test_divisors_may_be_anywhere(tmp_path: Path, optimisation: str) -> None:
+    functions = ["int main(void) { return 0; }"]
+    for count in range(1, 7):
+        arguments = ", ".join(f"{kind} a{n}" for n, kind in enumerate(["unsigned *", "int", "unsigned", "int *"] * 2))
+        body = " + ".join(f"a2 / a0[a1 * {n}] + a5 / (a7[a2] + {n}) + (unsigned)a3[n] / a0[a2]" for n in range(count))
+        functions.append(f"unsigned f{count}({arguments}, int n) {{ return {body}; }}")
+    functions.append("unsigned g(unsigned x, unsigned *a, int y, unsigned i) { return x / a[i]; }")
+    (tmp_path / "f.c").write_text("\n".join(functions))
+    result = compile_files(tmp_path, optimisation, "-Wl,--no-gc-sections", "f.c")
+    assert (result.returncode, result.stderr) == (0, "")

@@ -1,0 +1,58 @@
+// Loops of `turns` iterations whose modelled cost the host checks.
+#include <defs.h>
+#include <mram.h>
+#include <mutex.h>
+#include <sem.h>
+#include <stdint.h>
+
+enum { kMultiply, kDivide, kDivideSigned, kDma, kMutex, kMutexWait, kSemaphoreWait };
+
+MUTEX_INIT(lock);
+SEMAPHORE_INIT(gate, 0);
+__mram_noinit uint64_t word;
+__host uint32_t topic;
+__host uint32_t turns;
+__host uint32_t left;
+__host uint32_t right;
+volatile uint32_t sink;
+
+static void work(void) {
+  for (uint32_t i = 0; i < turns; ++i) sink = i;
+}
+
+int main(void) {
+  static __dma_aligned uint64_t buffer;
+  const volatile uint32_t *a = &left, *b = &right;
+  if (me() == 1) {  // waits for tasklet 0, which comes first
+    for (uint32_t i = 0; i < 100; ++i) sink = i;
+    if (topic == kMutexWait) mutex_lock(lock), mutex_unlock(lock);
+    if (topic == kSemaphoreWait) sem_take(&gate);
+    return 0;
+  }
+  switch (topic) {
+    case kMultiply:
+      for (uint32_t i = 0; i < turns; ++i) sink = *a * *b;
+      break;
+    case kDivide:
+      for (uint32_t i = 0; i < turns; ++i) sink = *a / *b;
+      break;
+    case kDivideSigned:
+      for (uint32_t i = 0; i < turns; ++i) sink = (uint32_t)((int32_t)*a / (int32_t)*b);
+      break;
+    case kDma:
+      for (uint32_t i = 0; i < turns; ++i) mram_read(&word, &buffer, 8);
+      break;
+    case kMutex:
+      for (uint32_t i = 0; i < turns; ++i) mutex_lock(lock), mutex_unlock(lock);
+      break;
+    case kMutexWait:
+      mutex_lock(lock);
+      work();
+      mutex_unlock(lock);
+      break;
+    default:
+      work();
+      sem_give(&gate);
+  }
+  return 0;
+}
