@@ -58,8 +58,8 @@ _MACHINE = [
     *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
 ]
 
-# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator reads. A program may
-# ask for more information with -g.
+# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator reads. A program
+# may ask for more information with -g.
 _DEBUG = ["-g1"]
 _DEBUG_FORMAT = [
     *("-gdwarf-4", "-gno-variable-location-views", "-fno-var-tracking"),
