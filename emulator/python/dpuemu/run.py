@@ -75,8 +75,15 @@ def run_program(
     """
     with tools.temporary_folder() as folder, _user_report() as user_report:
         report, running = folder / "launches.jsonl", RunningLaunches(folder / "running")
-        options = {"ranks": ranks, "threads": threads, "patience": patience, "report": report, "running": running.path}
-        variables = program_environment(os.environ, strict=strict, **options)
+        variables = program_environment(
+            os.environ,
+            ranks=ranks,
+            threads=threads,
+            strict=strict,
+            patience=patience,
+            report=report,
+            running=running.path,
+        )
         with (
             subprocess.Popen(list(command), env=variables, stdout=stdout) as process,
             _watched(running, on_long_launch),
