@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -252,17 +253,22 @@ def test_waiting_tasklets_are_counted_and_faults_in_strict_mode(tmp_path: Path, 
 def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
     run_faulty(tmp_path, host_folder, 3, "-O2", "--patience", "1")  # builds the program
     program = [*DPUEMU, "run", "--ranks", "1", "--", str(host_folder / "host"), str(tmp_path / "faulty")]
-    terminal, other = os.openpty()
+    terminal, other = os.openpty()  # `other` stays open, because closing it may lose the last bytes
+    message = b""
+
+    def read_until(text: bytes) -> None:
+        nonlocal message
+        while text not in message:
+            assert select.select([terminal], [], [], 300)[0], message
+            message += os.read(terminal, 1000)
+
     with subprocess.Popen(program, stderr=other, start_new_session=True) as process:
-        os.close(other)
-        message = b""
-        while b"still running" not in message:
-            message += os.read(terminal, 1000)
+        read_until(b"still running")
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
-        while b"exit code" not in message:
-            message += os.read(terminal, 1000)
         assert process.wait(timeout=600) == 130
+        read_until(b"exit code")
     os.close(terminal)
+    os.close(other)
     lines = message.decode().splitlines()
     assert lines[0] == "dpuemu: still running: launch 1 on 64 PEs"
     assert lines[1].startswith("dpuemu: SIGINT ended ")
