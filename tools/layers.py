@@ -23,6 +23,7 @@ LAYERS = [
     ["src/plan"],
     ["src/line_kernels", "src/rank_access"],
     ["src/exec", "src/model"],
+    ["src/hosts"],
     ["src/capi", "artifact"],
     ["tools/doctor", "python/src"],
     ["python/pidcomm"],
@@ -51,9 +52,9 @@ def files() -> Iterator[Path]:
 
 def included(file: Path) -> Iterator[str]:
     """Yield the files of the project that a C or C++ file includes, relative to the root."""
-    for name in re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', file.read_text(), re.MULTILINE):
+    for bracket, name in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', file.read_text(), re.MULTILINE):
         for start in (
-            file.parent,
+            file.parent if bracket == '"' else ROOT / "include",
             ROOT / "src",
             ROOT,
             ROOT / "include",

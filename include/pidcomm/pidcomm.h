@@ -111,11 +111,13 @@ typedef struct pidcomm_pending pidcomm_pending;
  * a struct is 0 or smaller than in version 0.1, or if options or request have a nonzero field that this library does not know. */
 #ifdef __cplusplus
 #define PIDCOMM_SIZE(type) size_t size = sizeof(type)
+#define PIDCOMM_APPENDED(type, name) type name = 0
 #define PIDCOMM_SIZE_OF(type) \
   {                           \
   }
 #else
 #define PIDCOMM_SIZE(type) size_t size
+#define PIDCOMM_APPENDED(type, name) type name
 #define PIDCOMM_SIZE_OF(type) {.size = sizeof(type)}
 #endif
 
@@ -158,9 +160,12 @@ typedef struct pidcomm_request {
   size_t bytes;     /* number of bytes per PE; see "Sizes" above */
   size_t src, dst;  /* MRAM offsets of source and destination from the heap base */
   void *host;
-  size_t host_bytes; /* size of the host buffer: exactly the number of groups times the bytes of a host row */
+  size_t host_bytes; /* size of the host buffer: exactly the number of groups times the bytes of a host row; with host_stride, the size from
+                        the first byte of the first row to the last byte of the last row */
   int type;          /* pidcomm_type */
   int op;            /* pidcomm_op */
+  PIDCOMM_APPENDED(size_t, host_stride); /* bytes from a host row to the next, a multiple of 8 and at least the bytes of a row; 0: rows are
+                                            contiguous */
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 

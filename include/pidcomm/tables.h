@@ -128,7 +128,10 @@
   X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")                                                \
   X(uint64_t, host_bytes_read, NUMBER, "bytes read from host rows and from the library's buffer (conventional, pr)")                 \
   X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")               \
-  X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")
+  X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")                                        \
+  X(double, seconds_exchange, NUMBER, "over hosts: exchanges between hosts, with the reduction of received rows")                    \
+  X(uint64_t, bytes_sent, NUMBER, "over hosts: bytes that this host sent")                                                           \
+  X(uint64_t, bytes_received, NUMBER, "over hosts: bytes that this host received")
 
 /* X(ENUM, code, meaning). pidcomm_last_error() returns a sentence with the offending values of the failed call. */
 #define PIDCOMM_STATUSES(X)                                                                             \

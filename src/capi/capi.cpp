@@ -15,6 +15,7 @@
 #include "capi/guarded.h"
 #include "capi/sized.h"
 #include "exec/executor.h"
+#include "hosts/hosts.h"
 #include "line_kernels/audit_counts.h"
 #include "line_kernels/kernels.h"
 #include "model/machine.h"
@@ -48,8 +49,13 @@ struct pidcomm_hypercube {
   std::atomic<uint32_t> pending = 0;  // number of calls for which the program has not waited
 };
 
+struct pidcomm_hosts {
+  pidcomm::HostsCube cube;
+  std::atomic<uint32_t> pending = 0;  // as in pidcomm_hypercube
+};
+
 struct pidcomm_pending {
-  pidcomm_hypercube *cube;
+  std::atomic<uint32_t> *pending;  // of the cube of the call
   std::future<pidcomm_trace> end;
   pid_t process;  // the process that started the call
 };
@@ -106,8 +112,26 @@ pidcomm_trace end_of(pidcomm_pending **pending) {
   const std::unique_ptr<pidcomm_pending> call(std::exchange(*pending, nullptr));
   if (call == nullptr) return {};
   call->end.wait();
-  --call->cube->pending;
+  --*call->pending;
   return call->end.get();
+}
+
+/// Checks the arguments with which a caller receives a text; deliver_text fills them.
+void require_text(const char *text, size_t capacity, const size_t *length) {
+  require(length, "length");
+  if (capacity != 0) require(text, "json");
+}
+
+void deliver_text(const std::string &own, char *text, size_t capacity, size_t *length) {
+  *length = own.size();
+  if (capacity == 0) return;
+  const std::size_t copied = std::min(own.size(), capacity - 1);
+  std::memcpy(text, own.data(), copied);
+  text[copied] = '\0';
+}
+
+pidcomm_hosts_settings received_settings(const pidcomm_hosts_settings *settings) {
+  return settings == nullptr ? pidcomm_hosts_settings{} : received(settings, "settings");
 }
 
 }  // namespace
@@ -281,7 +305,7 @@ int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const 
     *pending = nullptr;
     require(cube, "cube");
     const pidcomm_options given = received_options(options);
-    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{cube, {}, getpid()});
+    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{&cube->pending, {}, getpid()});
     call->end = cube->executor.start(received(request, "request"), &given);
     ++cube->pending;
     *pending = call.release();
@@ -311,16 +335,11 @@ int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace) 
 int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options, int expand,
                       char *json, size_t capacity, size_t *length) {
   return guarded([&] {
-    require(length, "length");
-    if (capacity != 0) require(json, "json");
+    require_text(json, capacity, length);
     const pidcomm_options given = received_options(options);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
     const std::string text = to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0), expand != 0);
-    *length = text.size();
-    if (capacity == 0) return;
-    const std::size_t copied = std::min(text.size(), capacity - 1);
-    std::memcpy(json, text.data(), copied);
-    json[copied] = '\0';
+    deliver_text(text, json, capacity, length);
   });
 }
 
@@ -361,6 +380,79 @@ int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_r
     const pidcomm_options given = received_options(options);
     *seconds = cube->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, &given);
     *bytes_moved = uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
+  });
+}
+
+int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *transport, const pidcomm_hosts_settings *settings,
+                          pidcomm_hosts **hosts) {
+  return guarded([&] {
+    require(hosts, "hosts");
+    *hosts = nullptr;
+    require(cube, "cube");
+    const pidcomm_transport own = received(transport, "transport");
+    *hosts = new pidcomm_hosts{HostsCube(cube->executor, own, received_settings(settings), current_machine)};
+  });
+}
+
+int pidcomm_hosts_disconnect(pidcomm_hosts *hosts) {
+  return guarded([&] {
+    if (hosts != nullptr && hosts->pending != 0)
+      fail(PIDCOMM_ERR_BUSY, "the cube over hosts has non-blocking calls that have not been waited for: ", hosts->pending,
+           "; call pidcomm_wait before pidcomm_hosts_disconnect");
+    delete hosts;
+  });
+}
+
+int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options,
+                      pidcomm_trace *trace) {
+  return guarded([&] {
+    deliver_trace(trace, [&] {
+      require(hosts, "hosts");
+      const pidcomm_options given = received_options(options);
+      return hosts->cube.run(received(request, "request"), root, &given);
+    });
+  });
+}
+
+int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options,
+                       pidcomm_pending **pending) {
+  return guarded([&] {
+    require(pending, "pending");
+    *pending = nullptr;
+    require(hosts, "hosts");
+    const pidcomm_options given = received_options(options);
+    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
+    call->end = hosts->cube.start(received(request, "request"), root, &given);
+    ++hosts->pending;
+    *pending = call.release();
+  });
+}
+
+int pidcomm_hosts_refuse(pidcomm_hosts *hosts, int status, const char *sentence) {
+  return guarded([&] {
+    require(hosts, "hosts");
+    require(sentence, "sentence");
+    if (status == PIDCOMM_OK || name_of_status(status) == nullptr)
+      fail(PIDCOMM_ERR_ARGUMENT, "status (", status, ") must be the code of an error");
+    hosts->cube.refuse(static_cast<pidcomm_status>(status), sentence);
+  });
+}
+
+int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t host, const pidcomm_request *request, uint32_t root,
+                            const pidcomm_options *options, const pidcomm_hosts_settings *settings, char *json, size_t capacity,
+                            size_t *length) {
+  return guarded([&] {
+    require_text(json, capacity, length);
+    std::vector<uint32_t> lengths = lengths_of(axes, axis_len);
+    if (axes < 2) fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", axes, "; the last is the axis of the hosts");
+    const uint32_t count = lengths.back();
+    lengths.pop_back();
+    if (host >= count) fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count, ")");
+    const pidcomm_machine machine = current_machine();
+    const pidcomm_options given = received_options(options);
+    deliver_text(hosts_plan_json(Hypercube::of(lengths), count, host, received(request, "request"), root, resolve_for(machine, &given),
+                                 HostsSettings::of(received_settings(settings)), machine),
+                 json, capacity, length);
   });
 }
 

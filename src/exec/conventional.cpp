@@ -46,7 +46,9 @@ class HostWork {
 
  private:
   std::byte *in_row(uint32_t pe) const { return rows_.in + pe * plan_.in_pe_bytes; }
-  std::byte *out_row(uint32_t row) const { return rows_.out + row * form_.result_row_bytes; }
+  std::byte *out_row(uint32_t row) const {
+    return rows_.out + row * (plan_.out.space == Space::host ? plan_.row_stride_bytes : form_.result_row_bytes);
+  }
 
   template <class Body>
   void share(const Body &body) const {
@@ -96,15 +98,14 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     trace.host_bytes_written += form.staged_bytes;
     trace.host_bytes_read += form.staged_bytes;
   }
-  const auto host_row = [&](uint32_t pe, const Extent &extent, uint64_t row_bytes) {
-    return host + grouping.group_of(pe) * row_bytes + (extent.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
+  const auto host_row = [&](uint32_t pe, const Extent &extent) {
+    return host + grouping.group_of(pe) * plan.row_stride_bytes + (extent.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
   };
 
   Stopwatch from_pes;
   if (!from_host)
-    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes, [&](uint32_t pe) {
-      return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out, plan.out_row_bytes);
-    });
+    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes,
+             [&](uint32_t pe) { return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out); });
   trace.seconds_from_pes = from_pes.seconds();
 
   Stopwatch host_work;
@@ -114,7 +115,7 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
   Stopwatch to_pes;
   if (!to_host)
     transfer(DPU_XFER_TO_DPU, set, placement, plan.dst, plan.out_pe_bytes, [&](uint32_t pe) {
-      if (from_host) return host_row(pe, plan.in, plan.in_row_bytes);
+      if (from_host) return host_row(pe, plan.in);
       if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
       // reduce_scatter sends the member's block of the group's row; allreduce and allgather send the complete row
       return rows.out + grouping.group_of(pe) * form.result_row_bytes +

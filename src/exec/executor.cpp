@@ -118,8 +118,8 @@ struct Executor::CachedPlan {
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
     return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
-           request.dst == other.dst && request.type == other.type && request.op == other.op && options == other_options &&
-           plan.heap_base == other_base;
+           request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_stride == other.host_stride &&
+           options == other_options && plan.heap_base == other_base;
   }
 };
 
@@ -387,6 +387,12 @@ void Executor::run_host_pass(CachedPlan &cached, std::byte *host, const Acquired
   }
   if (cached.prepared && cached.prepared->tables().bytes() > kKeptTableBytes) cached.prepared.reset();
   trace.seconds_pass = passing.seconds();
+}
+
+uint64_t Executor::heap_base() {
+  const RankLocks::Guard guard = calls_.lock();
+  wait_for_set(set_, placement_);
+  return heap_base_of(placement_);
 }
 
 pidcomm_audit Executor::audit() {

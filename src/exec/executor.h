@@ -45,6 +45,9 @@ class Executor {
   /// bytes), the host buffer is not checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
+  /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set. Errors: ERR_SET, ERR_DEVICE.
+  uint64_t heap_base();
+
   /// Returns the counts of the audit instruction set from the last call that has ended.
   pidcomm_audit audit();
 

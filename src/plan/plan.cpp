@@ -138,6 +138,11 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   (has_source ? plan.in_pe_bytes : plan.in_row_bytes) = in_bytes;
   (has_destination ? plan.out_pe_bytes : plan.out_row_bytes) = out_bytes;
   const char *name = name_of_collective(plan.collective);
+  const uint64_t row_bytes = plan.in_row_bytes + plan.out_row_bytes;
+  plan.row_stride_bytes = request.host_stride == 0 ? row_bytes : request.host_stride;
+  if (row_bytes != 0 && (plan.row_stride_bytes < row_bytes || plan.row_stride_bytes % kWordBytes != 0))
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": host_stride (", request.host_stride, ") must be a multiple of ", kWordBytes,
+         " and at least the bytes of a host row (", row_bytes, ")");
   if (has_source) check_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
   if (has_destination) check_window(name, "destination", request.dst, plan.out_pe_bytes, heap_base);
   if (has_source && has_destination) check_overlap(plan, request.src, request.dst);
@@ -150,11 +155,12 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
 
 void check_host(const Plan &plan, const pidcomm_request &request) {
   if (plan.in.space != Space::host && plan.out.space != Space::host) return;
-  const uint64_t needed_bytes = (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups;
+  const uint64_t row_bytes = plan.in_row_bytes + plan.out_row_bytes;
+  const uint64_t needed_bytes = row_bytes == 0 ? 0 : plan.row_stride_bytes * (plan.grouping.groups - 1) + row_bytes;
   const char *name = name_of_collective(plan.collective);
   if (request.host_bytes != needed_bytes)
     fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups,
-         " groups with rows of ", plan.in_row_bytes + plan.out_row_bytes, " bytes need ", needed_bytes);
+         " groups with rows of ", row_bytes, " bytes need ", needed_bytes);
   if (request.host == nullptr && needed_bytes != 0)
     fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes, " bytes");
 }

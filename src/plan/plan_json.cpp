@@ -1,8 +1,8 @@
 // Writes a plan as JSON. Values are numbers, or names that do not need escaping.
 #include <concepts>
-#include <sstream>
 
 #include "base/overloaded.h"
+#include "plan/json_writer.h"
 #include "plan/plan.h"
 
 namespace pidcomm {
@@ -20,42 +20,6 @@ constexpr PassText kPassTexts[] = {
 };
 
 constexpr const char *kSpaceNames[] = {"mram", "host", "host_lines"};
-
-/// Writes JSON objects and arrays, with commas between their elements.
-class JsonWriter {
- public:
-  void open(const char *key, char bracket) {
-    start(key);
-    text_ << bracket;
-    is_first_ = true;
-  }
-  void close(char bracket) {
-    text_ << bracket;
-    is_first_ = false;
-  }
-  void number(const char *key, uint64_t value) {
-    start(key);
-    text_ << value;
-  }
-  void boolean(const char *key, bool value) {
-    start(key);
-    text_ << (value ? "true" : "false");
-  }
-  void string(const char *key, const std::string &value) {
-    start(key);
-    text_ << '"' << value << '"';
-  }
-  std::string text() const { return text_.str(); }
-
- private:
-  void start(const char *key) {
-    if (!is_first_) text_ << ", ";
-    is_first_ = false;
-    if (key != nullptr) text_ << '"' << key << "\": ";
-  }
-  std::ostringstream text_;
-  bool is_first_ = true;
-};
 
 void write_loops(JsonWriter &json, const char *key, const std::vector<Loop> &loops) {
   json.open(key, '[');

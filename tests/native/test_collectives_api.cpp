@@ -105,6 +105,56 @@ TEST(Names_MatchTheTables) {
                                                std::to_string(PIDCOMM_VERSION_PATCH));
 }
 
+// ---- host rows with a stride
+// --------------------------------------------------------------------------------------------------------------
+
+TEST(HostStride_LeavesTheBytesBetweenRows) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  for (const Axes &shape : {Axes{8, 4}, Axes{3, 5}}) {
+    const Hypercube cube(set, shape);
+    for (int collective : {PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE, PIDCOMM_BROADCAST})
+      for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
+        const verify::Problem problem = {collective, shape, "10", 72, PIDCOMM_INT32, PIDCOMM_SUM};
+        const verify::Rows in = verify::rows_before(problem), out = verify::rows_after(problem), &host = in.at_pes ? out : in;
+        Bytes before(in.bytes()), got(out.bytes());
+        verify::fill_distinct(7, in.row_bytes, before);
+        const std::size_t stride = host.row_bytes + 40;
+        Bytes rows(stride * (host.count - 1) + host.row_bytes, 0xEE), untouched = rows;
+        pidcomm_request request{};
+        request.collective = collective;
+        request.mask = problem.mask.c_str();
+        request.bytes = problem.bytes;
+        request.host = rows.data();
+        request.host_bytes = rows.size();
+        request.host_stride = stride;
+        request.type = problem.type;
+        request.op = problem.op;
+        pidcomm_options options{};
+        options.technique = technique;
+        if (in.at_pes)
+          CHECK_EQ(pidcomm_write(cube.get(), 0, in.row_bytes, before.data()), +PIDCOMM_OK);
+        else
+          for (std::size_t row = 0; row < in.count; ++row) std::memcpy(&rows[row * stride], &before[row * in.row_bytes], in.row_bytes);
+        CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
+        if (out.at_pes)
+          CHECK_EQ(pidcomm_read(cube.get(), 0, out.row_bytes, got.data()), +PIDCOMM_OK);
+        else
+          for (std::size_t row = 0; row < out.count; ++row) {
+            std::memcpy(&got[row * out.row_bytes], &rows[row * stride], out.row_bytes);
+            std::memset(&rows[row * stride], 0xEE, out.row_bytes);
+          }
+        CHECK(got == verify::expected(problem, before));
+        if (!out.at_pes) CHECK(rows == untouched);
+        for (const std::size_t wrong : {host.row_bytes - 8, host.row_bytes + 4}) {
+          request.host_stride = wrong;
+          CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_ERR_HOST_BUFFER);
+          CHECK(std::string(pidcomm_last_error()).find("host_stride (" + std::to_string(wrong) + ")") != std::string::npos);
+        }
+      }
+  }
+}
+
 // ---- plans and limits ------------------------------------------------------------------------------------------------------------------
 
 std::string plan_json(const Axes &axis_len, const pidcomm_request &request, int expand) {

@@ -5,10 +5,10 @@ namespace pidcomm {
 
 void sweep_gather(const Plan &plan, const Split &split, Sweep &sweep) {
   sweep.pass = Pass::to_host;
-  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.out_row_bytes * split.section.groups);
+  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.row_stride_bytes * split.section.groups);
   add_loops(sweep.outer, "source", split.members, true, 0, false, plan.block_bytes * split.section.group_pes);
   add_section(sweep.in, split);
-  add_pe_rows(sweep.out, split, plan.block_bytes, plan.out_row_bytes);
+  add_pe_rows(sweep.out, split, plan.block_bytes, plan.row_stride_bytes);
 }
 
 }  // namespace pidcomm

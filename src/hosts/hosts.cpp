@@ -1,0 +1,351 @@
+#include "hosts/hosts.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "exec/clock.h"
+#include "exec/parallel.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr uint64_t kCombineBytes = 65536;  // of a unit of work of Round::combines
+
+/// Adds the work of a local collective to the trace of the call.
+void add_to(pidcomm_trace &sum, const pidcomm_trace &trace) {
+  const auto codes = std::tuple(trace.technique, trace.isa, trace.threads, trace.coherence);
+#define PIDCOMM_ROW(ctype, name, ...) sum.name += trace.name;
+  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  std::tie(sum.technique, sum.isa, sum.threads, sum.coherence) = codes;
+}
+
+/// Carries out one plan.
+class Runner {
+ public:
+  Runner(const HostsPlan &plan, Executor &local, Link &link, const pidcomm_options *options, std::byte *window, std::byte *user)
+      : plan_(plan), local_(local), link_(link), options_(options), window_(window), user_(user) {}
+
+  pidcomm_trace run(bool overlaps) {
+    const bool has_local_work = plan_.pieces.size() > 1 || !plan_.meanwhile.empty();
+    if (!overlaps || !has_local_work || !overlapped()) in_turn();
+    all(plan_.last);
+    for (const bool is_send : {true, false}) (is_send ? trace_.bytes_sent : trace_.bytes_received) = traffic_of(plan_, is_send).bytes;
+    trace_.bytes_staged += plan_.window_bytes;
+    trace_.seconds_exchange = seconds_exchange_;
+    return trace_;
+  }
+
+ private:
+  void all(const std::vector<Local> &locals) {
+    for (const Local &one : locals) {
+      pidcomm_trace trace{};
+      local_.run(local_request(plan_, one, window_, user_), options_, trace);
+      add_to(trace_, trace);
+    }
+  }
+
+  void in_turn() {
+    for (const Piece &piece : plan_.pieces) {
+      all(piece.before);
+      exchange(piece);
+      if (&piece == &plan_.pieces.front()) all(plan_.meanwhile);
+      all(piece.after);
+    }
+  }
+
+  /// Runs the local collectives on another thread, and the exchanges on this thread. Two pieces are under way at a time, because the
+  /// buffers of pieces j and j + 2 are the same. Returns false if the system starts no thread.
+  bool overlapped() {
+    std::thread thread;
+    try {
+      thread = std::thread([this] { run_locals(); });
+    } catch (const std::system_error &) {
+      return false;
+    }
+    try {
+      for (std::size_t j = 0; j < plan_.pieces.size() && wait_for(prepared_, j + 1); ++j) {
+        exchange(plan_.pieces[j]);
+        advance(exchanged_);
+      }
+    } catch (...) {
+      stop(std::current_exception());
+    }
+    thread.join();
+    if (error_) std::rethrow_exception(error_);
+    return true;
+  }
+
+  void run_locals() {
+    const std::vector<Piece> &pieces = plan_.pieces;
+    try {
+      for (std::size_t j = 0; j <= pieces.size(); ++j) {
+        if (j < pieces.size()) {
+          all(pieces[j].before);
+          advance(prepared_);
+        }
+        if (j == std::min<std::size_t>(1, pieces.size() - 1)) all(plan_.meanwhile);
+        if (j == 0) continue;
+        if (!wait_for(exchanged_, j)) return;
+        all(pieces[j - 1].after);
+      }
+    } catch (...) {
+      stop(std::current_exception());
+    }
+  }
+
+  void exchange(const Piece &piece) {
+    const Stopwatch exchanging;
+    for (const Round &round : piece.rounds) {
+      std::vector<Transfer> transfers;
+      for (const Message &message : round.messages) {
+        const Area &area = message.area;
+        transfers.push_back({message.host, message.is_send, at(area), area.rows, area.bytes, area.stride});
+      }
+      link_.exchange(transfers);
+      for (const Combine &step : round.combines) combine(step);
+    }
+    seconds_exchange_ += exchanging.seconds();
+  }
+
+  void combine(const Combine &step) const {
+    const Options &options = plan_.whole.options;
+    const Reducer &reducer = *reducer_of(kernels_of(options.isa), plan_.whole);
+    const uint64_t width = std::min(step.into.bytes, kCombineBytes), columns = (step.into.bytes + width - 1) / width;
+    WorkQueue queue(step.into.rows * columns, options.threads);
+    run_threads(options.threads, [&](int thread) {
+      queue.each(thread, [&](uint64_t unit) {
+        const uint64_t row = unit / columns, first = unit % columns * width;
+        reducer.combine(at(step.into) + row * step.into.stride + first, at(step.from) + row * step.into.bytes + first,
+                        std::min(width, step.into.bytes - first));
+      });
+    });
+  }
+
+  std::byte *at(const Area &area) const { return (area.memory == Area::Memory::window ? window_ : user_) + area.offset; }
+
+  /// Waits until a counter has reached `count`. Returns false if the other thread has failed.
+  bool wait_for(const std::size_t &counter, std::size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return counter >= count || error_; });
+    return !error_;
+  }
+  void advance(std::size_t &counter) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++counter;
+    changed_.notify_all();
+  }
+  void stop(std::exception_ptr error) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    changed_.notify_all();
+  }
+
+  const HostsPlan &plan_;
+  Executor &local_;
+  Link &link_;
+  const pidcomm_options *options_;
+  std::byte *const window_, *const user_;
+  pidcomm_trace trace_{};  // of the thread that runs the local collectives
+  double seconds_exchange_ = 0;
+  std::mutex mutex_;  // guards all later members
+  std::condition_variable changed_;
+  std::size_t prepared_ = 0, exchanged_ = 0;  // pieces whose `before` and whose exchange have ended
+  std::exception_ptr error_;
+};
+
+std::string description_of(const HostsPlan &plan, const pidcomm_request &request, const Schedule &schedule) {
+  const Plan &whole = plan.whole;
+  std::ostringstream text;
+  text << name_of_collective(whole.collective) << " with mask " << whole.mask << " of " << whole.cube.to_string() << ", " << request.bytes
+       << " bytes of " << name_of_type(whole.type.code);
+  if (whole.reduces) text << ", " << name_of_op(whole.op);
+  if (plan.selects_hosts() && (whole.in.space == Space::host || whole.out.space == Space::host)) text << ", root " << plan.root;
+  if (schedule.pieces > 1) text << ", " << schedule.pieces << " pieces";
+  return text.str();
+}
+
+/// Checks the caller's host buffer: on the host with the rows it holds all rows, on the other hosts there is none.
+void check_rows(const HostsPlan &plan, const pidcomm_request &request) {
+  if (plan.runs_alone()) return;  // the local call checks its rows
+  if (plan.has_rows()) return check_host(plan.whole, request);
+  if (request.host != nullptr || request.host_bytes != 0)
+    fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(plan.whole.collective), ": host ", plan.host, " gives a host buffer of ",
+         request.host_bytes, " bytes; only the root, host ", plan.root, ", has rows");
+}
+
+}  // namespace
+
+HostsSettings HostsSettings::of(const pidcomm_hosts_settings &settings) {
+  HostsSettings own;
+  const auto check = [](const char *name, double value) {
+    if (!(value >= 0 && value < 1e9)) fail(PIDCOMM_ERR_ARGUMENT, name, " (", value, ") must be at least 0 and below 1e9");
+  };
+  check("timeout_s", settings.timeout_s);
+  check("link_gb_s", settings.link_gb_s);
+  check("link_latency_us", settings.link_latency_us);
+  if (settings.overlap > PIDCOMM_OVERLAP_OFF)
+    fail(PIDCOMM_ERR_ARGUMENT, "overlap code ", settings.overlap, " is unknown; use 0 (auto), 1 (on) or 2 (off)");
+  if (settings.timeout_s > 0) own.link.timeout_s = settings.timeout_s;
+  own.link.gb_s = settings.link_gb_s;
+  own.link.latency_us = settings.link_latency_us;
+  own.overlap = settings.overlap;
+  return own;
+}
+
+std::string HostsSettings::to_string() const {
+  std::ostringstream text;
+  text << "link " << link.gb_s << " GB/s and " << link.latency_us << " us, overlap " << overlap;
+  return text.str();
+}
+
+/// The place of a call in the order of calls. The next call may begin when the Turn is destroyed.
+class HostsCube::Turn {
+ public:
+  explicit Turn(HostsCube &cube) {
+    const std::lock_guard<std::mutex> lock(cube.turns_);
+    before_ = std::exchange(cube.last_, done_.get_future().share());
+  }
+  ~Turn() { done_.set_value(); }
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+  void wait() const {
+    if (before_.valid()) before_.wait();
+  }
+
+ private:
+  std::promise<void> done_;
+  std::shared_future<void> before_;
+};
+
+struct HostsCube::Prepared {
+  HostsPlan plan;
+  Schedule schedule;
+  std::byte *window = nullptr;
+};
+
+HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const pidcomm_hosts_settings &settings,
+                     const std::function<pidcomm_machine()> &machine)
+    : local_(local), machine_(machine), link_(transport) {
+  if (transport.host >= transport.hosts)
+    fail(PIDCOMM_ERR_ARGUMENT, "the transport's host (", transport.host, ") must be below its hosts (", transport.hosts, ")");
+  Intent intent;
+  try {
+    settings_ = HostsSettings::of(settings);
+    link_.use(settings_.link);
+    intent.text = "connect " + cube_over(local.cube(), transport.hosts).to_string() + ", " + settings_.to_string();
+  } catch (const Error &error) {
+    intent = {error.status(), error.what()};
+  }
+  agree(link_, intent);
+}
+
+/// Throws the errors that the local collectives of a plan would throw before they move bytes.
+void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options) {
+  each_local(plan, [&](const Local &one) {
+    pidcomm_request asked = local_request(plan, one, nullptr, nullptr);
+    if (plan.runs_alone()) {
+      asked.host = request.host;
+      asked.host_bytes = request.host_bytes;
+      asked.host_stride = request.host_stride;
+      check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
+      return local_.validate(asked, options);
+    }
+    asked.host_bytes = 0;
+    try {
+      local_.validate(asked, options);
+    } catch (const Error &error) {
+      fail(error.status(), name_of_collective(request.collective), " over ", plan.hosts, " hosts has a local ",
+           name_of_collective(one.collective), " on each: ", error.what());
+    }
+  });
+}
+
+HostsCube::Prepared HostsCube::prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+  const Options resolved = resolve(options);
+  const uint64_t heap_base = local_.heap_base();
+  const auto make = [&](uint32_t pieces) {
+    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolved, heap_base, pieces);
+  };
+  Prepared prepared{make(1), {}};
+  check_rows(prepared.plan, request);
+  check_locals(prepared.plan, request, options);
+  if (!prepared.plan.pieces.empty()) {
+    const pidcomm_machine machine = machine_();
+    const HostsPricer pricer(machine, resolved, rate_of(settings_.link, machine));
+    prepared.schedule = choose_schedule(settings_.overlap, pricer, make);
+    if (prepared.schedule.pieces > 1) {
+      prepared.plan = make(prepared.schedule.pieces);
+      check_locals(prepared.plan, request, options);
+    }
+  }
+  if (prepared.plan.window_bytes != 0) prepared.window = link_.window(prepared.plan.window_bytes);
+  return prepared;
+}
+
+pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+  const Stopwatch total;
+  Intent intent;
+  std::optional<Prepared> prepared;
+  try {
+    prepared.emplace(prepare(request, root, options));
+    intent.text = description_of(prepared->plan, request, prepared->schedule);
+  } catch (const Error &error) {
+    if (link_.hosts() == 1) throw;
+    intent = {error.status(), error.what()};
+  } catch (const std::bad_alloc &) {
+    if (link_.hosts() == 1) throw;
+    intent = {PIDCOMM_ERR_MEMORY, "the host is out of memory"};
+  }
+  const double seconds_plan = total.seconds();
+  if (link_.hosts() > 1) agree(link_, intent);
+  Runner runner(prepared->plan, local_, link_, options, prepared->window, static_cast<std::byte *>(request.host));
+  pidcomm_trace trace = runner.run(prepared->schedule.overlaps);
+  trace.seconds_plan += seconds_plan;
+  trace.seconds_total = total.seconds();
+  return trace;
+}
+
+pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+  const Turn turn(*this);
+  turn.wait();
+  return carry_out(request, root, options);
+}
+
+std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+  if (!link_.allows_any_thread())
+    fail(
+        PIDCOMM_ERR_OPTION,
+        "a call that does not wait needs a transport that any thread may use: start MPI with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+  auto turn = std::make_unique<Turn>(*this);
+  try {
+    return std::async(std::launch::async,
+                      [this, call = pidcomm_request(request), root, options = options == nullptr ? pidcomm_options{} : *options,
+                       mask = std::string(request.mask == nullptr ? "" : request.mask), turn = std::move(turn)]() mutable {
+                        const std::unique_ptr<Turn> own = std::move(turn);
+                        own->wait();
+                        call.mask = mask.c_str();
+                        return carry_out(call, root, &options);
+                      });
+  } catch (const std::system_error &) {
+    fail(PIDCOMM_ERR_MEMORY, "the system starts no thread for a call that does not wait");
+  }
+}
+
+void HostsCube::refuse(pidcomm_status status, const std::string &sentence) {
+  const Turn turn(*this);
+  turn.wait();
+  if (link_.hosts() == 1) fail(status, sentence);
+  agree(link_, {status, sentence});
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,180 @@
+#include "hosts/link.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr uint64_t kSegmentBytes = uint64_t{1} << 30;          // the transport's limit
+constexpr uint64_t kEmulatedSegmentBytes = uint64_t{1} << 20;  // short, so that segments travel while the emulated link sends others
+constexpr std::size_t kInFlight = 4;                           // segments per host and direction
+constexpr double kShortestSleep = 20e-6, kLongestSleep = 500e-6;
+constexpr uint64_t kAlignment = 64;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Segment {
+  pidcomm_message message;
+  double due = 0;  // when an emulated link has sent the segment
+  void *posted = nullptr;
+  bool is_done = false;
+};
+
+/// Cuts a message into segments of at most `limit` bytes. Sender and receiver use the same rows and bytes, so they cut alike.
+void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t limit) {
+  if (transfer.rows == 0 || transfer.bytes == 0) return;
+  const uint64_t bytes = transfer.bytes == transfer.stride ? transfer.rows * transfer.bytes : transfer.bytes;
+  const uint64_t rows = transfer.bytes == transfer.stride ? 1 : transfer.rows;
+  const uint64_t width = std::min(bytes, limit), height = std::max<uint64_t>(limit / width, 1);
+  for (uint64_t row = 0; row < rows; row += height)
+    for (uint64_t at = 0; at < bytes; at += width) {
+      const uint64_t part_rows = std::min(height, rows - row), part_bytes = std::min(width, bytes - at);
+      std::byte *const base = transfer.base + row * transfer.stride + at;
+      segments.push_back({{transfer.host, transfer.is_send, base, part_rows, part_bytes, rows == 1 ? part_bytes : transfer.stride}});
+    }
+}
+
+}  // namespace
+
+/// The segments of an exchange: a queue for each host and direction.
+class Link::Queues {
+ public:
+  Queues(Link &link, const std::vector<Transfer> &transfers) : link_(link), queues_(2 * std::size_t{link.hosts()}) {
+    const uint64_t limit = link.settings_.gb_s > 0 ? kEmulatedSegmentBytes : kSegmentBytes;
+    for (const Transfer &transfer : transfers) cut_into(queue_of(transfer.host, transfer.is_send), transfer, limit);
+    if (is_limited()) schedule(transfers);
+  }
+  ~Queues() {
+    for (std::deque<Segment> &queue : queues_)
+      for (Segment &segment : queue)
+        if (segment.posted != nullptr) link_.transport_.abandon(link_.transport_.context, segment.posted);
+  }
+  Queues(const Queues &) = delete;
+  Queues &operator=(const Queues &) = delete;
+
+  bool is_empty() const {
+    return std::all_of(queues_.begin(), queues_.end(), [](const auto &queue) { return queue.empty(); }) && now() >= link_.in_free_;
+  }
+  /// Posts segments and removes segments that are done. Returns whether one was done.
+  bool poll() {
+    bool has_progress = false;
+    for (std::deque<Segment> &queue : queues_) {
+      for (std::size_t i = 0; i < std::min(queue.size(), kInFlight); ++i) advance(queue[i], has_progress);
+      while (!queue.empty() && queue.front().is_done) queue.pop_front();
+    }
+    return has_progress;
+  }
+  /// Whether a segment waits for another host; the others wait only for the emulated link.
+  bool waits_for_host() const {
+    return std::any_of(queues_.begin(), queues_.end(), [](const auto &queue) { return !queue.empty() && queue.front().posted != nullptr; });
+  }
+  /// Returns the hosts of which messages are missing, as text.
+  std::string missing() const {
+    std::string text;
+    for (uint32_t host = 0; host < link_.hosts(); ++host)
+      if (!queues_[2 * host].empty() || !queues_[2 * host + 1].empty()) text += (text.empty() ? "" : ", ") + std::to_string(host);
+    return text;
+  }
+
+ private:
+  bool is_limited() const { return link_.settings_.gb_s > 0 || link_.settings_.latency_us > 0; }
+  double seconds_of(const pidcomm_message &message) const {
+    const double rate = link_.settings_.gb_s;
+    return rate > 0 ? static_cast<double>(message.rows * message.bytes) / (1e9 * rate) : 0;
+  }
+  std::deque<Segment> &queue_of(uint32_t host, bool is_send) { return queues_[2 * host + (is_send ? 1 : 0)]; }
+
+  /// Decides when the emulated link has sent each segment: one segment of every host in turn.
+  void schedule(const std::vector<Transfer> &transfers) {
+    const double begin = now(), latency = 1e-6 * link_.settings_.latency_us;
+    link_.out_free_ = std::max(link_.out_free_, begin);
+    link_.in_free_ = std::max(link_.in_free_, begin);
+    std::size_t longest = 0;
+    for (const auto &queue : queues_) longest = std::max(longest, queue.size());
+    for (std::size_t i = 0; i < longest; ++i)
+      for (const Transfer &transfer : transfers) {
+        if (!transfer.is_send) continue;
+        std::deque<Segment> &queue = queue_of(transfer.host, true);
+        if (i >= queue.size() || queue[i].due != 0) continue;
+        link_.out_free_ += seconds_of(queue[i].message);
+        queue[i].due = link_.out_free_ + latency;
+      }
+  }
+
+  void advance(Segment &segment, bool &has_progress) {
+    const pidcomm_transport &transport = link_.transport_;
+    if (segment.is_done) return;
+    if (segment.posted == nullptr) {
+      if (segment.due != 0 && now() < segment.due) return;
+      check(transport.post(transport.context, &segment.message, &segment.posted));
+    }
+    int is_done = 0;
+    check(transport.test(transport.context, segment.posted, &is_done));
+    if (!is_done) return;
+    segment.posted = nullptr;
+    segment.is_done = has_progress = true;
+    if (is_limited() && !segment.message.is_send) link_.in_free_ = std::max(link_.in_free_ + seconds_of(segment.message), now());
+  }
+  static void check(const char *sentence) {
+    if (sentence != nullptr) fail(PIDCOMM_ERR_DEVICE, "the transport between the hosts failed: ", sentence);
+  }
+
+  Link &link_;
+  std::vector<std::deque<Segment>> queues_;  // [2 * host + is_send]
+};
+
+Link::~Link() {
+  if (memory_ != nullptr && broken_.empty()) transport_.release(transport_.context, memory_);  // else messages may still use the memory
+  if (transport_.close != nullptr) transport_.close(transport_.context);
+}
+
+void Link::break_down(const std::string &sentence) {
+  broken_ = sentence + "; the connection between the hosts cannot be used any more";
+  fail(PIDCOMM_ERR_DEVICE, broken_);
+}
+
+void Link::exchange(const std::vector<Transfer> &transfers) {
+  if (!broken_.empty()) fail(PIDCOMM_ERR_DEVICE, broken_);
+  try {
+    Queues queues(*this, transfers);
+    double sleep = kShortestSleep, last_progress = now();
+    while (!queues.is_empty()) {
+      if (queues.poll()) {
+        sleep = kShortestSleep;
+        last_progress = now();
+        continue;
+      }
+      if (!queues.waits_for_host()) last_progress = now();
+      if (now() - last_progress > settings_.timeout_s)
+        fail(PIDCOMM_ERR_DEVICE, "host ", host(), " has waited ", settings_.timeout_s, " s for messages of host ", queues.missing());
+      std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+      sleep = std::min(2 * sleep, kLongestSleep);
+    }
+  } catch (const Error &error) {
+    break_down(error.what());
+  } catch (const std::bad_alloc &) {
+    break_down("host " + std::to_string(host()) + " is out of memory during an exchange");
+  }
+}
+
+std::byte *Link::window(uint64_t bytes) {
+  if (bytes > memory_bytes_) {
+    if (memory_ != nullptr) transport_.release(transport_.context, memory_);
+    memory_bytes_ = 0;
+    memory_ = transport_.allocate(transport_.context, bytes + kAlignment);
+    if (memory_ == nullptr) throw std::bad_alloc();
+    memory_bytes_ = bytes;
+  }
+  const auto address = reinterpret_cast<uintptr_t>(memory_);
+  return reinterpret_cast<std::byte *>((address + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+}  // namespace pidcomm

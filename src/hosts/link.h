@@ -1,0 +1,62 @@
+// The link of one host: sends and receives messages through a transport, with a time-out and, if wanted, the speed of an emulated link.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hosts/plan.h"
+#include "pidcomm/hosts.h"
+
+namespace pidcomm {
+
+/// Settings with the defaults filled in.
+struct LinkSettings {
+  double timeout_s = 300, gb_s = 0, latency_us = 0;
+};
+
+/// A message of bytes in memory.
+struct Transfer {
+  uint32_t host;
+  bool is_send;
+  std::byte *base;
+  uint64_t rows, bytes, stride;
+};
+
+/// Owns a transport. Not safe for several threads at a time.
+///
+/// The link cuts messages into segments, and keeps a few segments per host and direction in flight. Between polls it sleeps, so that other
+/// processes get the CPUs. With an emulated link, a segment leaves when the link has sent the segments before it, and has arrived when the
+/// receiver's link has received the segments before it.
+class Link {
+ public:
+  explicit Link(const pidcomm_transport &transport) : transport_(transport) {}
+  ~Link();
+  Link(const Link &) = delete;
+  Link &operator=(const Link &) = delete;
+
+  uint32_t host() const { return transport_.host; }
+  uint32_t hosts() const { return transport_.hosts; }
+  void use(const LinkSettings &settings) { settings_ = settings; }
+  bool allows_any_thread() const { return transport_.allows_any_thread != 0; }
+
+  /// Sends and receives all messages, and returns when they are done. Errors: ERR_DEVICE (the transport failed, or no message made progress
+  /// for timeout_s). After an error the link is broken: later calls throw the same error.
+  void exchange(const std::vector<Transfer> &transfers);
+
+  /// Memory of at least `bytes` bytes for rows, aligned to 64 bytes. It stays valid until the next call. Throws std::bad_alloc.
+  std::byte *window(uint64_t bytes);
+
+ private:
+  class Queues;
+  [[noreturn]] void break_down(const std::string &sentence);
+
+  pidcomm_transport transport_;
+  LinkSettings settings_;
+  std::string broken_;                 // the sentence of the error, or empty
+  double out_free_ = 0, in_free_ = 0;  // when the emulated link can send and receive again
+  void *memory_ = nullptr;             // of the transport
+  uint64_t memory_bytes_ = 0;
+};
+
+}  // namespace pidcomm

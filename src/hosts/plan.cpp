@@ -1,0 +1,321 @@
+#include "hosts/plan.h"
+
+#include <algorithm>
+
+namespace pidcomm {
+
+namespace {
+
+/// Part `index` of `count` nearly equal parts of a size.
+struct Cut {
+  uint64_t offset, bytes;
+};
+
+/// Cuts at multiples of 64 bytes if the size is such a multiple, because some techniques need them.
+Cut cut(uint64_t bytes, uint64_t count, uint64_t index) {
+  const uint64_t unit = bytes % kLineBytes == 0 ? kLineBytes : kWordBytes, units = bytes / unit;
+  const uint64_t begin = units * index / count, end = units * (index + 1) / count;
+  return {begin * unit, (end - begin) * unit};
+}
+
+/// Adds the steps of one collective to a plan of more than one host. `wanted` is the number of pieces.
+class Maker {
+ public:
+  Maker(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted)
+      : plan_(plan),
+        groups_(plan.whole.grouping.groups),
+        bytes_(plan.whole.bytes),
+        block_(plan.whole.block_bytes),
+        part_(block_ * (plan.whole.grouping.group_pes / plan.hosts)),
+        src_(request.src),
+        dst_(request.dst),
+        wanted_(wanted) {}
+
+  /// For the parts of the other hosts: gather, exchange, scatter, and then an alltoall in place. In place, a window is read before the same
+  /// window is written, because piece j of a part takes the place of piece j.
+  void alltoall() {
+    const uint32_t pieces = pieces_of(part_);
+    const uint64_t slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes * members();
+    for (uint32_t j = 0; j < pieces; ++j) {
+      const Cut piece = cut(part_, pieces, j);
+      Piece &steps = plan_.pieces.emplace_back();
+      Round &round = steps.rounds.emplace_back();
+      for (uint32_t n = 0; n < others(); ++n) {
+        const uint64_t size = groups_ * members() * piece.bytes;
+        const Area out = window(j % 2 * slot + n * size, 1, size), in = window((2 + j % 2) * slot + n * size, 1, size);
+        steps.before.push_back({PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
+        exchange(round, n, out, in);
+        steps.after.push_back({PIDCOMM_SCATTER, piece.bytes, 0, dst_ + part_ * from(n) + piece.offset, in});
+      }
+    }
+    plan_.meanwhile.push_back({PIDCOMM_ALLTOALL, part_, src_ + part_ * plan_.host, dst_ + part_ * plan_.host, {}});
+    if (members() == 1) return;  // an alltoall in place of one member
+    for (uint32_t n = 0; n < others(); ++n) {
+      const uint64_t at = dst_ + part_ * from(n);
+      plan_.last.push_back({PIDCOMM_ALLTOALL, part_, at, at, {}});
+    }
+  }
+
+  /// A local reduce for the part of each host; each host reduces its part over the hosts, and scatters it.
+  void reduce_scatter() {
+    const uint32_t pieces = pieces_of(part_);
+    const uint64_t own = groups_ * part_, slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes;
+    const Area result = window(0, groups_, part_);
+    for (uint32_t j = 0; j < pieces; ++j) {
+      const Cut piece = cut(part_, pieces, j);
+      const uint64_t size = groups_ * piece.bytes;
+      Piece &steps = plan_.pieces.emplace_back();
+      Round &round = steps.rounds.emplace_back();
+      std::vector<Area> received(plan_.hosts);
+      for (uint32_t n = 0; n < others(); ++n) {
+        const Area out = window(own + j % 2 * slot + n * size, 1, size);
+        received[from(n)] = window(own + (2 + j % 2) * slot + n * size, 1, size);
+        steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
+        exchange(round, n, out, received[from(n)]);
+      }
+      if (j == 0) steps.before.push_back({PIDCOMM_REDUCE, part_, src_ + part_ * plan_.host, 0, result});
+      Area into = result;
+      into.offset += piece.offset;
+      into.bytes = piece.bytes;
+      combine(round, into, received);
+    }
+    plan_.last.push_back({PIDCOMM_SCATTER, block_, 0, dst_, result});
+  }
+
+  /// Local reduce; each host reduces a chunk of the rows over the hosts and sends it to all hosts; local broadcast.
+  void allreduce() {
+    const uint32_t pieces = pieces_of(bytes_);
+    const uint64_t slot = groups_ * cut(bytes_, pieces, pieces - 1).bytes;
+    const uint64_t received = others() * (slot / plan_.hosts + kLineBytes);  // chunks of all other hosts
+    for (uint32_t j = 0; j < pieces; ++j) {
+      const Cut piece = cut(bytes_, pieces, j);
+      const Area rows = window(j % 2 * slot, 1, groups_ * piece.bytes);
+      Piece &steps = plan_.pieces.emplace_back();
+      steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + piece.offset, 0, rows});
+      reduce_chunks(steps, rows, 2 * slot + j % 2 * received);
+      Round &round = steps.rounds.emplace_back();
+      for (uint32_t n = 0; n < others(); ++n) exchange(round, n, chunk(rows, plan_.host), chunk(rows, from(n)));
+      steps.after.push_back({PIDCOMM_BROADCAST, piece.bytes, 0, dst_ + piece.offset, rows});
+    }
+  }
+
+  /// Local gather; each host sends its rows to all hosts; a local broadcast of the rows of each host.
+  void allgather() {
+    const uint64_t size = groups_ * part_;
+    const auto rows_of = [&](uint32_t host) { return window(host * size, 1, size); };
+    const uint32_t pieces = std::min(wanted_, others());
+    for (uint32_t j = 0; j < pieces; ++j) {
+      Piece &steps = plan_.pieces.emplace_back();
+      Round &round = steps.rounds.emplace_back();
+      for (uint32_t n = others() * j / pieces; n < others() * (j + 1) / pieces; ++n) {
+        exchange(round, n, rows_of(plan_.host), rows_of(from(n)));
+        steps.after.push_back({PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * from(n), rows_of(from(n))});
+      }
+    }
+    plan_.pieces.front().before.push_back({PIDCOMM_GATHER, block_, src_, 0, rows_of(plan_.host)});
+    plan_.meanwhile.push_back({PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * plan_.host, rows_of(plan_.host)});
+  }
+
+  /// The root sends each host its part of every row. The root's local collective uses the caller's rows.
+  void scatter() {
+    Piece &steps = plan_.pieces.emplace_back();
+    Round &round = steps.rounds.emplace_back();
+    if (is_root()) {
+      for (uint32_t n = 0; n < others(); ++n) add(round, to(n), true, user_part(to(n)));
+      plan_.meanwhile.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, user_part(plan_.host)});
+    } else {
+      const Area rows = window(0, groups_, part_);
+      add(round, plan_.root, false, rows);
+      steps.after.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, rows});
+    }
+  }
+
+  void gather() {
+    Piece &steps = plan_.pieces.emplace_back();
+    Round &round = steps.rounds.emplace_back();
+    if (is_root()) {
+      for (uint32_t n = 0; n < others(); ++n) add(round, from(n), false, user_part(from(n)));
+      plan_.meanwhile.push_back({PIDCOMM_GATHER, bytes_, src_, 0, user_part(plan_.host)});
+    } else {
+      const Area rows = window(0, groups_, part_);
+      steps.before.push_back({PIDCOMM_GATHER, bytes_, src_, 0, rows});
+      add(round, plan_.root, true, rows);
+    }
+  }
+
+  /// Local reduce; each host reduces a chunk of the rows over the hosts and sends it to the root.
+  void reduce() {
+    const Area rows = own_rows();
+    Piece &steps = plan_.pieces.emplace_back();
+    steps.before.push_back({PIDCOMM_REDUCE, bytes_, src_, 0, rows});
+    reduce_chunks(steps, rows, is_root() ? 0 : rows.size_bytes());
+    Round &round = steps.rounds.emplace_back();
+    if (!is_root()) add(round, plan_.root, true, chunk(rows, plan_.host));
+    if (is_root())
+      for (uint32_t n = 0; n < others(); ++n) add(round, from(n), false, chunk(rows, from(n)));
+  }
+
+  /// The root sends each host a chunk of the rows; each host sends its chunk to all hosts; local broadcast.
+  void broadcast() {
+    const Area rows = own_rows();
+    Piece &steps = plan_.pieces.emplace_back();
+    steps.rounds.resize(2);
+    if (!is_root()) add(steps.rounds[0], plan_.root, false, chunk(rows, plan_.host));
+    for (uint32_t n = 0; n < others(); ++n) {
+      if (is_root()) add(steps.rounds[0], to(n), true, chunk(rows, to(n)));
+      if (to(n) != plan_.root) add(steps.rounds[1], to(n), true, chunk(rows, plan_.host));
+      if (!is_root()) add(steps.rounds[1], from(n), false, chunk(rows, from(n)));
+    }
+    (is_root() ? plan_.meanwhile : steps.after).push_back({PIDCOMM_BROADCAST, bytes_, 0, dst_, rows});
+  }
+
+ private:
+  uint32_t others() const { return plan_.hosts - 1; }
+  uint64_t members() const { return plan_.whole.grouping.group_pes / plan_.hosts; }
+  bool is_root() const { return plan_.host == plan_.root; }
+  /// Exchange n sends to the n-th next host and receives from the n-th previous host, so that all links are used evenly.
+  uint32_t to(uint32_t n) const { return (plan_.host + 1 + n) % plan_.hosts; }
+  uint32_t from(uint32_t n) const { return (plan_.host + plan_.hosts - 1 - n) % plan_.hosts; }
+
+  uint32_t pieces_of(uint64_t bytes) const { return static_cast<uint32_t>(std::min<uint64_t>(wanted_, bytes / kLineBytes + 1)); }
+
+  Area window(uint64_t offset, uint64_t rows, uint64_t bytes) {
+    plan_.window_bytes = std::max(plan_.window_bytes, offset + rows * bytes);
+    return {Area::Memory::window, offset, rows, bytes, bytes};
+  }
+  Area user_part(uint32_t host) const { return {Area::Memory::user, part_ * host, groups_, part_, part_ * plan_.hosts}; }
+  /// The rows of all groups, on the root those of the caller.
+  Area own_rows() {
+    const uint64_t size = groups_ * bytes_;
+    return is_root() ? Area{Area::Memory::user, 0, 1, size, size} : window(0, 1, size);
+  }
+  Area chunk(const Area &rows, uint32_t host) const {
+    const Cut piece = cut(rows.size_bytes(), plan_.hosts, host);
+    return {rows.memory, rows.offset + piece.offset, 1, piece.bytes, piece.bytes};
+  }
+
+  static void add(Round &round, uint32_t host, bool is_send, const Area &area) {
+    if (area.size_bytes() != 0) round.messages.push_back({host, is_send, area});
+  }
+  void exchange(Round &round, uint32_t n, const Area &out, const Area &in) const {
+    add(round, from(n), false, in);
+    add(round, to(n), true, out);
+  }
+
+  /// A round in which every host receives its chunk of the rows of all hosts, and combines them. received_offset: where the chunks go.
+  void reduce_chunks(Piece &steps, const Area &rows, uint64_t received_offset) {
+    Round &round = steps.rounds.emplace_back();
+    const Area own = chunk(rows, plan_.host);
+    std::vector<Area> received(plan_.hosts);
+    for (uint32_t n = 0; n < others(); ++n) {
+      received[from(n)] = window(received_offset + n * own.bytes, 1, own.bytes);
+      exchange(round, n, chunk(rows, to(n)), received[from(n)]);
+    }
+    combine(round, own, received);
+  }
+
+  /// Combines in ascending order of the hosts. `own` has the value of this host and becomes the result.
+  void combine(Round &round, const Area &own, const std::vector<Area> &received) const {
+    if (own.size_bytes() == 0) return;
+    const uint32_t host = plan_.host;
+    for (uint32_t h = 1; h < host; ++h) round.combines.push_back({received[0], received[h]});
+    if (host != 0) round.combines.push_back({own, received[0]});
+    for (uint32_t h = host + 1; h < plan_.hosts; ++h) round.combines.push_back({own, received[h]});
+  }
+
+  HostsPlan &plan_;
+  const uint64_t groups_, bytes_, block_, part_, src_, dst_;
+  const uint32_t wanted_;
+};
+
+constexpr struct {
+  int code;
+  void (Maker::*make)();
+} kMakers[] = {
+#define PIDCOMM_ROW(ENUM, code, name, ...) {code, &Maker::name},
+    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
+
+}  // namespace
+
+Hypercube cube_over(const Hypercube &local, uint32_t hosts) {
+  std::vector<uint32_t> lengths;
+  for (const Axis &axis : local.axes) lengths.push_back(axis.length);
+  lengths.push_back(hosts);
+  return Hypercube::of(lengths);
+}
+
+HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
+                          const Options &options, uint64_t heap_base, uint32_t pieces) {
+  HostsPlan plan;
+  Options checked = options;
+  checked.technique = PIDCOMM_TECHNIQUE_TILE;  // runs all collectives on all shapes; the local collectives check their techniques
+  plan.whole = make_plan(cube_over(local, hosts), request, checked, heap_base);
+  plan.local = local;
+  plan.local_mask = plan.whole.mask.substr(0, local.axes.size());
+  plan.hosts = hosts;
+  plan.host = host;
+  plan.root = plan.selects_hosts() ? root : 0;
+  if (plan.root >= hosts) fail(PIDCOMM_ERR_ARGUMENT, "root (", root, ") must be below the number of hosts (", hosts, ")");
+  const auto &whole = plan.whole;
+  if (plan.runs_alone()) {
+    const uint64_t rows = whole.grouping.groups / (plan.selects_hosts() ? 1 : hosts), bytes = whole.in_row_bytes + whole.out_row_bytes;
+    plan.last.push_back({request.collective,
+                         request.bytes,
+                         request.src,
+                         request.dst,
+                         {Area::Memory::user, 0, rows, bytes, bytes == 0 ? 0 : whole.row_stride_bytes}});
+    return plan;
+  }
+  if (request.host_stride != 0)
+    fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(request.collective), " over hosts needs contiguous host rows: host_stride (",
+         request.host_stride, ") must be 0");
+  if (whole.bytes == 0) return plan;
+  Maker maker(plan, request, std::max(pieces, 1u));
+  for (const auto &row : kMakers)
+    if (row.code == request.collective) (maker.*row.make)();
+  return plan;
+}
+
+pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::byte *window, std::byte *user) {
+  pidcomm_request request{};
+  request.collective = local.collective;
+  request.mask = plan.local_mask.c_str();
+  request.bytes = local.bytes;
+  request.src = local.src;
+  request.dst = local.dst;
+  request.type = plan.whole.type.code;
+  request.op = plan.whole.op;
+  const CollectiveRule &rule = rule_of(local.collective);
+  if (rule.in.space == Space::mram && rule.out.space == Space::mram) return request;
+  const Area &area = local.area;
+  std::byte *const memory = area.memory == Area::Memory::window ? window : user;
+  if (memory != nullptr) request.host = memory + area.offset;
+  request.host_stride = area.rows > 1 && area.stride != area.bytes ? area.stride : 0;
+  request.host_bytes = area.rows == 0 ? 0 : (area.rows - 1) * area.stride + area.bytes;
+  return request;
+}
+
+Traffic traffic_of(const std::vector<Round> &rounds, bool is_send) {
+  Traffic traffic;
+  for (const Round &round : rounds)
+    for (const Message &message : round.messages)
+      if (message.is_send == is_send) {
+        traffic.bytes += message.area.size_bytes();
+        ++traffic.messages;
+      }
+  return traffic;
+}
+
+Traffic traffic_of(const HostsPlan &plan, bool is_send) {
+  Traffic traffic;
+  for (const Piece &piece : plan.pieces) {
+    const Traffic more = traffic_of(piece.rounds, is_send);
+    traffic.bytes += more.bytes;
+    traffic.messages += more.messages;
+  }
+  return traffic;
+}
+
+}  // namespace pidcomm

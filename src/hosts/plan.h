@@ -1,0 +1,106 @@
+// The plan of a collective over several hosts: the work of one host, as a value.
+//
+// A plan is a list of pieces. Each piece has local collectives, then rounds of messages, then local collectives. The pieces use different
+// buffers in turn, so that the local collectives of one piece can run during the messages of another piece.
+//
+// Below, N is the number of members of a group on one host, H the number of hosts, and part h of a window is its share number h of H equal
+// shares: the blocks of the N members on host h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace pidcomm {
+
+/// Rows in host memory: `rows` rows of `bytes` bytes, `stride` bytes apart.
+struct Area {
+  enum class Memory { window, user };  // a buffer of the transport, or the caller's host buffer
+  Memory memory;
+  uint64_t offset, rows, bytes, stride;
+
+  uint64_t size_bytes() const { return rows * bytes; }
+};
+
+/// A local collective: `bytes` per PE, offsets src and dst from the heap base, and its host rows.
+struct Local {
+  int collective;
+  uint64_t bytes, src, dst;
+  Area area;
+};
+
+struct Message {
+  uint32_t host;
+  bool is_send;
+  Area area;
+};
+
+/// into = into (op) from, element by element. Both areas have the same size; `from` is contiguous.
+struct Combine {
+  Area into, from;
+};
+
+/// Messages, and then reductions of what they brought.
+struct Round {
+  std::vector<Message> messages;
+  std::vector<Combine> combines;
+};
+
+struct Piece {
+  std::vector<Local> before;
+  std::vector<Round> rounds;
+  std::vector<Local> after;
+};
+
+struct HostsPlan {
+  Plan whole;  // the collective on one hypercube of the PEs of all hosts: sizes, groups, windows. Only its form is not used
+  Hypercube local;
+  std::string local_mask;
+  uint32_t hosts = 1, host = 0, root = 0;
+  std::vector<Piece> pieces;
+  std::vector<Local> meanwhile;  // may run at any time after `before` of the first piece
+  std::vector<Local> last;       // after all pieces and `meanwhile`
+  uint64_t window_bytes = 0;     // bytes of Memory::window
+
+  bool selects_hosts() const { return whole.mask.back() == '1'; }
+  /// Whether the call is a local call of each host.
+  bool runs_alone() const { return hosts == 1 || !selects_hosts(); }
+  /// Whether this host has the rows of the caller.
+  bool has_rows() const { return !selects_hosts() || host == root; }
+};
+
+/// The hypercube of the PEs of all hosts: the local axes and the axis of the hosts. Errors: ERR_SHAPE.
+Hypercube cube_over(const Hypercube &local, uint32_t hosts);
+
+/// Makes the plan of one host. pieces: the wanted number of pieces; a plan has fewer pieces if the collective cannot be cut further.
+/// Errors: those of pidcomm_hosts_run that need neither devices nor the other hosts, except errors of local techniques.
+HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
+                          const Options &options, uint64_t heap_base, uint32_t pieces);
+
+/// Returns the request of a local collective. window, user: the start of the memories. The request borrows the plan's mask.
+pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::byte *window, std::byte *user);
+
+/// Calls visit(local) for all local collectives, in the order of a run without overlap.
+template <class Visit>
+void each_local(const HostsPlan &plan, const Visit &visit) {
+  const auto all = [&visit](const std::vector<Local> &locals) {
+    for (const Local &local : locals) visit(local);
+  };
+  for (const Piece &piece : plan.pieces) {
+    all(piece.before);
+    if (&piece == &plan.pieces.front()) all(plan.meanwhile);
+    all(piece.after);
+  }
+  all(plan.last);
+}
+
+/// Bytes and number of the messages of this host in one direction.
+struct Traffic {
+  uint64_t bytes = 0, messages = 0;
+};
+Traffic traffic_of(const std::vector<Round> &rounds, bool is_send);
+Traffic traffic_of(const HostsPlan &plan, bool is_send);
+
+}  // namespace pidcomm
