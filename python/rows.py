@@ -14,7 +14,6 @@ HEAD = '''"""The rows of tables.h as types and methods, written by python/rows.p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
@@ -26,7 +25,16 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Array, ArrayInput, ArrayOutput, Options
     from pidcomm.requests import Request
-    from pidcomm.signatures import FromHost, Moved, Reduced, ReducedToHost, ToHost
+    from pidcomm.signatures import (
+        FromHost,
+        Moved,
+        Reduced,
+        ReducedToHost,
+        RootedFromHost,
+        RootedReducedToHost,
+        RootedToHost,
+        ToHost,
+    )
     from pidcomm.trace import Trace
 
 '''
@@ -38,7 +46,12 @@ NAMES = {
     "IsaName": ("ISAS", 2),
     "CoherenceName": ("COHERENCES", 2),
     "CopyOrderName": ("COPY_ORDERS", 2),
+    "OverlapName": ("OVERLAPS", 2),
 }
+# A sentence for calls with host rows over hosts.
+ROOTED = """
+
+        If the mask selects the axis of the hosts, only host `root` has the rows."""
 TYPES_OF_FIELDS = {"double": "float", "int": "int", "uint64_t": "int"}
 
 
@@ -86,9 +99,10 @@ class Collective(NamedTuple):
         in_place = "" if read == written else " In place, both input and output begin at the start of the window."
         return f"Reads {read} and writes {written} per PE.".replace(", per", " per") + in_place
 
-    def method(self) -> str:
-        """Return the method of `Hypercube`."""
+    def method(self, over_hosts: bool = False) -> str:
+        """Return the method of `Hypercube`, or of `hosts.Cube` over hosts."""
         moves = not self.takes_op
+        is_rooted = over_hosts and not (self.at_pes_before and self.at_pes_after)
         form, result = (
             ("FromHost", "Trace")
             if not self.at_pes_before
@@ -103,6 +117,11 @@ class Collective(NamedTuple):
             parameters += ["dst: int = 0"] if self.at_pes_after else []
             parameters += ["dtype: DTypeLike = np.uint8"] if moves else ["dtype: DTypeLike", 'op: OpName = "sum"']
             parameters += [] if self.at_pes_after else ["out: ArrayOutput | None = None"]
+        if is_rooted:
+            form, result = f"Rooted{form}", result if self.at_pes_after else f"{result} | None"
+            parameters = [it.replace("host: ArrayInput", "host: ArrayInput | None = None") for it in parameters]
+            parameters += ["dtype: DTypeLike = np.uint8"] if not self.at_pes_before else []
+            parameters.append("root: int = 0")
         names = [parameter.partition(":")[0] for parameter in parameters]
         overloads = "".join(
             f"    @overload\n    def {self.name}(\n"
@@ -125,13 +144,16 @@ class Collective(NamedTuple):
     ) -> {result} | Request[{result}]:
         """{self.name}: {self.result}.
 
-        {self.sizes()}
+        {self.sizes()}{ROOTED if is_rooted else ""}
         """
         return self._call("{self.name}", mask, wait, {passed}, options=options)  # type: ignore[no-any-return]
 '''
 
-    def array_method(self) -> str:
-        """Return the method of `ArrayCollectives`."""
+    def array_method(self, over_hosts: bool = False) -> str:
+        """Return the method of `ArrayCollectives`, or of `hosts.CubeArrays` over hosts."""
+        is_rooted = over_hosts and not (self.at_pes_before and self.at_pes_after)
+        result = "Array | None" if is_rooted and not self.at_pes_after else "Array"
+        root, passed = ("        root: int = 0,\n", ", root=root") if is_rooted else ("", "")
         columns = "N * n" if self.blocks_before else "n"
         given = f"({'pes' if self.at_pes_before else 'groups'}, {columns})"
         made = f"({'pes' if self.at_pes_after else 'groups'}, {'N * n' if self.blocks_after else 'n'})"
@@ -144,13 +166,16 @@ class Collective(NamedTuple):
         *,
 {op}        base_offset: int = 0,
         out: ArrayOutput | None = None,
-        **options: Unpack[Options],
-    ) -> Array:
+{root}        **options: Unpack[Options],
+    ) -> {result}:
         """{self.name}: {self.result}.
 
-        x has shape {given}; returns shape {made}.
+        x has shape {given}; returns shape {made}.{ROOTED if is_rooted else ""}
         """
-        return self._round_trip("{self.name}", x, mask, {"op" if self.takes_op else "None"}, base_offset, out, options)
+        op_name = {"op" if self.takes_op else "None"}
+        return self._round_trip(  # type: ignore[no-any-return]
+            "{self.name}", x, mask, op_name, base_offset, out, options{passed}
+        )
 '''
 
 
@@ -169,8 +194,13 @@ def generate(text: str) -> str:
     parts.append("    _call: Any\n")
     parts += [collective.method() for collective in collectives]
     parts.append('\n\nclass ArrayCollectivesBase:\n    """The collectives of `ArrayCollectives`."""\n\n')
-    parts.append("    _round_trip: Callable[..., Array]\n")
+    parts.append("    _round_trip: Any\n")
     parts += [collective.array_method() for collective in collectives]
+    parts.append('\n\nclass HostsCollectives:\n    """The collectives of `hosts.Cube`."""\n\n    _call: Any\n')
+    parts += [collective.method(over_hosts=True) for collective in collectives]
+    parts.append('\n\nclass HostsArrayCollectives:\n    """The collectives of `hosts.CubeArrays`."""\n\n')
+    parts.append("    _round_trip: Any\n")
+    parts += [collective.array_method(over_hosts=True) for collective in collectives]
     return "".join(parts)
 
 

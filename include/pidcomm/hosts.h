@@ -20,7 +20,7 @@
 #ifndef PIDCOMM_HOSTS_H
 #define PIDCOMM_HOSTS_H
 
-#include <pidcomm/pidcomm.h>
+#include <pidcomm/model.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,12 +60,7 @@ typedef struct pidcomm_transport {
 } pidcomm_transport;
 #define PIDCOMM_TRANSPORT_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_transport)
 
-/* X(ENUM, code, name): whether exchanges between hosts overlap with local passes, in pieces with two buffers. `auto` chooses the number of
- * pieces with the lowest predicted time (pidcomm/model.h). */
-#define PIDCOMM_OVERLAPS(X) \
-  X(AUTO, 0, "auto")        \
-  X(ON, 1, "on")            \
-  X(OFF, 2, "off")
+/* See PIDCOMM_OVERLAPS in tables.h. */
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_OVERLAP_##ENUM = code,
 typedef enum pidcomm_overlap { PIDCOMM_OVERLAPS(PIDCOMM_ROW) } pidcomm_overlap;
 #undef PIDCOMM_ROW
@@ -107,16 +102,21 @@ PIDCOMM_API int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *r
 PIDCOMM_API int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options,
                                    pidcomm_pending **pending);
 
+/* Compares a call on all hosts without running it; all hosts must call it. If `host` is NULL and host_bytes is 0, the host buffer is not
+ * checked. Errors: those of pidcomm_hosts_run before any byte moves. */
+PIDCOMM_API int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options);
+
 /* Takes part in the next call of the other hosts with an error, so that all hosts return the error instead of a wait. Returns `status`, or
  * the error of a host with a smaller number. */
 PIDCOMM_API int pidcomm_hosts_refuse(pidcomm_hosts *hosts, int status, const char *sentence);
 
 /* Writes as JSON the plan that host `host` carries out for a request on a cube over hosts. The last entry of axis_len is the number of
- * hosts. The plan lists the local passes, the messages, and the bytes per link and per memory bus, with predicted times on the machine of
- * pidcomm_use_machine. Otherwise works like pidcomm_plan_json, and needs neither devices nor other hosts. */
+ * hosts. The plan lists the local passes, the messages, and the bytes per link and per memory bus, with predicted times on `machine`, or,
+ * if it is NULL, on the machine of pidcomm_use_machine. Otherwise works like pidcomm_plan_json, and needs neither devices nor other hosts.
+ */
 PIDCOMM_API int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t host, const pidcomm_request *request,
-                                        uint32_t root, const pidcomm_options *options, const pidcomm_hosts_settings *settings, char *json,
-                                        size_t capacity, size_t *length);
+                                        uint32_t root, const pidcomm_options *options, const pidcomm_hosts_settings *settings,
+                                        const pidcomm_machine *machine, char *json, size_t capacity, size_t *length);
 
 #ifdef __cplusplus
 }

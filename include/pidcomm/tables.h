@@ -103,6 +103,13 @@
   X(BANKS4_L2, 5, "banks4_l2", 4, 8, 16, 2)         \
   X(BANKS8, 6, "banks8", 8, 8, 8, 1)
 
+/* X(ENUM, code, name): whether exchanges between hosts overlap with local passes, in pieces with two buffers. `auto` chooses the number of
+ * pieces with the lowest predicted time (pidcomm/model.h). */
+#define PIDCOMM_OVERLAPS(X) \
+  X(AUTO, 0, "auto")        \
+  X(ON, 1, "on")            \
+  X(OFF, 2, "off")
+
 /* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows at the end of the table. The C type of
  * a new row must have 8 bytes. */
 #define PIDCOMM_TRACE_FIELDS(X)                                                                                                      \

@@ -13,6 +13,7 @@ An example:
 
 from __future__ import annotations
 
+from pidcomm import hosts as hosts
 from pidcomm import model as model
 from pidcomm._core import MRAM_BYTES, PES_PER_RANK
 from pidcomm._core import version as _version

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from numpy.typing import DTypeLike
 
 from pidcomm._rows import ArrayCollectivesBase
 from pidcomm.arguments import Array, ArrayInput, ArrayOutput, as_integer, input_rows, output_rows
 from pidcomm.errors import ArgumentError
-from pidcomm.tables import COLLECTIVES
+from pidcomm.tables import COLLECTIVES, Collective
 from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm.arguments import Options
+
+
+T = TypeVar("T")
 
 
 class Cube(Protocol):
@@ -75,6 +78,28 @@ class ArrayCollectives(ArrayCollectivesBase):
         """Report the hypercube."""
         return f"<ArrayCollectives on {str(self._cube).strip('<>')}>"
 
+    def _checked(self, check: Callable[[], T]) -> T:
+        """Return check(), which may raise errors of arguments."""
+        return check()
+
+    def _sizes(self, row: Collective, x: ArrayInput, mask: str) -> tuple[Array, int, int, Any]:
+        """Return the input rows, the number of elements per block, the bytes per PE, and the groups."""
+        groups = self._cube.groups(mask)
+        rows = input_rows("x", x, *((self._cube.pes, "PE") if row.at_pes_before else (groups.groups, "group")))
+        blocks = row.blocks_before(groups.group_pes)
+        if rows.shape[1] % blocks:
+            raise ArgumentError(
+                f"mask {mask} selects {groups.group_pes} PEs; {row.name} needs x with a number of columns "
+                f"({rows.shape[1]}) divisible by {blocks}",
+                "ERR_SIZE",
+            )
+        count = rows.shape[1] // blocks
+        return rows, count, count * row.blocks_per_pe(groups.group_pes) * rows.itemsize, groups
+
+    def _has_rows(self, mask: str, **root: int) -> bool:
+        """Return whether this host has the rows of groups."""
+        return True
+
     def _round_trip(
         self,
         name: str,
@@ -84,28 +109,22 @@ class ArrayCollectives(ArrayCollectivesBase):
         base_offset: int,
         out: ArrayOutput | None,
         options: Options,
-    ) -> Array:
+        **root: int,
+    ) -> Array | None:
         cube, row = self._cube, COLLECTIVES[name]
-        groups = cube.groups(mask)
-        rows = input_rows("x", x, *((cube.pes, "PE") if row.at_pes_before else (groups.groups, "group")))
-        blocks = row.blocks_before(groups.group_pes)
-        if rows.shape[1] % blocks:
-            raise ArgumentError(
-                f"mask {mask} selects {groups.group_pes} PEs; {name} needs x with a number of columns "
-                f"({rows.shape[1]}) divisible by {blocks}",
-                "ERR_SIZE",
-            )
-        count = rows.shape[1] // blocks
-        offset = as_integer("base_offset", base_offset)
-        size_bytes = count * row.blocks_per_pe(groups.group_pes) * rows.itemsize
+        rows, count, size_bytes, groups = self._checked(lambda: self._sizes(row, x, mask))
+        offset = self._checked(lambda: as_integer("base_offset", base_offset))
         transfers: Options = {**options, "technique": None}  # the paper's techniques do not support all shapes
         if options.get("scratch") is None:
             options = {**options, "scratch": offset + size_bytes}
         src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
         # All checks come before the write, which is the first step that changes memory.
-        cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **options)
+        cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **root, **options)
         shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
-        result = output_rows(out, shape, rows.dtype)
+        has_rows = self._has_rows(mask, **root)
+        result = None
+        if row.at_pes_after or has_rows:
+            result = self._checked(lambda: output_rows(out, shape, rows.dtype))
         if row.at_pes_before:
             cube.write(rows, offset, **transfers)
         trace, _ = cube.carry_out(
@@ -116,9 +135,10 @@ class ArrayCollectives(ArrayCollectivesBase):
             dst=dst,
             dtype=rows.dtype,
             op=op,
-            host=None if row.at_pes_before else rows,
+            host=None if row.at_pes_before or not has_rows else rows,
             out=None if row.at_pes_after else result,
             options=options,
+            **root,
         )
         if row.at_pes_after:
             cube.read(shape[1], rows.dtype, offset, out=result, **transfers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
 
@@ -262,6 +263,10 @@ class Hypercube(HypercubeCollectives):
 
     # ---- implementation of all collectives
 
+    def connect(self, transport: object, settings: tuple[float, float, float, int]) -> _core.Hosts:
+        """Connect with the hypercubes of other hosts; see `pidcomm.hosts.connect`."""
+        return _core.Hosts(self._core, transport, settings)
+
     def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None.
 
@@ -289,44 +294,62 @@ class Hypercube(HypercubeCollectives):
         self.last_trace = trace
         return trace
 
-    def _prepare(
-        self,
-        name: str,
-        mask: str,
-        *,
-        options: Options,
-        bytes: int | None = None,
-        src: int = 0,
-        dst: int = 0,
-        dtype: DTypeLike = np.uint8,
-        op: str | None = None,
-        host: ArrayInput | None = None,
-        out: ArrayOutput | None = None,
-    ) -> _Call:
-        row = row_of(COLLECTIVES, "collective", name)
-        codes = option_codes(options)
-        groups = self.groups(mask)
-        host_in = host_out = None
-        if not row.at_pes_before:
-            host_in = input_rows("host", () if host is None else host, groups.groups, "group")
-            dtype = host_in.dtype
-            if bytes is None:
-                bytes = _bytes_per_pe(host_in, row.blocks_before(groups.group_pes))
-        bytes = as_integer("bytes", bytes)
-        request = make_request(row, mask, bytes, src, dst, dtype, op)
-        if not row.at_pes_after:
-            self._core.validate(request, codes)  # raises errors before memory is allocated
-            row_bytes = bytes * row.blocks_after(groups.group_pes)
-            host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
-        rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
-        return _Call((request, rows_in, rows_out, codes), host_out)
+    def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
+        return prepare_call(name, mask, self.groups(mask), self._core.validate, **arguments)
 
 
-class _Call(NamedTuple):
+def prepare_call(
+    name: str,
+    mask: str,
+    groups: Groups,
+    validate: Callable[[_core.Request, _core.OptionCodes], None],
+    *,
+    options: Options,
+    bytes: int | None = None,
+    src: int = 0,
+    dst: int = 0,
+    dtype: DTypeLike = np.uint8,
+    op: str | None = None,
+    host: ArrayInput | None = None,
+    out: ArrayOutput | None = None,
+    has_rows: bool = True,
+) -> Call:
+    """Check the arguments of a collective and allocate its result.
+
+    groups: those with rows at this host. has_rows: whether this host has the rows. validate: raises errors before
+    memory is allocated.
+    """
+    row = row_of(COLLECTIVES, "collective", name)
+    codes = option_codes(options)
+    host_in = host_out = None
+    if not row.at_pes_before and has_rows:
+        host_in = input_rows("host", () if host is None else host, groups.groups, "group")
+        dtype = host_in.dtype
+        if bytes is None:
+            bytes = _bytes_per_pe(host_in, row.blocks_before(groups.group_pes))
+    bytes = as_integer("bytes", bytes)
+    request = make_request(row, mask, bytes, src, dst, dtype, op)
+    if not row.at_pes_after and has_rows:
+        validate(request, codes)
+        row_bytes = bytes * row.blocks_after(groups.group_pes)
+        host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
+    rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
+    return Call(request, rows_in, rows_out, codes, host_out)
+
+
+class Call(NamedTuple):
     """The core's arguments for a collective, and the host array that the collective fills, or None."""
 
-    arguments: tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]
+    request: _core.Request
+    rows_in: NDArray[np.uint8] | None
+    rows_out: NDArray[np.uint8] | None
+    codes: _core.OptionCodes
     out: Array | None
+
+    @property
+    def arguments(self) -> tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]:
+        """The arguments of `run` and `start` of a core cube."""
+        return self[:4]
 
 
 def _bytes_per_pe(rows: Array, blocks: int) -> int:

@@ -60,6 +60,22 @@ class ToHost(Options, total=False):
     out: ArrayOutput | None
 
 
+class RootedFromHost(Options, total=False):
+    """Arguments of collectives over hosts from the rows of host `root` to MRAM."""
+
+    host: ArrayInput | None
+    bytes: int | None
+    dst: int
+    dtype: DTypeLike
+    root: int
+
+
+class RootedToHost(ToHost, total=False):
+    """Arguments of collectives over hosts from MRAM to the rows of host `root` without a reduction."""
+
+    root: int
+
+
 class ReducedToHost(Options, total=False):
     """Arguments of reductions from MRAM to host rows."""
 
@@ -68,3 +84,9 @@ class ReducedToHost(Options, total=False):
     dtype: Required[DTypeLike]
     op: OpName
     out: ArrayOutput | None
+
+
+class RootedReducedToHost(ReducedToHost, total=False):
+    """Arguments of reductions over hosts from MRAM to the rows of host `root`."""
+
+    root: int

@@ -123,6 +123,10 @@ COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
 """Coherence policies, by name: whether the host flushes lines from the caches before loads, which DIMMs need."""
 COPY_ORDERS = {row[0]: Choice(*row) for row in _rows["copy_orders"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
+OVERLAPS = {row[0]: Choice(*row) for row in _rows["overlaps"]}
+"""Whether exchanges between hosts overlap with local passes, by name."""
+STATUS_CODES = {row[0]: row[1] for row in _rows["statuses"]}
+"""Codes of the statuses in the library, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}
 """Meanings of the values of `Error.status`, by name."""
 

@@ -414,6 +414,14 @@ int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint
   });
 }
 
+int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options) {
+  return guarded([&] {
+    require(hosts, "hosts");
+    const pidcomm_options given = received_options(options);
+    hosts->cube.validate(received(request, "request"), root, &given);
+  });
+}
+
 int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options,
                        pidcomm_pending **pending) {
   return guarded([&] {
@@ -439,8 +447,8 @@ int pidcomm_hosts_refuse(pidcomm_hosts *hosts, int status, const char *sentence)
 }
 
 int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t host, const pidcomm_request *request, uint32_t root,
-                            const pidcomm_options *options, const pidcomm_hosts_settings *settings, char *json, size_t capacity,
-                            size_t *length) {
+                            const pidcomm_options *options, const pidcomm_hosts_settings *settings, const pidcomm_machine *machine,
+                            char *json, size_t capacity, size_t *length) {
   return guarded([&] {
     require_text(json, capacity, length);
     std::vector<uint32_t> lengths = lengths_of(axes, axis_len);
@@ -448,10 +456,14 @@ int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t ho
     const uint32_t count = lengths.back();
     lengths.pop_back();
     if (host >= count) fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count, ")");
-    const pidcomm_machine machine = current_machine();
+    if (machine != nullptr) {
+      check_size(machine, "machine");
+      check_machine(*machine);
+    }
+    const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     const pidcomm_options given = received_options(options);
-    deliver_text(hosts_plan_json(Hypercube::of(lengths), count, host, received(request, "request"), root, resolve_for(machine, &given),
-                                 HostsSettings::of(received_settings(settings)), machine),
+    deliver_text(hosts_plan_json(Hypercube::of(lengths), count, host, received(request, "request"), root, resolve_for(on, &given),
+                                 HostsSettings::of(received_settings(settings)), on),
                  json, capacity, length);
   });
 }

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <optional>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -250,14 +249,14 @@ HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const 
 }
 
 /// Throws the errors that the local collectives of a plan would throw before they move bytes.
-void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options) {
+void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows) {
   each_local(plan, [&](const Local &one) {
     pidcomm_request asked = local_request(plan, one, nullptr, nullptr);
     if (plan.runs_alone()) {
       asked.host = request.host;
       asked.host_bytes = request.host_bytes;
       asked.host_stride = request.host_stride;
-      check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
+      if (checks_rows) check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
       return local_.validate(asked, options);
     }
     asked.host_bytes = 0;
@@ -270,35 +269,35 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
   });
 }
 
-HostsCube::Prepared HostsCube::prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+HostsCube::Prepared HostsCube::prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows) {
   const Options resolved = resolve(options);
   const uint64_t heap_base = local_.heap_base();
   const auto make = [&](uint32_t pieces) {
     return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolved, heap_base, pieces);
   };
   Prepared prepared{make(1), {}};
-  check_rows(prepared.plan, request);
-  check_locals(prepared.plan, request, options);
+  if (checks_rows) check_rows(prepared.plan, request);
+  check_locals(prepared.plan, request, options, checks_rows);
   if (!prepared.plan.pieces.empty()) {
     const pidcomm_machine machine = machine_();
     const HostsPricer pricer(machine, resolved, rate_of(settings_.link, machine));
     prepared.schedule = choose_schedule(settings_.overlap, pricer, make);
     if (prepared.schedule.pieces > 1) {
       prepared.plan = make(prepared.schedule.pieces);
-      check_locals(prepared.plan, request, options);
+      check_locals(prepared.plan, request, options, checks_rows);
     }
   }
   if (prepared.plan.window_bytes != 0) prepared.window = link_.window(prepared.plan.window_bytes);
   return prepared;
 }
 
-pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
-  const Stopwatch total;
+/// Prepares a call, and returns when all hosts have agreed on it.
+HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows) {
   Intent intent;
-  std::optional<Prepared> prepared;
+  Prepared prepared;
   try {
-    prepared.emplace(prepare(request, root, options));
-    intent.text = description_of(prepared->plan, request, prepared->schedule);
+    prepared = prepare(request, root, options, checks_rows);
+    intent.text = description_of(prepared.plan, request, prepared.schedule);
   } catch (const Error &error) {
     if (link_.hosts() == 1) throw;
     intent = {error.status(), error.what()};
@@ -306,13 +305,25 @@ pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root
     if (link_.hosts() == 1) throw;
     intent = {PIDCOMM_ERR_MEMORY, "the host is out of memory"};
   }
-  const double seconds_plan = total.seconds();
   if (link_.hosts() > 1) agree(link_, intent);
-  Runner runner(prepared->plan, local_, link_, options, prepared->window, static_cast<std::byte *>(request.host));
-  pidcomm_trace trace = runner.run(prepared->schedule.overlaps);
+  return prepared;
+}
+
+pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+  const Stopwatch total;
+  const Prepared prepared = agreed(request, root, options, true);
+  const double seconds_plan = total.seconds();
+  Runner runner(prepared.plan, local_, link_, options, prepared.window, static_cast<std::byte *>(request.host));
+  pidcomm_trace trace = runner.run(prepared.schedule.overlaps);
   trace.seconds_plan += seconds_plan;
   trace.seconds_total = total.seconds();
   return trace;
+}
+
+void HostsCube::validate(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+  const Turn turn(*this);
+  turn.wait();
+  agreed(request, root, options, request.host != nullptr || request.host_bytes != 0);
 }
 
 pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {

@@ -33,6 +33,9 @@ class HostsCube {
   /// Runs a call after all earlier calls of `run` and `start`. Errors: those of pidcomm_hosts_run.
   pidcomm_trace run(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
 
+  /// Throws the errors on which the hosts agree before a call moves bytes. A missing host buffer is not checked.
+  void validate(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
+
   /// Runs a call on another thread. The future throws the errors of `run`. Errors: ERR_OPTION (the transport does not allow it).
   std::future<pidcomm_trace> start(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
 
@@ -42,8 +45,9 @@ class HostsCube {
  private:
   struct Prepared;
   class Turn;
-  void check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options);
-  Prepared prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
+  void check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
+  Prepared prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows);
+  Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows);
   pidcomm_trace carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
 
   Executor &local_;

@@ -52,7 +52,8 @@ struct Schedule {
 /// The schedules that `auto` compares. Off: one piece.
 inline constexpr uint32_t kPieceChoices[] = {1, 2, 4, 8, 16};
 
-/// Returns the schedule of a pidcomm_overlap: the one with the lowest predicted time. `on` has at least 2 pieces if the plan can be cut. make(pieces) makes the plan.
+/// Returns the schedule of a pidcomm_overlap: the one with the lowest predicted time. `on` has at least 2 pieces if the plan can be cut.
+/// make(pieces) makes the plan.
 Schedule choose_schedule(std::size_t overlap, const HostsPricer &pricer, const std::function<HostsPlan(uint32_t)> &make);
 
 }  // namespace pidcomm

@@ -43,6 +43,7 @@ ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
     Attack("oracle_sdk_access", True, "the same with the SDK's access to ranks"),
     Attack("mpi", False, "random collectives against an MPI library"),
+    Attack("hosts", False, "random collectives over hosts against an MPI library"),
     Attack("threads", True, "collectives of several host threads"),
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),

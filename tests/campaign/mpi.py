@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -161,15 +162,19 @@ def work() -> None:
         attack.finish()
 
 
-def main() -> None:
-    """Start the processes."""
-    mpiexec = shutil.which("mpiexec", path=f"{os.path.dirname(sys.executable)}:{os.environ.get('PATH', '')}")
-    if mpiexec is None:
+def start_processes(processes: int) -> int:
+    """Start this program again in processes of MPI; return the exit status.
+
+    MPIEXEC is the command that starts them (default: mpiexec beside Python, or in PATH).
+    """
+    folders = f"{os.path.dirname(sys.executable)}:{os.environ.get('PATH', '')}"
+    mpiexec = shlex.split(os.environ.get("MPIEXEC", "")) or [shutil.which("mpiexec", path=folders)]
+    if mpiexec[0] is None:
         skip(f"there is no mpiexec; {INSTALL}")
-    command = [mpiexec, "-n", str(PROCESSES), sys.executable, "-u", *sys.argv]
+    command = [*mpiexec, "-n", str(processes), sys.executable, "-u", *sys.argv]
     variables = {"CAMPAIGN_MPI_WORKER": "1", "OMP_NUM_THREADS": "1"}
-    sys.exit(subprocess.run(command, env={**os.environ, **variables}, check=False).returncode)
+    return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
 
 
 if __name__ == "__main__":
-    work() if "CAMPAIGN_MPI_WORKER" in os.environ else main()
+    work() if "CAMPAIGN_MPI_WORKER" in os.environ else sys.exit(start_processes(PROCESSES))

@@ -43,9 +43,11 @@ class Pending {
   Pending(const Pending &) = delete;
   Pending &operator=(const Pending &) = delete;
 
-  void start(pidcomm_hypercube *cube, const pidcomm_request &request, const pidcomm_options &options) {
+  /// start_call(pending): pidcomm_irun or pidcomm_hosts_irun; returns its status.
+  template <class Start>
+  void start(const Start &start_call) {
     allocation_->use([&](struct dpu_set_t) {
-      check(pidcomm_irun(cube, &request, &options, &call_));
+      check(start_call(&call_));
       ++allocation_->pending();
       is_over_ = false;
     });
@@ -123,7 +125,7 @@ class Cube {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
-    pending->start(cube_, value, options);
+    pending->start([&](pidcomm_pending **call) { return pidcomm_irun(cube_, &value, &options, call); });
     return pending;
   }
 
@@ -191,7 +193,9 @@ class Cube {
     });
   }
 
- private:
+  const std::shared_ptr<Allocation> &allocation() const { return allocation_; }
+  pidcomm_hypercube *get() const { return cube_; }
+
   static pidcomm_request value_of(const Request &request, const std::optional<Bytes> &host_in,
                                   const std::optional<MutableBytes> &host_out) {
     pidcomm_request value = request.value();
@@ -204,6 +208,8 @@ class Cube {
     }
     return value;
   }
+
+ private:
   template <class Function>
   uint32_t index(const Function &function, const std::string &mask, uint32_t pe) const {
     uint32_t result = 0;

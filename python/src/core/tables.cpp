@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <pidcomm/hosts.h>
 #include <pidcomm/model.h>
 #include <pidcomm/pidcomm.h>
 
@@ -55,7 +56,12 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, text) statuses.append(nb::make_tuple(#ENUM, code, text));
   PIDCOMM_STATUSES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
+  nb::list overlaps;
+#define PIDCOMM_ROW(ENUM, code, name) overlaps.append(nb::make_tuple(name, code));
+  PIDCOMM_OVERLAPS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
   nb::dict dict;
+  dict["overlaps"] = overlaps;
   dict["collectives"] = collectives;
   dict["types"] = types;
   dict["ops"] = ops;
@@ -70,16 +76,10 @@ nb::dict tables() {
 std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, bool expand) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
-  const gil::Released released;
-  std::string json(std::size_t{1} << 12, '\0');
-  for (;;) {
-    std::size_t length = 0;
-    check(pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json.data(),
-                            json.size(), &length));
-    const bool is_whole = length < json.size();
-    json.resize(is_whole ? length : length + 1);
-    if (is_whole) return json;
-  }
+  return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
+    return pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json, capacity,
+                             length);
+  });
 }
 
 /// The rows of model.h, in the order of the doubles in pidcomm_machine and pidcomm_prediction.
@@ -144,6 +144,18 @@ Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, 
                    pidcomm_name(PIDCOMM_TABLE_COHERENCE, it.coherence), it.seconds_total, seconds);
 }
 
+std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host, const Request &request, uint32_t root,
+                            const OptionCodes &codes, const HostsSettings &settings, const std::optional<std::vector<double>> &numbers) {
+  const pidcomm_request value = request.value();
+  const pidcomm_options options = options_of(codes);
+  const pidcomm_hosts_settings values = settings_of(settings);
+  const std::optional<pidcomm_machine> machine = numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
+  return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
+    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), host, &value, root, &options, &values,
+                                   machine ? &*machine : nullptr, json, capacity, length);
+  });
+}
+
 }  // namespace
 
 void bind_tables(nb::module_ &m) {
@@ -155,6 +167,7 @@ void bind_tables(nb::module_ &m) {
   });
   m.def("tables", tables);
   m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
+  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "host"_a, "request"_a, "root"_a, "options"_a, "settings"_a, "numbers"_a.none());
   m.def("model_tables", model_tables);
   m.def("builtin_machines", builtin_machines);
   m.def("use_machine", use_machine, "numbers"_a.none());

@@ -14,6 +14,11 @@ pidcomm_options options_of(const OptionCodes &codes) {
   return {sizeof(pidcomm_options), technique, isa, threads, coherence, scratch_offset};
 }
 
+pidcomm_hosts_settings settings_of(const HostsSettings &settings) {
+  const auto [timeout_s, link_gb_s, link_latency_us, overlap] = settings;
+  return {sizeof(pidcomm_hosts_settings), timeout_s, link_gb_s, link_latency_us, overlap};
+}
+
 nb::dict dict_of(const pidcomm_trace &trace) {
   nb::dict dict;
 #define PIDCOMM_VALUE_NUMBER(value) value

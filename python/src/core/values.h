@@ -4,11 +4,14 @@
 #include <line_kernels/audit_counts.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <pidcomm/pidcomm.h>
+#include <pidcomm/hosts.h>
 
 #include <cstdint>
 #include <string>
 #include <tuple>
+
+#include "gil.h"
+#include "status.h"
 
 namespace core {
 
@@ -31,8 +34,26 @@ using OptionCodes = std::tuple<int, int, int, int, uint64_t>;  // technique, isa
 
 pidcomm_options options_of(const OptionCodes &codes);
 
+using HostsSettings = std::tuple<double, double, double, uint64_t>;  // timeout_s, link_gb_s, link_latency_us, overlap
+
+pidcomm_hosts_settings settings_of(const HostsSettings &settings);
+
 /// A dict with every field of a trace. Codes are converted to names.
 nb::dict dict_of(const pidcomm_trace &trace);
 nb::dict dict_of(const pidcomm_audit &audit);
+
+/// Returns the text that a function writes: write(text, capacity, &length) returns a status.
+template <class Write>
+std::string text_of(const Write &write) {
+  const gil::Released released;
+  std::string text(std::size_t{1} << 12, '\0');
+  for (;;) {
+    std::size_t length = 0;
+    check(write(text.data(), text.size(), &length));
+    const bool is_whole = length < text.size();
+    text.resize(is_whole ? length : length + 1);
+    if (is_whole) return text;
+  }
+}
 
 }  // namespace core

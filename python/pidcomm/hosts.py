@@ -1,0 +1,452 @@
+"""Hypercubes over the PEs of several hosts: the same collectives, with one more axis.
+
+An example, which ``mpirun -n 4 python program.py`` runs on four hosts:
+
+    from mpi4py import MPI
+
+    local = pidcomm.allocate(pes=256).hypercube(32, 8)
+    cube = pidcomm.hosts.connect(local, MPI.COMM_WORLD)
+    cube.shape  # (32, 8, 4)
+    y = cube.arrays.allreduce(x, "101")  # x has a row for each PE of this host
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm import _core
+from pidcomm._rows import CollectiveName, HostsArrayCollectives, HostsCollectives, OpName, OverlapName
+from pidcomm.arguments import (
+    MAX_COUNT,
+    Array,
+    ArrayInput,
+    ArrayOutput,
+    as_flag,
+    as_integer,
+    as_mask,
+    as_shape,
+    option_codes,
+    row_of,
+)
+from pidcomm.arrays import ArrayCollectives
+from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
+from pidcomm.plans import Plan, make_request
+from pidcomm.requests import Request
+from pidcomm.sizes import format_shape
+from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES
+from pidcomm.trace import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+    from pidcomm.signatures import AnyArguments
+
+T = TypeVar("T")
+TIMEOUT_S = 300.0
+"""Seconds without a message after which a call fails."""
+
+
+class Link(NamedTuple):
+    """An emulated link of each host, slower than the memory of one machine."""
+
+    gb_s: float
+    """GB/s in each direction; 1 GB = 1e9 bytes."""
+    latency_us: float = 0.0
+    """Microseconds that each message takes longer."""
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """Move bytes between hosts; `connect` makes one from an mpi4py communicator.
+
+    The library calls the methods from one thread at a time. No method may wait. Messages between two hosts arrive in
+    the order of `post`. An exception of a method fails the call of the collective.
+    """
+
+    host: int
+    """The number of this host, from 0."""
+    hosts: int
+    """The number of hosts."""
+    allows_any_thread: bool
+    """Whether any thread may call the methods, which ``wait=False`` needs."""
+
+    def post(self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int) -> Any:
+        """Start a message to or from a host; return a handle. Row r of the message is at address + r * stride."""
+
+    def test(self, handle: Any) -> bool:
+        """Return whether the message has been sent or received."""
+
+    def abandon(self, handle: Any) -> None:
+        """Give up a message that has not been sent or received."""
+
+    def allocate(self, bytes: int) -> int:
+        """Return the address of memory from which messages are sent fast."""
+
+    def release(self, address: int) -> None:
+        """Release memory of `allocate`."""
+
+    def close(self) -> None:
+        """Release the transport."""
+
+
+class MpiTransport:
+    """A `Transport` over a duplicate of an mpi4py communicator. Each process is a host."""
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        if not MPI.Is_initialized() or MPI.Is_finalized():
+            raise Error("MPI is not initialised, or has been finalised", "ERR_DEVICE")
+        self._comm = comm.Dup()
+        self._comm.Set_errhandler(MPI.ERRORS_RETURN)
+        self._memory: dict[int, Any] = {}
+        self.host: int = self._comm.rank
+        self.hosts: int = self._comm.size
+        self.allows_any_thread = bool(MPI.Query_thread() >= MPI.THREAD_SERIALIZED)
+
+    def post(self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int) -> Any:
+        """Start a message to or from a host; return a handle."""
+        mpi, start = self._mpi, self._comm.Isend if is_send else self._comm.Irecv
+        if bytes == stride:
+            return start([mpi.memory.fromaddress(address, rows * bytes), mpi.BYTE], host)
+        memory = mpi.memory.fromaddress(address, (rows - 1) * stride + bytes)
+        datatype = mpi.BYTE.Create_hvector(rows, bytes, stride).Commit()
+        try:
+            return start([memory, 1, datatype], host)
+        finally:
+            datatype.Free()
+
+    def test(self, handle: Any) -> bool:
+        """Return whether the message has been sent or received."""
+        return bool(handle.Test())
+
+    def abandon(self, handle: Any) -> None:
+        """Give up a message."""
+        handle.Cancel()
+        handle.Free()
+
+    def allocate(self, bytes: int) -> int:
+        """Return the address of memory of MPI."""
+        memory = self._mpi.Alloc_mem(bytes)
+        address = int(memory.address)
+        self._memory[address] = memory
+        return address
+
+    def release(self, address: int) -> None:
+        """Release memory."""
+        self._mpi.Free_mem(self._memory.pop(address))
+
+    def close(self) -> None:
+        """Release the communicator."""
+        if not self._mpi.Is_finalized():
+            self._comm.Free()
+
+
+class CubeArrays(HostsArrayCollectives, ArrayCollectives):  # type: ignore[misc]
+    """Run collectives over hosts that take and return NumPy arrays. ``cube.arrays`` makes an object of this class.
+
+    Arrays, arguments and errors are as for `ArrayCollectives`. An array at the PEs has one row per PE of this host. If
+    the mask selects the axis of the hosts, an array of rows of groups is at host `root`; the other hosts pass an array
+    of the same shape and dtype, whose elements are ignored, and get None.
+    """
+
+    def __init__(self, cube: Cube) -> None:
+        super().__init__(cube)
+        self._hosts_cube = cube
+
+    def _has_rows(self, mask: str, **root: int) -> bool:
+        return self._hosts_cube.has_rows(mask, root.get("root", 0))
+
+    def _checked(self, check: Callable[[], T]) -> T:
+        return self._hosts_cube.or_refuse(check)
+
+
+class Cube(HostsCollectives):
+    """Run collectives on the PEs of several hosts. `connect` makes an object of this class.
+
+    The axis of the hosts is the last axis of the shape and the last character of a mask; it varies slowest: PE p of
+    host h has the number h * pes + p. All hosts make the same calls in the same order. The hosts compare their calls
+    before any byte moves: if collective, mask, bytes, dtype, op or root differ, or if one host refuses its arguments,
+    all hosts raise the same error. Arguments, arrays and results are as for `Hypercube`, with the rows of this host.
+
+    If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root` has the rows of
+    scatter, broadcast, gather and reduce; the other hosts pass ``host=None`` with ``bytes`` and ``dtype``, and get None.
+    Otherwise each host has the rows of its own groups.
+
+    With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in another way.
+    Source: PID-Comm (ISCA 2024), section IX-A.
+    """
+
+    def __init__(self, local: Hypercube, transport: Transport, settings: tuple[float, float, float, int]) -> None:
+        """Connect; see `connect`."""
+        self._local = local
+        self._host, self._hosts = transport.host, transport.hosts
+        self._settings = settings
+        self._core = local.connect(transport, settings)
+        self.last_trace: Trace | None = None
+        """Trace of the last collective that ended on this host; None before the first."""
+
+    @property
+    def local(self) -> Hypercube:
+        """The hypercube of this host. Its calls do not concern other hosts."""
+        return self._local
+
+    @property
+    def host(self) -> int:
+        """Number of this host."""
+        return self._host
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts, the length of the last axis."""
+        return self._hosts
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axis lengths, x first, the hosts last."""
+        return (*self._local.shape, self._hosts)
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs of this host."""
+        return self._local.pes
+
+    @property
+    def arrays(self) -> CubeArrays:
+        """The collectives that take a NumPy array and return a NumPy array."""
+        return CubeArrays(self)
+
+    def __repr__(self) -> str:
+        """Report the shape and the number of this host."""
+        return f"<hosts.Cube {format_shape(self.shape)}, host {self._host} of {self._hosts}>"
+
+    def groups(self, mask: str) -> Groups:
+        """Return the number of groups with members on this host, and the number of PEs per group on all hosts."""
+        if len(as_mask(mask)) != len(self.shape):
+            raise ArgumentError(
+                f"the axis mask {mask!r} needs {len(self.shape)} characters, one per axis of {format_shape(self.shape)}; "
+                "the last one selects the hosts",
+                "ERR_MASK",
+            )
+        groups = self._local.groups(mask[:-1])
+        return Groups(groups.groups, groups.group_pes * (self._hosts if mask[-1] == "1" else 1))
+
+    def has_rows(self, mask: str, root: int = 0) -> bool:
+        """Return whether this host has the host rows of a call."""
+        return self._host == root or as_mask(mask)[-1:] != "1"
+
+    def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
+        """Write row p of x to PE p of this host, as `Hypercube.write` does. Does not concern other hosts."""
+        return self._local.write(x, offset, **options)
+
+    def read(
+        self,
+        count: int,
+        dtype: DTypeLike,
+        offset: int = 0,
+        *,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """Read from every PE of this host, as `Hypercube.read` does. Does not concern other hosts."""
+        return self._local.read(count, dtype, offset, out=out, **options)
+
+    def validate(
+        self,
+        collective: CollectiveName,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: OpName | None = "sum",
+        root: int = 0,
+        **options: Unpack[Options],
+    ) -> None:
+        """Compare a call on all hosts without running it; all hosts must call it. Raises the errors of the call."""
+
+        def check() -> Callable[[], None]:
+            request = make_request(
+                row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
+            )
+            return partial(self._core.validate, request, _as_root(root), option_codes(options))
+
+        self.or_refuse(check)()
+
+    def plan(
+        self,
+        collective: CollectiveName,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: OpName | None = "sum",
+        root: int = 0,
+        **options: Unpack[Options],
+    ) -> Plan:
+        """Return the plan of this host: local passes, messages, bytes per link and memory bus. See `pidcomm.plan`."""
+        return _plan(collective, self.shape, mask, bytes, src, dst, dtype, op, self._host, root, self._settings, options)
+
+    def carry_out(
+        self, name: str, mask: str, root: int = 0, **arguments: Unpack[AnyArguments]
+    ) -> tuple[Trace, Array | None]:
+        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None."""
+        call = self._prepare(name, mask, root, arguments)
+        return self._remember(Trace(**self._core.run(call.request, root, *call.arguments[1:]))), call.out
+
+    def close(self) -> None:
+        """Close the connection. The local hypercube stays. Raises Error if a request has not been waited for."""
+        self._core.disconnect()
+
+    def __enter__(self) -> Cube:
+        """Return the cube."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the connection."""
+        self.close()
+
+    def _call(self, name: str, mask: str, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]) -> Any:
+        row = row_of(COLLECTIVES, "collective", name)
+        call = self._prepare(name, mask, root, arguments)
+
+        def finish(trace: Trace) -> Trace | Array | None:
+            self._remember(trace)
+            return trace if row.at_pes_after else call.out
+
+        if as_flag("wait", wait):
+            return finish(Trace(**self._core.run(call.request, root, *call.arguments[1:])))
+        return Request(name, self._core.start(call.request, root, *call.arguments[1:]), finish)
+
+    def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
+        def prepare() -> Call:
+            groups, has_rows = self.groups(mask), self.has_rows(mask, _as_root(root))
+            return prepare_call(name, mask, groups, partial(self._check, root), has_rows=has_rows, **arguments)
+
+        return self.or_refuse(prepare)
+
+    def _check(self, root: int, request: _core.Request, codes: _core.OptionCodes) -> None:
+        _core.hosts_plan_json(self.shape, self._host, request, root, codes, self._settings, None)
+
+    def or_refuse(self, body: Callable[[], T]) -> T:
+        """Return body(). If it raises Error, the next call of the other hosts raises the error, too: they would wait."""
+        try:
+            return body()
+        except (Error, MemoryError) as error:
+            status = getattr(error, "status", "ERR_MEMORY")
+            if self._hosts > 1:
+                self._core.refuse(STATUS_CODES[status], str(error) or "the host is out of memory")
+            raise
+
+    def _remember(self, trace: Trace) -> Trace:
+        self.last_trace = trace
+        return trace
+
+
+def connect(
+    local: Hypercube,
+    comm: Any,
+    *,
+    timeout: float = TIMEOUT_S,
+    overlap: OverlapName = "auto",
+    link: Link | float | None = None,
+) -> Cube:
+    """Connect the hypercubes of all processes of a communicator to one cube. Waits for all processes.
+
+    local: the hypercube of this host, with the same shape on all hosts. comm: an mpi4py communicator, or a `Transport`.
+    timeout: seconds without a message after which a call raises Error. overlap: whether exchanges between hosts overlap
+    with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the prediction decides. link: the rate of an emulated link
+    in GB/s, or a `Link`, for links slower than the memory of one machine.
+
+    Raises ArgumentError if arguments are out of range, or if shapes or settings differ between hosts. Raises Error if a
+    host does not connect in time.
+    """
+    if not isinstance(local, Hypercube):
+        raise ArgumentError(f"the local cube ({shown(local)}) must be a Hypercube")
+    settings = settings_of(timeout, overlap, link)
+    if isinstance(comm, Transport):
+        return Cube(local, comm, settings)
+    if not hasattr(comm, "Dup"):
+        raise ArgumentError(f"comm ({shown(comm)}) must be an mpi4py communicator or a Transport")
+    return Cube(local, MpiTransport(comm), settings)
+
+
+def settings_of(timeout: float, overlap: str, link: Link | float | None) -> tuple[float, float, float, int]:
+    """Return the settings of a connection for the library, which checks the numbers."""
+    rate = Link(0.0) if link is None else link if isinstance(link, Link) else Link(link)
+    try:
+        numbers = (float(timeout), float(rate.gb_s), float(rate.latency_us))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"timeout ({shown(timeout)}) and link ({shown(link)}) must be numbers") from None
+    if numbers[0] == 0 or (link is not None and numbers[1] == 0):
+        raise ArgumentError(f"timeout ({shown(timeout)}) and the rate of link ({shown(link)}) must not be 0")
+    return (*numbers, row_of(OVERLAPS, "overlap", overlap).code)
+
+
+def plan(
+    collective: CollectiveName,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    src: int = 0,
+    dst: int = 0,
+    dtype: DTypeLike = np.uint8,
+    op: OpName | None = "sum",
+    host: int = 0,
+    root: int = 0,
+    overlap: OverlapName = "auto",
+    link: Link | float | None = None,
+    **options: Unpack[Options],
+) -> Plan:
+    """Return the plan of one host for a collective over hosts; the last length of shape is the number of hosts.
+
+    Arguments are as for `pidcomm.plan` and `connect`. The plan has the local passes, the messages, the bytes per link
+    and memory bus, and predicted times. Needs neither PEs nor other hosts.
+    """
+    settings = settings_of(TIMEOUT_S, overlap, link)
+    return _plan(collective, shape, mask, bytes, src, dst, dtype, op, host, root, settings, options)
+
+
+def _plan(
+    collective: str,
+    shape: Sequence[int],
+    mask: str,
+    bytes: int,
+    src: int,
+    dst: int,
+    dtype: DTypeLike,
+    op: str | None,
+    host: int,
+    root: int,
+    settings: tuple[float, float, float, int],
+    options: Options,
+) -> Plan:
+    request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
+    host = as_integer("host", host, high=MAX_COUNT)
+    return Plan(
+        json.loads(
+            _core.hosts_plan_json(as_shape(shape), host, request, _as_root(root), option_codes(options), settings, None)
+        )
+    )
+
+
+def _as_root(root: object) -> int:
+    return as_integer("root", root, high=MAX_COUNT)
+
+
