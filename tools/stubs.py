@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "python" / "golden"
-MODULES = ("pidcomm", "pidcomm.model", "dpuemu")
+MODULES = ("pidcomm", "pidcomm.hosts", "pidcomm.model", "dpuemu")
 ELLIPSIS = ast.Expr(ast.Constant(...))
 
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from pidcomm.arguments import Options
     from pidcomm.signatures import AnyArguments
 
+__all__ = ["TIMEOUT_S", "Cube", "CubeArrays", "Link", "MpiTransport", "Transport", "connect", "plan"]
+
 T = TypeVar("T")
 TIMEOUT_S = 300.0
 """Seconds without a message after which a call fails."""
@@ -180,7 +182,7 @@ class Cube(HostsCollectives):
     all hosts raise the same error. Arguments, arrays and results are as for `Hypercube`, with the rows of this host.
 
     If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root` has the rows of
-    scatter, broadcast, gather and reduce; the other hosts pass ``host=None`` with ``bytes`` and ``dtype``, and get None.
+    scatter, broadcast, gather and reduce. The other hosts pass ``host=None``, ``bytes`` and ``dtype``, and get None.
     Otherwise each host has the rows of its own groups.
 
     With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in another way.
@@ -234,7 +236,8 @@ class Cube(HostsCollectives):
         """Return the number of groups with members on this host, and the number of PEs per group on all hosts."""
         if len(as_mask(mask)) != len(self.shape):
             raise ArgumentError(
-                f"the axis mask {mask!r} needs {len(self.shape)} characters, one per axis of {format_shape(self.shape)}; "
+                f"the axis mask {mask!r} needs {len(self.shape)} characters, one for each axis of "
+                f"{format_shape(self.shape)}; "
                 "the last one selects the hosts",
                 "ERR_MASK",
             )
@@ -277,9 +280,7 @@ class Cube(HostsCollectives):
         """Compare a call on all hosts without running it; all hosts must call it. Raises the errors of the call."""
 
         def check() -> Callable[[], None]:
-            request = make_request(
-                row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
-            )
+            request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
             return partial(self._core.validate, request, _as_root(root), option_codes(options))
 
         self.or_refuse(check)()
@@ -298,7 +299,9 @@ class Cube(HostsCollectives):
         **options: Unpack[Options],
     ) -> Plan:
         """Return the plan of this host: local passes, messages, bytes per link and memory bus. See `pidcomm.plan`."""
-        return _plan(collective, self.shape, mask, bytes, src, dst, dtype, op, self._host, root, self._settings, options)
+        return _plan(
+            collective, self.shape, mask, bytes, src, dst, dtype, op, self._host, root, self._settings, options
+        )
 
     def carry_out(
         self, name: str, mask: str, root: int = 0, **arguments: Unpack[AnyArguments]
@@ -344,7 +347,7 @@ class Cube(HostsCollectives):
         _core.hosts_plan_json(self.shape, self._host, request, root, codes, self._settings, None)
 
     def or_refuse(self, body: Callable[[], T]) -> T:
-        """Return body(). If it raises Error, the next call of the other hosts raises the error, too: they would wait."""
+        """Return body(). If it raises Error, the other hosts, which would wait, raise this error in their next call."""
         try:
             return body()
         except (Error, MemoryError) as error:
@@ -370,8 +373,8 @@ def connect(
 
     local: the hypercube of this host, with the same shape on all hosts. comm: an mpi4py communicator, or a `Transport`.
     timeout: seconds without a message after which a call raises Error. overlap: whether exchanges between hosts overlap
-    with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the prediction decides. link: the rate of an emulated link
-    in GB/s, or a `Link`, for links slower than the memory of one machine.
+    with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the prediction decides. link: the rate of an emulated
+    link in GB/s, or a `Link`, for links slower than the memory of one machine.
 
     Raises ArgumentError if arguments are out of range, or if shapes or settings differ between hosts. Raises Error if a
     host does not connect in time.
@@ -448,5 +451,3 @@ def _plan(
 
 def _as_root(root: object) -> int:
     return as_integer("root", root, high=MAX_COUNT)
-
-

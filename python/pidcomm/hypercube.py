@@ -264,7 +264,10 @@ class Hypercube(HypercubeCollectives):
     # ---- implementation of all collectives
 
     def connect(self, transport: object, settings: tuple[float, float, float, int]) -> _core.Hosts:
-        """Connect with the hypercubes of other hosts; see `pidcomm.hosts.connect`."""
+        """Connect with the hypercubes of other hosts; `pidcomm.hosts.connect` calls it.
+
+        transport: a `pidcomm.hosts.Transport`. settings: time-out, rate and latency of the link, code of the overlap.
+        """
         return _core.Hosts(self._core, transport, settings)
 
     def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:

@@ -10,19 +10,21 @@ namespace {
 
 struct Header {
   int32_t status;
-  char text[508];  // with a final 0 byte
+  uint32_t pieces;
+  char text[504];  // with a final 0 byte
 };
 
 Header header_of(const Intent &intent) {
   Header header{};
   header.status = intent.status;
+  header.pieces = intent.pieces;
   std::memcpy(header.text, intent.text.data(), std::min(intent.text.size(), sizeof header.text - 1));
   return header;
 }
 
 }  // namespace
 
-void agree(Link &link, const Intent &intent) {
+uint32_t agree(Link &link, const Intent &intent) {
   const uint32_t hosts = link.hosts(), own = link.host();
   std::vector<Header> headers(hosts);
   Header sent = header_of(intent);
@@ -42,6 +44,7 @@ void agree(Link &link, const Intent &intent) {
   for (uint32_t host = 1; host < hosts; ++host)
     if (std::strcmp(headers[0].text, headers[host].text) != 0)
       fail(PIDCOMM_ERR_ARGUMENT, "the hosts make different calls: host 0: ", headers[0].text, "; host ", host, ": ", headers[host].text);
+  return headers[0].pieces;
 }
 
 }  // namespace pidcomm

@@ -162,14 +162,13 @@ class Runner {
   std::exception_ptr error_;
 };
 
-std::string description_of(const HostsPlan &plan, const pidcomm_request &request, const Schedule &schedule) {
+std::string description_of(const HostsPlan &plan, const pidcomm_request &request) {
   const Plan &whole = plan.whole;
   std::ostringstream text;
   text << name_of_collective(whole.collective) << " with mask " << whole.mask << " of " << whole.cube.to_string() << ", " << request.bytes
        << " bytes of " << name_of_type(whole.type.code);
   if (whole.reduces) text << ", " << name_of_op(whole.op);
   if (plan.selects_hosts() && (whole.in.space == Space::host || whole.out.space == Space::host)) text << ", root " << plan.root;
-  if (schedule.pieces > 1) text << ", " << schedule.pieces << " pieces";
   return text.str();
 }
 
@@ -269,35 +268,32 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
   });
 }
 
-HostsCube::Prepared HostsCube::prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows) {
-  const Options resolved = resolve(options);
-  const uint64_t heap_base = local_.heap_base();
-  const auto make = [&](uint32_t pieces) {
-    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolved, heap_base, pieces);
-  };
+HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_request &request, const pidcomm_options *options,
+                                       bool checks_rows) {
   Prepared prepared{make(1), {}};
   if (checks_rows) check_rows(prepared.plan, request);
   check_locals(prepared.plan, request, options, checks_rows);
-  if (!prepared.plan.pieces.empty()) {
+  prepared.schedule.overlaps = settings_.overlap != PIDCOMM_OVERLAP_OFF;
+  if (link_.host() == 0 && !prepared.plan.pieces.empty()) {  // host 0 decides for all hosts
     const pidcomm_machine machine = machine_();
-    const HostsPricer pricer(machine, resolved, rate_of(settings_.link, machine));
+    const HostsPricer pricer(machine, prepared.plan.options, rate_of(settings_.link, machine));
     prepared.schedule = choose_schedule(settings_.overlap, pricer, make);
-    if (prepared.schedule.pieces > 1) {
-      prepared.plan = make(prepared.schedule.pieces);
-      check_locals(prepared.plan, request, options, checks_rows);
-    }
   }
-  if (prepared.plan.window_bytes != 0) prepared.window = link_.window(prepared.plan.window_bytes);
   return prepared;
 }
 
 /// Prepares a call, and returns when all hosts have agreed on it.
 HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows) {
+  const auto make = [&](uint32_t pieces) {
+    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolve(options), local_.heap_base(), pieces);
+  };
   Intent intent;
   Prepared prepared;
   try {
-    prepared = prepare(request, root, options, checks_rows);
-    intent.text = description_of(prepared.plan, request, prepared.schedule);
+    prepared = prepare(make, request, options, checks_rows);
+    intent.text = description_of(prepared.plan, request);
+    intent.pieces = prepared.schedule.pieces;
+    link_.window(prepared.plan.window_bytes);  // a lack of memory is an error of all hosts
   } catch (const Error &error) {
     if (link_.hosts() == 1) throw;
     intent = {error.status(), error.what()};
@@ -305,7 +301,10 @@ HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t r
     if (link_.hosts() == 1) throw;
     intent = {PIDCOMM_ERR_MEMORY, "the host is out of memory"};
   }
-  if (link_.hosts() > 1) agree(link_, intent);
+  if (link_.hosts() == 1) return prepared;
+  prepared.schedule.pieces = agree(link_, intent);
+  if (prepared.schedule.pieces > 1) prepared.plan = make(prepared.schedule.pieces);
+  prepared.window = link_.window(prepared.plan.window_bytes);
   return prepared;
 }
 

@@ -46,7 +46,8 @@ class HostsCube {
   struct Prepared;
   class Turn;
   void check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
-  Prepared prepare(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows);
+  using PlanMaker = std::function<HostsPlan(uint32_t pieces)>;
+  Prepared prepare(const PlanMaker &make, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
   Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows);
   pidcomm_trace carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
 

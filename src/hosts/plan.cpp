@@ -228,14 +228,17 @@ class Maker {
   const uint32_t wanted_;
 };
 
-constexpr struct {
-  int code;
-  void (Maker::*make)();
-} kMakers[] = {
-#define PIDCOMM_ROW(ENUM, code, name, ...) {code, &Maker::name},
-    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+/// Calls the method of Maker with the name of the collective.
+void make_steps(auto &maker, int collective) {
+#define PIDCOMM_ROW(ENUM, code, name, ...)    \
+  if (collective == code) {                   \
+    if constexpr (requires { maker.name(); }) \
+      return maker.name();                    \
+  }
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-};
+  fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(collective), " has no algorithm over several hosts");
+}
 
 }  // namespace
 
@@ -253,6 +256,7 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
   checked.technique = PIDCOMM_TECHNIQUE_TILE;  // runs all collectives on all shapes; the local collectives check their techniques
   plan.whole = make_plan(cube_over(local, hosts), request, checked, heap_base);
   plan.local = local;
+  plan.options = options;
   plan.local_mask = plan.whole.mask.substr(0, local.axes.size());
   plan.hosts = hosts;
   plan.host = host;
@@ -273,8 +277,7 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
          request.host_stride, ") must be 0");
   if (whole.bytes == 0) return plan;
   Maker maker(plan, request, std::max(pieces, 1u));
-  for (const auto &row : kMakers)
-    if (row.code == request.collective) (maker.*row.make)();
+  make_steps(maker, request.collective);
   return plan;
 }
 

@@ -58,6 +58,7 @@ struct HostsPlan {
   Plan whole;  // the collective on one hypercube of the PEs of all hosts: sizes, groups, windows. Only its form is not used
   Hypercube local;
   std::string local_mask;
+  Options options{};  // of the local collectives
   uint32_t hosts = 1, host = 0, root = 0;
   std::vector<Piece> pieces;
   std::vector<Local> meanwhile;  // may run at any time after `before` of the first piece

@@ -17,6 +17,7 @@ import numpy as np
 import pidcomm
 from attack import Attack
 from mpi import MPI, OPS, start_processes
+from pidcomm.tables import OVERLAPS
 
 PROCESSES = 8
 BATCH = 25  # cases between two broadcasts of whether the run goes on
@@ -86,7 +87,7 @@ class Case:
         return np.frombuffer(rng.bytes(int(np.prod(rows)) * dtype.itemsize), dtype).reshape(rows)
 
     def ordered(self, rows: Any, is_of_pes: bool) -> Any:
-        """Return rows as an array with an index per axis (of the unselected axes for rows of groups), last axis first."""
+        """Return rows with an index per axis (for rows of groups, per unselected axis), the last axis first."""
         lengths = [n for n, bit in zip(self.shape, self.mask, strict=True) if is_of_pes or bit == "0"]
         return rows.reshape(*reversed(lengths), -1)
 
@@ -112,7 +113,7 @@ def draw(choices: random.Random) -> Case:
         dtype=dtype,
         op=choices.choice(ops),
         technique=choices.choice(("tile", "tile", "conventional", "auto")),
-        overlap=choices.choice(tuple(pidcomm.hosts.OVERLAPS)),
+        overlap=choices.choice(tuple(OVERLAPS)),
         link=choices.choice((None, None, None, 1.25)),
         root=choices.randrange(hosts),
         waits=choices.random() < 0.75,

@@ -1,0 +1,129 @@
+"""Programs that test_hosts_mpi.py runs in MPI processes: hosts_program.py FUNCTION."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import mpi4py
+import numpy as np
+import pidcomm
+import pytest
+
+if sys.argv[1] == "a_wait_needs_a_thread_level":
+    mpi4py.rc.thread_level = "funneled"
+from mpi4py import MPI
+from pidcomm.tables import OVERLAPS
+
+COMM = MPI.COMM_WORLD
+LOCAL = pidcomm.allocate(pes=16).hypercube(8, 2)
+X = np.arange(16 * 24, dtype=np.int32).reshape(16, 24)
+
+
+def error_of(call: Callable[[], Any]) -> tuple[str, str]:
+    """Return the status and the message of the error of a call, which all hosts must share."""
+    try:
+        call()
+    except pidcomm.Error as error:
+        found = (error.status, str(error))
+        assert COMM.allgather(found) == [found] * COMM.size, found
+        return found
+    raise AssertionError("the call has not failed")
+
+
+def errors_are_the_same_everywhere() -> None:
+    """Hosts that make different or wrong calls get one error; then valid calls work."""
+    cube = pidcomm.hosts.connect(LOCAL, COMM, timeout=30)
+    is_odd = cube.host == 1
+    cube.write(X)
+
+    def check(status: str, part: str, call: Callable[[], Any]) -> None:
+        found = error_of(call)
+        assert found[0] == status, found
+        assert part in found[1], found
+        np.testing.assert_array_equal(cube.read(24, np.int32), X)
+
+    def allreduce(mask: str = "101", bytes: int = 96, dtype: Any = np.int32, op: Any = "sum", **rest: Any) -> Any:
+        return cube.allreduce(mask, bytes=bytes, dtype=dtype, op=op, **rest)
+
+    different = (
+        "the hosts make different calls: host 0: allreduce with mask 101 of 8x2x3, 96 bytes of int32, sum; host 1"
+    )
+    check("ERR_ARGUMENT", different, lambda: allreduce(mask="111" if is_odd else "101"))
+    check("ERR_ARGUMENT", different, lambda: allreduce(mask="100" if is_odd else "101"))
+    check("ERR_ARGUMENT", different, lambda: allreduce(bytes=48 if is_odd else 96))
+    check("ERR_ARGUMENT", different, lambda: allreduce(dtype=np.uint32 if is_odd else np.int32))
+    check("ERR_ARGUMENT", different, lambda: allreduce(op="max" if is_odd else "sum"))
+    check("ERR_ARGUMENT", different, lambda: cube.allgather("101", bytes=192) if is_odd else allreduce())
+    check("ERR_ARGUMENT", "root 1", lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=int(is_odd)))
+    check("ERR_MASK", "host 1 refuses", lambda: allreduce(mask="1" if is_odd else "101"))
+    check("ERR_TYPE", "host 1 refuses", lambda: allreduce(dtype="float16" if is_odd else np.int32))
+    check("ERR_WINDOW", "host 1 refuses", lambda: allreduce(src=4 if is_odd else 0))
+    check("ERR_ARGUMENT", "root (3) must be below", lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=3))
+    check("ERR_ARGUMENT", "bytes", lambda: allreduce(bytes=-8 if is_odd else 96))
+    # The arrays: an error before the write, and an error in `out` after the hosts have agreed.
+    check("ERR_HOST_BUFFER", "has shape (15, 24)", lambda: cube.arrays.allreduce(X[: 15 if is_odd else 16], "101"))
+    check("ERR_SIZE", "divisible", lambda: cube.arrays.alltoall(X[:, : 23 if is_odd else 24], "001"))
+    small = np.empty((1, 1), np.int32)
+    check("ERR_HOST_BUFFER", "out has shape", lambda: cube.arrays.allreduce(X, "101", out=small if is_odd else None))
+    local = pidcomm.hosts.connect
+    lengths = (4, 4) if is_odd else (8, 2)
+    error_of(lambda: local(LOCAL.pe_set.hypercube(*lengths), COMM, timeout=30))
+    error_of(lambda: local(LOCAL, COMM, timeout=30, overlap="on" if is_odd else "off"))
+    y = cube.arrays.allreduce(X, "101")
+    np.testing.assert_array_equal(y[0], 3 * X[:8].sum(axis=0))
+    cube.close()
+
+
+def a_wait_needs_a_thread_level() -> None:
+    """Below MPI_THREAD_SERIALIZED a call must wait."""
+    assert MPI.Query_thread() < MPI.THREAD_SERIALIZED
+    for overlap in OVERLAPS:
+        with pidcomm.hosts.connect(LOCAL, COMM, overlap=overlap) as cube:
+            status, message = error_of(lambda: cube.allreduce("111", bytes=96, dtype=np.int32, wait=False))
+            assert (status, "MPI_THREAD_SERIALIZED" in message) == ("ERR_OPTION", True)
+            np.testing.assert_array_equal(cube.arrays.allreduce(X, "111")[0], 3 * X.sum(axis=0))
+
+
+def a_late_host_is_a_time_out() -> None:
+    """A host that does not come ends the others after the time-out, and the connection stays closed."""
+    cube = pidcomm.hosts.connect(LOCAL, COMM, timeout=0.5)
+    if cube.host == 2:
+        time.sleep(2)
+    for _ in range(2):
+        begin = time.monotonic()
+        with pytest.raises(pidcomm.Error, match=r"has waited 0\.5 s for messages of host") as caught:
+            cube.allreduce("111", bytes=96, dtype=np.int32)
+        assert caught.value.status == "ERR_DEVICE"
+        assert time.monotonic() - begin < 1.9
+    COMM.Barrier()
+
+
+def a_host_dies() -> None:
+    """A host dies before a call of the others."""
+    cube = pidcomm.hosts.connect(LOCAL, COMM, timeout=300)
+    if cube.host == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    cube.allreduce("111", bytes=96, dtype=np.int32)
+
+
+def one_host() -> None:
+    """A cube over one host gives the results of the local cube, with and without the axis of the hosts."""
+    cube = pidcomm.hosts.connect(LOCAL, COMM)
+    assert (cube.shape, cube.hosts, cube.groups("101")) == ((8, 2, 1), 1, (2, 8))
+    for mask in ("100", "101", "011"):
+        np.testing.assert_array_equal(cube.arrays.alltoall(X[:, :16], mask), LOCAL.arrays.alltoall(X[:, :16], mask[:2]))
+        rows = cube.arrays.reduce(X, mask)
+        np.testing.assert_array_equal(rows, LOCAL.arrays.reduce(X, mask[:2]))
+    assert cube.last_trace is not None
+    assert (cube.last_trace.bytes_sent, cube.last_trace.seconds_exchange) == (0, 0)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    if sys.argv[1] != "a_host_dies":
+        sys.stdout.write("passed\n")
