@@ -166,6 +166,8 @@ typedef struct pidcomm_request {
   int op;            /* pidcomm_op */
   PIDCOMM_APPENDED(size_t, host_stride); /* bytes from a host row to the next, a multiple of 8 and at least the bytes of a row; 0: rows are
                                             contiguous */
+  PIDCOMM_APPENDED(size_t, host_transposes); /* 1: gather with `tile` takes the bytes of a PE as N blocks, and a host row has block 0 of all
+                                                members, then block 1 of all members, ...; a scatter of such rows completes an alltoall */
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 

@@ -119,7 +119,7 @@ struct Executor::CachedPlan {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
     return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
            request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_stride == other.host_stride &&
-           options == other_options && plan.heap_base == other_base;
+           request.host_transposes == other.host_transposes && options == other_options && plan.heap_base == other_base;
   }
 };
 

@@ -169,6 +169,7 @@ std::string description_of(const HostsPlan &plan, const pidcomm_request &request
        << " bytes of " << name_of_type(whole.type.code);
   if (whole.reduces) text << ", " << name_of_op(whole.op);
   if (plan.selects_hosts() && (whole.in.space == Space::host || whole.out.space == Space::host)) text << ", root " << plan.root;
+  if (plan.transposes) text << ", transposed rows";
   return text.str();
 }
 
@@ -255,6 +256,7 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
       asked.host = request.host;
       asked.host_bytes = request.host_bytes;
       asked.host_stride = request.host_stride;
+      asked.host_transposes = request.host_transposes;
       if (checks_rows) check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
       return local_.validate(asked, options);
     }
@@ -262,8 +264,7 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
     try {
       local_.validate(asked, options);
     } catch (const Error &error) {
-      fail(error.status(), name_of_collective(request.collective), " over ", plan.hosts, " hosts has a local ",
-           name_of_collective(one.collective), " on each: ", error.what());
+      fail_local(plan, one, error);
     }
   });
 }

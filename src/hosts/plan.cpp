@@ -31,25 +31,30 @@ class Maker {
         dst_(request.dst),
         wanted_(wanted) {}
 
-  /// For the parts of the other hosts: gather, exchange, scatter, and then an alltoall in place. In place, a window is read before the same
-  /// window is written, because piece j of a part takes the place of piece j.
+  /// For the parts of the other hosts: gather, exchange, scatter. With `tile` the gather transposes blocks; then a piece has whole parts of
+  /// some hosts. Other techniques end with an alltoall in place; then a piece is a share of all parts. In place, a window is read before
+  /// the same window is written: there is one piece, or piece j of a part takes the place of piece j.
   void alltoall() {
-    const uint32_t pieces = pieces_of(part_);
-    const uint64_t slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes * members();
+    const bool transposes = plan_.options.technique == PIDCOMM_TECHNIQUE_TILE && members() > 1;
+    const uint32_t pieces = !transposes ? pieces_of(part_) : src_ == dst_ ? 1 : std::min(wanted_, others());
+    const uint32_t most = transposes ? (others() + pieces - 1) / pieces : others();  // hosts of a piece
+    const uint64_t slot = most * groups_ * members() * (transposes ? part_ : cut(part_, pieces, pieces - 1).bytes);
+    plan_.transposes = transposes;
     for (uint32_t j = 0; j < pieces; ++j) {
-      const Cut piece = cut(part_, pieces, j);
+      const Cut piece = transposes ? Cut{0, part_} : cut(part_, pieces, j);
+      const uint32_t first = transposes ? others() * j / pieces : 0, end = transposes ? others() * (j + 1) / pieces : others();
       Piece &steps = plan_.pieces.emplace_back();
       Round &round = steps.rounds.emplace_back();
-      for (uint32_t n = 0; n < others(); ++n) {
-        const uint64_t size = groups_ * members() * piece.bytes;
-        const Area out = window(j % 2 * slot + n * size, 1, size), in = window((2 + j % 2) * slot + n * size, 1, size);
-        steps.before.push_back({PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
+      for (uint32_t n = first; n < end; ++n) {
+        const uint64_t size = groups_ * members() * piece.bytes, at = j % 2 * slot + (n - first) * size;
+        const Area out = window(at, 1, size), in = window(2 * slot + at, 1, size);
+        steps.before.push_back({PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out, transposes});
         exchange(round, n, out, in);
         steps.after.push_back({PIDCOMM_SCATTER, piece.bytes, 0, dst_ + part_ * from(n) + piece.offset, in});
       }
     }
     plan_.meanwhile.push_back({PIDCOMM_ALLTOALL, part_, src_ + part_ * plan_.host, dst_ + part_ * plan_.host, {}});
-    if (members() == 1) return;  // an alltoall in place of one member
+    if (transposes || members() == 1) return;
     for (uint32_t n = 0; n < others(); ++n) {
       const uint64_t at = dst_ + part_ * from(n);
       plan_.last.push_back({PIDCOMM_ALLTOALL, part_, at, at, {}});
@@ -230,10 +235,9 @@ class Maker {
 
 /// Calls the method of Maker with the name of the collective.
 void make_steps(auto &maker, int collective) {
-#define PIDCOMM_ROW(ENUM, code, name, ...)    \
-  if (collective == code) {                   \
-    if constexpr (requires { maker.name(); }) \
-      return maker.name();                    \
+#define PIDCOMM_ROW(ENUM, code, name, ...)                         \
+  if (collective == code) {                                        \
+    if constexpr (requires { maker.name(); }) return maker.name(); \
   }
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -272,9 +276,9 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
                          {Area::Memory::user, 0, rows, bytes, bytes == 0 ? 0 : whole.row_stride_bytes}});
     return plan;
   }
-  if (request.host_stride != 0)
+  if (request.host_stride != 0 || request.host_transposes != 0)
     fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(request.collective), " over hosts needs contiguous host rows: host_stride (",
-         request.host_stride, ") must be 0");
+         request.host_stride, ") and host_transposes (", request.host_transposes, ") must be 0");
   if (whole.bytes == 0) return plan;
   Maker maker(plan, request, std::max(pieces, 1u));
   make_steps(maker, request.collective);
@@ -296,8 +300,15 @@ pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::by
   std::byte *const memory = area.memory == Area::Memory::window ? window : user;
   if (memory != nullptr) request.host = memory + area.offset;
   request.host_stride = area.rows > 1 && area.stride != area.bytes ? area.stride : 0;
+  request.host_transposes = local.transposes ? 1 : 0;
   request.host_bytes = area.rows == 0 ? 0 : (area.rows - 1) * area.stride + area.bytes;
   return request;
+}
+
+void fail_local(const HostsPlan &plan, const Local &local, const Error &error) {
+  if (plan.runs_alone()) throw error;
+  fail(error.status(), name_of_collective(plan.whole.collective), " over ", plan.hosts, " hosts has a local ",
+       name_of_collective(local.collective), " on each: ", error.what());
 }
 
 Traffic traffic_of(const std::vector<Round> &rounds, bool is_send) {

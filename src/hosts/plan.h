@@ -29,6 +29,7 @@ struct Local {
   int collective;
   uint64_t bytes, src, dst;
   Area area;
+  bool transposes = false;  // a gather whose rows are those of an alltoall; see pidcomm_request.host_transposes
 };
 
 struct Message {
@@ -63,6 +64,7 @@ struct HostsPlan {
   std::vector<Piece> pieces;
   std::vector<Local> meanwhile;  // may run at any time after `before` of the first piece
   std::vector<Local> last;       // after all pieces and `meanwhile`
+  bool transposes = false;       // the rows of an alltoall are transposed by the sender, else by an alltoall of the receiver
   uint64_t window_bytes = 0;     // bytes of Memory::window
 
   bool selects_hosts() const { return whole.mask.back() == '1'; }
@@ -82,6 +84,9 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
 
 /// Returns the request of a local collective. window, user: the start of the memories. The request borrows the plan's mask.
 pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::byte *window, std::byte *user);
+
+/// Throws the error of a local collective, and names the collective over hosts to which it belongs.
+[[noreturn]] void fail_local(const HostsPlan &plan, const Local &local, const Error &error);
 
 /// Calls visit(local) for all local collectives, in the order of a run without overlap.
 template <class Visit>

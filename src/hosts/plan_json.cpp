@@ -44,7 +44,10 @@ class LocalWriter {
     json_.string("collective", name_of_collective(one.collective));
     json_.string("technique", name_of_technique(local.options.technique));
     json_.number("calls", calls);
+    if (one.transposes) json_.boolean("transposes", true);
     json_.number("bytes_per_pe", one.bytes);
+    json_.number("src", one.src);
+    json_.number("dst", one.dst);
     json_.number("mram_bytes", calls * bus);
     json_.number("row_bytes", calls * rows);
     if (rows != 0) json_.string("rows", one.area.memory == Area::Memory::window ? "transport" : "caller");

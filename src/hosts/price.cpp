@@ -30,17 +30,21 @@ double seconds_of(const std::vector<Round> &rounds, const LinkRate &link) {
 
 std::pair<double, Plan> HostsPricer::local(const HostsPlan &plan, const Local &local) const {
   const pidcomm_request request = local_request(plan, local, nullptr, nullptr);
-  Plan made = plan_on([this] { return machine_; }, plan.local, request, options_, plan.whole.heap_base);
-  const double seconds = pidcomm::price(made, machine_).seconds_total;
-  return {seconds, std::move(made)};
+  try {
+    Plan made = plan_on([this] { return machine_; }, plan.local, request, options_, plan.whole.heap_base);
+    const double seconds = pidcomm::price(made, machine_).seconds_total;
+    return {seconds, std::move(made)};
+  } catch (const Error &error) {
+    fail_local(plan, local, error);
+  }
 }
 
 HostsPrice HostsPricer::price(const HostsPlan &plan, bool overlaps) const {
-  std::map<std::tuple<int, uint64_t, bool>, double> known;  // the price does not depend on the offsets
+  std::map<std::tuple<int, uint64_t, bool, bool>, double> known;  // the price does not depend on the offsets
   const auto seconds_of_all = [&](const std::vector<Local> &locals) {
     double seconds = 0;
     for (const Local &one : locals) {
-      const auto [at, is_new] = known.try_emplace({one.collective, one.bytes, one.src == one.dst}, 0);
+      const auto [at, is_new] = known.try_emplace({one.collective, one.bytes, one.src == one.dst, one.transposes}, 0);
       if (is_new) at->second = local(plan, one).first;
       seconds += at->second;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iomanip>
 #include <sstream>
 #include <string>
 
@@ -25,7 +26,7 @@ class JsonWriter {
   }
   void real(const char *key, double value) {
     start(key);
-    text_ << value;
+    text_ << std::setprecision(9) << value;
   }
   void boolean(const char *key, bool value) {
     start(key);

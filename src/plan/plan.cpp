@@ -102,6 +102,20 @@ void check_window(const char *name, const char *side, uint64_t offset, uint64_t 
          " ends past the ", kMramBytes, " bytes of MRAM");
 }
 
+namespace {
+
+void check_transposes(const Plan &plan, uint64_t host_transposes) {
+  const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
+  if (host_transposes != 1 || plan.collective != PIDCOMM_GATHER || plan.options.technique != PIDCOMM_TECHNIQUE_TILE)
+    fail(PIDCOMM_ERR_OPTION, name, " with ", technique, ": host_transposes (", host_transposes, ") must be 0, or 1 for gather with tile");
+  const uint64_t members = plan.grouping.group_pes;
+  if (plan.bytes % (members * kWordBytes) != 0)
+    fail(PIDCOMM_ERR_SIZE, name, " of ", members, " PEs with host_transposes needs bytes (", plan.bytes, ") divisible by ", members, " * ",
+         kWordBytes);
+}
+
+}  // namespace
+
 const CollectiveRule &rule_of(int collective) {
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;
@@ -143,6 +157,8 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   if (row_bytes != 0 && (plan.row_stride_bytes < row_bytes || plan.row_stride_bytes % kWordBytes != 0))
     fail(PIDCOMM_ERR_HOST_BUFFER, name, ": host_stride (", request.host_stride, ") must be a multiple of ", kWordBytes,
          " and at least the bytes of a host row (", row_bytes, ")");
+  if (request.host_transposes != 0) check_transposes(plan, request.host_transposes);
+  plan.transposes = request.host_transposes != 0;
   if (has_source) check_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
   if (has_destination) check_window(name, "destination", request.dst, plan.out_pe_bytes, heap_base);
   if (has_source && has_destination) check_overlap(plan, request.src, request.dst);

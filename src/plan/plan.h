@@ -34,6 +34,7 @@ struct Plan {
   uint64_t src = 0, dst = 0;                     // absolute MRAM byte addresses
   uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // bytes of input and output per PE in MRAM; 0 if the data are in host rows
   uint64_t in_row_bytes = 0, out_row_bytes = 0;  // bytes of a host row of input and output; 0 if the data are in MRAM
+  bool transposes = false;                       // gather: see pidcomm_request.host_transposes
   uint64_t row_stride_bytes = 0;                 // from a host row to the next
   Form form;
 };

@@ -304,7 +304,7 @@ def test_all_skips_studies_that_the_machine_cannot_have() -> None:
 def test_points_that_do_not_fit_are_named_and_skipped() -> None:
     result = run("hosts", "alltoall", "--bytes", "640KiB")  # blocks for 32 hosts of 2560 PEs
     assert result.exit_code == ExitCode.RIGHT
-    assert "# skipped: 64 hosts with groups of 2560 PEs make 163840 members" in result.output
+    assert "# skipped: mask 11 of 2560x64 selects 163840 PEs" in result.output
 
 
 def test_points_larger_than_memory_are_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

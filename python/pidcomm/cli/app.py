@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # For each title in --help, the commands under the title and the modules of these commands.
 COMMANDS = {
     "Start": {"info": "info", "doctor": "doctor", "config": "config"},
-    "Collectives": {"plan": "plan", "check": "check", "bench": "bench"},
+    "Collectives": {"plan": "plan", "check": "check", "bench": "bench", "hosts": "hosts"},
     "Results": {"plot": "pictures", "report": "pictures"},
     "Studies": {"app": "apps", "model": "model", "reproduce": "reproduce"},
 }

@@ -28,12 +28,17 @@ from pidcomm.evaluation.ablation import COLLECTIVES as ABLATED
 from pidcomm.evaluation.ablation import STEPS, Assumed, Step, ablate, steps_for
 from pidcomm.evaluation.bench import COMPARED, Row, Schedule, measure_rows
 from pidcomm.evaluation.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
-from pidcomm.evaluation.report import Report, ablation_header, header, section_header, summary
+from pidcomm.evaluation.over_hosts import HostsCase
+from pidcomm.evaluation.report import Report, ablation_header, header, section_header, show_over_hosts, summary
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.sweep import Wanted, affordable, halved_to_fit, parse_shapes, parse_sweeps
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
+ONLY_ONE_HOST = (
+    *("--dtype", "--op", "--threads", "--isa", "--coherence", "--sdk-flush", "--sweep", "--quick", "--limit"),
+    *("--no-limit", "--summary", "--no-summary", "--ablation", "--launch-us", "--load-us", "--hugepages"),
+)
 QUICK = Schedule(iters=3, warmup=1, with_limit=False)
 
 
@@ -157,6 +162,11 @@ def bench(
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
     is_wide: WideOption = False,
+    hosts: Annotated[
+        int | None, typer.Option("--hosts", min=1, help="Run on this many MPI processes with the PEs of --shape each.")
+    ] = None,
+    overlap: Annotated[str, typer.Option("--overlap", help="--hosts: overlap of messages: auto, on, off.")] = "auto",
+    link: Annotated[float | None, typer.Option("--link", help="--hosts: GB/s of an emulated link.")] = None,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
     """Time collectives and the streaming limit; check every element.
@@ -170,6 +180,23 @@ def bench(
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
     check_op(chosen)
+    if hosts is not None:
+        refuse(ONLY_ONE_HOST, "--hosts measures int32 sums with default options")
+        known = parse_names(technique, TECHNIQUES, "technique")
+        cases = [
+            HostsCase(name, (*shape, hosts), mask + "1", size_bytes, used, overlap, link)
+            for shape in parse_shapes(shapes, None)
+            for mask in masks.split(",")
+            for size_bytes in [parse_positive_size(size)]
+            for name in chosen
+            for used in known
+            if TECHNIQUES[used].is_for(COLLECTIVES[name])
+        ]
+        with Results(json_target) as results, working(f"{hosts} processes"):
+            wrong_here = show_over_hosts(results, cases, iters, warmup, is_wide=is_wide)
+        exit_if_wrong(wrong_here)
+        return
+    refuse(["--overlap", "--link"], "it is for --hosts")
     if coherence is Coherence.none:
         refuse(["--sdk-flush"], "coherence none flushes nothing; use --coherence hardware")
     if not platform.IS_EMULATED:

@@ -14,7 +14,7 @@ from pidcomm.arguments import options_of
 from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, refuse, working
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
-from pidcomm.evaluation import info, platform
+from pidcomm.evaluation import figure_hosts, info, platform
 from pidcomm.evaluation.bench import Schedule
 from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.experiments import (
@@ -47,9 +47,10 @@ from pidcomm.evaluation.reproduce import (
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.sweep import affordable, even_shape
 from pidcomm.model import PHASES
-from pidcomm.sizes import format_shape, format_size, parse_names, parse_positive_size
+from pidcomm.sizes import format_about, format_shape, format_size, parse_names, parse_positive_size
 
 WARMUP = 1
+FIGURES = (*EXPERIMENTS, figure_hosts.NAME)
 LEFT_OUT = "launches and loads of PE programs left out"
 
 
@@ -64,8 +65,8 @@ def reproduce(
         str,
         typer.Argument(
             metavar="FIGURES",
-            help="Figures of the paper, separated by commas, or all: " + ", ".join(EXPERIMENTS) + ".",
-            autocompletion=complete_name(["all", *EXPERIMENTS]),
+            help="Figures of the paper, separated by commas, or all: " + ", ".join(FIGURES) + ".",
+            autocompletion=complete_name(["all", *FIGURES]),
         ),
     ],
     size: Annotated[
@@ -93,7 +94,14 @@ def reproduce(
     """
     if not measure:
         refuse(["--bytes", "--pes", "--iters"], "with --no-measure, the command measures nothing")
-    names = parse_names(figures, EXPERIMENTS, "figure")
+    names = parse_names(figures, FIGURES, "figure")
+    has_hosts = figure_hosts.NAME in names
+    names = [name for name in names if name != figure_hosts.NAME]
+    if has_hosts and not names:
+        refuse(["--bytes", "--pes", "--plot", "--wide"], f"{figure_hosts.NAME} has fixed sizes and no picture")
+        with Results(json_target) as results, working("planning") as work:
+            exit_if_wrong(_show_hosts(results, work, iters if measure else 0))
+        return
     experiments = [EXPERIMENTS[name] for name in dict.fromkeys(names) if not EXPERIMENTS[name].missing]
     size_bytes = parse_positive_size(size)
     even_shape(pes, 1)  # raises ArgumentError unless pes is a power of two
@@ -141,10 +149,40 @@ def reproduce(
                 path = plot if len(drawn) == 1 else plot.with_stem(f"{plot.stem}-{experiment.name}")
                 style.save(reproduction.draw(experiment, lines, conditions), path)
                 typer.echo(f"wrote {path}", err=not results.has_text)
+        of_hosts = _show_hosts(results, work, iters if measure else 0) if has_hosts else 0
         wrong = measurements.wrong()
         for problem, row in wrong:
             fail(f"{row.collective} with {row.technique} on {format_shape(problem.shape)}: {row.wrong} wrong elements")
-    exit_if_wrong(len(wrong))
+    exit_if_wrong(len(wrong) + of_hosts)
+
+
+def _show_hosts(results: Results, work: Work, iters: int) -> int:
+    """Show figure 23b, measured unless iters is 0. Return the number of wrong elements."""
+    results.text(f"{figure_hosts.NAME}: {figure_hosts.TITLE}", style="bold")
+    cells: list[figure_hosts.Cell] = []
+    if iters:
+        try:
+            cells += figure_hosts.measured(iters, step=work.phase)
+        except ArgumentError as error:  # there is no MPI
+            results.note(f"# skipped: measurements of {figure_hosts.NAME}: {error}")
+    cells += figure_hosts.modelled()
+    results.json_lines(figure_hosts.json_rows(cells))
+    for source in dict.fromkeys(cell.source for cell in cells):
+        of_source = [cell for cell in cells if cell.source == source]
+        techniques = list(dict.fromkeys(cell.technique for cell in of_source))
+        size = format_size(of_source[0].bytes_per_pe)
+        where = f"{source} on {of_source[0].on}: {figure_hosts.PES} PEs per host, {size} per PE, ms (GB/s)"
+        made = table(where, ["collective", ">hosts", ">sent per host", *(f">{name}" for name in techniques)])
+        by = {(cell.collective, cell.hosts, cell.technique): cell for cell in of_source}
+        for collective, hosts in dict.fromkeys((cell.collective, cell.hosts) for cell in of_source):
+            row = [by[collective, hosts, name] for name in techniques]
+            times = [f"{1e3 * cell.seconds:.1f} ({cell.throughput_gb_s:.2f})" for cell in row]
+            made.add_row(collective, str(hosts), format_about(row[0].bytes_sent), *times)
+        results.text(made, "")
+        for it in figure_hosts.statements(of_source):
+            results.text(f"the paper: {it.paper}", f"{source}: {it.here}")
+        results.text("")
+    return sum(cell.wrong or 0 for cell in cells)
 
 
 def _missing(experiment: Experiment) -> str:

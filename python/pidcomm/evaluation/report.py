@@ -16,9 +16,10 @@ from pidcomm.evaluation.ablation import MIN_ROUNDS, Assumed, Step
 from pidcomm.evaluation.bench import BASE, Row
 from pidcomm.evaluation.columns import Column, Lines
 from pidcomm.evaluation.measure import SdkCondition, sdk_flush
+from pidcomm.evaluation.over_hosts import HostsCase, measure_over_hosts
 from pidcomm.evaluation.results import Results
 from pidcomm.evaluation.sweep import Section
-from pidcomm.sizes import format_duration
+from pidcomm.sizes import format_duration, format_shape
 
 
 class Report:
@@ -51,6 +52,42 @@ class Report:
                 self._titles = titles
             self._results.json_lines([json_row(row, self._facts)])  # before the text: the file has all shown rows
             self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
+
+
+def show_over_hosts(
+    results: Results, cases: Sequence[HostsCase], iters: int, warmup: int, *, is_wide: bool = False
+) -> int:
+    """Measure cases over hosts and write the rows. Return the number of wrong elements."""
+    lines = Lines(_OVER_HOSTS, is_wide=is_wide)
+    shapes = list(dict.fromkeys(case.shape for case in cases))
+    wrong = 0
+    for shape in shapes:
+        rows = measure_over_hosts([case for case in cases if case.shape == shape], iters, warmup)
+        results.json_lines({**asdict(row), **run_facts()} for row in rows)
+        link, threads = rows[0].link, rows[0].threads
+        results.text(f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads} threads each; {link}")
+        results.text(lines.titles(), *(lines.line(row) for row in rows))
+        wrong += sum(row.wrong or 0 for row in rows)
+    results.text(f"every element checked: {wrong} wrong", style="red" if wrong else "green")
+    return wrong
+
+
+_OVER_HOSTS = (
+    Column("collective", "{0.collective:<14}"),
+    Column("technique", "{0.technique:<12}"),
+    Column("mask", "{0.mask:<5}"),
+    Column("overlap", "{0.overlap:<7}"),
+    Column("bytes/PE", "{0.bytes_per_pe:>9}", is_wide=True),
+    Column("t_min_us", "{0.t_min_us:>9.0f}", is_wide=True),
+    Column("t_p50_us", "{0.t_p50_us:>9.0f}"),
+    Column("t_p99_us", "{0.t_p99_us:>9.0f}", is_wide=True),
+    Column("passes_us", "{0.passes_us:>9.0f}"),
+    Column("exchange_us", "{0.exchange_us:>11.0f}"),
+    Column("sent", "{0.bytes_sent:>11}"),
+    Column("algbw", "{0.algbw_gb_s:>6.2f}"),
+    Column("wrong", "{0.wrong:>6}"),
+    Column("source", "{0.source:<8}"),
+)
 
 
 def json_row(row: Row | Step, facts: dict[str, Any]) -> dict[str, Any]:

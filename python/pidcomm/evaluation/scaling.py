@@ -31,7 +31,7 @@ EMULATED = "emulated here" if platform.IS_EMULATED else "measured here"
 GROUP_PES = 32
 RANK_PES = pidcomm.PES_PER_RANK
 MANY_PES = 1024  # number of PEs in studies in which other parameters vary
-MOST_HOSTS = 64
+MOST_HOSTS = 1024
 LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
 MEASURED_PHASES = {
     "outside": "all except the pass over memory",

@@ -1,28 +1,28 @@
-"""Predictions of collectives over several hosts: local collectives, and messages between hosts. All times are modelled.
+"""Predictions of collectives over several hosts, priced from the plans that run. All times are modelled.
 
 Every host has separate PEs, and all hosts have the same shape. The hosts form one more axis, the last axis. The
 collective runs along the axis of the hosts and along the axes of the mask: a group consists of one local group of every
-host. As in section IX-A of the PID-Comm paper, each host runs local collectives, and the hosts exchange the remaining
-data in rings. With H hosts, in a round of an exchange a host sends (H-1)/H of its data in H-1 messages and receives as
-many bytes as it sends.
+host. `pidcomm.hosts.plan` returns the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from pidcomm.arguments import as_integer, as_mask, as_shape, row_of
-from pidcomm.errors import ArgumentError, Error
+from pidcomm import _core
+from pidcomm.arguments import as_integer, as_mask, as_shape, option_codes, row_of
 from pidcomm.model.machines import PHASES, Machine, load_machine
-from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, Prediction, predict
+from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, predict
 from pidcomm.notebook import Shown
+from pidcomm.plans import make_request
 from pidcomm.sizes import format_duration
-from pidcomm.tables import COLLECTIVES, WORD_BYTES
+from pidcomm.tables import COLLECTIVES, OVERLAPS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,88 +32,6 @@ if TYPE_CHECKING:
 
 NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, of any size"}
 """Phases of a prediction for several hosts, besides those of ``PHASES``, and their meanings."""
-
-
-class Sizes(NamedTuple):
-    """Sizes of a collective over hosts: hosts, groups per host, PEs per local group, bytes per PE."""
-
-    hosts: int
-    groups: int
-    group_pes: int
-    bytes: int
-
-    @property
-    def block(self) -> int:
-        """Bytes of a block if a row has one block for each member on all hosts."""
-        return self.bytes // (self.hosts * self.group_pes)
-
-    @property
-    def part(self) -> int:
-        """Bytes of all blocks of one host."""
-        return self.bytes // self.hosts
-
-    @property
-    def rest(self) -> int:
-        """Bytes of the blocks of the other hosts."""
-        return self.bytes - self.part
-
-    @property
-    def rows(self) -> int:
-        """Bytes of host memory if every group has a row of `bytes`."""
-        return self.groups * self.bytes
-
-    @property
-    def all_rows(self) -> int:
-        """Bytes of host memory if every PE of a host has a row of `bytes`."""
-        return self.group_pes * self.rows
-
-
-Size = Callable[[Sizes], int]
-
-
-class Local(NamedTuple):
-    """A collective that every host runs on its own PEs, `calls` times with `bytes` bytes per PE."""
-
-    collective: CollectiveName
-    bytes: Size
-    calls: Size = lambda _: 1
-
-
-class Algorithm(NamedTuple):
-    """The steps of the hosts: first local collectives, then rounds of an exchange, then local collectives.
-
-    exchanged: bytes of a round. With H hosts, a host sends (H-1)/H of these bytes.
-    """
-
-    before: Sequence[Local]
-    rounds: int
-    exchanged: Size
-    after: Sequence[Local]
-
-
-def _whole(sizes: Sizes) -> int:
-    return sizes.bytes
-
-
-_REDUCE, _BROADCAST = Local("reduce", _whole), Local("broadcast", _whole)
-ALGORITHMS = {
-    # One local alltoall per host: afterwards a PE holds the blocks for its counterparts on the other hosts, in order.
-    "alltoall": Algorithm(
-        [Local("alltoall", lambda s: s.part, lambda s: s.hosts), Local("gather", lambda s: s.rest)],
-        1,
-        lambda s: s.all_rows,
-        [Local("scatter", lambda s: s.rest)],
-    ),
-    "reduce_scatter": Algorithm([_REDUCE], 1, lambda s: s.rows, [Local("scatter", lambda s: s.block)]),
-    "allreduce": Algorithm([_REDUCE], 2, lambda s: s.rows, [_BROADCAST]),
-    "allgather": Algorithm([Local("gather", lambda s: s.block)], 1, lambda s: s.rows, [_BROADCAST]),
-    # One host has the rows of all groups; its link carries all bytes that the other hosts send or receive.
-    "scatter": Algorithm([], 1, lambda s: s.hosts * s.all_rows, [Local("scatter", _whole)]),
-    "gather": Algorithm([Local("gather", _whole)], 1, lambda s: s.hosts * s.all_rows, []),
-    "reduce": Algorithm([_REDUCE], 2, lambda s: s.rows, []),
-    "broadcast": Algorithm([], 2, lambda s: s.rows, [_BROADCAST]),
-}
-"""The algorithm of each collective over two or more hosts."""
 
 
 class Part(NamedTuple):
@@ -160,11 +78,11 @@ class HostsPrediction(Shown):
     @property
     def network_share(self) -> float:
         """Return the share of the exchange in the time of the collective, 0 to 1."""
-        return self.exchange.seconds / self.seconds
+        return self.exchange.seconds / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:
         """Report the machine, the hosts, the technique, the time and the share of the network."""
-        share_pct = 100 * self.network_share if self.seconds else 0
+        share_pct = 100 * self.network_share
         return (
             f"<HostsPrediction {self.machine}, {self.hosts} hosts, {self.technique}: {format_duration(self.seconds)} "
             f"{self.source}, {share_pct:.0f}% network>"
@@ -187,63 +105,47 @@ def predict_hosts(
 
     collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has members on all
     hosts. With hosts = 1 the result equals the result of `predict`. The steps (local collectives, the exchange, local
-    collectives) run one after another without overlap. The model assumes that all hosts send and receive at the full
-    rate of the network at the same time, and that the network hides the work in host memory. An exchange of 0 bytes
-    takes no time.
+    collectives) run one after another without overlap; `pidcomm.hosts.plan` also predicts the time with overlap.
+    The model assumes that all hosts send and receive at the full rate of the network at the same time, and that the
+    network hides the reduction of received rows. A call with 0 bytes takes no time over two or more hosts.
 
     Raises ArgumentError as `predict` does. Raises ArgumentError also if a block is not a multiple of 8 bytes, and if
     the technique does not support a local collective.
     """
     on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
-    if collective not in ALGORITHMS:
-        raise ArgumentError(f"{collective} has no algorithm over several hosts; use {', '.join(ALGORITHMS)}")
-    hosts = as_integer("hosts", hosts, 1)
-    size = as_integer("bytes", bytes)
-
-    def local(name: CollectiveName, local_bytes: int) -> Prediction:
-        return predict(name, shape, mask, bytes=local_bytes, dtype=dtype, op=op, machine=on, **options)
-
-    alone = local(collective, size)  # raises errors for arguments that are invalid on one host
-    lengths = as_shape(shape)
-    selected = [
-        length for length, bit in zip(lengths, as_mask(mask), strict=False) if bit == "1"
-    ]  # the mask has been checked
-    group_pes = int(np.prod(selected, dtype=np.uint64))
-    sizes = Sizes(hosts, int(np.prod(lengths, dtype=np.uint64)) // group_pes, group_pes, size)
-    members = row.blocks_per_pe(hosts * group_pes)
-    if size % (members * WORD_BYTES):
-        raise ArgumentError(
-            f"{hosts} hosts with groups of {group_pes} PEs make {hosts * group_pes} members; "
-            f"{collective} needs bytes ({size}) divisible by {members}*{WORD_BYTES}",
-            "ERR_SIZE",
-        )
+    hosts, size = as_integer("hosts", hosts, 1), as_integer("bytes", bytes)
+    alone = predict(collective, shape, mask, bytes=size, dtype=dtype, op=op, machine=on, **options)
+    request = make_request(row, as_mask(mask) + "1", size, 0, size, dtype, op)
+    settings = (0.0, 0.0, 0.0, OVERLAPS["off"].code)
+    # Host 0 is the root, whose link has the most bytes.
+    plan = json.loads(
+        _core.hosts_plan_json([*as_shape(shape), hosts], 0, request, 0, option_codes(options), settings, on.numbers)
+    )
     parts: list[Part] = []
     phases = dict.fromkeys([*PHASES, *NETWORK_PHASES], 0.0)
 
-    def carry_out(steps: Sequence[Local]) -> None:
+    def carry_out(steps: list[dict[str, Any]]) -> None:
         for step in steps:
-            calls, step_bytes = step.calls(sizes), step.bytes(sizes)
-            try:
-                one = local(step.collective, step_bytes)
-            except Error as error:
-                raise ArgumentError(
-                    f"{collective} over {hosts} hosts has a local {step.collective} on each: {error}", error.status
-                ) from None
-            parts.append(Part(step.collective, calls, step_bytes, calls * one.seconds, one.technique))
-            for name, seconds in one.phases.items():
-                phases[name] += calls * seconds
+            name, calls, step_bytes = step["collective"], step["calls"], step["bytes_per_pe"]
+            places = {"src": step["src"], "dst": step["dst"]}
+            one = predict(name, shape, mask, bytes=step_bytes, dtype=dtype, op=op, machine=on, **places, **options)
+            parts.append(Part(name, calls, step_bytes, calls * one.seconds, one.technique))
+            for phase, seconds in one.phases.items():
+                phases[phase] += calls * seconds
 
-    algorithm = ALGORITHMS[collective] if hosts > 1 else Algorithm([Local(collective, _whole)], 0, _whole, [])
-    carry_out(algorithm.before)
-    messages = algorithm.rounds * (hosts - 1)
-    if messages and size:
-        sent = messages * algorithm.exchanged(sizes) // hosts
-        phases["network"] = sent / (1e9 * on["network.gb_s"])
+    for piece in plan["pieces"]:  # one, because nothing overlaps
+        carry_out(piece["before"])
+        sides = [
+            max((round[f"bytes_{way}"], round[f"messages_{way}"]) for way in ("sent", "received"))
+            for round in piece["rounds"]
+        ]
+        moved, messages = (sum(side[i] for side in sides) for i in (0, 1))
         phases["latency"] = 1e-6 * messages * on["network.latency_us"]
-        parts.append(Part(EXCHANGE, messages, sent, phases["network"] + phases["latency"]))
-    carry_out(algorithm.after)
-    seconds = sum(part.seconds for part in parts)
+        phases["network"] = sum(round["seconds"] for round in piece["rounds"]) - phases["latency"]
+        parts.append(Part(EXCHANGE, messages, moved, phases["network"] + phases["latency"]))
+        carry_out(plan["meanwhile"] + piece["after"])
+    carry_out(plan["last"])
     return HostsPrediction(
         machine=alone.machine,
         technique=alone.technique,
@@ -251,7 +153,7 @@ def predict_hosts(
         threads=alone.threads,
         coherence=alone.coherence,
         hosts=hosts,
-        seconds=seconds,
+        seconds=sum(part.seconds for part in parts),
         parts=tuple(parts),
         phases=phases,
     )
