@@ -14,8 +14,8 @@
 namespace pidcomm {
 
 inline constexpr uint32_t kMaxAxes = 16;
-inline constexpr uint64_t kMaxPes = uint64_t{1}
-                                    << 20;  // 400 times the PEs of the largest machine, and small enough that PE arithmetic cannot overflow
+// 1600 times the PEs of the largest machine, for cubes over hosts, and small enough that PE arithmetic cannot overflow.
+inline constexpr uint64_t kMaxPes = uint64_t{1} << 22;
 
 struct Axis {
   uint32_t length;

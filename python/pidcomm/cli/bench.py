@@ -119,7 +119,7 @@ def bench(
         typer.Option(
             "--sdk-flush",
             metavar="once|stock",
-            help="Flushes per emulated SDK transfer.",
+            help="Flushes per SDK transfer.",
         ),
     ] = SdkFlush.once,
     sweep: Annotated[
@@ -127,12 +127,12 @@ def bench(
         typer.Option(
             "--sweep",
             metavar="NAME=VALUES",
-            help="bytes=8KiB..8MiB or pes=64..1024: powers of two, or values separated by commas.",
+            help="Such as bytes=8KiB..8MiB or pes=64,128.",
         ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Run 3 rounds, skip the limit, and halve --bytes until the cases fit in memory."),
+        typer.Option("--quick", help="Few rounds, no limit, sizes that fit in memory."),
     ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 10,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Number of rounds before timing.")] = 2,
@@ -162,11 +162,9 @@ def bench(
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
     is_wide: WideOption = False,
-    hosts: Annotated[
-        int | None, typer.Option("--hosts", min=1, help="Run on this many MPI processes with the PEs of --shape each.")
-    ] = None,
-    overlap: Annotated[str, typer.Option("--overlap", help="--hosts: overlap of messages: auto, on, off.")] = "auto",
-    link: Annotated[float | None, typer.Option("--link", help="--hosts: GB/s of an emulated link.")] = None,
+    hosts: Annotated[int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")] = None,
+    overlap: Annotated[str, typer.Option("--overlap", help="With --hosts: auto, on, off.")] = "auto",
+    link: Annotated[float | None, typer.Option("--link", help="With --hosts: GB/s of a link.")] = None,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
     """Time collectives and the streaming limit; check every element.
