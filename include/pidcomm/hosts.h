@@ -80,9 +80,10 @@ typedef struct pidcomm_hosts_settings {
 typedef struct pidcomm_hosts pidcomm_hosts;
 
 /* Connects the local hypercubes of all hosts to a cube and stores it in *hosts. On success the cube owns the transport:
- * pidcomm_hosts_disconnect closes it. `settings` may be NULL. Waits for all hosts. Errors: ERR_ARGUMENT (a null pointer, a setting out of
- * range, a host number that is not below the number of hosts, or shapes or settings that differ between hosts), ERR_SHAPE (more than 16
- * axes, or more than 2^22 PEs on all hosts), ERR_DEVICE (a host did not connect in time, or the transport failed). */
+ * pidcomm_hosts_disconnect closes it. If the hosts cannot connect, the call closes it. `settings` may be NULL. Waits for all hosts. Errors:
+ * ERR_ARGUMENT (a null pointer, a setting out of range, a host number that is not below the number of hosts, or shapes or settings that
+ * differ between hosts), ERR_SHAPE (more than 16 axes, or more than 2^22 PEs on all hosts), ERR_DEVICE (a host did not connect in time, or
+ * the transport failed). */
 PIDCOMM_API int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *transport, const pidcomm_hosts_settings *settings,
                                       pidcomm_hosts **hosts);
 

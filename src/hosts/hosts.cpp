@@ -314,7 +314,13 @@ pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root
   const Prepared prepared = agreed(request, root, options, true);
   const double seconds_plan = total.seconds();
   Runner runner(prepared.plan, local_, link_, options, prepared.window, static_cast<std::byte *>(request.host));
-  pidcomm_trace trace = runner.run(prepared.schedule.overlaps);
+  pidcomm_trace trace;
+  try {
+    trace = runner.run(prepared.schedule.overlaps);
+  } catch (const std::exception &error) {  // the other hosts wait for messages of this call until their time-out
+    if (!prepared.plan.runs_alone()) link_.give_up(error.what());
+    throw;
+  }
   trace.seconds_plan += seconds_plan;
   trace.seconds_total = total.seconds();
   return trace;

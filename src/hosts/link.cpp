@@ -136,9 +136,8 @@ Link::~Link() {
   if (transport_.close != nullptr) transport_.close(transport_.context);
 }
 
-void Link::break_down(const std::string &sentence) {
-  broken_ = sentence + "; the connection between the hosts cannot be used any more";
-  fail(PIDCOMM_ERR_DEVICE, broken_);
+void Link::give_up(const std::string &sentence) {
+  if (broken_.empty()) broken_ = sentence + "; the connection between the hosts cannot be used any more";
 }
 
 void Link::exchange(const std::vector<Transfer> &transfers) {
@@ -159,10 +158,11 @@ void Link::exchange(const std::vector<Transfer> &transfers) {
       sleep = std::min(2 * sleep, kLongestSleep);
     }
   } catch (const Error &error) {
-    break_down(error.what());
+    give_up(error.what());
   } catch (const std::bad_alloc &) {
-    break_down("host " + std::to_string(host()) + " is out of memory during an exchange");
+    give_up("host " + std::to_string(host()) + " is out of memory during an exchange");
   }
+  if (!broken_.empty()) fail(PIDCOMM_ERR_DEVICE, broken_);
 }
 
 std::byte *Link::window(uint64_t bytes) {

@@ -44,12 +44,14 @@ class Link {
   /// for timeout_s). After an error the link is broken: later calls throw the same error.
   void exchange(const std::vector<Transfer> &transfers);
 
+  /// Makes all later exchanges throw an error with this sentence, because messages of a failed call may still arrive.
+  void give_up(const std::string &sentence);
+
   /// Memory of at least `bytes` bytes for rows, aligned to 64 bytes. It stays valid until the next call. Throws std::bad_alloc.
   std::byte *window(uint64_t bytes);
 
  private:
   class Queues;
-  [[noreturn]] void break_down(const std::string &sentence);
 
   pidcomm_transport transport_;
   LinkSettings settings_;

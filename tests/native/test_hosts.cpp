@@ -352,6 +352,17 @@ TEST(AFailureOfTheTransport_IsAnError) {
   CHECK(hosts.sentences[0].find("the test's network is down") != std::string::npos);
 }
 
+TEST(AFailedTransport_KeepsTheConnectionClosed) {
+  Hosts hosts(2, {4});
+  hosts.network().fail();
+  const pidcomm_request request = allreduce("11", 64);
+  for (int attempt = 0; attempt < 2; ++attempt)
+    for (const int status :
+         hosts.each([&](std::uint32_t host) { return pidcomm_hosts_run(hosts.cube(host), &request, 0, nullptr, nullptr); }))
+      CHECK_EQ(status, +PIDCOMM_ERR_DEVICE);
+  for (const std::string &sentence : hosts.sentences) CHECK(sentence.find("cannot be used any more") != std::string::npos);
+}
+
 TEST(Refuse_EndsTheCallOfTheOtherHosts) {
   Hosts hosts(3, {4});
   const pidcomm_request request = allreduce("11", 64);

@@ -135,7 +135,7 @@ def bench(
         typer.Option("--quick", help="Few rounds, no limit, sizes that fit in memory."),
     ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 10,
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Number of rounds before timing.")] = 2,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Rounds before timing.")] = 2,
     limit: Annotated[
         bool,
         typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
@@ -157,7 +157,7 @@ def bench(
     launch_us: Annotated[
         float, typer.Option("--launch-us", min=0, help="Assumed us per PE launch.")
     ] = Assumed.launch_us,
-    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per program load.")] = Assumed.load_us,
+    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per load.")] = Assumed.load_us,
     hugepages: Annotated[
         Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
     ] = Switch.on,
