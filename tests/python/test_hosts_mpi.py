@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -108,6 +109,13 @@ def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None
         done = mpi.run(processes, str(program))
         lines = [f"host {host} of {processes}: 0 wrong elements" for host in range(processes)]
         assert sorted(done.stdout.splitlines()) == lines, done.stderr
+
+
+@pytest.mark.parametrize("name", ["hosts", "bfs_over_hosts"])
+def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> None:
+    done = mpi.run(3, sys.executable, str(ROOT / "examples" / f"{name}.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"\b(\d+) wrong elements", done.stdout) == ["0"] * (3 if name == "hosts" else 1)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ hosts = typer.Typer(
     cls=Group,
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="pidcomm hosts run -n 4 --pes 256 -- python program.py",
+    epilog="pidcomm hosts run -n 2 --pes 64 -- pidcomm info",
 )
 app.add_typer(hosts)
 
@@ -38,7 +38,7 @@ def _hosts() -> None:
     """Run programs over several hosts by MPI, and show plans over hosts."""
 
 
-@command("pidcomm hosts run -n 2 --pes 64 -- python examples/hosts.py", group=hosts)
+@command("pidcomm hosts run -n 2 --pes 64 -- pidcomm info", group=hosts)
 def run(
     program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM", help="Command of one process.")],
     count: Annotated[int, typer.Option("-n", "--hosts", min=1, help="Number of processes; each is a host.")] = 2,
