@@ -35,8 +35,8 @@ class AllHosts:
         if host is not None:
             rest["dtype"] = host.dtype
         is_root = self.cube.host == 0
-        rows = {"host": host if is_root else None, "out": out if is_root else None}
-        trace, _ = self.cube.carry_out(name, f"{mask}1", **rows, **rest)
+        rest |= {"host": host if is_root else None, "out": out if is_root else None}
+        trace, _ = self.cube.carry_out(name, f"{mask}1", **rest)
         if out is not None:
             COMM.Bcast(out)  # every host decides whether the search goes on
         return trace, out
