@@ -55,21 +55,23 @@ static inline const char *pidcomm_mpi_test(void *context, void *posted, int *is_
 }
 
 static inline void pidcomm_mpi_abandon(void *context, void *posted) {
+  MPI_Request *const request = (MPI_Request *)posted;
   (void)context;
-  MPI_Cancel((MPI_Request *)posted);
-  MPI_Request_free((MPI_Request *)posted);
-  free(posted);
+  if (*request != MPI_REQUEST_NULL) { /* null if MPI_Test failed */
+    MPI_Cancel(request);
+    MPI_Request_free(request);
+  }
+  free(request);
 }
 
 static inline void *pidcomm_mpi_allocate(void *context, size_t bytes) {
-  void *memory = NULL;
   (void)context;
-  return MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory) == MPI_SUCCESS ? memory : NULL;
+  return malloc(bytes); /* without memory, MPI_Alloc_mem of some MPIs ends the process */
 }
 
 static inline void pidcomm_mpi_release(void *context, void *memory) {
   (void)context;
-  MPI_Free_mem(memory);
+  free(memory);
 }
 
 static inline void pidcomm_mpi_close(void *context) {

@@ -119,12 +119,12 @@ class ArrayCollectives(ArrayCollectivesBase):
             options = {**options, "scratch": offset + size_bytes}
         src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
         # All checks come before the write, which is the first step that changes memory.
-        cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **root, **options)
         shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
         has_rows = self._has_rows(mask, **root)
         result = None
         if row.at_pes_after or has_rows:
             result = self._checked(lambda: output_rows(out, shape, rows.dtype))
+        cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **root, **options)
         if row.at_pes_before:
             cube.write(rows, offset, **transfers)
         trace, _ = cube.carry_out(

@@ -13,6 +13,7 @@ An example, which ``mpirun -n 4 python program.py`` runs on four hosts:
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
@@ -55,6 +56,7 @@ __all__ = ["TIMEOUT_S", "Cube", "CubeArrays", "Link", "MpiTransport", "Transport
 T = TypeVar("T")
 TIMEOUT_S = 300.0
 """Seconds without a message after which a call fails."""
+POLL_S = 0.001
 
 
 class Link(NamedTuple):
@@ -103,13 +105,18 @@ class Transport(Protocol):
 class MpiTransport:
     """A `Transport` over a duplicate of an mpi4py communicator. Each process is a host."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, timeout: float = TIMEOUT_S) -> None:
         from mpi4py import MPI
 
         self._mpi = MPI
         if not MPI.Is_initialized() or MPI.Is_finalized():
             raise Error("MPI is not initialised, or has been finalised", "ERR_DEVICE")
-        self._comm = comm.Dup()
+        self._comm, request = comm.Idup()
+        end = time.monotonic() + timeout
+        while not request.Test():  # Dup would use a CPU while it waits
+            if time.monotonic() > end:
+                raise Error(f"host {comm.rank} has waited {timeout} s for the other hosts to connect", "ERR_DEVICE")
+            time.sleep(POLL_S)
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
         self._memory: dict[int, Any] = {}
         self.host: int = self._comm.rank
@@ -185,7 +192,8 @@ class Cube(HostsCollectives):
     scatter, broadcast, gather and reduce. The other hosts pass ``host=None``, ``bytes`` and ``dtype``, and get None.
     Otherwise each host has the rows of its own groups.
 
-    With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in another way.
+    With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in another way. With
+    MPI_THREAD_SERIALIZED, the program must also not call MPI until then.
     Source: PID-Comm (ISCA 2024), section IX-A.
     """
 
@@ -307,6 +315,9 @@ class Cube(HostsCollectives):
         self, name: str, mask: str, root: int = 0, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]:
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None."""
+        if self._is_local(mask, root):
+            trace, out = self._local.carry_out(name, mask[:-1], **arguments)
+            return self._remember(trace), out
         call = self._prepare(name, mask, root, arguments)
         return self._remember(Trace(**self._core.run(call.request, root, *call.arguments[1:]))), call.out
 
@@ -326,6 +337,10 @@ class Cube(HostsCollectives):
 
     def _call(self, name: str, mask: str, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]) -> Any:
         row = row_of(COLLECTIVES, "collective", name)
+        if self._is_local(mask, root):
+            result = self._local._call(name, mask[:-1], wait, **arguments)
+            self.last_trace = self._local.last_trace
+            return result
         call = self._prepare(name, mask, root, arguments)
 
         def finish(trace: Trace) -> Trace | Array | None:
@@ -335,6 +350,10 @@ class Cube(HostsCollectives):
         if as_flag("wait", wait):
             return finish(Trace(**self._core.run(call.request, root, *call.arguments[1:])))
         return Request(name, self._core.start(call.request, root, *call.arguments[1:]), finish)
+
+    def _is_local(self, mask: str, root: int) -> bool:
+        """Return whether the call equals the local call without the last axis: on one host, if mask and root are right."""
+        return self._hosts == 1 and len(as_mask(mask)) == len(self.shape) and _as_root(root) == 0
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
@@ -347,13 +366,13 @@ class Cube(HostsCollectives):
         _core.hosts_plan_json(self.shape, self._host, request, root, codes, self._settings, None)
 
     def or_refuse(self, body: Callable[[], T]) -> T:
-        """Return body(). If it raises Error, the other hosts, which would wait, raise this error in their next call."""
+        """Return body(). If it raises, the other hosts, which would wait, raise its error in their next call."""
         try:
             return body()
-        except (Error, MemoryError) as error:
-            status = getattr(error, "status", "ERR_MEMORY")
+        except Exception as error:
+            other = "ERR_MEMORY" if isinstance(error, MemoryError) else "ERR_ARGUMENT"
             if self._hosts > 1:
-                self._core.refuse(STATUS_CODES[status], str(error) or "the host is out of memory")
+                self._core.refuse(STATUS_CODES[getattr(error, "status", other)], str(error) or type(error).__name__)
             raise
 
     def _remember(self, trace: Trace) -> Trace:
@@ -383,10 +402,13 @@ def connect(
         raise ArgumentError(f"the local cube ({shown(local)}) must be a Hypercube")
     settings = settings_of(timeout, overlap, link)
     if isinstance(comm, Transport):
+        as_integer("the transport's host", comm.host, high=MAX_COUNT)
+        as_integer("the transport's hosts", comm.hosts, 1, MAX_COUNT)
+        as_flag("the transport's allows_any_thread", comm.allows_any_thread)
         return Cube(local, comm, settings)
-    if not hasattr(comm, "Dup"):
+    if not hasattr(comm, "Idup"):
         raise ArgumentError(f"comm ({shown(comm)}) must be an mpi4py communicator or a Transport")
-    return Cube(local, MpiTransport(comm), settings)
+    return Cube(local, MpiTransport(comm, settings[0]), settings)
 
 
 def settings_of(timeout: float, overlap: str, link: Link | float | None) -> tuple[float, float, float, int]:

@@ -130,6 +130,25 @@ void deliver_text(const std::string &own, char *text, size_t capacity, size_t *l
   text[copied] = '\0';
 }
 
+/// Returns body(). If it throws, the other hosts get the error in their next call instead of a wait.
+template <class Body>
+auto or_refuse(pidcomm_hosts *hosts, const Body &body) {
+  try {
+    return body();
+  } catch (const Error &error) {
+    hosts->cube.refuse(error.status(), error.what());
+    throw;
+  }
+}
+
+void check_functions(const pidcomm_transport &transport) {
+  require(reinterpret_cast<const void *>(transport.post), "transport.post");
+  require(reinterpret_cast<const void *>(transport.test), "transport.test");
+  require(reinterpret_cast<const void *>(transport.abandon), "transport.abandon");
+  require(reinterpret_cast<const void *>(transport.allocate), "transport.allocate");
+  require(reinterpret_cast<const void *>(transport.release), "transport.release");
+}
+
 pidcomm_hosts_settings received_settings(const pidcomm_hosts_settings *settings) {
   return settings == nullptr ? pidcomm_hosts_settings{} : received(settings, "settings");
 }
@@ -390,6 +409,7 @@ int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *tran
     *hosts = nullptr;
     require(cube, "cube");
     const pidcomm_transport own = received(transport, "transport");
+    check_functions(own);
     *hosts = new pidcomm_hosts{HostsCube(cube->executor, own, received_settings(settings), current_machine)};
   });
 }
@@ -408,8 +428,9 @@ int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint
   return guarded([&] {
     deliver_trace(trace, [&] {
       require(hosts, "hosts");
-      const pidcomm_options given = received_options(options);
-      return hosts->cube.run(received(request, "request"), root, &given);
+      const pidcomm_options given = or_refuse(hosts, [&] { return received_options(options); });
+      const pidcomm_request asked = or_refuse(hosts, [&] { return received(request, "request"); });
+      return hosts->cube.run(asked, root, &given);
     });
   });
 }
@@ -417,8 +438,9 @@ int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint
 int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options) {
   return guarded([&] {
     require(hosts, "hosts");
-    const pidcomm_options given = received_options(options);
-    hosts->cube.validate(received(request, "request"), root, &given);
+    const pidcomm_options given = or_refuse(hosts, [&] { return received_options(options); });
+    const pidcomm_request asked = or_refuse(hosts, [&] { return received(request, "request"); });
+    hosts->cube.validate(asked, root, &given);
   });
 }
 
@@ -428,9 +450,10 @@ int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uin
     require(pending, "pending");
     *pending = nullptr;
     require(hosts, "hosts");
-    const pidcomm_options given = received_options(options);
+    const pidcomm_options given = or_refuse(hosts, [&] { return received_options(options); });
+    const pidcomm_request asked = or_refuse(hosts, [&] { return received(request, "request"); });
     auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
-    call->end = hosts->cube.start(received(request, "request"), root, &given);
+    call->end = hosts->cube.start(asked, root, &given);
     ++hosts->pending;
     *pending = call.release();
   });

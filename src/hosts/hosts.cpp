@@ -214,7 +214,10 @@ class HostsCube::Turn {
     const std::lock_guard<std::mutex> lock(cube.turns_);
     before_ = std::exchange(cube.last_, done_.get_future().share());
   }
-  ~Turn() { done_.set_value(); }
+  ~Turn() {
+    wait();
+    done_.set_value();
+  }
   Turn(const Turn &) = delete;
   Turn &operator=(const Turn &) = delete;
   void wait() const {

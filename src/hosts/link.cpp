@@ -14,7 +14,9 @@ namespace pidcomm {
 namespace {
 
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 30;          // the transport's limit
-constexpr uint64_t kEmulatedSegmentBytes = uint64_t{1} << 20;  // short, so that segments travel while the emulated link sends others
+// Short, so that segments travel while the emulated link sends others: at most this size, and at most this time on the link.
+constexpr uint64_t kMostEmulatedBytes = uint64_t{1} << 20, kLeastEmulatedBytes = 4096;
+constexpr double kEmulatedSeconds = 0.01;
 constexpr std::size_t kInFlight = 4;                           // segments per host and direction
 constexpr double kShortestSleep = 20e-6, kLongestSleep = 500e-6;
 constexpr uint64_t kAlignment = 64;
@@ -28,17 +30,16 @@ struct Segment {
   bool is_done = false;
 };
 
-/// Cuts a message into segments of at most `limit` bytes. Sender and receiver use the same rows and bytes, so they cut alike.
+/// Cuts a message into segments of at most `limit` bytes: whole rows, or parts of a row. Sender and receiver use the same rows and bytes, so
+/// they cut alike.
 void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t limit) {
   if (transfer.rows == 0 || transfer.bytes == 0) return;
-  const uint64_t bytes = transfer.bytes == transfer.stride ? transfer.rows * transfer.bytes : transfer.bytes;
-  const uint64_t rows = transfer.bytes == transfer.stride ? 1 : transfer.rows;
-  const uint64_t width = std::min(bytes, limit), height = std::max<uint64_t>(limit / width, 1);
-  for (uint64_t row = 0; row < rows; row += height)
-    for (uint64_t at = 0; at < bytes; at += width) {
-      const uint64_t part_rows = std::min(height, rows - row), part_bytes = std::min(width, bytes - at);
+  const uint64_t width = std::min(transfer.bytes, limit), height = std::max<uint64_t>(limit / width, 1);
+  for (uint64_t row = 0; row < transfer.rows; row += height)
+    for (uint64_t at = 0; at < transfer.bytes; at += width) {
+      const uint64_t rows = std::min(height, transfer.rows - row), bytes = std::min(width, transfer.bytes - at);
       std::byte *const base = transfer.base + row * transfer.stride + at;
-      segments.push_back({{transfer.host, transfer.is_send, base, part_rows, part_bytes, rows == 1 ? part_bytes : transfer.stride}});
+      segments.push_back({{transfer.host, transfer.is_send, base, rows, bytes, rows == 1 ? bytes : transfer.stride}});
     }
 }
 
@@ -48,7 +49,7 @@ void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t 
 class Link::Queues {
  public:
   Queues(Link &link, const std::vector<Transfer> &transfers) : link_(link), queues_(2 * std::size_t{link.hosts()}) {
-    const uint64_t limit = link.settings_.gb_s > 0 ? kEmulatedSegmentBytes : kSegmentBytes;
+    const uint64_t limit = is_limited() ? emulated_segment_bytes() : kSegmentBytes;
     for (const Transfer &transfer : transfers) cut_into(queue_of(transfer.host, transfer.is_send), transfer, limit);
     if (is_limited()) schedule(transfers);
   }
@@ -85,6 +86,12 @@ class Link::Queues {
   }
 
  private:
+  /// All hosts have the same link, so they cut messages alike.
+  uint64_t emulated_segment_bytes() const {
+    if (link_.settings_.gb_s == 0) return kMostEmulatedBytes;
+    const double bytes = std::min(kEmulatedSeconds * 1e9 * link_.settings_.gb_s, static_cast<double>(kMostEmulatedBytes));
+    return std::max(static_cast<uint64_t>(bytes), kLeastEmulatedBytes);
+  }
   bool is_limited() const { return link_.settings_.gb_s > 0 || link_.settings_.latency_us > 0; }
   double seconds_of(const pidcomm_message &message) const {
     const double rate = link_.settings_.gb_s;

@@ -39,6 +39,7 @@ class Maker {
     const uint32_t pieces = !transposes ? pieces_of(part_) : src_ == dst_ ? 1 : std::min(wanted_, others());
     const uint32_t most = transposes ? (others() + pieces - 1) / pieces : others();  // hosts of a piece
     const uint64_t slot = most * groups_ * members() * (transposes ? part_ : cut(part_, pieces, pieces - 1).bytes);
+    const uint32_t turns = std::min(pieces, 2u);  // of buffers
     plan_.transposes = transposes;
     for (uint32_t j = 0; j < pieces; ++j) {
       const Cut piece = transposes ? Cut{0, part_} : cut(part_, pieces, j);
@@ -46,8 +47,8 @@ class Maker {
       Piece &steps = plan_.pieces.emplace_back();
       Round &round = steps.rounds.emplace_back();
       for (uint32_t n = first; n < end; ++n) {
-        const uint64_t size = groups_ * members() * piece.bytes, at = j % 2 * slot + (n - first) * size;
-        const Area out = window(at, 1, size), in = window(2 * slot + at, 1, size);
+        const uint64_t size = groups_ * members() * piece.bytes, at = j % turns * slot + (n - first) * size;
+        const Area out = window(at, 1, size), in = window(turns * slot + at, 1, size);
         steps.before.push_back({PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out, transposes});
         exchange(round, n, out, in);
         steps.after.push_back({PIDCOMM_SCATTER, piece.bytes, 0, dst_ + part_ * from(n) + piece.offset, in});
@@ -64,6 +65,7 @@ class Maker {
   /// A local reduce for the part of each host; each host reduces its part over the hosts, and scatters it.
   void reduce_scatter() {
     const uint32_t pieces = pieces_of(part_);
+    const uint32_t turns = std::min(pieces, 2u);  // of buffers
     const uint64_t own = groups_ * part_, slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes;
     const Area result = window(0, groups_, part_);
     for (uint32_t j = 0; j < pieces; ++j) {
@@ -73,8 +75,8 @@ class Maker {
       Round &round = steps.rounds.emplace_back();
       std::vector<Area> received(plan_.hosts);
       for (uint32_t n = 0; n < others(); ++n) {
-        const Area out = window(own + j % 2 * slot + n * size, 1, size);
-        received[from(n)] = window(own + (2 + j % 2) * slot + n * size, 1, size);
+        const Area out = window(own + j % turns * slot + n * size, 1, size);
+        received[from(n)] = window(own + (turns + j % turns) * slot + n * size, 1, size);
         steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
         exchange(round, n, out, received[from(n)]);
       }
@@ -90,14 +92,15 @@ class Maker {
   /// Local reduce; each host reduces a chunk of the rows over the hosts and sends it to all hosts; local broadcast.
   void allreduce() {
     const uint32_t pieces = pieces_of(bytes_);
+    const uint32_t turns = std::min(pieces, 2u);  // of buffers
     const uint64_t slot = groups_ * cut(bytes_, pieces, pieces - 1).bytes;
     const uint64_t received = others() * (slot / plan_.hosts + kLineBytes);  // chunks of all other hosts
     for (uint32_t j = 0; j < pieces; ++j) {
       const Cut piece = cut(bytes_, pieces, j);
-      const Area rows = window(j % 2 * slot, 1, groups_ * piece.bytes);
+      const Area rows = window(j % turns * slot, 1, groups_ * piece.bytes);
       Piece &steps = plan_.pieces.emplace_back();
       steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + piece.offset, 0, rows});
-      reduce_chunks(steps, rows, 2 * slot + j % 2 * received);
+      reduce_chunks(steps, rows, turns * slot + j % turns * received);
       Round &round = steps.rounds.emplace_back();
       for (uint32_t n = 0; n < others(); ++n) exchange(round, n, chunk(rows, plan_.host), chunk(rows, from(n)));
       steps.after.push_back({PIDCOMM_BROADCAST, piece.bytes, 0, dst_ + piece.offset, rows});
@@ -244,6 +247,21 @@ void make_steps(auto &maker, int collective) {
   fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(collective), " has no algorithm over several hosts");
 }
 
+/// The PE scratch of a local collective must not overlap the windows of the whole call. The techniques that `auto` may choose need at most
+/// the size of a PE's input.
+void check_scratch_of_locals(const HostsPlan &plan, uint64_t heap_base) {
+  if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO) return check_scratch(plan.whole, plan.whole.in_pe_bytes);
+  each_local(plan, [&](const Local &one) {
+    try {
+      const Plan local = make_plan(plan.local, local_request(plan, one, nullptr, nullptr), plan.options, heap_base);
+      const PeSteps *const pes = pe_steps_of(local);
+      if (pes != nullptr && pes->scratch_bytes != 0) check_scratch(plan.whole, pes->scratch_bytes);
+    } catch (const Error &error) {
+      fail_local(plan, one, error);
+    }
+  });
+}
+
 }  // namespace
 
 Hypercube cube_over(const Hypercube &local, uint32_t hosts) {
@@ -282,6 +300,7 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
   if (whole.bytes == 0) return plan;
   Maker maker(plan, request, std::max(pieces, 1u));
   make_steps(maker, request.collective);
+  if (options.scratch_offset != 0) check_scratch_of_locals(plan, heap_base);
   return plan;
 }
 

@@ -51,6 +51,8 @@ Sweep make_sweep_to_host_memory(const FormInputs &inputs, uint64_t src) {
   return sweep;
 }
 
+}  // namespace
+
 void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   const uint64_t offset = plan.options.scratch_offset;
   const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
@@ -66,8 +68,6 @@ void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   check_apart("source", plan.src - plan.heap_base, plan.in_pe_bytes);
   if (plan.out_pe_bytes != 0) check_apart("destination", plan.dst - plan.heap_base, plan.out_pe_bytes);
 }
-
-}  // namespace
 
 PeSteps make_pe_steps(const FormInputs &inputs) {
   const Plan &plan = inputs.plan;

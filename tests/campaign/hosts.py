@@ -114,7 +114,7 @@ def draw(choices: random.Random) -> Case:
         op=choices.choice(ops),
         technique=choices.choice(("tile", "tile", "conventional", "auto")),
         overlap=choices.choice(tuple(OVERLAPS)),
-        link=choices.choice((None, None, None, 1.25)),
+        link=choices.choice((None, None, None, 1.25, 0.0005)),
         root=choices.randrange(hosts),
         waits=choices.random() < 0.75,
         in_place=choices.random() < 0.5,

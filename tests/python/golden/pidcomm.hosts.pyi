@@ -65,7 +65,7 @@ class Link(NamedTuple):
 
 class MpiTransport:
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, timeout: float=TIMEOUT_S) -> None:
         ...
 
     def post(self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int) -> Any:
