@@ -69,7 +69,9 @@ def errors_are_the_same_everywhere() -> None:
     check("ERR_HOST_BUFFER", "has shape (15, 24)", lambda: cube.arrays.allreduce(X[: 15 if is_odd else 16], "101"))
     check("ERR_SIZE", "divisible", lambda: cube.arrays.alltoall(X[:, : 23 if is_odd else 24], "001"))
     small = np.empty((1, 1), np.int32)
-    check("ERR_HOST_BUFFER", "out has shape", lambda: cube.arrays.allreduce(X + 1, "101", out=small if is_odd else None))
+    check(
+        "ERR_HOST_BUFFER", "out has shape", lambda: cube.arrays.allreduce(X + 1, "101", out=small if is_odd else None)
+    )
     local = pidcomm.hosts.connect
     lengths = (4, 4) if is_odd else (8, 2)
     error_of(lambda: local(LOCAL.pe_set.hypercube(*lengths), COMM, timeout=30))

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 import pidcomm
 from pidcomm._rows import CollectiveName, OverlapName
-from pidcomm.arguments import options_of, with_scratch
+from pidcomm.arguments import Options, options_of, with_scratch
 from pidcomm.errors import Error
 from pidcomm.evaluation import launcher
 from pidcomm.notebook import Shown
+from pidcomm.plans import Plan
 from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import COLLECTIVES
 
@@ -51,6 +52,32 @@ class HostsCase:
     def hosts(self) -> int:
         """The number of hosts."""
         return self.shape[-1]
+
+    @property
+    def dst(self) -> int:
+        """The offset of the result at the PEs."""
+        return self.bytes if COLLECTIVES[self.collective].at_pes_after else 0
+
+    @property
+    def options(self) -> Options:
+        """The options of the call."""
+        return with_scratch(options_of(technique=self.technique), 2 * self.bytes)
+
+    def plan(self) -> Plan:
+        """Return the plan of host 0. Raises the errors of the call."""
+        link = None if self.link_gb_s is None else pidcomm.hosts.Link(self.link_gb_s)
+        return pidcomm.hosts.plan(
+            self.collective,
+            self.shape,
+            self.mask,
+            bytes=self.bytes,
+            dst=self.dst,
+            dtype=DTYPE,
+            op=OP,
+            overlap=self.overlap,
+            link=link,
+            **self.options,
+        )
 
 
 @dataclass(frozen=True)
@@ -90,7 +117,12 @@ class HostsRow(Shown):
 
 
 def measure_over_hosts(cases: Sequence[HostsCase], iters: int, warmup: int = 1) -> list[HostsRow]:
-    """Time and check cases with equal numbers of hosts and PEs. Raises Error if the processes fail."""
+    """Time and check cases with equal numbers of hosts and PEs.
+
+    Raises the error of a call that the library refuses, before any process starts, and Error if the processes fail.
+    """
+    for case in cases:
+        case.plan()
     hosts, pes = cases[0].hosts, prod(cases[0].shape[:-1])
     work = json.dumps({"cases": [asdict(case) for case in cases], "iters": iters, "warmup": warmup})
     words = launcher.command(hosts, [sys.executable, "-m", __name__, work])
@@ -182,7 +214,7 @@ class _Trial:
         self.has_rows = cube.has_rows(case.mask)
         self.first_group = 0 if case.mask[-1] == "1" else cube.host * cube.groups(case.mask).groups
         self.groups = cube.groups(case.mask).groups
-        self.dst = case.bytes if self.row.at_pes_after else 0
+        self.dst = case.dst
         if self.row.at_pes_before:
             self.host_in = None
             self._write(
@@ -216,7 +248,7 @@ class _Trial:
             op=OP,
             host=self.host_in,
             out=self.out,
-            options=with_scratch(options_of(technique=case.technique), 2 * case.bytes),
+            options=case.options,
         )
         return trace.seconds_total, trace
 
