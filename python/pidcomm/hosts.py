@@ -352,7 +352,7 @@ class Cube(HostsCollectives):
         return Request(name, self._core.start(call.request, root, *call.arguments[1:]), finish)
 
     def _is_local(self, mask: str, root: int) -> bool:
-        """Return whether the call equals the local call without the last axis: on one host, if mask and root are right."""
+        """Return whether the call equals the local call: on one host, if mask and root are right."""
         return self._hosts == 1 and len(as_mask(mask)) == len(self.shape) and _as_root(root) == 0
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
