@@ -13,11 +13,11 @@ namespace pidcomm {
 
 namespace {
 
-constexpr uint64_t kSegmentBytes = uint64_t{1} << 30;          // the transport's limit
+constexpr uint64_t kSegmentBytes = uint64_t{1} << 30;  // the transport's limit
 // Short, so that segments travel while the emulated link sends others: at most this size, and at most this time on the link.
 constexpr uint64_t kMostEmulatedBytes = uint64_t{1} << 20, kLeastEmulatedBytes = 4096;
 constexpr double kEmulatedSeconds = 0.01;
-constexpr std::size_t kInFlight = 4;                           // segments per host and direction
+constexpr std::size_t kInFlight = 4;  // segments per host and direction
 constexpr double kShortestSleep = 20e-6, kLongestSleep = 500e-6;
 constexpr uint64_t kAlignment = 64;
 
@@ -30,8 +30,8 @@ struct Segment {
   bool is_done = false;
 };
 
-/// Cuts a message into segments of at most `limit` bytes: whole rows, or parts of a row. Sender and receiver use the same rows and bytes, so
-/// they cut alike.
+/// Cuts a message into segments of at most `limit` bytes: whole rows, or parts of a row. Sender and receiver use the same rows and bytes,
+/// so they cut alike.
 void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t limit) {
   if (transfer.rows == 0 || transfer.bytes == 0) return;
   const uint64_t width = std::min(transfer.bytes, limit), height = std::max<uint64_t>(limit / width, 1);
