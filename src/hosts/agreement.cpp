@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 namespace pidcomm {
@@ -26,9 +27,10 @@ Header header_of(const Intent &intent) {
 
 uint32_t agree(Link &link, const Intent &intent) {
   const uint32_t hosts = link.hosts(), own = link.host();
-  std::vector<Header> headers(hosts);
-  Header sent = header_of(intent);
-  headers[own] = sent;
+  const auto buffers = std::make_shared<std::vector<Header>>(hosts + 1);
+  std::vector<Header> &headers = *buffers;
+  Header &sent = headers[hosts];
+  headers[own] = sent = header_of(intent);
   std::vector<Transfer> transfers;
   const auto add = [&](uint32_t host, bool is_send, Header &header) {
     transfers.push_back({host, is_send, reinterpret_cast<std::byte *>(&header), 1, sizeof header, sizeof header});
@@ -37,7 +39,12 @@ uint32_t agree(Link &link, const Intent &intent) {
     add((own + hosts - n) % hosts, false, headers[(own + hosts - n) % hosts]);
     add((own + n) % hosts, true, sent);
   }
-  link.exchange(transfers);
+  try {
+    link.exchange(transfers);
+  } catch (const Error &) {
+    keep_forever(buffers);
+    throw;
+  }
   for (uint32_t host = 0; host < hosts; ++host)
     if (headers[host].status != PIDCOMM_OK)
       fail(static_cast<pidcomm_status>(headers[host].status), "host ", host, " refuses the call: ", headers[host].text);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -138,8 +140,18 @@ class Link::Queues {
   std::vector<std::deque<Segment>> queues_;  // [2 * host + is_send]
 };
 
+void keep_forever(std::shared_ptr<void> memory) {
+  static std::mutex mutex;
+  static auto *const kept = new std::vector<std::shared_ptr<void>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  kept->push_back(std::move(memory));
+}
+
 Link::~Link() {
-  if (memory_ != nullptr && broken_.empty()) transport_.release(transport_.context, memory_);  // else messages may still use the memory
+  if (memory_ != nullptr && broken_.empty())
+    transport_.release(transport_.context, memory_);
+  else if (memory_ != nullptr)
+    keep_forever({memory_, [](void *) {}});
   if (transport_.close != nullptr) transport_.close(transport_.context);
 }
 

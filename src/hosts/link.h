@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "hosts/plan.h"
@@ -22,6 +23,9 @@ struct Transfer {
   std::byte *base;
   uint64_t rows, bytes, stride;
 };
+
+/// Keeps memory that messages of a broken link may still use.
+void keep_forever(std::shared_ptr<void> memory);
 
 /// Owns a transport. Not safe for several threads at a time.
 ///
