@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from math import prod
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 import pidcomm
+from pidcomm._rows import OverlapName
 from pidcomm.arguments import AUTO, Options, options_of
 from pidcomm.cli.app import (
     BytesOption,
@@ -182,7 +183,7 @@ def bench(
         refuse(ONLY_ONE_HOST, "--hosts measures int32 sums with default options")
         known = parse_names(technique, TECHNIQUES, "technique")
         cases = [
-            HostsCase(name, (*shape, hosts), mask + "1", size_bytes, used, overlap, link)
+            HostsCase(name, (*shape, hosts), mask + "1", size_bytes, used, cast("OverlapName", overlap), link)
             for shape in parse_shapes(shapes, None)
             for mask in masks.split(",")
             for size_bytes in [parse_positive_size(size)]

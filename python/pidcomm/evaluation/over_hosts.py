@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pidcomm
-from pidcomm._rows import CollectiveName, OverlapName
+from pidcomm._rows import CollectiveName, OpName, OverlapName
 from pidcomm.arguments import Options, options_of, with_scratch
 from pidcomm.errors import Error
 from pidcomm.evaluation import launcher
@@ -29,7 +29,8 @@ from pidcomm.plans import Plan
 from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import COLLECTIVES
 
-DTYPE, OP = np.dtype(np.int32), "sum"
+DTYPE = np.dtype(np.int32)
+OP: OpName = "sum"
 PE_FACTOR, ELEMENT_FACTOR = 2654435761, 2246822519  # element i of row r is r * PE_FACTOR + i * ELEMENT_FACTOR
 TIMEOUT_S = 600.0
 ROW = "row: "  # begins the lines with results of the processes
