@@ -169,7 +169,7 @@ def test_more_pes_than_the_machine_has_are_reported() -> None:
         (["model", "advise", "alltoall", "--pes", "64", "--group", "7"], "groups of 7 PEs do not divide 64 PEs"),
         (["model", "advise", "alltoall", "--pes", "64", "--bytes", "12"], "divisible by 64 * 8"),
         (["model", "advise", "allreduce", "--dtype", "int33"], "int33"),
-        (["model", "advise", "gather", "--pes", "2097152"], "2097152"),
+        (["model", "advise", "gather", "--pes", "8388608"], "8388608"),
     ],
 )
 def test_invalid_arguments_are_errors_of_one_line(arguments: list[str], words: str) -> None:
