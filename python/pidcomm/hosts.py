@@ -202,7 +202,7 @@ class Cube(HostsCollectives):
         self._local = local
         self._host, self._hosts = transport.host, transport.hosts
         self._settings = settings
-        self._core = local.connect(transport, settings)
+        self._core = local._connect(transport, settings)
         self.last_trace: Trace | None = None
         """Trace of the last collective that ended on this host; None before the first."""
 

@@ -263,7 +263,7 @@ class Hypercube(HypercubeCollectives):
 
     # ---- implementation of all collectives
 
-    def connect(self, transport: object, settings: tuple[float, float, float, int]) -> _core.Hosts:
+    def _connect(self, transport: object, settings: tuple[float, float, float, int]) -> _core.Hosts:
         """Connect with the hypercubes of other hosts; `pidcomm.hosts.connect` calls it.
 
         transport: a `pidcomm.hosts.Transport`. settings: time-out, rate and latency of the link, code of the overlap.

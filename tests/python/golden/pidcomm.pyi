@@ -79,9 +79,6 @@ class Hypercube(HypercubeCollectives):
     def push_xfer(self, rows: NDArray[np.uint8], offset: int=0, *, to_pes: bool) -> float:
         ...
 
-    def connect(self, transport: object, settings: tuple[float, float, float, int]) -> _core.Hosts:
-        ...
-
     def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
         ...
 
