@@ -36,7 +36,19 @@ typedef struct pidcomm_message {
   size_t rows, bytes, stride;
 } pidcomm_message;
 
-/* A transport: the functions that move bytes between hosts. <pidcomm/mpi.h> fills this table from an MPI communicator.
+/* A reduction of rows of `bytes` bytes in shared memory: row 0 becomes row 0 (op) row 1 (op) ... The first row begins at `offset`, the next
+ * ones `stride` bytes later each. */
+typedef struct pidcomm_reduction {
+  int type, op;
+  uint32_t rows;
+  size_t offset, bytes, stride;
+} pidcomm_reduction;
+
+/* A transport: the functions that move bytes between hosts. <pidcomm/mpi.h> fills this table from an MPI communicator, and <pidcomm/pool.h>
+ * from a memory pool.
+ *
+ * A transport either sends messages or shares memory. If `shared` is NULL, the library posts messages. Otherwise all hosts see the memory
+ * at `shared`, and the library calls only sync, reduce and close; the other functions may be NULL.
  *
  * Functions that return a sentence return NULL on success; the sentence is valid until the next call on this thread. Messages between two
  * hosts arrive in the order in which they were posted. The library calls the functions from one thread at a time. The library itself sleeps
@@ -58,6 +70,13 @@ typedef struct pidcomm_transport {
   void (*release)(void *context, void *memory);
   /* Releases the context. */
   void (*close)(void *context);
+  void *shared;        /* memory of all hosts, aligned to 64 bytes, or NULL */
+  size_t shared_bytes; /* the same on all hosts */
+  size_t coherence;    /* pidcomm_coherence of the shared memory */
+  /* Waits until all hosts have called it as often, at most for timeout_s. */
+  const char *(*sync)(void *context, double timeout_s);
+  /* A switch carries out a reduction, or NULL: there is no switch. Waits at most for timeout_s. Only host 0 calls it. */
+  const char *(*reduce)(void *context, const pidcomm_reduction *reduction, double timeout_s);
 } pidcomm_transport;
 #define PIDCOMM_TRANSPORT_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_transport)
 

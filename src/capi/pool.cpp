@@ -1,0 +1,119 @@
+// The C API of pools.
+#include "pidcomm/pool.h"
+
+#include <memory>
+
+#include "capi/guarded.h"
+#include "capi/sized.h"
+#include "hosts/pool.h"
+
+struct pidcomm_pool {
+  pidcomm::Pool pool;
+};
+
+namespace {
+
+using namespace pidcomm;
+
+/// The context of the transport: a part of the pool.
+struct Part {
+  Pool &pool;
+  uint64_t offset;
+};
+
+/// Calls body(part). Returns null, or the sentence of its error.
+template <class Body>
+const char *sentence_of(void *context, const Body &body) {
+  thread_local std::string sentence;
+  try {
+    body(*static_cast<Part *>(context));
+    return nullptr;
+  } catch (const std::exception &error) {
+    sentence = error.what();
+  }
+  return sentence.c_str();
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t pidcomm_pool_own_bytes(uint32_t hosts) { return Pool::own_bytes(hosts); }
+
+int pidcomm_pool_open(const pidcomm_pool_settings *settings, pidcomm_pool **pool) {
+  return guarded([&] {
+    require(pool, "pool");
+    *pool = nullptr;
+    *pool = new pidcomm_pool{Pool(received(settings, "settings"), Pool::Role::host)};
+  });
+}
+
+int pidcomm_pool_close(pidcomm_pool *pool) {
+  return guarded([&] { delete pool; });
+}
+
+int pidcomm_pool_allocate(pidcomm_pool *pool, size_t bytes, size_t *offset) {
+  return guarded([&] {
+    require(pool, "pool");
+    require(offset, "offset");
+    *offset = pool->pool.allocate(bytes);
+  });
+}
+
+int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t bytes, const void *host) {
+  return guarded([&] {
+    require(pool, "pool");
+    if (bytes != 0) require(host, "host");
+    pool->pool.write(offset, bytes, host);
+  });
+}
+
+int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t bytes, void *host) {
+  return guarded([&] {
+    require(pool, "pool");
+    if (bytes != 0) require(host, "host");
+    pool->pool.read(offset, bytes, host);
+  });
+}
+
+int pidcomm_pool_sync(pidcomm_pool *pool) {
+  return guarded([&] {
+    require(pool, "pool");
+    pool->pool.sync();
+  });
+}
+
+int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *transport) {
+  return guarded([&] {
+    require(pool, "pool");
+    require(transport, "transport");
+    Pool &own = pool->pool;
+    const size_t size = bytes == 0 ? own.free_bytes() : bytes;
+    auto part = std::make_unique<Part>(Part{own, own.allocate(size)});
+    pidcomm_transport table{};
+    table.host = own.host();
+    table.hosts = own.hosts();
+    table.allows_any_thread = 1;
+    table.shared = own.data() + part->offset;
+    table.shared_bytes = size;
+    table.coherence = own.coherence();
+    table.sync = [](void *context, double timeout_s) { return sentence_of(context, [&](const Part &used) { used.pool.sync(timeout_s); }); };
+    if (own.has_switch())
+      table.reduce = [](void *context, const pidcomm_reduction *reduction, double timeout_s) {
+        return sentence_of(context, [&](const Part &used) {
+          pidcomm_reduction moved = *reduction;
+          moved.offset += used.offset;
+          used.pool.reduce(moved, timeout_s);
+        });
+      };
+    table.close = [](void *context) { delete static_cast<Part *>(context); };
+    table.context = part.release();
+    *transport = table;
+  });
+}
+
+int pidcomm_switch_run(const pidcomm_pool_settings *settings) {
+  return guarded([&] { Pool(received(settings, "settings"), Pool::Role::network_switch).serve(); });
+}
+
+}  // extern "C"
