@@ -48,7 +48,7 @@ typedef struct pidcomm_reduction {
  * from a memory pool.
  *
  * A transport either sends messages or shares memory. If `shared` is NULL, the library posts messages. Otherwise all hosts see the memory
- * at `shared`, and the library calls only sync, reduce and close; the other functions may be NULL.
+ * at `shared`, and the library calls only sync, reduce, allocate, release and close.
  *
  * Functions that return a sentence return NULL on success; the sentence is valid until the next call on this thread. Messages between two
  * hosts arrive in the order in which they were posted. The library calls the functions from one thread at a time. The library itself sleeps
@@ -85,14 +85,22 @@ typedef struct pidcomm_transport {
 typedef enum pidcomm_overlap { PIDCOMM_OVERLAPS(PIDCOMM_ROW) } pidcomm_overlap;
 #undef PIDCOMM_ROW
 
+/* See PIDCOMM_TRANSPORTS in tables.h. */
+#define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TRANSPORT_##ENUM = code,
+typedef enum pidcomm_transport_kind { PIDCOMM_TRANSPORTS(PIDCOMM_ROW) } pidcomm_transport_kind;
+#undef PIDCOMM_ROW
+
 /* The settings of a connection; 0 means the default. `link_gb_s` puts an emulated link in front of the transport: each host sends and
- * receives at most link_gb_s GB/s (1 GB = 1e9 bytes) in each direction, and each message takes link_latency_us longer. */
+ * receives at most link_gb_s GB/s (1 GB = 1e9 bytes) in each direction, and each message takes link_latency_us longer. In front of shared
+ * memory, each local pass or reduction that uses it takes at least link_latency_us and the time of its bytes, and a sync takes two
+ * latencies longer. */
 typedef struct pidcomm_hosts_settings {
   PIDCOMM_SIZE(struct pidcomm_hosts_settings);
   double timeout_s;       /* default: 300 */
   double link_gb_s;       /* default: no emulated link */
   double link_latency_us; /* default: 0 */
-  size_t overlap;         /* pidcomm_overlap */
+  size_t overlap;         /* pidcomm_overlap; has no effect with shared memory */
+  size_t transport;       /* pidcomm_transport_kind, for pidcomm_hosts_plan_json; the table of the transport decides for connections */
 } pidcomm_hosts_settings;
 #define PIDCOMM_HOSTS_SETTINGS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_hosts_settings)
 

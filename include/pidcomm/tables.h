@@ -110,6 +110,13 @@
   X(ON, 1, "on")            \
   X(OFF, 2, "off")
 
+/* X(ENUM, code, name): how rows get from host to host. `mpi`: in messages (of MPI, or of another transport that sends messages). `pool`:
+ * local passes write rows into a pool and read rows of other hosts from it. `switch`: as `pool`, and the switch of the pool reduces. */
+#define PIDCOMM_TRANSPORTS(X) \
+  X(MPI, 0, "mpi")            \
+  X(POOL, 1, "pool")          \
+  X(SWITCH, 2, "switch")
+
 /* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows at the end of the table. The C type of
  * a new row must have 8 bytes. */
 #define PIDCOMM_TRACE_FIELDS(X)                                                                                                      \
@@ -137,8 +144,8 @@
   X(uint64_t, host_bytes_written, NUMBER, "bytes written to host rows and to the library's buffer (conventional, pr)")               \
   X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")                                        \
   X(double, seconds_exchange, NUMBER, "over hosts: exchanges between hosts, with the reduction of received rows")                    \
-  X(uint64_t, bytes_sent, NUMBER, "over hosts: bytes that this host sent")                                                           \
-  X(uint64_t, bytes_received, NUMBER, "over hosts: bytes that this host received")
+  X(uint64_t, bytes_sent, NUMBER, "over hosts: bytes that this host sent, or wrote to a pool")                                       \
+  X(uint64_t, bytes_received, NUMBER, "over hosts: bytes that this host received, or read from a pool")
 
 /* X(ENUM, code, meaning). pidcomm_last_error() returns a sentence with the offending values of the failed call. */
 #define PIDCOMM_STATUSES(X)                                                                             \

@@ -1,7 +1,9 @@
 // The C API of pools.
 #include "pidcomm/pool.h"
 
+#include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "capi/guarded.h"
 #include "capi/sized.h"
@@ -106,6 +108,8 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
           used.pool.reduce(moved, timeout_s);
         });
       };
+    table.allocate = [](void *, size_t wanted) { return std::malloc(wanted); };
+    table.release = [](void *, void *memory) { std::free(memory); };
     table.close = [](void *context) { delete static_cast<Part *>(context); };
     table.context = part.release();
     *transport = table;

@@ -28,4 +28,16 @@ void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pair
   });
 }
 
+void flush_bytes(const Kernels &kernels, const void *begin, uint64_t bytes) {
+  if (bytes == 0) return;
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const uint64_t first = address / kLineBytes, lines = (address + bytes - 1) / kLineBytes - first + 1, pairs = lines / 2;
+  const auto *const line = reinterpret_cast<const std::byte *>(first * kLineBytes);
+  // Two lines that follow each other are the lines of a bank pair.
+  for (uint64_t at = 0; at < pairs; at += kRunWords)
+    kernels.flush(line + at * kLineStride, static_cast<uint32_t>(std::min(kRunWords, pairs - at)), 2);
+  if (lines % 2 != 0) kernels.flush(line + pairs * kLineStride, 1, 1);
+  kernels.fence();
+}
+
 }  // namespace pidcomm

@@ -49,6 +49,10 @@ std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base);
 /// Flushes the lines of a window from the caches, so that later loads read memory.
 void flush_window(const Kernels &kernels, const std::vector<BankPair> &bank_pairs, uint64_t offset, uint64_t bytes, int threads);
 
+/// Policy `hardware` for memory that hosts share: removes the lines of `bytes` bytes from the caches, and writes their changes to memory.
+/// Call it after writes, and before reads.
+void flush_bytes(const Kernels &kernels, const void *begin, uint64_t bytes);
+
 /// A row of PIDCOMM_COPY_ORDERS.
 struct CopyOrder {
   int code;

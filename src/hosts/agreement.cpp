@@ -14,6 +14,7 @@ struct Header {
   uint32_t pieces;
   char text[504];  // with a final 0 byte
 };
+static_assert(sizeof(Header) == Link::kHeaderBytes);
 
 Header header_of(const Intent &intent) {
   Header header{};
@@ -26,21 +27,13 @@ Header header_of(const Intent &intent) {
 }  // namespace
 
 uint32_t agree(Link &link, const Intent &intent) {
-  const uint32_t hosts = link.hosts(), own = link.host();
+  const uint32_t hosts = link.hosts();
   const auto buffers = std::make_shared<std::vector<Header>>(hosts + 1);
   std::vector<Header> &headers = *buffers;
-  Header &sent = headers[hosts];
-  headers[own] = sent = header_of(intent);
-  std::vector<Transfer> transfers;
-  const auto add = [&](uint32_t host, bool is_send, Header &header) {
-    transfers.push_back({host, is_send, reinterpret_cast<std::byte *>(&header), 1, sizeof header, sizeof header});
-  };
-  for (uint32_t n = 1; n < hosts; ++n) {
-    add((own + hosts - n) % hosts, false, headers[(own + hosts - n) % hosts]);
-    add((own + n) % hosts, true, sent);
-  }
+  Header &own = headers[hosts];
+  own = header_of(intent);
   try {
-    link.exchange(transfers);
+    link.share(reinterpret_cast<const std::byte *>(&own), reinterpret_cast<std::byte *>(headers.data()), sizeof own);
   } catch (const Error &) {
     keep_forever(buffers);
     throw;

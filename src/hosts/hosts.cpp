@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <sstream>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "exec/clock.h"
+#include "exec/host_pass.h"
 #include "exec/parallel.h"
 
 namespace pidcomm {
@@ -31,8 +33,8 @@ void add_to(pidcomm_trace &sum, const pidcomm_trace &trace) {
 /// Carries out one plan.
 class Runner {
  public:
-  Runner(const HostsPlan &plan, Executor &local, Link &link, const pidcomm_options *options, std::byte *window, std::byte *user)
-      : plan_(plan), local_(local), link_(link), options_(options), window_(window), user_(user) {}
+  Runner(const HostsPlan &plan, Executor &local, Link &link, const pidcomm_options *options, const Memories &memories)
+      : plan_(plan), local_(local), link_(link), options_(options), memories_(memories) {}
 
   pidcomm_trace run(bool overlaps) {
     const bool has_local_work = plan_.pieces.size() > 1 || !plan_.meanwhile.empty();
@@ -47,8 +49,9 @@ class Runner {
  private:
   void all(const std::vector<Local> &locals) {
     for (const Local &one : locals) {
+      const auto read = pool_areas(plan_, one, false), written = pool_areas(plan_, one, true);
       pidcomm_trace trace{};
-      local_.run(local_request(plan_, one, window_, user_), options_, trace);
+      use_pool(read, written, [&] { local_.run(local_request(plan_, one, memories_), options_, trace); });
       add_to(trace_, trace);
     }
   }
@@ -108,29 +111,76 @@ class Runner {
       std::vector<Transfer> transfers;
       for (const Message &message : round.messages) {
         const Area &area = message.area;
-        transfers.push_back({message.host, message.is_send, at(area), area.rows, area.bytes, area.stride});
+        transfers.push_back({message.host, message.is_send, memories_.at(area), area.rows, area.bytes, area.stride});
       }
-      link_.exchange(transfers);
-      for (const Combine &step : round.combines) combine(step);
+      if (round.syncs)
+        link_.sync();
+      else
+        link_.exchange(transfers);
+      for (const Combine &step : round.combines)
+        if (!round.is_on_switch)
+          use_pool(pool_areas(step, false), pool_areas(step, true), [&] { combine(step); });
+        else if (plan_.host == 0)
+          link_.reduce(reduction_of(step));
     }
     seconds_exchange_ += exchanging.seconds();
   }
 
+  /// Runs a step that reads and writes areas of the pool.
+  template <class Step>
+  void use_pool(const std::vector<const Area *> &read, const std::vector<const Area *> &written, const Step &run) const {
+    if (read.empty() && written.empty()) return run();
+    const double begin = clock_s();
+    flush(read);
+    run();
+    flush(written);
+    const auto bytes_of = [](const std::vector<const Area *> &areas) {
+      uint64_t bytes = 0;
+      for (const Area *area : areas) bytes += area->size_bytes();
+      return bytes;
+    };
+    link_.pay(begin, bytes_of(written), bytes_of(read));
+  }
+
+  void flush(const std::vector<const Area *> &areas) const {
+    if (!link_.needs_flush()) return;
+    for (const Area *area : areas)
+      for (uint64_t row = 0; row < area->rows; ++row)
+        flush_bytes(kernels_of(plan_.whole.options.isa), memories_.at(*area) + row * area->stride, area->bytes);
+  }
+
+  /// The rows of all hosts in the pool, one after the other; see plan_pool.cpp.
+  pidcomm_reduction reduction_of(const Combine &step) const {
+    pidcomm_reduction reduction{};
+    reduction.type = plan_.whole.type.code;
+    reduction.op = plan_.whole.op;
+    reduction.rows = static_cast<uint32_t>(1 + step.from.size());
+    reduction.offset = step.into.offset;
+    reduction.bytes = step.into.size_bytes();
+    reduction.stride = step.from.front().offset - step.into.offset;
+    return reduction;
+  }
+
   void combine(const Combine &step) const {
     const Options &options = plan_.whole.options;
-    const Reducer &reducer = *reducer_of(kernels_of(options.isa), plan_.whole);
+    const Reducer *const reducer = reducer_of(kernels_of(options.isa), plan_.whole);  // null if all steps are copies
     const uint64_t width = std::min(step.into.bytes, kCombineBytes), columns = (step.into.bytes + width - 1) / width;
     WorkQueue queue(step.into.rows * columns, options.threads);
     run_threads(options.threads, [&](int thread) {
       queue.each(thread, [&](uint64_t unit) {
-        const uint64_t row = unit / columns, first = unit % columns * width;
-        reducer.combine(at(step.into) + row * step.into.stride + first, at(step.from) + row * step.into.bytes + first,
-                        std::min(width, step.into.bytes - first));
+        const uint64_t row = unit / columns, first = unit % columns * width, size = std::min(width, step.into.bytes - first);
+        std::byte *const into = memories_.at(step.into) + row * step.into.stride + first;
+        bool is_copy = step.replaces;
+        for (const Area &from : step.from) {
+          const std::byte *const part = memories_.at(from) + row * (from.rows == 1 ? step.into.bytes : from.stride) + first;
+          if (std::exchange(is_copy, false))
+            std::memcpy(into, part, size);
+          else
+            reducer->combine(into, part, size);
+        }
       });
     });
   }
-
-  std::byte *at(const Area &area) const { return (area.memory == Area::Memory::window ? window_ : user_) + area.offset; }
 
   /// Waits until a counter has reached `count`. Returns false if the other thread has failed.
   bool wait_for(const std::size_t &counter, std::size_t count) {
@@ -153,7 +203,7 @@ class Runner {
   Executor &local_;
   Link &link_;
   const pidcomm_options *options_;
-  std::byte *const window_, *const user_;
+  const Memories memories_;
   pidcomm_trace trace_{};  // of the thread that runs the local collectives
   double seconds_exchange_ = 0;
   std::mutex mutex_;  // guards all later members
@@ -182,6 +232,17 @@ void check_rows(const HostsPlan &plan, const pidcomm_request &request) {
          request.host_bytes, " bytes; only the root, host ", plan.root, ", has rows");
 }
 
+/// Shared memory has room for the headers of the hosts, and a function that orders accesses.
+void check_transport(const pidcomm_transport &transport, const Link &link) {
+  if (transport.shared == nullptr) return;
+  if (transport.sync == nullptr) fail(PIDCOMM_ERR_ARGUMENT, "a transport with shared memory needs the function sync");
+  if (reinterpret_cast<uintptr_t>(transport.shared) % kLineBytes != 0)
+    fail(PIDCOMM_ERR_ARGUMENT, "the shared memory (", transport.shared, ") of a transport must be aligned to ", kLineBytes, " bytes");
+  if (link.pool_bytes() > transport.shared_bytes)
+    fail(PIDCOMM_ERR_ARGUMENT, "the shared memory of a transport has ", transport.shared_bytes, " bytes; ", transport.hosts,
+         " hosts need at least ", transport.shared_bytes - link.pool_bytes(), " for the comparison of their calls");
+}
+
 }  // namespace
 
 HostsSettings HostsSettings::of(const pidcomm_hosts_settings &settings) {
@@ -198,6 +259,9 @@ HostsSettings HostsSettings::of(const pidcomm_hosts_settings &settings) {
   own.link.gb_s = settings.link_gb_s;
   own.link.latency_us = settings.link_latency_us;
   own.overlap = settings.overlap;
+  if (settings.transport > PIDCOMM_TRANSPORT_SWITCH)
+    fail(PIDCOMM_ERR_ARGUMENT, "transport code ", settings.transport, " is unknown; use 0 (mpi), 1 (pool) or 2 (switch)");
+  own.transport = static_cast<pidcomm_transport_kind>(settings.transport);
   return own;
 }
 
@@ -232,7 +296,7 @@ class HostsCube::Turn {
 struct HostsCube::Prepared {
   HostsPlan plan;
   Schedule schedule;
-  std::byte *window = nullptr;
+  Memories memories;
 };
 
 HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const pidcomm_hosts_settings &settings,
@@ -240,6 +304,7 @@ HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const 
     : local_(local), machine_(machine), link_(transport) {
   if (transport.host >= transport.hosts)
     fail(PIDCOMM_ERR_ARGUMENT, "the transport's host (", transport.host, ") must be below its hosts (", transport.hosts, ")");
+  check_transport(transport, link_);
   Intent intent;
   try {
     settings_ = HostsSettings::of(settings);
@@ -254,7 +319,7 @@ HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const 
 /// Throws the errors that the local collectives of a plan would throw before they move bytes.
 void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows) {
   each_local(plan, [&](const Local &one) {
-    pidcomm_request asked = local_request(plan, one, nullptr, nullptr);
+    pidcomm_request asked = local_request(plan, one, {});
     if (plan.runs_alone()) {
       asked.host = request.host;
       asked.host_bytes = request.host_bytes;
@@ -272,11 +337,30 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
   });
 }
 
+/// The smallest number of pieces whose rows fit into the pool. Errors: ERR_MEMORY (no number fits).
+Schedule HostsCube::fitting(const PlanMaker &make) const {
+  Schedule schedule;
+  for (;; schedule.pieces *= 2) {
+    const HostsPlan plan = make(schedule.pieces);
+    if (plan.pool_bytes <= link_.pool_bytes()) return schedule;
+    if (plan.pieces.size() < schedule.pieces)
+      fail(PIDCOMM_ERR_MEMORY, name_of_collective(plan.whole.collective), " with mask ", plan.whole.mask, " of ",
+           plan.whole.cube.to_string(), ", ", plan.whole.bytes, " bytes, needs ", plan.pool_bytes, " bytes of the pool in ",
+           plan.pieces.size(), " pieces; the pool has ", link_.pool_bytes());
+  }
+}
+
 HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_request &request, const pidcomm_options *options,
                                        bool checks_rows) {
-  Prepared prepared{make(1), {}};
+  Prepared prepared{make(1), {}, {}};
   if (checks_rows) check_rows(prepared.plan, request);
+  const bool is_pool = link_.kind() != PIDCOMM_TRANSPORT_MPI;
+  if (is_pool) {
+    prepared.schedule = fitting(make);
+    if (prepared.schedule.pieces > 1) prepared.plan = make(prepared.schedule.pieces);
+  }
   check_locals(prepared.plan, request, options, checks_rows);
+  if (is_pool) return prepared;
   prepared.schedule.overlaps = settings_.overlap != PIDCOMM_OVERLAP_OFF;
   if (link_.host() == 0 && !prepared.plan.pieces.empty()) {  // host 0 decides for all hosts
     const pidcomm_machine machine = machine_();
@@ -289,7 +373,8 @@ HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_requ
 /// Prepares a call, and returns when all hosts have agreed on it.
 HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows) {
   const auto make = [&](uint32_t pieces) {
-    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolve(options), local_.heap_base(), pieces);
+    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolve(options), local_.heap_base(), pieces,
+                           link_.kind());
   };
   Intent intent;
   Prepared prepared;
@@ -308,15 +393,17 @@ HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t r
   if (link_.hosts() == 1) return prepared;
   prepared.schedule.pieces = agree(link_, intent);
   if (prepared.schedule.pieces > 1) prepared.plan = make(prepared.schedule.pieces);
-  prepared.window = link_.window(prepared.plan.window_bytes);
+  prepared.memories.window = link_.window(prepared.plan.window_bytes);
+  if (link_.kind() != PIDCOMM_TRANSPORT_MPI) prepared.memories.pool = link_.pool();
   return prepared;
 }
 
 pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
   const Stopwatch total;
-  const Prepared prepared = agreed(request, root, options, true);
+  Prepared prepared = agreed(request, root, options, true);
+  prepared.memories.user = static_cast<std::byte *>(request.host);
   const double seconds_plan = total.seconds();
-  Runner runner(prepared.plan, local_, link_, options, prepared.window, static_cast<std::byte *>(request.host));
+  Runner runner(prepared.plan, local_, link_, options, prepared.memories);
   pidcomm_trace trace;
   try {
     trace = runner.run(prepared.schedule.overlaps);

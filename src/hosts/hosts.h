@@ -18,6 +18,7 @@ namespace pidcomm {
 struct HostsSettings {
   LinkSettings link;
   std::size_t overlap = PIDCOMM_OVERLAP_AUTO;
+  pidcomm_transport_kind transport = PIDCOMM_TRANSPORT_MPI;  // of plans without a connection
 
   static HostsSettings of(const pidcomm_hosts_settings &settings);
   std::string to_string() const;
@@ -47,6 +48,7 @@ class HostsCube {
   class Turn;
   void check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
   using PlanMaker = std::function<HostsPlan(uint32_t pieces)>;
+  Schedule fitting(const PlanMaker &make) const;
   Prepared prepare(const PlanMaker &make, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
   Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows);
   pidcomm_trace carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "exec/host_pass.h"
+#include "line_kernels/kernels.h"
 
 namespace pidcomm {
 
@@ -21,9 +24,8 @@ constexpr uint64_t kMostEmulatedBytes = uint64_t{1} << 20, kLeastEmulatedBytes =
 constexpr double kEmulatedSeconds = 0.01;
 constexpr std::size_t kInFlight = 4;  // segments per host and direction
 constexpr double kShortestSleep = 20e-6, kLongestSleep = 500e-6;
+constexpr double kSleepError = 100e-6;
 constexpr uint64_t kAlignment = 64;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct Segment {
   pidcomm_message message;
@@ -45,7 +47,11 @@ void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t 
     }
 }
 
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
 }  // namespace
+
+double clock_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// The segments of an exchange: a queue for each host and direction.
 class Link::Queues {
@@ -64,7 +70,7 @@ class Link::Queues {
   Queues &operator=(const Queues &) = delete;
 
   bool is_empty() const {
-    return std::all_of(queues_.begin(), queues_.end(), [](const auto &queue) { return queue.empty(); }) && now() >= link_.in_free_;
+    return std::all_of(queues_.begin(), queues_.end(), [](const auto &queue) { return queue.empty(); }) && clock_s() >= link_.in_free_;
   }
   /// Posts segments and removes segments that are done. Returns whether one was done.
   bool poll() {
@@ -103,7 +109,7 @@ class Link::Queues {
 
   /// Decides when the emulated link has sent each segment: one segment of every host in turn.
   void schedule(const std::vector<Transfer> &transfers) {
-    const double begin = now(), latency = 1e-6 * link_.settings_.latency_us;
+    const double begin = clock_s(), latency = 1e-6 * link_.settings_.latency_us;
     link_.out_free_ = std::max(link_.out_free_, begin);
     link_.in_free_ = std::max(link_.in_free_, begin);
     std::size_t longest = 0;
@@ -122,7 +128,7 @@ class Link::Queues {
     const pidcomm_transport &transport = link_.transport_;
     if (segment.is_done) return;
     if (segment.posted == nullptr) {
-      if (segment.due != 0 && now() < segment.due) return;
+      if (segment.due != 0 && clock_s() < segment.due) return;
       check(transport.post(transport.context, &segment.message, &segment.posted));
     }
     int is_done = 0;
@@ -130,7 +136,7 @@ class Link::Queues {
     if (!is_done) return;
     segment.posted = nullptr;
     segment.is_done = has_progress = true;
-    if (is_limited() && !segment.message.is_send) link_.in_free_ = std::max(link_.in_free_ + seconds_of(segment.message), now());
+    if (is_limited() && !segment.message.is_send) link_.in_free_ = std::max(link_.in_free_ + seconds_of(segment.message), clock_s());
   }
   static void check(const char *sentence) {
     if (sentence != nullptr) fail(PIDCOMM_ERR_DEVICE, "the transport between the hosts failed: ", sentence);
@@ -159,21 +165,25 @@ void Link::give_up(const std::string &sentence) {
   if (broken_.empty()) broken_ = sentence + "; the connection between the hosts cannot be used any more";
 }
 
-void Link::exchange(const std::vector<Transfer> &transfers) {
+void Link::check_usable() const {
   if (!broken_.empty()) fail(PIDCOMM_ERR_DEVICE, broken_);
+}
+
+void Link::exchange(const std::vector<Transfer> &transfers) {
+  check_usable();
   try {
     Queues queues(*this, transfers);
-    double sleep = kShortestSleep, last_progress = now();
+    double sleep = kShortestSleep, last_progress = clock_s();
     while (!queues.is_empty()) {
       if (queues.poll()) {
         sleep = kShortestSleep;
-        last_progress = now();
+        last_progress = clock_s();
         continue;
       }
-      if (!queues.waits_for_host()) last_progress = now();
-      if (now() - last_progress > settings_.timeout_s)
+      if (!queues.waits_for_host()) last_progress = clock_s();
+      if (clock_s() - last_progress > settings_.timeout_s)
         fail(PIDCOMM_ERR_DEVICE, "host ", host(), " has waited ", settings_.timeout_s, " s for messages of host ", queues.missing());
-      std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+      sleep_for(sleep);
       sleep = std::min(2 * sleep, kLongestSleep);
     }
   } catch (const Error &error) {
@@ -181,7 +191,61 @@ void Link::exchange(const std::vector<Transfer> &transfers) {
   } catch (const std::bad_alloc &) {
     give_up("host " + std::to_string(host()) + " is out of memory during an exchange");
   }
-  if (!broken_.empty()) fail(PIDCOMM_ERR_DEVICE, broken_);
+  check_usable();
+}
+
+void Link::share(const std::byte *own, std::byte *all, uint64_t bytes) {
+  std::memcpy(all + host() * bytes, own, bytes);
+  if (kind() == PIDCOMM_TRANSPORT_MPI) {
+    std::vector<Transfer> transfers;
+    const auto add = [&](uint32_t other, bool is_send) {
+      transfers.push_back({other, is_send, all + (is_send ? host() : other) * bytes, 1, bytes, bytes});
+    };
+    for (uint32_t n = 1; n < hosts(); ++n) {
+      add((host() + hosts() - n) % hosts(), false);
+      add((host() + n) % hosts(), true);
+    }
+    return exchange(transfers);
+  }
+  std::byte *const headers = shared() + shares_++ % 2 * hosts() * kHeaderBytes;
+  const Kernels &kernels = kernels_of(best_isa());
+  std::memcpy(headers + host() * kHeaderBytes, own, bytes);
+  if (needs_flush()) flush_bytes(kernels, headers + host() * kHeaderBytes, bytes);
+  sync();
+  if (needs_flush()) flush_bytes(kernels, headers, hosts() * kHeaderBytes);
+  for (uint32_t other = 0; other < hosts(); ++other) std::memcpy(all + other * bytes, headers + other * kHeaderBytes, bytes);
+}
+
+pidcomm_transport_kind Link::kind() const {
+  if (transport_.shared == nullptr) return PIDCOMM_TRANSPORT_MPI;
+  return transport_.reduce == nullptr ? PIDCOMM_TRANSPORT_POOL : PIDCOMM_TRANSPORT_SWITCH;
+}
+
+template <class Call>
+void Link::call(const Call &call) {
+  check_usable();
+  const double begin = clock_s();
+  if (const char *const sentence = call(transport_.context)) give_up(sentence);
+  check_usable();
+  pay(begin, 0, 0);
+}
+
+void Link::sync() {
+  call([this](void *context) { return transport_.sync(context, settings_.timeout_s); });
+  pay(clock_s(), 0, 0);  // a sync is a store and a load of another host's line
+}
+
+void Link::reduce(pidcomm_reduction reduction) {
+  reduction.offset += pool_offset();
+  call([&](void *context) { return transport_.reduce(context, &reduction, settings_.timeout_s); });
+}
+
+void Link::pay(double begin_s, uint64_t written, uint64_t read) const {
+  if (settings_.gb_s <= 0 && settings_.latency_us <= 0) return;
+  const double bytes = static_cast<double>(std::max(written, read));
+  const double end = begin_s + 1e-6 * settings_.latency_us + (settings_.gb_s > 0 ? bytes / (1e9 * settings_.gb_s) : 0);
+  while (clock_s() < end)  // the system sleeps longer than asked, so the last part is a short spin
+    if (const double rest = end - clock_s() - kSleepError; rest > 0) sleep_for(rest);
 }
 
 std::byte *Link::window(uint64_t bytes) {

@@ -1,4 +1,5 @@
-// The link of one host: sends and receives messages through a transport, with a time-out and, if wanted, the speed of an emulated link.
+// The link of one host: sends and receives messages through a transport, or orders accesses to shared memory, with a time-out and, if
+// wanted, the speed of an emulated link.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +49,24 @@ class Link {
   /// for timeout_s). After an error the link is broken: later calls throw the same error.
   void exchange(const std::vector<Transfer> &transfers);
 
+  /// Fills `all` with the `bytes` bytes (at most kHeaderBytes) of each host. Errors: those of exchange.
+  static constexpr uint64_t kHeaderBytes = 512;
+  void share(const std::byte *own, std::byte *all, uint64_t bytes);
+
+  /// How rows get to other hosts.
+  pidcomm_transport_kind kind() const;
+  /// Shared memory for rows; its first bytes have the headers of `share`.
+  std::byte *pool() const { return shared() + pool_offset(); }
+  uint64_t pool_bytes() const { return transport_.shared_bytes - pool_offset(); }
+  /// Whether hosts flush lines of shared memory after writes and before reads.
+  bool needs_flush() const { return transport_.coherence == PIDCOMM_COHERENCE_HARDWARE; }
+  /// Waits until all hosts have called it as often. Errors: those of exchange.
+  void sync();
+  /// Lets the switch reduce rows of the pool. Only host 0 calls it. Errors: those of exchange.
+  void reduce(pidcomm_reduction reduction);
+  /// Returns when a use of shared memory that began at `begin_s` (of clock_s) would end on the emulated link.
+  void pay(double begin_s, uint64_t written, uint64_t read) const;
+
   /// Makes all later exchanges throw an error with this sentence, because messages of a failed call may still arrive.
   void give_up(const std::string &sentence);
 
@@ -56,6 +75,11 @@ class Link {
 
  private:
   class Queues;
+  std::byte *shared() const { return static_cast<std::byte *>(transport_.shared); }
+  uint64_t pool_offset() const { return 2 * transport_.hosts * kHeaderBytes; }
+  void check_usable() const;
+  template <class Call>
+  void call(const Call &call);
 
   pidcomm_transport transport_;
   LinkSettings settings_;
@@ -63,6 +87,10 @@ class Link {
   double out_free_ = 0, in_free_ = 0;  // when the emulated link can send and receive again
   void *memory_ = nullptr;             // of the transport
   uint64_t memory_bytes_ = 0;
+  uint32_t shares_ = 0;  // calls of share, which use two parts of the shared memory in turn
 };
+
+/// Seconds of a clock that only goes forward.
+double clock_s();
 
 }  // namespace pidcomm

@@ -2,34 +2,16 @@
 
 #include <algorithm>
 
+#include "hosts/plan_steps.h"
+
 namespace pidcomm {
 
 namespace {
 
-/// Part `index` of `count` nearly equal parts of a size.
-struct Cut {
-  uint64_t offset, bytes;
-};
-
-/// Cuts at multiples of 64 bytes if the size is such a multiple, because some techniques need them.
-Cut cut(uint64_t bytes, uint64_t count, uint64_t index) {
-  const uint64_t unit = bytes % kLineBytes == 0 ? kLineBytes : kWordBytes, units = bytes / unit;
-  const uint64_t begin = units * index / count, end = units * (index + 1) / count;
-  return {begin * unit, (end - begin) * unit};
-}
-
-/// Adds the steps of one collective to a plan of more than one host. `wanted` is the number of pieces.
-class Maker {
+/// Adds the steps of one collective with messages between the hosts.
+class Maker : public PlanMaker {
  public:
-  Maker(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted)
-      : plan_(plan),
-        groups_(plan.whole.grouping.groups),
-        bytes_(plan.whole.bytes),
-        block_(plan.whole.block_bytes),
-        part_(block_ * (plan.whole.grouping.group_pes / plan.hosts)),
-        src_(request.src),
-        dst_(request.dst),
-        wanted_(wanted) {}
+  using PlanMaker::PlanMaker;
 
   /// For the parts of the other hosts: gather, exchange, scatter. With `tile` the gather transposes blocks; then a piece has whole parts of
   /// some hosts. Other techniques end with an alltoall in place; then a piece is a share of all parts. In place, a window is read before
@@ -178,30 +160,11 @@ class Maker {
   }
 
  private:
-  uint32_t others() const { return plan_.hosts - 1; }
-  uint64_t members() const { return plan_.whole.grouping.group_pes / plan_.hosts; }
-  bool is_root() const { return plan_.host == plan_.root; }
-  /// Exchange n sends to the n-th next host and receives from the n-th previous host, so that all links are used evenly.
-  uint32_t to(uint32_t n) const { return (plan_.host + 1 + n) % plan_.hosts; }
-  uint32_t from(uint32_t n) const { return (plan_.host + plan_.hosts - 1 - n) % plan_.hosts; }
-
-  uint32_t pieces_of(uint64_t bytes) const { return static_cast<uint32_t>(std::min<uint64_t>(wanted_, bytes / kLineBytes + 1)); }
-
-  Area window(uint64_t offset, uint64_t rows, uint64_t bytes) {
-    plan_.window_bytes = std::max(plan_.window_bytes, offset + rows * bytes);
-    return {Area::Memory::window, offset, rows, bytes, bytes};
-  }
-  Area user_part(uint32_t host) const { return {Area::Memory::user, part_ * host, groups_, part_, part_ * plan_.hosts}; }
   /// The rows of all groups, on the root those of the caller.
   Area own_rows() {
     const uint64_t size = groups_ * bytes_;
     return is_root() ? Area{Area::Memory::user, 0, 1, size, size} : window(0, 1, size);
   }
-  Area chunk(const Area &rows, uint32_t host) const {
-    const Cut piece = cut(rows.size_bytes(), plan_.hosts, host);
-    return {rows.memory, rows.offset + piece.offset, 1, piece.bytes, piece.bytes};
-  }
-
   static void add(Round &round, uint32_t host, bool is_send, const Area &area) {
     if (area.size_bytes() != 0) round.messages.push_back({host, is_send, area});
   }
@@ -226,26 +189,11 @@ class Maker {
   void combine(Round &round, const Area &own, const std::vector<Area> &received) const {
     if (own.size_bytes() == 0) return;
     const uint32_t host = plan_.host;
-    for (uint32_t h = 1; h < host; ++h) round.combines.push_back({received[0], received[h]});
-    if (host != 0) round.combines.push_back({own, received[0]});
-    for (uint32_t h = host + 1; h < plan_.hosts; ++h) round.combines.push_back({own, received[h]});
+    for (uint32_t h = 1; h < host; ++h) round.combines.push_back({received[0], {received[h]}});
+    if (host != 0) round.combines.push_back({own, {received[0]}});
+    for (uint32_t h = host + 1; h < plan_.hosts; ++h) round.combines.push_back({own, {received[h]}});
   }
-
-  HostsPlan &plan_;
-  const uint64_t groups_, bytes_, block_, part_, src_, dst_;
-  const uint32_t wanted_;
 };
-
-/// Calls the method of Maker with the name of the collective.
-void make_steps(auto &maker, int collective) {
-#define PIDCOMM_ROW(ENUM, code, name, ...)                         \
-  if (collective == code) {                                        \
-    if constexpr (requires { maker.name(); }) return maker.name(); \
-  }
-  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-  fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(collective), " has no algorithm over several hosts");
-}
 
 /// The PE scratch of a local collective must not overlap the windows of the whole call. The techniques that `auto` may choose need at most
 /// the size of a PE's input.
@@ -253,7 +201,7 @@ void check_scratch_of_locals(const HostsPlan &plan, uint64_t heap_base) {
   if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO) return check_scratch(plan.whole, plan.whole.in_pe_bytes);
   each_local(plan, [&](const Local &one) {
     try {
-      const Plan local = make_plan(plan.local, local_request(plan, one, nullptr, nullptr), plan.options, heap_base);
+      const Plan local = make_plan(plan.local, local_request(plan, one, {}), plan.options, heap_base);
       const PeSteps *const pes = pe_steps_of(local);
       if (pes != nullptr && pes->scratch_bytes != 0) check_scratch(plan.whole, pes->scratch_bytes);
     } catch (const Error &error) {
@@ -272,8 +220,9 @@ Hypercube cube_over(const Hypercube &local, uint32_t hosts) {
 }
 
 HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
-                          const Options &options, uint64_t heap_base, uint32_t pieces) {
+                          const Options &options, uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport) {
   HostsPlan plan;
+  plan.transport = transport;
   Options checked = options;
   checked.technique = PIDCOMM_TECHNIQUE_TILE;  // runs all collectives on all shapes; the local collectives check their techniques
   plan.whole = make_plan(cube_over(local, hosts), request, checked, heap_base);
@@ -298,13 +247,18 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
     fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(request.collective), " over hosts needs contiguous host rows: host_stride (",
          request.host_stride, ") and host_transposes (", request.host_transposes, ") must be 0");
   if (whole.bytes == 0) return plan;
-  Maker maker(plan, request, std::max(pieces, 1u));
-  make_steps(maker, request.collective);
+  const uint32_t wanted = std::max(pieces, 1u);
+  if (plan.transport != PIDCOMM_TRANSPORT_MPI) {
+    make_pool_steps(plan, request, wanted);
+  } else {
+    Maker maker(plan, request, wanted);
+    make_steps(maker, request.collective);
+  }
   if (options.scratch_offset != 0) check_scratch_of_locals(plan, heap_base);
   return plan;
 }
 
-pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::byte *window, std::byte *user) {
+pidcomm_request local_request(const HostsPlan &plan, const Local &local, const Memories &memories) {
   pidcomm_request request{};
   request.collective = local.collective;
   request.mask = plan.local_mask.c_str();
@@ -316,8 +270,7 @@ pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::by
   const CollectiveRule &rule = rule_of(local.collective);
   if (rule.in.space == Space::mram && rule.out.space == Space::mram) return request;
   const Area &area = local.area;
-  std::byte *const memory = area.memory == Area::Memory::window ? window : user;
-  if (memory != nullptr) request.host = memory + area.offset;
+  request.host = memories.at(area);
   request.host_stride = area.rows > 1 && area.stride != area.bytes ? area.stride : 0;
   request.host_transposes = local.transposes ? 1 : 0;
   request.host_bytes = area.rows == 0 ? 0 : (area.rows - 1) * area.stride + area.bytes;
@@ -330,14 +283,36 @@ void fail_local(const HostsPlan &plan, const Local &local, const Error &error) {
        name_of_collective(local.collective), " on each: ", error.what());
 }
 
+std::vector<const Area *> pool_areas(const HostsPlan &plan, const Local &local, bool is_write) {
+  const CollectiveRule &rule = rule_of(local.collective);
+  const bool has_rows = (is_write ? rule.out : rule.in).space == Space::host;
+  if (plan.transport == PIDCOMM_TRANSPORT_MPI || !has_rows || local.area.memory != Area::Memory::pool) return {};
+  return {&local.area};
+}
+
+std::vector<const Area *> pool_areas(const Combine &combine, bool is_write) {
+  std::vector<const Area *> areas;
+  const auto add = [&areas](const Area &area) {
+    if (area.memory == Area::Memory::pool) areas.push_back(&area);
+  };
+  if (is_write || !combine.replaces) add(combine.into);
+  if (!is_write)
+    for (const Area &from : combine.from) add(from);
+  return areas;
+}
+
 Traffic traffic_of(const std::vector<Round> &rounds, bool is_send) {
   Traffic traffic;
-  for (const Round &round : rounds)
+  for (const Round &round : rounds) {
     for (const Message &message : round.messages)
       if (message.is_send == is_send) {
         traffic.bytes += message.area.size_bytes();
         ++traffic.messages;
       }
+    if (round.is_on_switch) continue;
+    for (const Combine &combine : round.combines)
+      for (const Area *area : pool_areas(combine, is_send)) traffic.bytes += area->size_bytes();
+  }
   return traffic;
 }
 
@@ -348,6 +323,9 @@ Traffic traffic_of(const HostsPlan &plan, bool is_send) {
     traffic.bytes += more.bytes;
     traffic.messages += more.messages;
   }
+  each_local(plan, [&](const Local &local) {
+    for (const Area *area : pool_areas(plan, local, is_send)) traffic.bytes += area->size_bytes();
+  });
   return traffic;
 }
 

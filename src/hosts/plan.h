@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "pidcomm/hosts.h"
 #include "plan/plan.h"
 
 namespace pidcomm {
 
 /// Rows in host memory: `rows` rows of `bytes` bytes, `stride` bytes apart.
 struct Area {
-  enum class Memory { window, user };  // a buffer of the transport, or the caller's host buffer
+  enum class Memory { window, user, pool };  // a buffer of the transport, the caller's host buffer, or memory of all hosts
   Memory memory;
   uint64_t offset, rows, bytes, stride;
 
@@ -38,15 +39,20 @@ struct Message {
   Area area;
 };
 
-/// into = into (op) from, element by element. Both areas have the same size; `from` is contiguous.
+/// into = into (op) from[0] (op) from[1] ..., element by element; if `replaces`, into = from[0] (op) from[1] ... All areas have the same
+/// size; rows of `from` have the length of those of `into`, or follow one another in one row.
 struct Combine {
-  Area into, from;
+  Area into;
+  std::vector<Area> from;
+  bool replaces = false;
 };
 
-/// Messages, and then reductions of what they brought.
+/// First messages, or a sync of all hosts, or neither; then reductions and copies. If is_on_switch, the switch carries out the reduction,
+/// and the hosts only wait.
 struct Round {
   std::vector<Message> messages;
   std::vector<Combine> combines;
+  bool syncs = false, is_on_switch = false;
 };
 
 struct Piece {
@@ -66,6 +72,10 @@ struct HostsPlan {
   std::vector<Local> last;       // after all pieces and `meanwhile`
   bool transposes = false;       // the rows of an alltoall are transposed by the sender, else by an alltoall of the receiver
   uint64_t window_bytes = 0;     // bytes of Memory::window
+  uint64_t pool_bytes = 0;       // bytes of Memory::pool
+  pidcomm_transport_kind transport = PIDCOMM_TRANSPORT_MPI;
+
+  bool has_switch() const { return transport == PIDCOMM_TRANSPORT_SWITCH; }
 
   bool selects_hosts() const { return whole.mask.back() == '1'; }
   /// Whether the call is a local call of each host.
@@ -80,10 +90,20 @@ Hypercube cube_over(const Hypercube &local, uint32_t hosts);
 /// Makes the plan of one host. pieces: the wanted number of pieces; a plan has fewer pieces if the collective cannot be cut further.
 /// Errors: those of pidcomm_hosts_run that need neither devices nor the other hosts, except errors of local techniques.
 HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
-                          const Options &options, uint64_t heap_base, uint32_t pieces);
+                          const Options &options, uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport);
 
-/// Returns the request of a local collective. window, user: the start of the memories. The request borrows the plan's mask.
-pidcomm_request local_request(const HostsPlan &plan, const Local &local, std::byte *window, std::byte *user);
+/// The start of each memory of an Area; null without a memory.
+struct Memories {
+  std::byte *window = nullptr, *user = nullptr, *pool = nullptr;
+
+  std::byte *at(const Area &area) const {
+    std::byte *const start = area.memory == Area::Memory::window ? window : area.memory == Area::Memory::pool ? pool : user;
+    return start == nullptr ? nullptr : start + area.offset;
+  }
+};
+
+/// Returns the request of a local collective. The request borrows the plan's mask.
+pidcomm_request local_request(const HostsPlan &plan, const Local &local, const Memories &memories);
 
 /// Throws the error of a local collective, and names the collective over hosts to which it belongs.
 [[noreturn]] void fail_local(const HostsPlan &plan, const Local &local, const Error &error);
@@ -102,7 +122,11 @@ void each_local(const HostsPlan &plan, const Visit &visit) {
   all(plan.last);
 }
 
-/// Bytes and number of the messages of this host in one direction.
+/// The areas of a pool that a local collective or a reduction of this host reads or writes.
+std::vector<const Area *> pool_areas(const HostsPlan &plan, const Local &local, bool is_write);
+std::vector<const Area *> pool_areas(const Combine &combine, bool is_write);
+
+/// Bytes and number of the messages of this host in one direction; bytes of a pool that this host writes (as sent) or reads.
 struct Traffic {
   uint64_t bytes = 0, messages = 0;
 };

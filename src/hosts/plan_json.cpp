@@ -10,6 +10,10 @@ namespace pidcomm {
 
 namespace {
 
+const char *name_of(Area::Memory memory) {
+  return memory == Area::Memory::window ? "transport" : memory == Area::Memory::pool ? "pool" : "caller";
+}
+
 /// Writes the local collectives of a plan. Calls that differ only in their offsets are one line, with their number.
 class LocalWriter {
  public:
@@ -50,7 +54,7 @@ class LocalWriter {
     json_.number("dst", one.dst);
     json_.number("mram_bytes", calls * bus);
     json_.number("row_bytes", calls * rows);
-    if (rows != 0) json_.string("rows", one.area.memory == Area::Memory::window ? "transport" : "caller");
+    if (rows != 0) json_.string("rows", name_of(one.area.memory));
     json_.real("seconds", static_cast<double>(calls) * seconds);
     json_.close('}');
   }
@@ -70,6 +74,8 @@ void write_rounds(JsonWriter &json, const std::vector<Round> &rounds, const Link
     json.number("bytes_sent", sent.bytes);
     json.number("messages_received", received.messages);
     json.number("bytes_received", received.bytes);
+    if (round.syncs) json.boolean("syncs", true);
+    if (round.is_on_switch) json.boolean("on_switch", true);
     json.number("reductions", round.combines.size());
     json.real("seconds", seconds_of({round}, link));
     json.close('}');
@@ -81,7 +87,9 @@ void write_rounds(JsonWriter &json, const std::vector<Round> &rounds, const Link
 
 std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
                             const Options &options, const HostsSettings &settings, const pidcomm_machine &machine) {
-  const auto make = [&](uint32_t pieces) { return make_hosts_plan(local, hosts, host, request, root, options, 0, pieces); };
+  const auto make = [&](uint32_t pieces) {
+    return make_hosts_plan(local, hosts, host, request, root, options, 0, pieces, settings.transport);
+  };
   const LinkRate link = rate_of(settings.link, machine);
   const HostsPricer pricer(machine, options, link);
   HostsPlan plan = make(1);
@@ -123,6 +131,7 @@ std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t hos
   json.number("mram_bytes", locals.bus_bytes());
   json.number("row_bytes", locals.row_bytes());
   json.number("window_bytes", plan.window_bytes);
+  if (plan.pool_bytes != 0) json.number("pool_bytes", plan.pool_bytes);
   json.open("seconds", '{');
   json.real("local", price.local);
   json.real("exchange", price.exchange);

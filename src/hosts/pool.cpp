@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/geometry.h"
+#include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "line_kernels/kernels.h"
 #include "plan/request.h"
@@ -105,16 +106,8 @@ std::string Pool::name_of(uint32_t number) const {
 
 // ---- loads and stores of the library's own lines
 
-/// Removes lines from the caches, and writes their changes to memory. `fence` completes the flushes.
 void Pool::flush(const void *begin, uint64_t bytes) const {
-  if (coherence() != PIDCOMM_COHERENCE_HARDWARE || bytes == 0) return;
-  const auto first = reinterpret_cast<uintptr_t>(begin) / kLineBytes, last = (reinterpret_cast<uintptr_t>(begin) + bytes - 1) / kLineBytes;
-  const uint64_t lines = last - first + 1, pairs = lines / 2;
-  const auto *const line = reinterpret_cast<const std::byte *>(first * kLineBytes);
-  for (uint64_t at = 0; at < pairs; at += kRunWords)
-    kernels_.flush(line + at * kLineStride, static_cast<uint32_t>(std::min(kRunWords, pairs - at)), 2);
-  if (lines % 2 != 0) kernels_.flush(line + pairs * kLineStride, 1, 1);
-  kernels_.fence();
+  if (coherence() == PIDCOMM_COHERENCE_HARDWARE) flush_bytes(kernels_, begin, bytes);
 }
 
 template <class T>

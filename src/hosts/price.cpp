@@ -29,7 +29,7 @@ double seconds_of(const std::vector<Round> &rounds, const LinkRate &link) {
 }
 
 std::pair<double, Plan> HostsPricer::local(const HostsPlan &plan, const Local &local) const {
-  const pidcomm_request request = local_request(plan, local, nullptr, nullptr);
+  const pidcomm_request request = local_request(plan, local, {});
   try {
     Plan made = plan_on([this] { return machine_; }, plan.local, request, options_, plan.whole.heap_base);
     const double seconds = pidcomm::price(made, machine_).seconds_total;

@@ -1,0 +1,77 @@
+// What the makers of plans over hosts share.
+#pragma once
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/geometry.h"
+#include "hosts/plan.h"
+
+namespace pidcomm {
+
+/// Part `index` of `count` nearly equal parts of a size.
+struct Cut {
+  uint64_t offset, bytes;
+};
+
+/// Cuts at multiples of 64 bytes if the size is such a multiple, because some techniques need them.
+inline Cut cut(uint64_t bytes, uint64_t count, uint64_t index) {
+  const uint64_t unit = bytes % kLineBytes == 0 ? kLineBytes : kWordBytes, units = bytes / unit;
+  const uint64_t begin = units * index / count, end = units * (index + 1) / count;
+  return {begin * unit, (end - begin) * unit};
+}
+
+/// The sizes of a collective over more than one host, and the order in which a host serves the others. `wanted` is the number of pieces.
+class PlanMaker {
+ public:
+  PlanMaker(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted)
+      : plan_(plan),
+        groups_(plan.whole.grouping.groups),
+        bytes_(plan.whole.bytes),
+        block_(plan.whole.block_bytes),
+        part_(block_ * (plan.whole.grouping.group_pes / plan.hosts)),
+        src_(request.src),
+        dst_(request.dst),
+        wanted_(wanted) {}
+
+ protected:
+  uint32_t others() const { return plan_.hosts - 1; }
+  uint64_t members() const { return plan_.whole.grouping.group_pes / plan_.hosts; }
+  bool is_root() const { return plan_.host == plan_.root; }
+  /// Exchange n sends to the n-th next host and receives from the n-th previous host, so that all links are used evenly.
+  uint32_t to(uint32_t n) const { return (plan_.host + 1 + n) % plan_.hosts; }
+  uint32_t from(uint32_t n) const { return (plan_.host + plan_.hosts - 1 - n) % plan_.hosts; }
+
+  uint32_t pieces_of(uint64_t bytes) const { return static_cast<uint32_t>(std::min<uint64_t>(wanted_, bytes / kLineBytes + 1)); }
+
+  Area window(uint64_t offset, uint64_t rows, uint64_t bytes) {
+    plan_.window_bytes = std::max(plan_.window_bytes, offset + rows * bytes);
+    return {Area::Memory::window, offset, rows, bytes, bytes};
+  }
+  /// The part of a host in the caller's rows.
+  Area user_part(uint32_t host) const { return {Area::Memory::user, part_ * host, groups_, part_, part_ * plan_.hosts}; }
+  Area chunk(const Area &rows, uint32_t host) const {
+    const Cut piece = cut(rows.size_bytes(), plan_.hosts, host);
+    return {rows.memory, rows.offset + piece.offset, 1, piece.bytes, piece.bytes};
+  }
+
+  HostsPlan &plan_;
+  const uint64_t groups_, bytes_, block_, part_, src_, dst_;
+  const uint32_t wanted_;
+};
+
+/// Calls the method of a maker with the name of the collective.
+void make_steps(auto &maker, int collective) {
+#define PIDCOMM_ROW(ENUM, code, name, ...)                         \
+  if (collective == code) {                                        \
+    if constexpr (requires { maker.name(); }) return maker.name(); \
+  }
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(collective), " has no algorithm over several hosts");
+}
+
+/// Adds the steps through shared memory; see plan_pool.cpp.
+void make_pool_steps(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted);
+
+}  // namespace pidcomm
