@@ -47,6 +47,7 @@ NAMES = {
     "CoherenceName": ("COHERENCES", 2),
     "CopyOrderName": ("COPY_ORDERS", 2),
     "OverlapName": ("OVERLAPS", 2),
+    "TransportName": ("TRANSPORTS", 2),
 }
 # A sentence for calls with host rows over hosts.
 ROOTED = """

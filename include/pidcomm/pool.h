@@ -73,7 +73,8 @@ PIDCOMM_API int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t byte
 PIDCOMM_API int pidcomm_pool_sync(pidcomm_pool *pool);
 
 /* Allocates `bytes` bytes of the pool for the collectives of a cube over hosts, and fills *transport. If `bytes` is 0, takes all bytes that
- * are free. Larger memory needs fewer steps per collective. The pool must outlive the cube. Errors: those of pidcomm_pool_allocate. */
+ * are free. Larger memory needs fewer steps per collective. If they are the last allocation, pidcomm_hosts_disconnect frees the bytes. The
+ * pool must outlive the cube, and no other thread uses it during a call. Errors: those of pidcomm_pool_allocate. */
 PIDCOMM_API int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *transport);
 
 /* Runs the switch of a pool in this process, and returns when the last host has closed the pool or has ended. The settings are those of the

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from pidcomm import hosts as hosts
 from pidcomm import model as model
+from pidcomm import pool as pool
 from pidcomm._core import MRAM_BYTES, PES_PER_RANK
 from pidcomm._core import version as _version
 from pidcomm.arguments import Options

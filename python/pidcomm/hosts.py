@@ -13,6 +13,7 @@ An example, which ``mpirun -n 4 python program.py`` runs on four hosts:
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +24,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm._rows import CollectiveName, HostsArrayCollectives, HostsCollectives, OpName, OverlapName
+from pidcomm._rows import (
+    CollectiveName,
+    HostsArrayCollectives,
+    HostsCollectives,
+    OpName,
+    OverlapName,
+    TransportName,
+)
 from pidcomm.arguments import (
     MAX_COUNT,
     Array,
@@ -40,9 +48,10 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
 from pidcomm.plans import Plan, make_request
+from pidcomm.pool import DEFAULT_BYTES, Pool
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES
+from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
 from pidcomm.trace import Trace
 
 if TYPE_CHECKING:
@@ -54,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["TIMEOUT_S", "Cube", "CubeArrays", "Link", "MpiTransport", "Transport", "connect", "plan"]
 
 T = TypeVar("T")
+Settings = tuple[float, float, float, int, int]  # timeout, rate and latency of the link, codes of overlap and transport
 TIMEOUT_S = 300.0
 """Seconds without a message after which a call fails."""
 POLL_S = 0.001
@@ -197,12 +207,15 @@ class Cube(HostsCollectives):
     Source: PID-Comm (ISCA 2024), section IX-A.
     """
 
-    def __init__(self, local: Hypercube, transport: Transport, settings: tuple[float, float, float, int]) -> None:
-        """Connect; see `connect`."""
+    def __init__(
+        self, local: Hypercube, transport: Transport | Pool, settings: Settings, owns_pool: bool = False
+    ) -> None:
+        """Connect; see `connect`. owns_pool: whether `close` closes the pool."""
         self._local = local
         self._host, self._hosts = transport.host, transport.hosts
         self._settings = settings
-        self._core = local._connect(transport, settings)
+        self._pool = transport if isinstance(transport, Pool) and owns_pool else None
+        self._core = local._connect(transport.core if isinstance(transport, Pool) else transport, settings)
         self.last_trace: Trace | None = None
         """Trace of the last collective that ended on this host; None before the first."""
 
@@ -324,6 +337,8 @@ class Cube(HostsCollectives):
     def close(self) -> None:
         """Close the connection. The local hypercube stays. Raises Error if a request has not been waited for."""
         self._core.disconnect()
+        if self._pool is not None:
+            self._pool.close()
 
     def __enter__(self) -> Cube:
         """Return the cube."""
@@ -387,10 +402,14 @@ def connect(
     timeout: float = TIMEOUT_S,
     overlap: OverlapName = "auto",
     link: Link | float | None = None,
+    transport: TransportName = "mpi",
+    pool_bytes: int = DEFAULT_BYTES,
 ) -> Cube:
     """Connect the hypercubes of all processes of a communicator to one cube. Waits for all processes.
 
-    local: the hypercube of this host, with the same shape on all hosts. comm: an mpi4py communicator, or a `Transport`.
+    local: the hypercube of this host, with the same shape on all hosts. comm: an mpi4py communicator, a `Transport`, or
+    a `pidcomm.pool.Pool`, whose free bytes the cube takes. transport: how rows get from host to host; with ``"pool"``
+    and ``"switch"``, the processes of the communicator, all on this machine, open a pool of pool_bytes bytes.
     timeout: seconds without a message after which a call raises Error. overlap: whether exchanges between hosts overlap
     with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the prediction decides. link: the rate of an emulated
     link in GB/s, or a `Link`, for links slower than the memory of one machine.
@@ -400,18 +419,34 @@ def connect(
     """
     if not isinstance(local, Hypercube):
         raise ArgumentError(f"the local cube ({shown(local)}) must be a Hypercube")
-    settings = settings_of(timeout, overlap, link)
+    if isinstance(comm, Pool):
+        return Cube(local, comm, settings_of(timeout, overlap, link, comm.transport))
+    settings = settings_of(timeout, overlap, link, transport)
     if isinstance(comm, Transport):
         as_integer("the transport's host", comm.host, high=MAX_COUNT)
         as_integer("the transport's hosts", comm.hosts, 1, MAX_COUNT)
         as_flag("the transport's allows_any_thread", comm.allows_any_thread)
-        return Cube(local, comm, settings)
+        return Cube(local, comm, settings_of(timeout, overlap, link))
     if not hasattr(comm, "Idup"):
-        raise ArgumentError(f"comm ({shown(comm)}) must be an mpi4py communicator or a Transport")
-    return Cube(local, MpiTransport(comm, settings[0]), settings)
+        raise ArgumentError(f"comm ({shown(comm)}) must be an mpi4py communicator, a Transport or a Pool")
+    if transport == "mpi":
+        return Cube(local, MpiTransport(comm, settings[0]), settings)
+    pool = Pool(
+        comm.bcast(secrets.token_hex(8)),
+        host=comm.rank,
+        hosts=comm.size,
+        bytes=pool_bytes,
+        switch=transport == "switch",
+        timeout=timeout,
+    )
+    try:
+        return Cube(local, pool, settings, owns_pool=True)
+    except Error:
+        pool.close()
+        raise
 
 
-def settings_of(timeout: float, overlap: str, link: Link | float | None) -> tuple[float, float, float, int]:
+def settings_of(timeout: float, overlap: str, link: Link | float | None, transport: TransportName = "mpi") -> Settings:
     """Return the settings of a connection for the library, which checks the numbers."""
     rate = Link(0.0) if link is None else link if isinstance(link, Link) else Link(link)
     try:
@@ -420,7 +455,8 @@ def settings_of(timeout: float, overlap: str, link: Link | float | None) -> tupl
         raise ArgumentError(f"timeout ({shown(timeout)}) and link ({shown(link)}) must be numbers") from None
     if numbers[0] == 0 or (link is not None and numbers[1] == 0):
         raise ArgumentError(f"timeout ({shown(timeout)}) and the rate of link ({shown(link)}) must not be 0")
-    return (*numbers, row_of(OVERLAPS, "overlap", overlap).code)
+    codes = row_of(OVERLAPS, "overlap", overlap).code, row_of(TRANSPORTS, "transport", transport).code
+    return (*numbers, *codes)
 
 
 def plan(
@@ -437,6 +473,7 @@ def plan(
     root: int = 0,
     overlap: OverlapName = "auto",
     link: Link | float | None = None,
+    transport: TransportName = "mpi",
     **options: Unpack[Options],
 ) -> Plan:
     """Return the plan of one host for a collective over hosts; the last length of shape is the number of hosts.
@@ -444,7 +481,7 @@ def plan(
     Arguments are as for `pidcomm.plan` and `connect`. The plan has the local passes, the messages, the bytes per link
     and memory bus, and predicted times. Needs neither PEs nor other hosts.
     """
-    settings = settings_of(TIMEOUT_S, overlap, link)
+    settings = settings_of(TIMEOUT_S, overlap, link, transport)
     return _plan(collective, shape, mask, bytes, src, dst, dtype, op, host, root, settings, options)
 
 
@@ -459,7 +496,7 @@ def _plan(
     op: str | None,
     host: int,
     root: int,
-    settings: tuple[float, float, float, int],
+    settings: Settings,
     options: Options,
 ) -> Plan:
     request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)

@@ -263,10 +263,11 @@ class Hypercube(HypercubeCollectives):
 
     # ---- implementation of all collectives
 
-    def _connect(self, transport: object, settings: tuple[float, float, float, int]) -> _core.Hosts:
+    def _connect(self, transport: object, settings: tuple[float, float, float, int, int]) -> _core.Hosts:
         """Connect with the hypercubes of other hosts; `pidcomm.hosts.connect` calls it.
 
-        transport: a `pidcomm.hosts.Transport`. settings: time-out, rate and latency of the link, code of the overlap.
+        transport: a `pidcomm.hosts.Transport` or the pool of the library. settings: time-out, rate and latency of the
+        link, codes of overlap and transport.
         """
         return _core.Hosts(self._core, transport, settings)
 

@@ -125,6 +125,8 @@ COPY_ORDERS = {row[0]: Choice(*row) for row in _rows["copy_orders"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
 OVERLAPS = {row[0]: Choice(*row) for row in _rows["overlaps"]}
 """Whether exchanges between hosts overlap with local passes, by name."""
+TRANSPORTS = {row[0]: Choice(*row) for row in _rows["transports"]}
+"""How rows get from host to host, by name."""
 STATUS_CODES = {row[0]: row[1] for row in _rows["statuses"]}
 """Codes of the statuses in the library, by name."""
 STATUSES = {row[0]: row[2] for row in _rows["statuses"]}

@@ -20,7 +20,7 @@ using namespace pidcomm;
 /// The context of the transport: a part of the pool.
 struct Part {
   Pool &pool;
-  uint64_t offset;
+  uint64_t offset, bytes;
 };
 
 /// Calls body(part). Returns null, or the sentence of its error.
@@ -91,7 +91,7 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
     require(transport, "transport");
     Pool &own = pool->pool;
     const size_t size = bytes == 0 ? own.free_bytes() : bytes;
-    auto part = std::make_unique<Part>(Part{own, own.allocate(size)});
+    auto part = std::make_unique<Part>(Part{own, own.allocate(size), size});
     pidcomm_transport table{};
     table.host = own.host();
     table.hosts = own.hosts();
@@ -110,7 +110,10 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
       };
     table.allocate = [](void *, size_t wanted) { return std::malloc(wanted); };
     table.release = [](void *, void *memory) { std::free(memory); };
-    table.close = [](void *context) { delete static_cast<Part *>(context); };
+    table.close = [](void *context) {
+      const std::unique_ptr<Part> used(static_cast<Part *>(context));
+      used->pool.free_last(used->offset, used->bytes);
+    };
     table.context = part.release();
     *transport = table;
   });

@@ -305,6 +305,7 @@ HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const 
   if (transport.host >= transport.hosts)
     fail(PIDCOMM_ERR_ARGUMENT, "the transport's host (", transport.host, ") must be below its hosts (", transport.hosts, ")");
   check_transport(transport, link_);
+  if (transport.shared != nullptr) link_.sync();  // all hosts have left an earlier connection on the same memory
   Intent intent;
   try {
     settings_ = HostsSettings::of(settings);

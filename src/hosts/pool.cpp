@@ -174,12 +174,14 @@ bool Pool::is_gone(uint32_t number) const {
   return load(seat(number).has_left) != 0 || (memory_->sees_seats() && number != number_ && !memory_->is_taken(number));
 }
 
+/// First looks for processes that have been killed, because the others close the pool when they see that.
 void Pool::check_alive() const {
-  each_seat([this](uint32_t number) {
-    if (is_gone(number))
-      fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": ", name_of(number),
-           load(seat(number).has_left) != 0 ? " has closed the pool" : " has ended without closing the pool");
-  });
+  for (const uint32_t left : {0u, 1u})
+    each_seat([this, left](uint32_t number) {
+      if (is_gone(number) && load(seat(number).has_left) == left)
+        fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": ", name_of(number),
+             left != 0 ? " has closed the pool" : " has ended without closing the pool");
+    });
 }
 
 template <class Step>
@@ -364,6 +366,10 @@ uint64_t Pool::allocate(uint64_t bytes) {
     fail(PIDCOMM_ERR_MEMORY, memory_->title(), " has ", free_bytes(), " free bytes of ", settings_.bytes, "; ", bytes, " are needed");
   allocated_ += size;
   return allocated_ - size;
+}
+
+void Pool::free_last(uint64_t offset, uint64_t bytes) {
+  if (offset + round_up(bytes, kLineBytes) == allocated_) allocated_ = offset;
 }
 
 void Pool::check_range(const char *what, uint64_t offset, uint64_t bytes) const {

@@ -38,6 +38,8 @@ class Pool {
 
   /// Four of the five calls. Errors: those of the C functions.
   uint64_t allocate(uint64_t bytes);
+  /// Frees an allocation if it is the last one.
+  void free_last(uint64_t offset, uint64_t bytes);
   void write(uint64_t offset, uint64_t bytes, const void *host) const;
   void read(uint64_t offset, uint64_t bytes, void *host) const;
   void sync(double timeout_s);

@@ -17,9 +17,10 @@ import numpy as np
 import pidcomm
 from attack import Attack
 from mpi import MPI, OPS, start_processes
-from pidcomm.tables import OVERLAPS
+from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 PROCESSES = 8
+POOL_BYTES = 1 << 20, 64 << 10  # a small pool needs several pieces
 BATCH = 25  # cases between two broadcasts of whether the run goes on
 
 
@@ -41,6 +42,8 @@ class Case:
     waits: bool
     in_place: bool
     seed: int
+    transport: str
+    pool_bytes: int
 
     @property
     def row(self) -> Any:
@@ -119,7 +122,22 @@ def draw(choices: random.Random) -> Case:
         waits=choices.random() < 0.75,
         in_place=choices.random() < 0.5,
         seed=choices.getrandbits(32),
+        transport=choices.choice(os.environ.get("CAMPAIGN_TRANSPORTS", " ".join(TRANSPORTS)).split()),
+        pool_bytes=choices.choice(POOL_BYTES),
     )
+
+
+POOLS: dict[tuple[int, str, int], pidcomm.pool.Pool] = {}
+
+
+def pool_of(comm: Any, case: Case) -> pidcomm.pool.Pool:
+    """Return the pool of these hosts, which stays open for later cases."""
+    key = (case.hosts, case.transport, case.pool_bytes)
+    if key not in POOLS:
+        name = comm.bcast(f"campaign{os.getpid()}-{len(POOLS)}")
+        switch = case.transport == "switch"
+        POOLS[key] = pidcomm.pool.Pool(name, host=comm.rank, hosts=case.hosts, bytes=case.pool_bytes, switch=switch)
+    return POOLS[key]
 
 
 def hosts_result(pes: pidcomm.PeSet, comm: Any, case: Case) -> Any:
@@ -133,7 +151,8 @@ def hosts_result(pes: pidcomm.PeSet, comm: Any, case: Case) -> Any:
     arguments: dict[str, Any] = {"op": case.op} if case.row.takes_op else {}
     if not (case.row.at_pes_before and case.row.at_pes_after):
         arguments["root"] = case.root
-    with pidcomm.hosts.connect(local, comm, overlap=case.overlap, link=case.link, timeout=60) as cube:
+    way = comm if case.transport == "mpi" else pool_of(comm, case)
+    with pidcomm.hosts.connect(local, way, overlap=case.overlap, link=case.link, timeout=60) as cube:
         if case.waits:
             y = getattr(cube.arrays, case.collective)(x, case.mask, technique=case.technique, **arguments)
             return None if y is None else y.copy()

@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "cube.h"
 #include "gil.h"
+#include "pool.h"
 #include "status.h"
 #include "values.h"
 
@@ -82,7 +83,11 @@ class Hosts {
  public:
   Hosts(Cube &cube, const nb::object &transport, const HostsSettings &settings) : allocation_(cube.allocation()) {
     const pidcomm_hosts_settings values = settings_of(settings);
-    const pidcomm_transport table = table_of(transport);
+    pidcomm_transport table{};
+    if (const Pool *pool = nullptr; nb::try_cast(transport, pool))
+      check(pidcomm_pool_transport(pool->opened(), 0, &table));
+    else
+      table = table_of(transport);
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_hosts_connect(cube.get(), &table, &values, &hosts_)); });
   }
   ~Hosts() {
@@ -141,7 +146,8 @@ class Hosts {
 
 void bind_hosts(nb::module_ &m) {
   nb::class_<Hosts>(m, "Hosts")
-      .def(nb::init<Cube &, const nb::object &, const HostsSettings &>(), "cube"_a, "transport"_a, "settings"_a, nb::keep_alive<1, 2>())
+      .def(nb::init<Cube &, const nb::object &, const HostsSettings &>(), "cube"_a, "transport"_a, "settings"_a, nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>())
       .def("start", &Hosts::start, "request"_a, "root"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
            nb::keep_alive<0, 1>())
       .def("run", &Hosts::run, "request"_a, "root"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)

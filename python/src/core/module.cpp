@@ -58,6 +58,7 @@ NB_MODULE(_core, m) {
   m.attr("IS_EMULATED") = PIDCOMM_SDK_IS_EMULATED;
   core::bind_tables(m);
   core::bind_cube(m);
+  core::bind_pool(m);
   core::bind_hosts(m);
   core::bind_set(m);
 }

@@ -60,8 +60,13 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name) overlaps.append(nb::make_tuple(name, code));
   PIDCOMM_OVERLAPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
+  nb::list transports;
+#define PIDCOMM_ROW(ENUM, code, name) transports.append(nb::make_tuple(name, code));
+  PIDCOMM_TRANSPORTS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
   nb::dict dict;
   dict["overlaps"] = overlaps;
+  dict["transports"] = transports;
   dict["collectives"] = collectives;
   dict["types"] = types;
   dict["ops"] = ops;

@@ -15,8 +15,8 @@ pidcomm_options options_of(const OptionCodes &codes) {
 }
 
 pidcomm_hosts_settings settings_of(const HostsSettings &settings) {
-  const auto [timeout_s, link_gb_s, link_latency_us, overlap] = settings;
-  return {sizeof(pidcomm_hosts_settings), timeout_s, link_gb_s, link_latency_us, overlap};
+  const auto [timeout_s, link_gb_s, link_latency_us, overlap, transport] = settings;
+  return {sizeof(pidcomm_hosts_settings), timeout_s, link_gb_s, link_latency_us, overlap, transport};
 }
 
 nb::dict dict_of(const pidcomm_trace &trace) {

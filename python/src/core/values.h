@@ -34,7 +34,7 @@ using OptionCodes = std::tuple<int, int, int, int, uint64_t>;  // technique, isa
 
 pidcomm_options options_of(const OptionCodes &codes);
 
-using HostsSettings = std::tuple<double, double, double, uint64_t>;  // timeout_s, link_gb_s, link_latency_us, overlap
+using HostsSettings = std::tuple<double, double, double, uint64_t, uint64_t>;  // timeout_s, link_gb_s, link_latency_us, overlap, transport
 
 pidcomm_hosts_settings settings_of(const HostsSettings &settings);
 

@@ -1,0 +1,215 @@
+"""Memory pools, which several hosts share: one host writes, all hosts sync, all hosts read.
+
+A process opens the pool with a name, its number and the number of processes:
+
+    with pidcomm.pool.Pool("job7", host=host, hosts=4) as pool:
+        offset = pool.allocate(4 * x.nbytes)
+        pool.write(offset + host * x.nbytes, x)
+        pool.sync()
+        everything = pool.read(offset, 4 * x.size, x.dtype)
+
+`pidcomm.hosts.connect` takes a pool in place of an MPI communicator.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm import _core
+from pidcomm._rows import CoherenceName, TransportName
+from pidcomm.arguments import MAX_COUNT, Array, ArrayInput, as_flag, as_integer, row_of
+from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.tables import COHERENCES
+
+__all__ = ["DEFAULT_BYTES", "Pool", "run_switch"]
+
+DEFAULT_BYTES = 64 << 20
+"""Bytes of a pool unless the caller gives another number."""
+TIMEOUT_S = 300.0
+"""Seconds to wait for other hosts."""
+
+_Settings = tuple["str | None", "str | None", "int | None", int, int, int, bool, int, float]
+
+
+class Pool:
+    """Share memory between hosts. Offsets are the same on all hosts.
+
+    The pool is a POSIX shared memory object (``name``), a file or a device such as /dev/dax0.0 (``path``), or memory
+    that the program shares (``address``). All hosts give the same settings, with the exception of ``host`` and
+    ``address``. With coherence ``"hardware"``, hosts flush lines after writes and before reads; a pool needs it if
+    the caches of hosts do not see each other's writes.
+
+    With ``switch=True``, one more process reduces rows for all hosts; host 0 starts it, and it ends with the last host.
+    If a host or the switch ends, calls of the others that wait raise Error.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        host: int,
+        hosts: int,
+        bytes: int = DEFAULT_BYTES,
+        path: str | None = None,
+        address: int | None = None,
+        switch: bool = False,
+        coherence: CoherenceName = "none",
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        """Open the pool; wait for all hosts.
+
+        Raises ArgumentError for settings that are out of range or differ between hosts, and if another pool of this
+        name is open; OutOfMemoryError if there is not enough shared memory; Error if a host does not come in time.
+        """
+        settings = _settings(name, path, address, bytes, host, hosts, switch, coherence, timeout)
+        self._switch: subprocess.Popen[Any] | None = None
+        if switch and settings[4] == 0:
+            if address is not None:
+                raise ArgumentError(
+                    "a pool with a switch needs a name or a path, because the switch is another process"
+                )
+            words = [sys.executable, "-m", __name__, json.dumps(settings)]
+            quiet = subprocess.DEVNULL
+            self._switch = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
+        try:
+            self._core = _core.Pool(settings)
+        except Error:
+            self._end_switch()
+            raise
+        self._settings = settings
+
+    @property
+    def host(self) -> int:
+        """Number of this host."""
+        return self._settings[4]
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return self._settings[5]
+
+    @property
+    def transport(self) -> TransportName:
+        """The row of `pidcomm.tables.TRANSPORTS` for collectives through this pool."""
+        return "switch" if self._settings[6] else "pool"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the pool."""
+        return self._settings[3]
+
+    def allocate(self, bytes: int) -> int:
+        """Return the offset of free bytes. All hosts make the same allocations in the same order.
+
+        Raises OutOfMemoryError if the pool is too small.
+        """
+        return self._core.allocate(as_integer("bytes", bytes))
+
+    def write(self, offset: int, x: ArrayInput) -> None:
+        """Copy an array to the pool. Raises ArgumentError if the bytes are not in allocated memory."""
+        self._core.write(as_integer("offset", offset), np.ascontiguousarray(x).reshape(-1).view(np.uint8))
+
+    def read(self, offset: int, count: int, dtype: DTypeLike, *, out: Array | None = None) -> Array:
+        """Return `count` elements of the pool. out: the array to fill, contiguous, of this count and dtype.
+
+        Raises ArgumentError if the bytes are not in allocated memory, or if out does not fit.
+        """
+        count = as_integer("count", count)
+        values = np.empty(count, dtype) if out is None else out
+        if values.size != count or values.dtype != np.dtype(dtype) or not values.flags.c_contiguous:
+            raise ArgumentError(
+                f"out ({values.size} elements of {values.dtype}) must be contiguous, with {count} of {np.dtype(dtype)}"
+            )
+        self._core.read(as_integer("offset", offset), values.reshape(-1).view(np.uint8))
+        return values
+
+    def sync(self) -> None:
+        """Wait until all hosts have called it as often; then each host reads what the hosts wrote before.
+
+        Raises ArgumentError if the hosts have allocated different memory; Error if a host or the switch has ended, or
+        does not come in time.
+        """
+        self._core.sync()
+
+    @property
+    def core(self) -> _core.Pool:
+        """The pool in the C library."""
+        return self._core
+
+    def close(self) -> None:
+        """Close the pool. Does not wait for other hosts."""
+        self._core.close()
+
+    def __enter__(self) -> Pool:
+        """Return the pool."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the pool."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Report the name, the bytes and the number of this host."""
+        title = self._settings[0] or self._settings[1] or "in memory"
+        return f"<Pool {title}, {self.bytes} bytes, host {self.host} of {self.hosts}>"
+
+    def _end_switch(self) -> None:
+        if self._switch is not None:
+            self._switch.kill()
+            self._switch.wait()
+
+
+def run_switch(
+    name: str | None = None,
+    *,
+    hosts: int,
+    bytes: int = DEFAULT_BYTES,
+    path: str | None = None,
+    coherence: CoherenceName = "none",
+    timeout: float = TIMEOUT_S,
+) -> None:
+    """Run the switch of a pool in this process until the last host has closed the pool. Arguments as for `Pool`."""
+    _core.run_switch(_settings(name, path, None, bytes, 0, hosts, True, coherence, timeout))
+
+
+def _settings(
+    name: str | None,
+    path: str | None,
+    address: int | None,
+    bytes: int,
+    host: int,
+    hosts: int,
+    switch: bool,
+    coherence: CoherenceName,
+    timeout: float,
+) -> _Settings:
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"timeout ({shown(timeout)}) must be a number") from None
+    if seconds == 0:
+        raise ArgumentError("timeout (0) must not be 0")
+    return (
+        name,
+        path,
+        address,
+        as_integer("bytes", bytes),
+        as_integer("host", host, high=MAX_COUNT),
+        as_integer("hosts", hosts, high=MAX_COUNT),
+        as_flag("switch", switch),
+        row_of(COHERENCES, "coherence", coherence).code,
+        seconds,
+    )
+
+
+if __name__ == "__main__":
+    _core.run_switch(tuple(json.loads(sys.argv[1])))

@@ -1,0 +1,96 @@
+// Pools: memory that hosts share.
+#include "pool.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "bindings.h"
+
+namespace core {
+
+using namespace nanobind::literals;
+
+namespace {
+
+pidcomm_pool_settings values_of(const PoolSettings &settings) {
+  const auto &[name, path, address, bytes, host, hosts, has_switch, coherence, timeout_s] = settings;
+  pidcomm_pool_settings values{};
+  if (name) values.name = name->c_str();
+  if (path) values.path = path->c_str();
+  if (address) values.memory = reinterpret_cast<void *>(*address);
+  values.bytes = bytes;
+  values.host = host;
+  values.hosts = hosts;
+  values.has_switch = has_switch ? 1 : 0;
+  values.coherence = coherence;
+  values.timeout_s = timeout_s;
+  return values;
+}
+
+}  // namespace
+
+Pool::Pool(const PoolSettings &settings) {
+  const gil::Released released;
+  const pidcomm_pool_settings values = values_of(settings);
+  check(pidcomm_pool_open(&values, &pool_));
+}
+
+Pool::~Pool() { close(); }
+
+void Pool::close() {
+  const gil::Released released;
+  pidcomm_pool_close(pool_);
+  pool_ = nullptr;
+}
+
+pidcomm_pool *Pool::opened() const {
+  if (pool_ == nullptr) throw StatusError(PIDCOMM_ERR_SET, "the pool has been closed; open it again");
+  return pool_;
+}
+
+void bind_pool(nb::module_ &m) {
+  nb::class_<Pool>(m, "Pool")
+      .def(nb::init<const PoolSettings &>(), "settings"_a)
+      .def(
+          "allocate",
+          [](const Pool &self, uint64_t bytes) {
+            size_t offset = 0;
+            check(pidcomm_pool_allocate(self.opened(), bytes, &offset));
+            return offset;
+          },
+          "bytes"_a)
+      .def(
+          "write",
+          [](const Pool &self, uint64_t offset, const Bytes &host) {
+            pidcomm_pool *const pool = self.opened();
+            const gil::Released released;
+            check(pidcomm_pool_write(pool, offset, host.size(), host.data()));
+          },
+          "offset"_a, "host"_a.noconvert())
+      .def(
+          "read",
+          [](const Pool &self, uint64_t offset, const MutableBytes &host) {
+            pidcomm_pool *const pool = self.opened();
+            const gil::Released released;
+            check(pidcomm_pool_read(pool, offset, host.size(), host.data()));
+          },
+          "offset"_a, "host"_a.noconvert())
+      .def("sync",
+           [](const Pool &self) {
+             pidcomm_pool *const pool = self.opened();
+             const gil::Released released;
+             check(pidcomm_pool_sync(pool));
+           })
+      .def("close", &Pool::close);
+  m.def(
+      "run_switch",
+      [](const PoolSettings &settings) {
+        const gil::Released released;
+        const pidcomm_pool_settings values = values_of(settings);
+        check(pidcomm_switch_run(&values));
+      },
+      "settings"_a);
+}
+
+}  // namespace core

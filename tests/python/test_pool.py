@@ -1,0 +1,152 @@
+"""Memory pools from Python: the five calls between processes, a cube over them, the switch, and errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pidcomm
+import pytest
+from pidcomm.pool import Pool
+
+PROGRAM = """
+import sys
+import numpy as np
+import pidcomm
+
+name, host, hosts, switch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "True"
+with pidcomm.pool.Pool(name, host=host, hosts=hosts, bytes=1 << 20, switch=switch, timeout=60) as pool:
+    x = np.arange(100, dtype=np.int32) + 1000 * host
+    offset = pool.allocate(hosts * x.nbytes)
+    pool.write(offset + host * x.nbytes, x)
+    pool.sync()
+    y = pool.read(offset, hosts * x.size, x.dtype).reshape(hosts, -1)
+    np.testing.assert_array_equal(y, np.arange(100) + 1000 * np.arange(hosts)[:, None])
+    local = pidcomm.allocate(pes=8).hypercube(8)
+    with pidcomm.hosts.connect(local, pool) as cube:
+        z = np.arange(8 * 8 * hosts, dtype=np.int64).reshape(8, -1) + host
+        everything = sum((np.arange(8 * 8 * hosts).reshape(8, -1) + other).sum(0) for other in range(hosts))
+        np.testing.assert_array_equal(cube.arrays.allreduce(z, "11")[0], everything)
+        np.testing.assert_array_equal(cube.arrays.reduce_scatter(z, "11").ravel(), np.split(everything, hosts)[host])
+        np.testing.assert_array_equal(cube.arrays.allgather(z[:, :1], "01")[:, host], z[:, 0])
+        assert cube.plan("allreduce", "11", bytes=64 * hosts, dtype="int64")["pool_bytes"] > 0
+        if len(sys.argv) > 5:
+            print("ready", flush=True)
+            while True:
+                cube.allreduce("11", bytes=64 * hosts, dtype="int64")
+print("passed")
+"""
+
+
+def start(name: str, hosts: int, switch: bool, *words: str) -> list[subprocess.Popen[str]]:
+    """Start the program in a process per host."""
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, name, str(host), str(hosts), str(switch), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        for host in range(hosts)
+    ]
+
+
+def switches(name: str) -> list[int]:
+    """Return the processes of the switch of a pool."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if name.encode() in (words := (folder / "cmdline").read_bytes()) and b"pidcomm.pool" in words.split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until_gone(name: str) -> None:
+    """Wait until no switch and no object of a pool is left."""
+    for _ in range(100):
+        if not switches(name) and not list(Path("/dev/shm").glob(f"pidcomm-pool-*{name}*")):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{name}: {switches(name)}")
+
+
+@pytest.mark.parametrize("switch", [False, True])
+def test_hosts_share_a_pool(switch: bool) -> None:
+    name = f"share{os.getpid()}{switch}"
+    for process in start(name, 3, switch):
+        out, err = process.communicate(timeout=60)
+        assert out == "passed\n", err
+    wait_until_gone(name)
+
+
+@pytest.mark.parametrize("victim", [0, 1, "switch"])
+def test_a_killed_process_ends_the_others_and_leaves_nothing(victim: int | str) -> None:
+    name = f"kill{os.getpid()}{victim}"
+    processes = start(name, 2, True, "forever")
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", process.communicate()[1]
+    (killed,) = switches(name) if victim == "switch" else [processes[int(victim)].pid]
+    os.kill(killed, 9)
+    word = "the switch" if victim == "switch" else f"host {victim}"
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        if process.pid != killed:
+            assert f"{word} (process {killed}) has ended without closing the pool" in err
+    wait_until_gone(name)
+
+
+def test_a_pool_of_one_host() -> None:
+    with Pool(f"one{os.getpid()}", host=0, hosts=1, bytes=1 << 20, coherence="hardware") as pool:
+        assert (pool.host, pool.hosts, pool.bytes, pool.transport) == (0, 1, 1 << 20, "pool")
+        assert repr(pool) == f"<Pool one{os.getpid()}, 1048576 bytes, host 0 of 1>"
+        x = np.arange(24, dtype=np.float32).reshape(4, 6)
+        offset = pool.allocate(x.nbytes)
+        pool.write(offset, x)
+        pool.sync()
+        out = np.empty((4, 6), np.float32)
+        assert pool.read(offset, 24, np.float32, out=out) is out
+        np.testing.assert_array_equal(out, x)
+        with pytest.raises(pidcomm.ArgumentError, match=r"out \(24 elements of float32\) must be contiguous, with 5"):
+            pool.read(offset, 5, np.float32, out=out)
+        with pytest.raises(pidcomm.ArgumentError, match="must be in allocated memory"):
+            pool.write(offset + 8, x)
+        with pytest.raises(pidcomm.OutOfMemoryError, match="free bytes of 1048576; 1048576 are needed"):
+            pool.allocate(1 << 20)
+    with pytest.raises(pidcomm.Error, match="the pool has been closed"):
+        pool.sync()
+
+
+def test_wrong_settings_are_errors(tmp_path: Path) -> None:
+    for settings, message in (
+        ({"name": "a b"}, "the name 'a b' of a pool must have 1 to 64"),
+        ({"bytes": 5}, r"bytes \(5\) of a pool must be a multiple of 4096"),
+        ({"host": 2}, r"host \(2\) must be below the number of hosts \(1\)"),
+        ({"hosts": 0}, r"hosts \(0\) of a pool must be between"),
+        ({"name": None}, "exactly one of name, path and memory, not 0"),
+        ({"coherence": "weak"}, "coherence 'weak' is unknown"),
+        ({"timeout": 0}, r"timeout \(0\) must not be 0"),
+        ({"name": None, "path": str(tmp_path)}, "the system cannot open it"),
+    ):
+        with pytest.raises(pidcomm.Error, match=message):
+            Pool(**{"name": "wrong", "host": 0, "hosts": 1, "timeout": 1, **settings})  # type: ignore[arg-type]
+
+
+def test_plans_through_a_pool_write_once() -> None:
+    for hosts in (2, 4, 8):
+        size = 16 * hosts * 64
+        pool = pidcomm.hosts.plan("allgather", (16, hosts), "11", bytes=size, transport="pool")
+        mpi = pidcomm.hosts.plan("allgather", (16, hosts), "11", bytes=size, transport="mpi")
+        assert pool["link"]["bytes_sent"] == 16 * 64
+        assert pool["link"]["bytes_received"] == size
+        assert mpi["link"]["bytes_sent"] == (hosts - 1) * 16 * 64
+        assert [row["syncs"] for row in pool["pieces"][0]["rounds"]] == [True]
+    switch = pidcomm.hosts.plan("allreduce", (16, 4), "11", bytes=64, dtype="int32", transport="switch")
+    assert switch["pieces"][0]["rounds"][0]["on_switch"]
