@@ -117,7 +117,7 @@ def test_a_pool_of_one_host() -> None:
         with pytest.raises(pidcomm.ArgumentError, match=r"out \(24 elements of float32\) must be contiguous, with 5"):
             pool.read(offset, 5, np.float32, out=out)
         with pytest.raises(pidcomm.ArgumentError, match="must be in allocated memory"):
-            pool.write(offset + 8, x)
+            pool.write(offset + 64, x)
         with pytest.raises(pidcomm.OutOfMemoryError, match="free bytes of 1048576; 1048576 are needed"):
             pool.allocate(1 << 20)
     with pytest.raises(pidcomm.Error, match="the pool has been closed"):

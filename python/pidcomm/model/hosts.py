@@ -22,7 +22,7 @@ from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, predict
 from pidcomm.notebook import Shown
 from pidcomm.plans import make_request
 from pidcomm.sizes import format_duration
-from pidcomm.tables import COLLECTIVES, OVERLAPS
+from pidcomm.tables import COLLECTIVES, OVERLAPS, TRANSPORTS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -117,7 +117,7 @@ def predict_hosts(
     hosts, size = as_integer("hosts", hosts, 1), as_integer("bytes", bytes)
     alone = predict(collective, shape, mask, bytes=size, dtype=dtype, op=op, machine=on, **options)
     request = make_request(row, as_mask(mask) + "1", size, 0, size, dtype, op)
-    settings = (0.0, 0.0, 0.0, OVERLAPS["off"].code)
+    settings = (0.0, 0.0, 0.0, OVERLAPS["off"].code, TRANSPORTS["mpi"].code)
     # Host 0 is the root, whose link has the most bytes.
     plan = json.loads(
         _core.hosts_plan_json([*as_shape(shape), hosts], 0, request, 0, option_codes(options), settings, on.numbers)
