@@ -53,7 +53,12 @@ extern "C" {
   X(pe, launch_us, "us", "starting all PEs of a set and detecting their end")                                    \
   X(pe, load_us, "us", "loading a program into all PEs of a set")                                                \
   X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate")               \
-  X(network, latency_us, "us", "between hosts: time of an empty message")
+  X(network, latency_us, "us", "between hosts: time of an empty message")                                        \
+  X(pool, gb_s, "GB/s", "memory pool: port of a host, in each direction")                                        \
+  X(pool, latency_us, "us", "memory pool: a load or a store of one line")                                        \
+  X(pool, devices, "devices", "memory pool: devices over which the rows spread")                                 \
+  X(pool, device_gb_s, "GB/s", "memory pool: a device, for all hosts together")                                  \
+  X(switch, gb_s, "GB/s", "switch of a memory pool: rows that it reduces")
 
 /* X(key, meaning): costs on one core in ns, per line of 64 bytes. A machine has a set of these costs for each instruction set. */
 #define PIDCOMM_LINE_COSTS(X)                                                         \

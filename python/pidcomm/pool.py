@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm._rows import CoherenceName, TransportName
+from pidcomm._rows import CoherenceName, OpName, TransportName
 from pidcomm.arguments import MAX_COUNT, Array, ArrayInput, as_flag, as_integer, row_of
 from pidcomm.errors import ArgumentError, Error, shown
-from pidcomm.tables import COHERENCES
+from pidcomm.tables import COHERENCES, OPS, TYPES
 
 __all__ = ["DEFAULT_BYTES", "Pool", "run_switch"]
 
@@ -137,6 +137,16 @@ class Pool:
         does not come in time.
         """
         self._core.sync()
+
+    def reduce(self, offset: int, rows: int, count: int, dtype: DTypeLike, op: OpName = "sum") -> None:
+        """Let the switch reduce `rows` rows of `count` elements that follow each other; the first row gets the result.
+
+        Only host 0 calls it, after a sync; the other hosts meanwhile wait in the next sync. Raises ArgumentError if the
+        pool has no switch, or if the rows are not in allocated memory.
+        """
+        size = as_integer("count", count) * np.dtype(dtype).itemsize
+        codes = row_of(TYPES, "dtype", np.dtype(dtype).name).code, row_of(OPS, "op", op).code
+        self._core.reduce(*codes, as_integer("rows", rows, high=MAX_COUNT), as_integer("offset", offset), size, size)
 
     @property
     def core(self) -> _core.Pool:

@@ -85,6 +85,14 @@ int pidcomm_pool_sync(pidcomm_pool *pool) {
   });
 }
 
+int pidcomm_pool_reduce(pidcomm_pool *pool, const pidcomm_reduction *reduction) {
+  return guarded([&] {
+    require(pool, "pool");
+    require(reduction, "reduction");
+    pool->pool.reduce(*reduction);
+  });
+}
+
 int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *transport) {
   return guarded([&] {
     require(pool, "pool");

@@ -365,7 +365,7 @@ HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_requ
   prepared.schedule.overlaps = settings_.overlap != PIDCOMM_OVERLAP_OFF;
   if (link_.host() == 0 && !prepared.plan.pieces.empty()) {  // host 0 decides for all hosts
     const pidcomm_machine machine = machine_();
-    const HostsPricer pricer(machine, prepared.plan.options, rate_of(settings_.link, machine));
+    const HostsPricer pricer(machine, prepared.plan.options, rate_of(settings_.link, machine, link_.kind(), link_.hosts()));
     prepared.schedule = choose_schedule(settings_.overlap, pricer, make);
   }
   return prepared;

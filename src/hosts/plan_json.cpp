@@ -90,7 +90,7 @@ std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t hos
   const auto make = [&](uint32_t pieces) {
     return make_hosts_plan(local, hosts, host, request, root, options, 0, pieces, settings.transport);
   };
-  const LinkRate link = rate_of(settings.link, machine);
+  const LinkRate link = rate_of(settings.link, machine, settings.transport, hosts);
   const HostsPricer pricer(machine, options, link);
   HostsPlan plan = make(1);
   const Schedule schedule = plan.pieces.empty() ? Schedule{} : choose_schedule(settings.overlap, pricer, make);

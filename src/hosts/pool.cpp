@@ -419,6 +419,15 @@ void Pool::sync(double timeout_s) {
 // ---- the switch
 
 void Pool::reduce(const pidcomm_reduction &reduction, double timeout_s) {
+  if (!has_switch() || number_ != seat_of(0))
+    fail(PIDCOMM_ERR_ARGUMENT, memory_->title(), ": host 0 of a pool with a switch reduces; this is host ", host(), " of a pool with ",
+         has_switch() ? "a" : "no", " switch");
+  check_op(reduction.op, ElementType::of(reduction.type));
+  if (reduction.rows < 1 || reduction.bytes % kWordBytes != 0 || reduction.stride < reduction.bytes ||
+      reduction.rows - 1 > settings_.bytes / std::max(reduction.stride, kWordBytes))
+    fail(PIDCOMM_ERR_ARGUMENT, memory_->title(), ": a reduction of ", reduction.rows, " rows of ", reduction.bytes, " bytes, ",
+         reduction.stride, " bytes apart, needs a row, bytes divisible by ", kWordBytes, ", and a distance of at least the bytes");
+  check_range("reduction", reduction.offset, (reduction.rows - 1) * reduction.stride + reduction.bytes);
   guarded([&] {
     head().reduction = reduction;
     flush(&head().reduction, sizeof reduction);

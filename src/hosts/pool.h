@@ -47,6 +47,7 @@ class Pool {
 
   /// Asks the switch to reduce, and waits. Only host 0 calls it, between two syncs of all hosts.
   void reduce(const pidcomm_reduction &reduction, double timeout_s);
+  void reduce(const pidcomm_reduction &reduction) { reduce(reduction, settings_.timeout_s); }
   /// Carries out reductions until the last host has closed the pool or has ended. Only the switch calls it.
   void serve();
 

@@ -10,20 +10,33 @@
 
 namespace pidcomm {
 
-LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine) {
-  if (settings.gb_s > 0) return {settings.gb_s, settings.latency_us};
-  return {machine.network_gb_s, machine.network_latency_us};
+LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine, pidcomm_transport_kind transport, uint32_t hosts) {
+  if (settings.gb_s > 0) return {settings.gb_s, settings.latency_us, machine.switch_gb_s};
+  if (transport == PIDCOMM_TRANSPORT_MPI) return {machine.network_gb_s, machine.network_latency_us};
+  const double share = machine.pool_devices * machine.pool_device_gb_s / hosts;
+  return {std::min(machine.pool_gb_s, share), machine.pool_latency_us, machine.switch_gb_s};
 }
+
+namespace {
+
+double seconds_of(uint64_t bytes, double gb_s) { return gb_s > 0 ? static_cast<double>(bytes) / (1e9 * gb_s) : 0; }
+
+}  // namespace
 
 double seconds_of(const std::vector<Round> &rounds, const LinkRate &link) {
   double seconds = 0;
+  const double latency = 1e-6 * link.latency_us;
   for (const Round &round : rounds) {
     const Traffic sent = traffic_of({round}, true), received = traffic_of({round}, false);
     const auto one_way = [&](const Traffic &traffic) {
-      return (link.gb_s > 0 ? static_cast<double>(traffic.bytes) / (1e9 * link.gb_s) : 0) +
-             1e-6 * link.latency_us * static_cast<double>(traffic.messages);
+      return seconds_of(traffic.bytes, link.gb_s) + latency * static_cast<double>(traffic.messages);
     };
-    seconds += std::max(one_way(sent), one_way(received));
+    seconds += std::max(one_way(sent), one_way(received)) + (round.syncs ? 2 * latency : 0);
+    for (const Combine &step : round.combines)
+      if (!round.is_on_switch)
+        seconds += step.into.memory == Area::Memory::pool || !pool_areas(step, false).empty() ? latency : 0;
+      else
+        seconds += 2 * latency + seconds_of(step.into.size_bytes() * (1 + step.from.size()), link.switch_gb_s);
   }
   return seconds;
 }
@@ -32,7 +45,10 @@ std::pair<double, Plan> HostsPricer::local(const HostsPlan &plan, const Local &l
   const pidcomm_request request = local_request(plan, local, {});
   try {
     Plan made = plan_on([this] { return machine_; }, plan.local, request, options_, plan.whole.heap_base);
-    const double seconds = pidcomm::price(made, machine_).seconds_total;
+    double seconds = pidcomm::price(made, machine_).seconds_total;
+    for (const bool is_write : {true, false})
+      for (const Area *area : pool_areas(plan, local, is_write))
+        seconds = std::max(seconds, 1e-6 * link_.latency_us + seconds_of(area->size_bytes(), link_.gb_s));
     return {seconds, std::move(made)};
   } catch (const Error &error) {
     fail_local(plan, local, error);
@@ -40,11 +56,11 @@ std::pair<double, Plan> HostsPricer::local(const HostsPlan &plan, const Local &l
 }
 
 HostsPrice HostsPricer::price(const HostsPlan &plan, bool overlaps) const {
-  std::map<std::tuple<int, uint64_t, bool, bool>, double> known;  // the price does not depend on the offsets
+  std::map<std::tuple<int, uint64_t, bool, bool, Area::Memory>, double> known;  // the price does not depend on the offsets
   const auto seconds_of_all = [&](const std::vector<Local> &locals) {
     double seconds = 0;
     for (const Local &one : locals) {
-      const auto [at, is_new] = known.try_emplace({one.collective, one.bytes, one.src == one.dst, one.transposes}, 0);
+      const auto [at, is_new] = known.try_emplace({one.collective, one.bytes, one.src == one.dst, one.transposes, one.area.memory}, 0);
       if (is_new) at->second = local(plan, one).first;
       seconds += at->second;
     }

@@ -11,15 +11,17 @@
 
 namespace pidcomm {
 
-/// The rate and latency of a link between hosts.
+/// The rate and latency of a link between hosts, or of a host's port of a pool, and the rate of the switch.
 struct LinkRate {
-  double gb_s, latency_us;
+  double gb_s, latency_us, switch_gb_s = 0;
 };
 
-/// Returns the rate of the emulated link, or, if there is none, that of the machine's network.
-LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine);
+/// Returns the rate of the emulated link, or, if there is none, that of the machine's network or pool. If the hosts together use more than
+/// the devices of a pool have, each of them gets a share.
+LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine, pidcomm_transport_kind transport, uint32_t hosts);
 
-/// Seconds of rounds on the link of this host. A link sends and receives at the same time; a round ends before the next round starts.
+/// Seconds of rounds on the link of this host. A link sends and receives at the same time; a round ends before the next round starts. A
+/// sync takes two latencies, and so does a request to the switch.
 double seconds_of(const std::vector<Round> &rounds, const LinkRate &link);
 
 /// Predicted seconds of the parts of a plan. `total` takes the overlap of exchanges and local collectives into account if `overlaps`.

@@ -20,7 +20,7 @@ from mpi import MPI, OPS, start_processes
 from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 PROCESSES = 8
-POOL_BYTES = 1 << 20, 64 << 10  # a small pool needs several pieces
+POOL_BYTES = 1 << 20, 128 << 10  # a small pool needs several pieces
 BATCH = 25  # cases between two broadcasts of whether the run goes on
 
 

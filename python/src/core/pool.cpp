@@ -76,6 +76,15 @@ void bind_pool(nb::module_ &m) {
             check(pidcomm_pool_read(pool, offset, host.size(), host.data()));
           },
           "offset"_a, "host"_a.noconvert())
+      .def(
+          "reduce",
+          [](const Pool &self, int type, int op, uint32_t rows, uint64_t offset, uint64_t bytes, uint64_t stride) {
+            const pidcomm_reduction reduction{type, op, rows, offset, bytes, stride};
+            pidcomm_pool *const pool = self.opened();
+            const gil::Released released;
+            check(pidcomm_pool_reduce(pool, &reduction));
+          },
+          "type"_a, "op"_a, "rows"_a, "offset"_a, "bytes"_a, "stride"_a)
       .def("sync",
            [](const Pool &self) {
              pidcomm_pool *const pool = self.opened();
