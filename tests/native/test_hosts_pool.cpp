@@ -109,6 +109,61 @@ struct File {
   ~File() { std::filesystem::remove(path); }
 };
 
+// ---- processes; first, because sanitizers fork only before other threads have run
+
+/// Starts a process that ends with the result of body.
+pid_t start(const std::function<int()> &body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  return child;
+}
+int end_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(KilledProcesses_EndTheOthers_AndLeaveNothing) {
+  // The victim is a host or the switch; the moment is anywhere from its start to the middle of its syncs.
+  std::mt19937 random(7);
+  const int kills = effort::is_small() ? 10 : 100;
+  for (int n = 0; n < kills; ++n) {
+    const std::string name = "test" + std::to_string(getpid()) + ".kill";  // always the same name
+    Settings settings = named(name, 3);
+    settings.has_switch = static_cast<std::size_t>(n % 2);
+    settings.timeout_s = 0.3;  // for a victim that never came
+    std::vector<pid_t> children;
+    for (std::uint32_t host = 0; host < 3; ++host)
+      children.push_back(start([settings, host]() mutable {
+        if (freopen("/dev/null", "w", stderr) == nullptr) return 99;
+        settings.host = host;
+        return share(settings, 1 << 30, 64);
+      }));
+    if (n % 2 != 0) children.push_back(start([settings] { return pidcomm_switch_run(&settings); }));
+    const std::size_t victim = random() % children.size();
+    usleep(random() % (n % 4 < 2 ? 3000 : 30000));
+    kill(children[victim], SIGKILL);
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const int end = end_of(children[i]);
+      const bool is_switch = i == 3;
+      if (i != victim && !(is_switch && end == PIDCOMM_OK)) CHECK_EQ(end, +PIDCOMM_ERR_DEVICE);
+    }
+    std::vector<pid_t> next;
+    settings.has_switch = 0;
+    settings.hosts = 2;
+    settings.timeout_s = 20;
+    for (std::uint32_t host = 0; host < 2; ++host)
+      next.push_back(start([settings, host]() mutable {
+        settings.host = host;
+        return share(settings, 3);
+      }));
+    for (const pid_t child : next) CHECK_EQ(end_of(child), +PIDCOMM_OK);
+    expect(objects().empty(), "kill " + std::to_string(n) + " has left " + (objects().empty() ? "" : objects()[0]));
+  }
+}
+
+// ---- threads
+
 TEST(Hosts_ReadWhatAllHostsWroteBeforeTheSync) {
   for (const std::size_t coherence : {PIDCOMM_COHERENCE_NONE, PIDCOMM_COHERENCE_HARDWARE})
     for (const std::uint32_t hosts : {1u, 2u, 5u}) {
@@ -344,59 +399,6 @@ TEST(AHostThatClosesThePool_IsAnErrorOfTheOthers) {
   CHECK_EQ(results[0].status, +PIDCOMM_ERR_DEVICE);
   CHECK_EQ(results[1].status, +PIDCOMM_ERR_DEVICE);
   CHECK_EQ(results[2].status, +PIDCOMM_OK);
-}
-
-// ---- processes
-
-/// Starts a process that ends with the result of body.
-pid_t start(const std::function<int()> &body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  return child;
-}
-int end_of(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-TEST(KilledProcesses_EndTheOthers_AndLeaveNothing) {
-  // The victim is a host or the switch; the moment is anywhere from its start to the middle of its syncs.
-  std::mt19937 random(7);
-  const int kills = effort::is_small() ? 10 : 100;
-  for (int n = 0; n < kills; ++n) {
-    const std::string name = "test" + std::to_string(getpid()) + ".kill";  // always the same name
-    Settings settings = named(name, 3);
-    settings.has_switch = static_cast<std::size_t>(n % 2);
-    settings.timeout_s = 0.3;  // for a victim that never came
-    std::vector<pid_t> children;
-    for (std::uint32_t host = 0; host < 3; ++host)
-      children.push_back(start([settings, host]() mutable {
-        if (freopen("/dev/null", "w", stderr) == nullptr) return 99;
-        settings.host = host;
-        return share(settings, 1 << 30, 64);
-      }));
-    if (n % 2 != 0) children.push_back(start([settings] { return pidcomm_switch_run(&settings); }));
-    const std::size_t victim = random() % children.size();
-    usleep(random() % (n % 4 < 2 ? 3000 : 30000));
-    kill(children[victim], SIGKILL);
-    for (std::size_t i = 0; i < children.size(); ++i) {
-      const int end = end_of(children[i]);
-      const bool is_switch = i == 3;
-      if (i != victim && !(is_switch && end == PIDCOMM_OK)) CHECK_EQ(end, +PIDCOMM_ERR_DEVICE);
-    }
-    std::vector<pid_t> next;
-    settings.has_switch = 0;
-    settings.hosts = 2;
-    settings.timeout_s = 20;
-    for (std::uint32_t host = 0; host < 2; ++host)
-      next.push_back(start([settings, host]() mutable {
-        settings.host = host;
-        return share(settings, 3);
-      }));
-    for (const pid_t child : next) CHECK_EQ(end_of(child), +PIDCOMM_OK);
-    expect(objects().empty(), "kill " + std::to_string(n) + " has left " + (objects().empty() ? "" : objects()[0]));
-  }
 }
 
 TEST(TheSwitch_ReducesRows_AndEndsWithTheLastHost) {

@@ -11,7 +11,9 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-ALONE = [path for path in sorted(EXAMPLES.glob("*.py")) if "hosts" not in path.stem]  # test_hosts_mpi.py runs the rest
+ALONE = [
+    path for path in sorted(EXAMPLES.glob("*.py")) if not {"hosts", "pool"} & set(path.stem.split("_"))
+]  # test_hosts_mpi.py runs the rest
 
 
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)

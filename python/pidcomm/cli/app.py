@@ -160,13 +160,21 @@ class TopGroup(Group):
         with _exit_codes():
             return super().make_context(*words, **how)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of args, such as `bench`, or `bench osu`, whose options differ from those of `bench`."""
+        if args[:2] == ["bench", "osu"]:
+            return "bench osu", self.get_command(ctx, "bench osu"), args[2:]
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of COMMANDS."""
         return [name for names in COMMANDS.values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or None for an unknown name."""
-        if cmd_name not in self.commands:
+        if cmd_name == "bench osu":
+            self._load(["osu"])
+        elif cmd_name not in self.commands:
             self._load(module for names in COMMANDS.values() for name, module in names.items() if name == cmd_name)
         return super().get_command(ctx, cmd_name)
 

@@ -71,6 +71,9 @@ def plan(
         str, typer.Option("--overlap", help="Overlap of messages and local passes: auto, on, off.")
     ] = "auto",
     link: Annotated[float | None, typer.Option("--link", help="GB/s of the link (default: of the machine).")] = None,
+    transport: Annotated[
+        str, typer.Option("--transport", help="How rows get to other hosts: mpi, pool, switch.")
+    ] = "mpi",
     json_target: Annotated[str | None, json_option("the plan")] = None,
 ) -> None:
     """Show the plan of one host: local passes, messages, bytes per link and per memory bus. Times are modelled."""
@@ -87,6 +90,7 @@ def plan(
         root=root,
         overlap=overlap,  # type: ignore[arg-type]
         link=link,
+        transport=transport,  # type: ignore[arg-type]
         **options_of(technique=technique),
     )
     with Results(json_target) as results:
@@ -99,6 +103,13 @@ def plan(
                 results.text("the first piece:")
             results.text(*(f"  {_local(step)}" for step in piece["before"]))
             for round in piece["rounds"]:
+                if round.get("syncs"):
+                    where = "the switch" if round.get("on_switch") else "this host"
+                    results.text(
+                        f"  sync of all hosts, then {round['reductions']} reductions and copies by {where}; "
+                        f"{format_duration(round['seconds'])}"
+                    )
+                    continue
                 results.text(
                     f"  exchange: sends {round['messages_sent']} messages, {format_about(round['bytes_sent'])}; "
                     f"receives {round['messages_received']}, {format_about(round['bytes_received'])}; "

@@ -14,7 +14,7 @@ from pidcomm.arguments import options_of
 from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, refuse, working
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
-from pidcomm.evaluation import figure_hosts, info, platform
+from pidcomm.evaluation import figure_hosts, figure_imex, info, platform
 from pidcomm.evaluation.bench import Schedule
 from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.experiments import (
@@ -50,7 +50,8 @@ from pidcomm.model import PHASES
 from pidcomm.sizes import format_about, format_shape, format_size, parse_names, parse_positive_size
 
 WARMUP = 1
-FIGURES = (*EXPERIMENTS, figure_hosts.NAME)
+PAPER_FIGURES = (*EXPERIMENTS, figure_hosts.NAME)
+FIGURES = (*PAPER_FIGURES, figure_imex.NAME)
 LEFT_OUT = "launches and loads of PE programs left out"
 
 
@@ -94,7 +95,14 @@ def reproduce(
     """
     if not measure:
         refuse(["--bytes", "--pes", "--iters"], "with --no-measure, the command measures nothing")
-    names = parse_names(figures, FIGURES, "figure")
+    names = parse_names(figures, FIGURES, "figure", PAPER_FIGURES)
+    if figure_imex.NAME in names:
+        refuse(["--bytes", "--pes", "--plot", "--wide"], f"{figure_imex.NAME} has fixed sizes and no picture")
+        if len(names) > 1:
+            raise ArgumentError(f"{figure_imex.NAME} is of another paper; reproduce it without {', '.join(names[:-1])}")
+        with Results(json_target) as results, working("planning") as work:
+            exit_if_wrong(_show_imex(results, work, iters if measure else 0))
+        return
     has_hosts = figure_hosts.NAME in names
     names = [name for name in names if name != figure_hosts.NAME]
     if has_hosts and not names:
@@ -183,6 +191,23 @@ def _show_hosts(results: Results, work: Work, iters: int) -> int:
             results.text(f"the paper: {it.paper}", f"{source}: {it.here}")
         results.text("")
     return sum(cell.wrong or 0 for cell in cells)
+
+
+def _show_imex(results: Results, work: Work, iters: int) -> int:
+    """Show the experiment of iMEX, measured unless iters is 0. Return the number of wrong elements."""
+    results.text(f"{figure_imex.NAME}: {figure_imex.TITLE}", style="bold")
+    gains = list(figure_imex.measured(iters, work.describe)) if iters else []
+    gains += figure_imex.modelled()
+    results.json_lines(figure_imex.json_rows(gains))
+    for source in dict.fromkeys(gain.source for gain in gains):
+        made = table(f"{source}: latency of messages over latency of the pool", ["axis, links", "~gains"])
+        for line in figure_imex.statements([gain for gain in gains if gain.source == source]):
+            axis, links, values = line.split(": ")
+            made.add_row(f"{axis}: {links}", values)
+        results.text(made, "")
+    results.text(*(f"published: {it.axis}: {it.what}: {it.gain}x" for it in figure_imex.PUBLISHED), "")
+    results.text(figure_imex.EXPLANATION)
+    return sum(gain.wrong or 0 for gain in gains)
 
 
 def _missing(experiment: Experiment) -> str:

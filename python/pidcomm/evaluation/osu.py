@@ -305,8 +305,18 @@ class _PeBuffers:
         cube.write(self.x)
 
     def run(self) -> None:
-        options: dict[str, Any] = {"op": "sum"} if self.name != "allgather" else {}
-        self.cube.carry_out(self.name, "11", bytes=self.bytes, src=0, dst=self.dst, dtype=DTYPE, **options)
+        self.cube.carry_out(
+            self.name,
+            "11",
+            bytes=self.bytes,
+            src=0,
+            dst=self.dst,
+            dtype=DTYPE,
+            op="sum",
+            host=None,
+            out=None,
+            options={},
+        )
 
     def wrong(self) -> int:
         """Run, and return the number of wrong elements."""

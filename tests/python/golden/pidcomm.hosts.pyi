@@ -1,6 +1,6 @@
 class Cube(HostsCollectives):
 
-    def __init__(self, local: Hypercube, transport: Transport, settings: tuple[float, float, float, int]) -> None:
+    def __init__(self, local: Hypercube, transport: Transport | Pool, settings: Settings, owns_pool: bool=False) -> None:
         ...
 
     @property
@@ -112,9 +112,9 @@ class Transport(Protocol):
     def close(self) -> None:
         ...
 
-def connect(local: Hypercube, comm: Any, *, timeout: float=TIMEOUT_S, overlap: OverlapName='auto', link: Link | float | None=None) -> Cube:
+def connect(local: Hypercube, comm: Any, *, timeout: float=TIMEOUT_S, overlap: OverlapName='auto', link: Link | float | None=None, transport: TransportName='mpi', pool_bytes: int=DEFAULT_BYTES) -> Cube:
     ...
 
-def plan(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', host: int=0, root: int=0, overlap: OverlapName='auto', link: Link | float | None=None, **options: Unpack[Options]) -> Plan:
+def plan(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', host: int=0, root: int=0, overlap: OverlapName='auto', link: Link | float | None=None, transport: TransportName='mpi', **options: Unpack[Options]) -> Plan:
     ...
 

@@ -1,0 +1,73 @@
+"""Latencies by the rules of the OSU micro-benchmarks, and the experiment of iMEX."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pidcomm
+import pytest
+from command_line import run
+from pidcomm.evaluation import figure_imex, osu
+from pidcomm.evaluation.osu import OsuCase, measure
+
+
+@pytest.mark.parametrize("transport", ["mpi", "pool", "switch"])
+@pytest.mark.parametrize("pes", [0, 4])
+def test_every_collective_is_right(transport: str, pes: int) -> None:
+    for collective in osu.COLLECTIVES:
+        link = (5.0, 1.0) if collective == "allreduce" else (0.0, 0.0)
+        rows = measure([OsuCase(collective, transport, 2, 1, (8, 40000), pes, *link, iters=3)])
+        assert [(row.size_bytes, row.wrong, row.iterations) for row in rows] == [(8, 0, 3), (40000, 0, 3)]
+        for row in rows:
+            assert 0 < row.min_us <= row.avg_us <= row.max_us
+            assert row.source == "measured"
+            assert row.link == ("emulated link 5 GB/s, 1 us" if collective == "allreduce" else "none")
+        if collective == "allgather" and not pes:
+            assert rows[0].copied == (None if transport == "mpi" else 3)  # one write, and the blocks of two processes
+
+
+def test_the_schedule_is_that_of_osu() -> None:
+    assert osu.schedule(8192, 1000) == (1000, 100)
+    assert osu.schedule(8193, 1000) == (100, 10)
+    assert osu.schedule(8, 20) == (20, 2)
+    assert osu.schedule(1 << 20, 5) == (5, 1)
+
+
+def test_an_emulated_link_takes_the_time_of_its_bytes() -> None:
+    for transport, seconds in (("mpi", 4e6 / 1e8), ("pool", (4e6 + 8e6) / 1e8)):
+        (row,) = measure([OsuCase("allgather", transport, 2, 1, (4_000_000,), 0, 0.1, 5.0, 2)])
+        assert row.min_us >= 1e6 * seconds
+
+
+def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
+    words = ["bench", "osu", "--collective", "allgather", "--transport", "pool", "--sizes", "8:32", "--iters", "2"]
+    rows = [json.loads(line) for line in run(*words, "--json", "-").stdout.splitlines()]
+    assert [row["size_bytes"] for row in rows] == [8, 16, 32]
+    for option, value, message in (
+        ("--collective", "alltoall", "collective 'alltoall' is unknown"),
+        ("--transport", "tcp", "transport 'tcp' is unknown"),
+        ("--sizes", "64:8", "the sizes 64:8 end below their start"),
+        ("--link", "fast", "--link fast must be GB/s"),
+        ("--hosts", "0", "count '0' is not a count"),
+    ):
+        done = run("bench", "osu", option, value)
+        assert done.returncode != 0
+        assert message in done.stderr
+
+
+def test_the_model_of_imex_follows_from_the_links() -> None:
+    gains: dict[Any, float] = {}
+    for gain in figure_imex.modelled():
+        assert gain.source == "modelled"
+        gains[gain.axis, gain.hosts, gain.ppn, gain.size_bytes, gain.messages, gain.pool] = gain.gain
+    tcp, cxl, mib = figure_imex.MESSAGES[0].name, figure_imex.POOLS[0].name, 1 << 20
+    by_hosts = [gains["nodes", hosts, 1, mib, tcp, cxl] for hosts in (2, 4, 8, 10)]
+    assert by_hosts[0] < by_hosts[1] > by_hosts[2] > by_hosts[3] > 1  # beyond 4 hosts the devices limit the ports
+    by_ppn = [gains["ppn", 2, ppn, mib, tcp, cxl] for ppn in (1, 2, 4, 6)]
+    assert by_ppn == sorted(by_ppn)
+    wide = pidcomm.model.load_machine("isca24").with_values({"pool.devices": 100})
+    more = [
+        gain.gain for gain in figure_imex.modelled(wide) if (gain.axis, gain.messages, gain.pool) == ("nodes", tcp, cxl)
+    ]
+    assert more == sorted(more)
