@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-ALONE = [
-    path for path in sorted(EXAMPLES.glob("*.py")) if not {"hosts", "pool"} & set(path.stem.split("_"))
-]  # test_hosts_mpi.py runs the rest
+IN_PROCESSES = ("hosts", "bfs_over_hosts", "pool")  # test_hosts_mpi.py runs these
+ALONE = [path for path in sorted(EXAMPLES.glob("*.py")) if path.stem not in IN_PROCESSES]
 
 
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)

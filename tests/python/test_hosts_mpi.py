@@ -111,7 +111,7 @@ def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None
         assert sorted(done.stdout.splitlines()) == lines, done.stderr
 
 
-@pytest.mark.parametrize("name", ["hosts", "bfs_over_hosts"])
+@pytest.mark.parametrize("name", ["hosts", "bfs_over_hosts", "pool"])
 def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> None:
     done = mpi.run(3, sys.executable, str(ROOT / "examples" / f"{name}.py"))
     assert done.returncode == 0, done.stdout + done.stderr

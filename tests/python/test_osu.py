@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pidcomm
 import pytest
-from command_line import run
+from command_line import PIDCOMM
 from pidcomm.evaluation import figure_imex, osu
 from pidcomm.evaluation.osu import OsuCase, measure
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `pidcomm` with these words."""
+    return subprocess.run([*PIDCOMM, *words], capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.mark.parametrize("transport", ["mpi", "pool", "switch"])
@@ -67,7 +73,6 @@ def test_the_model_of_imex_follows_from_the_links() -> None:
     by_ppn = [gains["ppn", 2, ppn, mib, tcp, cxl] for ppn in (1, 2, 4, 6)]
     assert by_ppn == sorted(by_ppn)
     wide = pidcomm.model.load_machine("isca24").with_values({"pool.devices": 100})
-    more = [
-        gain.gain for gain in figure_imex.modelled(wide) if (gain.axis, gain.messages, gain.pool) == ("nodes", tcp, cxl)
-    ]
+    key = ("nodes", tcp, cxl)
+    more = [it.gain for it in figure_imex.modelled(wide) if (it.axis, it.messages, it.pool) == key]
     assert more == sorted(more)

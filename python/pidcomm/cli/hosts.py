@@ -71,9 +71,7 @@ def plan(
         str, typer.Option("--overlap", help="Overlap of messages and local passes: auto, on, off.")
     ] = "auto",
     link: Annotated[float | None, typer.Option("--link", help="GB/s of the link (default: of the machine).")] = None,
-    transport: Annotated[
-        str, typer.Option("--transport", help="How rows get to other hosts: mpi, pool, switch.")
-    ] = "mpi",
+    transport: Annotated[str, typer.Option("--transport", help="Between hosts: mpi, pool, switch.")] = "mpi",
     json_target: Annotated[str | None, json_option("the plan")] = None,
 ) -> None:
     """Show the plan of one host: local passes, messages, bytes per link and per memory bus. Times are modelled."""
