@@ -72,9 +72,9 @@ PIDCOMM_API int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t byte
  * allocated different memory), ERR_DEVICE (a host or the switch has ended, or did not come in time). */
 PIDCOMM_API int pidcomm_pool_sync(pidcomm_pool *pool);
 
-/* The switch carries out a reduction of rows in allocated memory; returns when it is done. Only host 0 calls it, after a sync, and the other
- * hosts meanwhile wait in the next sync. Errors: ERR_ARGUMENT (the pool has no switch, this is not host 0, or the rows are not in allocated
- * memory), ERR_TYPE, ERR_OP, ERR_DEVICE as pidcomm_pool_sync. */
+/* The switch carries out a reduction of rows in allocated memory; returns when it is done. Only host 0 calls it, after a sync, and the
+ * other hosts meanwhile wait in the next sync. Errors: ERR_ARGUMENT (the pool has no switch, this is not host 0, or the rows are not in
+ * allocated memory), ERR_TYPE, ERR_OP, ERR_DEVICE as pidcomm_pool_sync. */
 PIDCOMM_API int pidcomm_pool_reduce(pidcomm_pool *pool, const pidcomm_reduction *reduction);
 
 /* Allocates `bytes` bytes of the pool for the collectives of a cube over hosts, and fills *transport. If `bytes` is 0, takes all bytes that

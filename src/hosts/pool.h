@@ -103,7 +103,8 @@ class Pool {
   uint64_t generation_ = 0;
   uint64_t allocated_ = 0;  // the first free byte
   uint32_t syncs_ = 0, reductions_ = 0;
-  std::string broken_;  // the sentence of the error, or empty
+  double checked_s_ = 0;  // when `sync` last checked whether the switch is alive
+  std::string broken_;    // the sentence of the error, or empty
 };
 
 }  // namespace pidcomm
