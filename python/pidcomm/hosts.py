@@ -13,7 +13,6 @@ An example, which ``mpirun -n 4 python program.py`` runs on four hosts:
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,7 +47,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
 from pidcomm.plans import Plan, make_request
-from pidcomm.pool import DEFAULT_BYTES, Pool
+from pidcomm.pool import DEFAULT_BYTES, Pool, open_over
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
@@ -431,19 +430,7 @@ def connect(
         raise ArgumentError(f"comm ({shown(comm)}) must be an mpi4py communicator, a Transport or a Pool")
     if transport == "mpi":
         return Cube(local, MpiTransport(comm, settings[0]), settings)
-    pool = Pool(
-        comm.bcast(secrets.token_hex(8)),
-        host=comm.rank,
-        hosts=comm.size,
-        bytes=pool_bytes,
-        switch=transport == "switch",
-        timeout=timeout,
-    )
-    try:
-        return Cube(local, pool, settings, owns_pool=True)
-    except Error:
-        pool.close()
-        raise
+    return Cube(local, open_over(comm, pool_bytes, transport == "switch", timeout), settings, owns_pool=True)
 
 
 def settings_of(timeout: float, overlap: str, link: Link | float | None, transport: TransportName = "mpi") -> Settings:

@@ -14,6 +14,7 @@ A process opens the pool with a name, its number and the number of processes:
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 from types import TracebackType
@@ -28,7 +29,7 @@ from pidcomm.arguments import MAX_COUNT, Array, ArrayInput, as_flag, as_integer,
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.tables import COHERENCES, OPS, TYPES
 
-__all__ = ["DEFAULT_BYTES", "Pool", "run_switch"]
+__all__ = ["DEFAULT_BYTES", "Pool", "open_over", "run_switch"]
 
 DEFAULT_BYTES = 64 << 20
 """Bytes of a pool unless the caller gives another number."""
@@ -176,6 +177,12 @@ class Pool:
         if self._switch is not None:
             self._switch.kill()
             self._switch.wait()
+
+
+def open_over(comm: Any, bytes: int = DEFAULT_BYTES, switch: bool = False, timeout: float = TIMEOUT_S) -> Pool:
+    """Open a pool for the processes of an mpi4py communicator, all on this machine; host 0 chooses the name."""
+    name = comm.bcast(secrets.token_hex(8))
+    return Pool(name, host=comm.rank, hosts=comm.size, bytes=bytes, switch=switch, timeout=timeout)
 
 
 def run_switch(

@@ -142,9 +142,13 @@ auto or_refuse(pidcomm_hosts *hosts, const Body &body) {
 }
 
 void check_functions(const pidcomm_transport &transport) {
-  require(reinterpret_cast<const void *>(transport.post), "transport.post");
-  require(reinterpret_cast<const void *>(transport.test), "transport.test");
-  require(reinterpret_cast<const void *>(transport.abandon), "transport.abandon");
+  if (transport.shared != nullptr) {
+    require(reinterpret_cast<const void *>(transport.sync), "transport.sync");
+  } else {
+    require(reinterpret_cast<const void *>(transport.post), "transport.post");
+    require(reinterpret_cast<const void *>(transport.test), "transport.test");
+    require(reinterpret_cast<const void *>(transport.abandon), "transport.abandon");
+  }
   require(reinterpret_cast<const void *>(transport.allocate), "transport.allocate");
   require(reinterpret_cast<const void *>(transport.release), "transport.release");
 }

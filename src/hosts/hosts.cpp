@@ -232,10 +232,9 @@ void check_rows(const HostsPlan &plan, const pidcomm_request &request) {
          request.host_bytes, " bytes; only the root, host ", plan.root, ", has rows");
 }
 
-/// Shared memory has room for the headers of the hosts, and a function that orders accesses.
+/// Shared memory is aligned, and has room for the headers of the hosts.
 void check_transport(const pidcomm_transport &transport, const Link &link) {
   if (transport.shared == nullptr) return;
-  if (transport.sync == nullptr) fail(PIDCOMM_ERR_ARGUMENT, "a transport with shared memory needs the function sync");
   if (reinterpret_cast<uintptr_t>(transport.shared) % kLineBytes != 0)
     fail(PIDCOMM_ERR_ARGUMENT, "the shared memory (", transport.shared, ") of a transport must be aligned to ", kLineBytes, " bytes");
   if (link.pool_bytes() > transport.shared_bytes)

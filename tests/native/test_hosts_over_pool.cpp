@@ -118,7 +118,9 @@ TEST(SharedMemoryWithoutRoomOrFunctions_IsAnError) {
     const std::string sentence = pidcomm_last_error();
     if (sentence.find(part) == std::string::npos) machine::fail("'" + sentence + "' lacks '" + part + "'");
   };
-  check("a transport with shared memory needs the function sync");
+  transport.allocate = [](void *, std::size_t bytes) { return std::malloc(bytes); };
+  transport.release = [](void *, void *given) { std::free(given); };
+  check("transport.sync is null");
   transport.sync = [](void *, double) -> const char * { return nullptr; };
   check("has 512 bytes; 1 hosts need at least 1024");
   transport.shared = memory + 8;

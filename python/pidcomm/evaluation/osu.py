@@ -12,7 +12,6 @@ maximum over the processes.
 from __future__ import annotations
 
 import json
-import secrets
 import subprocess
 import sys
 import time
@@ -27,7 +26,7 @@ import pidcomm
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.evaluation import launcher
 from pidcomm.hosts import Link
-from pidcomm.pool import Pool
+from pidcomm.pool import Pool, open_over
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce")
 SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
@@ -340,15 +339,7 @@ def _work(case: OsuCase) -> None:
     pool: Pool | None = None
     if case.transport != "mpi":
         needed = (shared if not case.pes else 2 * comm.size * (largest + (1 << 16))) + (1 << 20)
-        name = comm.bcast(secrets.token_hex(8))
-        pool = Pool(
-            name,
-            host=comm.rank,
-            hosts=comm.size,
-            bytes=-(-needed // 4096) * 4096,
-            switch=case.transport == "switch",
-            timeout=TIMEOUT_S,
-        )
+        pool = open_over(comm, -(-needed // 4096) * 4096, case.transport == "switch", TIMEOUT_S)
     trials: Callable[[int], Any]
     if case.pes:
         cube = pidcomm.hosts.connect(
