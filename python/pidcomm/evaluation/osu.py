@@ -160,7 +160,7 @@ class _HostBuffers:
         if self.case.collective == "allgather":
             want = np.concatenate(rows)
         else:
-            want = np.sum(rows, axis=0, dtype=DTYPE)
+            want = np.asarray(np.sum(rows, axis=0, dtype=DTYPE))
             if self.case.collective == "reduce_scatter":
                 want = np.split(want, self.comm.size)[self.comm.rank]
         return int(np.count_nonzero(self.out != want))
@@ -195,7 +195,7 @@ class _HostBuffers:
         parts = np.split(self.x, self.comm.size)
         received[self.comm.rank] = parts[self.comm.rank]
         self._exchange(parts, list(received))
-        return np.add.reduce(received, axis=0, dtype=DTYPE)
+        return np.asarray(np.add.reduce(received, axis=0, dtype=DTYPE))
 
     def mpi_reduce_scatter(self) -> None:
         if self.case.link is None:
@@ -220,7 +220,7 @@ class _HostBuffers:
 
     def _slot(self) -> int:
         self.turn += 1
-        return self.offset + self.turn % 2 * self.comm.size * self.x.nbytes
+        return self.offset + self.turn % 2 * int(self.comm.size) * self.x.nbytes
 
     def _write(self, offset: int, x: NDArray[Any]) -> None:
         begin = time.perf_counter()
