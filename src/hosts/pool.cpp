@@ -301,7 +301,7 @@ void Pool::prepare() {
 void Pool::join() {
   Seat &own = seat(number_);
   const uint64_t nonce = random_number();
-  bool has_seen_first = false;
+  bool has_seen_first = settings_.name != nullptr;  // a named object is opened only while host 0 is alive
   const auto is_welcome = [&] {
     const uint64_t generation = load(head().generation);
     if (generation == 0) return false;
