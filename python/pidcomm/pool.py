@@ -13,8 +13,11 @@ A process opens the pool with a name, its number and the number of processes:
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import secrets
+import signal
 import subprocess
 import sys
 from types import TracebackType
@@ -37,6 +40,9 @@ TIMEOUT_S = 300.0
 """Seconds to wait for other hosts."""
 
 _Settings = tuple["str | None", "str | None", "int | None", int, int, int, bool, int, float]
+
+
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 class Pool:
@@ -228,5 +234,13 @@ def _settings(
     )
 
 
+def _end_with_parent() -> None:
+    """Let the kernel end this process when the process that started it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == 1:  # it has already ended
+        sys.exit(1)
+
+
 if __name__ == "__main__":
+    _end_with_parent()
     _core.run_switch(tuple(json.loads(sys.argv[1])))

@@ -229,7 +229,7 @@ Pool::Pool(const pidcomm_pool_settings &settings, Role role)
     open();
   } catch (...) {
     if (memory_ != nullptr && memory_->data() != nullptr) {
-      memory_->unpublish();
+      if (number_ == seat_of(0)) memory_->unpublish();  // the name of a pool is host 0's
       leave();
     }
     throw;

@@ -70,7 +70,9 @@ class OsuCase:
 
 @dataclass(frozen=True)
 class OsuRow:
-    """The latency of one size. copied: bytes that a process copies between its memory and the pool, over the size.
+    """The latency of one size. size_bytes: of the call, which may be larger than the wanted size: of a process' input on
+    host buffers, and per PE as in a call on PE buffers. copied: bytes that a process copies between its memory and the
+    pool, over the size. A switch is a process of this machine, and reduces at its speed.
 
     wrong: wrong elements in all processes. source: measured, in every case on this machine.
     """
@@ -141,6 +143,7 @@ class _HostBuffers:
         self.pay = _Payment(case.link)
         self.count = max(size_bytes // DTYPE.itemsize, comm.size if case.collective == "reduce_scatter" else 1)
         self.count -= self.count % (comm.size if case.collective == "reduce_scatter" else 1)
+        self.bytes = self.count * DTYPE.itemsize
         self.x = self.input_of(comm.rank)
         blocks = {"allgather": comm.size, "reduce_scatter": 1 / comm.size, "allreduce": 1}[case.collective]
         self.out = np.zeros(int(self.count * blocks), DTYPE)
@@ -254,7 +257,9 @@ class _HostBuffers:
 
     def _on_switch(self, slot: int) -> None:
         if self.comm.rank == 0:
+            begin = time.perf_counter()
             self.pool.reduce(slot, self.comm.size, self.count, DTYPE)  # type: ignore[union-attr]
+            self.pay(begin, 0, 2)  # the request and its answer
         self._sync()
 
     def pool_reduce_scatter(self) -> None:
@@ -318,7 +323,8 @@ class _PeBuffers:
         )
 
     def wrong(self) -> int:
-        """Run, and return the number of wrong elements."""
+        """Clear the result, run, and return the number of wrong elements."""
+        self.cube.write(np.full((self.cube.pes, self.bytes // DTYPE.itemsize), -1, DTYPE), self.dst)
         self.run()
         if self.name == "allgather":
             want = np.broadcast_to(self.everything.reshape(-1), (self.cube.pes, self.everything.size))
@@ -368,7 +374,7 @@ def _work(case: OsuCase) -> None:
                 hosts=case.hosts,
                 ppn=case.ppn,
                 buffers="PE" if case.pes else "host",
-                size_bytes=size,
+                size_bytes=trial.bytes,
                 avg_us=float(latencies.mean()),
                 min_us=float(latencies.min()),
                 max_us=float(latencies.max()),
