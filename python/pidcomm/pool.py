@@ -53,7 +53,7 @@ class Pool:
     ``address``. With coherence ``"hardware"``, hosts flush lines after writes and before reads; a pool needs it if
     the caches of hosts do not see each other's writes.
 
-    With ``switch=True``, one more process reduces rows for all hosts; host 0 starts it, and it ends with the last host.
+    With ``switch=True``, one more process reduces rows for all hosts; host 0 starts it, and it ends with host 0.
     If a host or the switch ends, calls of the others that wait raise Error.
     """
 

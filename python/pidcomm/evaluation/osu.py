@@ -70,8 +70,10 @@ class OsuCase:
 
 @dataclass(frozen=True)
 class OsuRow:
-    """The latency of one size. size_bytes: of the call, which may be larger than the wanted size: of a process' input on
-    host buffers, and per PE as in a call on PE buffers. copied: bytes that a process copies between its memory and the
+    """The latency of one size.
+
+    size_bytes: of the call, which may be larger than the wanted size: of the input of a process on host buffers, and
+    per PE as in a call on PE buffers. copied: bytes that a process copies between its memory and the
     pool, over the size. A switch is a process of this machine, and reduces at its speed.
 
     wrong: wrong elements in all processes. source: measured, in every case on this machine.
