@@ -85,7 +85,9 @@ static inline void pidcomm_mpi_close(void *context) {
  * PIDCOMM_ERR_MEMORY. Without an error, pass the transport to pidcomm_hosts_connect. */
 static inline int pidcomm_mpi_transport(MPI_Comm comm, pidcomm_transport *transport) {
   int host = 0, hosts = 0, level = MPI_THREAD_SINGLE, is_initialized = 0;
+  const pidcomm_transport empty = PIDCOMM_TRANSPORT_INITIALIZER;
   pidcomm_mpi *mpi;
+  *transport = empty;
   if (MPI_Initialized(&is_initialized) != MPI_SUCCESS || !is_initialized) return PIDCOMM_ERR_DEVICE;
   mpi = (pidcomm_mpi *)malloc(sizeof *mpi);
   if (mpi == NULL) return PIDCOMM_ERR_MEMORY;

@@ -62,7 +62,7 @@ def written(section: str, folder: Path) -> set[str]:
 
 def test_every_command_has_its_section() -> None:
     every = [name for name in commands() if name not in ("", "model", "hosts") and not name.startswith("app ")]
-    assert list(SECTIONS) == every
+    assert [name for name in SECTIONS if name != "bench osu"] == every  # a form of bench
 
 
 def test_the_exit_codes_match_the_document() -> None:
