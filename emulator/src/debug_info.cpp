@@ -263,7 +263,7 @@ class FrameProgram {
   std::vector<FrameRules> stack_;
 };
 
-/// Returns the rules at `address`; base_register is kCount if there are none.
+/// Returns the rules that apply at `address`. If the section has none, is_known is false.
 FrameRules rules_at(std::span<const uint8_t> debug_frame, uint32_t address) {
   constexpr uint32_t kHeader = UINT32_MAX;
   FrameRules none;

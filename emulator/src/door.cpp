@@ -22,28 +22,35 @@ static_assert(offsetof(dpuemu::Interrupted, r8) == 512 && offsetof(dpuemu::Inter
 // The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order. dpuemu_continue restores all
 // registers: it pops them from the structure, and iretq sets the stack pointer last.
 asm(R"(
-  .text
-  .p2align 4
-  .hidden dpuemu_enter
-  .globl dpuemu_enter
-  .type dpuemu_enter, @function
-dpuemu_enter:
+  .macro push_callee_saved
   pushq %rbx
   pushq %rbp
   pushq %r12
   pushq %r13
   pushq %r14
   pushq %r15
-  movq %rsp, 0(%rdi)
-  movq 8(%rdi), %rsp
-  movq %rsi, %rax
-  movl $1, 36(%rdi)
+  .endm
+  .macro pop_callee_saved
   popq %r15
   popq %r14
   popq %r13
   popq %r12
   popq %rbp
   popq %rbx
+  .endm
+
+  .text
+  .p2align 4
+  .hidden dpuemu_enter
+  .globl dpuemu_enter
+  .type dpuemu_enter, @function
+dpuemu_enter:
+  push_callee_saved
+  movq %rsp, 0(%rdi)
+  movq 8(%rdi), %rsp
+  movq %rsi, %rax
+  movl $1, 36(%rdi)
+  pop_callee_saved
   ret
   .size dpuemu_enter, .-dpuemu_enter
 
@@ -52,12 +59,7 @@ dpuemu_enter:
   .globl dpuemu_continue
   .type dpuemu_continue, @function
 dpuemu_continue:
-  pushq %rbx
-  pushq %rbp
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
+  push_callee_saved
   movq %rsp, 0(%rdi)
   movl $1, 36(%rdi)
   fxrstor64 (%rsi)
@@ -85,12 +87,7 @@ dpuemu_continue:
   .globl dpuemu_gate
   .type dpuemu_gate, @function
 dpuemu_gate:
-  pushq %rbx
-  pushq %rbp
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
+  push_callee_saved
   movq dpuemu_door@gottpoff(%rip), %r11
   movq %fs:(%r11), %r11
   movl %eax, 16(%r11)
@@ -105,12 +102,7 @@ dpuemu_gate:
 dpuemu_leave:
   movl $0, 36(%r11)
   movq 0(%r11), %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbp
-  popq %rbx
+  pop_callee_saved
   ret
   .size dpuemu_gate, .-dpuemu_gate
 
@@ -153,6 +145,8 @@ dpuemu_yield:
   .hidden dpuemu_door_end
   .globl dpuemu_door_end
 dpuemu_door_end:
+  .purgem push_callee_saved
+  .purgem pop_callee_saved
 )");
 
 namespace dpuemu {

@@ -17,8 +17,6 @@ constexpr uint32_t kMostFrames = 1000, kMostNamedFrames = 16;
 
 std::string in_brackets(const std::string &text) { return text.empty() ? "" : " (" + text + ")"; }
 
-uint32_t low_address(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
-
 FrameRegisters registers_of(const Interrupted &at) {
   return {{at.rax, at.rdx, at.rcx, at.rbx, at.rsi, at.rdi, at.rbp, at.rsp, at.r8, at.r9, at.r10, at.r11, at.r12, at.r13, at.r14, at.r15,
            at.rip}};
@@ -27,7 +25,7 @@ FrameRegisters registers_of(const Interrupted &at) {
 }  // namespace
 
 std::string PeRun::wram_place(uint32_t address) const {
-  const uint32_t offset = address - low_address(place_.wram);
+  const uint32_t offset = address - address_of(place_.wram);
   if (offset < PE_WRAM_BYTES) return "WRAM address " + hexadecimal(offset) + in_brackets(pe_->program->variable_at(offset));
   if (offset < (1u << 20)) return "WRAM address " + hexadecimal(offset) + ", beyond the end of WRAM";
   if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) return "the stack of tasklet " + std::to_string(owner);
@@ -48,7 +46,7 @@ std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {
     return true;
   };
   const auto file_address = [&] {
-    return static_cast<uint32_t>(registers.value[FrameRegisters::kRip]) - low_address(place_.text) + PE_TEXT_ORIGIN;
+    return static_cast<uint32_t>(registers.value[FrameRegisters::kRip]) - address_of(place_.text) + PE_TEXT_ORIGIN;
   };
   const auto is_in_text = [&] {
     return registers.value[FrameRegisters::kRip] - reinterpret_cast<uintptr_t>(place_.text) < program.text_bytes();
@@ -168,7 +166,7 @@ std::string PeRun::awaited(const Tasklet &tasklet) const {
       return "for mutex " + std::to_string(key) + " (" + (name.empty() ? "" : name + ", ") + "held by tasklet " + holder + ")";
     }
     case WaitKind::kVirtualMutex:
-      return "for bit " + std::to_string(key % 8) + " of a vmutex at " + wram_place(low_address(place_.wram) + key / 8);
+      return "for bit " + std::to_string(key % 8) + " of a vmutex at " + wram_place(address_of(place_.wram) + key / 8);
     case WaitKind::kNotifier:
       return "for a handshake_wait_for on tasklet " + std::to_string(key);
     case WaitKind::kNotified:

@@ -21,6 +21,9 @@ struct PePlace {
   uint8_t *text;
 };
 
+/// Returns the address of memory below 2 GiB, as PE programs see it.
+inline uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
+
 class Program {
  public:
   /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program
@@ -76,7 +79,6 @@ class Program {
   };
   friend class ElfReader;
 
-  static uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
   static void relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place);
 
   std::vector<uint8_t> text_, wram_;  // the images as linked

@@ -6,7 +6,7 @@
  *
  * Rows. If a mask selects the axis of the hosts, the groups have members on all hosts, and the host `root` holds the rows of scatter,
  * broadcast, gather and reduce; the other hosts pass no host buffer (null, 0 bytes). If a mask does not select this axis, each host holds
- * the rows of its own groups.
+ * the rows of its groups.
  *
  * All hosts make the same calls in the same order. Before any byte moves, the hosts compare their calls. If the collective, mask, bytes,
  * type, operator, shape, root or settings differ, or if one host refuses the call, then the call returns the same error on all hosts, and

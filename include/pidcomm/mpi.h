@@ -99,7 +99,6 @@ static inline int pidcomm_mpi_transport(MPI_Comm comm, pidcomm_transport *transp
   MPI_Comm_rank(mpi->comm, &host);
   MPI_Comm_size(mpi->comm, &hosts);
   MPI_Query_thread(&level);
-  transport->size = sizeof *transport;
   transport->context = mpi;
   transport->host = (uint32_t)host;
   transport->hosts = (uint32_t)hosts;

@@ -31,8 +31,8 @@ extern "C" {
 /* A pool consists of pages of this size. */
 #define PIDCOMM_POOL_PAGE_BYTES 4096
 
-/* Which memory is the pool, and who shares it. Give exactly one of `name`, `path` and `memory`, and the same values on all hosts, with the
- * exception of `host`, `memory` and `timeout_s`. */
+/* The memory of a pool, and the hosts that share it. Give exactly one of `name`, `path` and `memory`. All hosts give the same values; only
+ * `host`, `memory` and `timeout_s` may differ. */
 typedef struct pidcomm_pool_settings {
   PIDCOMM_SIZE(struct pidcomm_pool_settings);
   const char *name;     /* of a POSIX shared memory object: 1 to 64 letters, digits, '-', '_' and '.' */

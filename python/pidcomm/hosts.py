@@ -199,7 +199,7 @@ class Cube(HostsCollectives):
 
     If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root` has the rows of
     scatter, broadcast, gather and reduce. The other hosts pass ``host=None``, ``bytes`` and ``dtype``, and get None.
-    Otherwise each host has the rows of its own groups.
+    If it does not, each host has the rows of its groups.
 
     With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in another way. With
     MPI_THREAD_SERIALIZED, the program must also not call MPI until then.

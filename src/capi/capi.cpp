@@ -130,11 +130,15 @@ void deliver_text(const std::string &own, char *text, size_t capacity, size_t *l
   text[copied] = '\0';
 }
 
-/// Returns body(). If it throws, the other hosts get the error in their next call instead of a wait.
-template <class Body>
-auto or_refuse(pidcomm_hosts *hosts, const Body &body) {
+struct Call {
+  pidcomm_options options;
+  pidcomm_request request;
+};
+
+/// Returns the call that the caller asks for. If its structs are wrong, the other hosts get the error in their next call.
+Call received_call(pidcomm_hosts *hosts, const pidcomm_request *request, const pidcomm_options *options) {
   try {
-    return body();
+    return {received_options(options), received(request, "request")};
   } catch (const Error &error) {
     hosts->cube.refuse(error.status(), error.what());
     throw;
@@ -432,9 +436,8 @@ int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint
   return guarded([&] {
     deliver_trace(trace, [&] {
       require(hosts, "hosts");
-      const pidcomm_options given = or_refuse(hosts, [&] { return received_options(options); });
-      const pidcomm_request asked = or_refuse(hosts, [&] { return received(request, "request"); });
-      return hosts->cube.run(asked, root, &given);
+      const Call call = received_call(hosts, request, options);
+      return hosts->cube.run(call.request, root, &call.options);
     });
   });
 }
@@ -442,9 +445,8 @@ int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint
 int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options) {
   return guarded([&] {
     require(hosts, "hosts");
-    const pidcomm_options given = or_refuse(hosts, [&] { return received_options(options); });
-    const pidcomm_request asked = or_refuse(hosts, [&] { return received(request, "request"); });
-    hosts->cube.validate(asked, root, &given);
+    const Call call = received_call(hosts, request, options);
+    hosts->cube.validate(call.request, root, &call.options);
   });
 }
 
@@ -454,12 +456,11 @@ int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uin
     require(pending, "pending");
     *pending = nullptr;
     require(hosts, "hosts");
-    const pidcomm_options given = or_refuse(hosts, [&] { return received_options(options); });
-    const pidcomm_request asked = or_refuse(hosts, [&] { return received(request, "request"); });
-    auto call = std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
-    call->end = hosts->cube.start(asked, root, &given);
+    const Call call = received_call(hosts, request, options);
+    auto started = std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
+    started->end = hosts->cube.start(call.request, root, &call.options);
     ++hosts->pending;
-    *pending = call.release();
+    *pending = started.release();
   });
 }
 

@@ -223,7 +223,7 @@ std::string description_of(const HostsPlan &plan, const pidcomm_request &request
   return text.str();
 }
 
-/// Checks the caller's host buffer: on the host with the rows it holds all rows, on the other hosts there is none.
+/// Checks the caller's host buffer. The host that has the rows gives a buffer for all rows; the other hosts give none.
 void check_rows(const HostsPlan &plan, const pidcomm_request &request) {
   if (plan.runs_alone()) return;  // the local call checks its rows
   if (plan.has_rows()) return check_host(plan.whole, request);

@@ -238,4 +238,18 @@ inline void check_all_collectives(std::uint32_t count, const Axes &shape, const 
   grid.finish();
 }
 
+inline void check_pr_techniques(const pidcomm_hosts_settings &settings, const Connection &connection = {}) {
+  Hosts hosts(2, {8, 4}, settings, connection);
+  std::mt19937 random(5);
+  for (const int collective : kCollectives)
+    for (const char *mask : {"101", "111"}) {
+      Call call = random_call(hosts, collective, mask, random);
+      call.problem.bytes = bytes_for(collective, verify::groups_of(hosts.axes(), mask).group_pes, 64);
+      pidcomm_options options{};
+      options.technique = PIDCOMM_TECHNIQUE_PR_IM_CM;
+      options.scratch_offset = std::size_t{8} << 20;
+      check_call(hosts, call, 3, options);
+    }
+}
+
 }  // namespace over_hosts

@@ -30,19 +30,7 @@ TEST(CallsOverHosts_EqualTheOracle_OverAnEmulatedLink) {
   check_all_collectives(2, {4}, settings);
 }
 
-TEST(PrTechniques_RunOverHosts) {
-  Hosts hosts(2, {8, 4}, with_overlap(PIDCOMM_OVERLAP_ON));
-  std::mt19937 random(5);
-  for (const int collective : kCollectives)
-    for (const char *mask : {"101", "111"}) {
-      Call call = random_call(hosts, collective, mask, random);
-      call.problem.bytes = bytes_for(collective, verify::groups_of(hosts.axes(), mask).group_pes, 64);
-      pidcomm_options options{};
-      options.technique = PIDCOMM_TECHNIQUE_PR_IM_CM;
-      options.scratch_offset = std::size_t{8} << 20;
-      check_call(hosts, call, 3, options);
-    }
-}
+TEST(PrTechniques_RunOverHosts) { check_pr_techniques(with_overlap(PIDCOMM_OVERLAP_ON)); }
 
 TEST(LocalPasses_WriteEachRowOnceAndStraightIntoTheTransport) {
   // Rows in host memory are exactly the bytes of messages and of the parts that stay: a further copy would move more.

@@ -38,19 +38,7 @@ TEST(CallsThroughAPool_EqualTheOracle_OverAnEmulatedLink) {
   check_all_collectives(2, {4}, settings, pool_of(kRoomy));
 }
 
-TEST(PrTechniques_RunThroughAPool) {
-  Hosts hosts(2, {8, 4}, {}, pool_of(kRoomy));
-  std::mt19937 random(5);
-  for (const int collective : kCollectives)
-    for (const char *mask : {"101", "111"}) {
-      Call call = random_call(hosts, collective, mask, random);
-      call.problem.bytes = bytes_for(collective, verify::groups_of(hosts.axes(), mask).group_pes, 64);
-      pidcomm_options options{};
-      options.technique = PIDCOMM_TECHNIQUE_PR_IM_CM;
-      options.scratch_offset = std::size_t{8} << 20;
-      check_call(hosts, call, 3, options);
-    }
-}
+TEST(PrTechniques_RunThroughAPool) { check_pr_techniques({}, pool_of(kRoomy)); }
 
 TEST(LocalPasses_WriteRowsOnceIntoThePool_AndReadThemThere) {
   const std::uint32_t count = 3;

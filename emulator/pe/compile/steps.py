@@ -4,8 +4,8 @@ from __future__ import annotations
 
 COUNTER = "%r15"  # the register that counts instructions
 
-# The counting code has a register of its own, which gcc does not use (-ffixed-r11). It may change the flags, because
-# multiplication and division change them too.
+# gcc does not use r11 (-ffixed-r11), so the counting code may change r11. It may also change the flags, because
+# multiplication and division change them.
 _OWN = "%r11d"
 
 

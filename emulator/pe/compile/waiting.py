@@ -49,7 +49,7 @@ class WaitingLoops:
         self._regions: dict[str, _Region] = {}  # by label: code without calls and stores
 
     def label(self, name: str, position: int) -> None:
-        """Note a label; `position` is that of its next line in the output."""
+        """Start a region at a label. position: the index of the line after the label in the output."""
         self._regions[name] = _Region(position)
 
     def forget(self) -> None:
