@@ -82,8 +82,8 @@ PIDCOMM_API int pidcomm_pool_reduce(pidcomm_pool *pool, const pidcomm_reduction 
  * pool must outlive the cube, and no other thread uses it during a call. Errors: those of pidcomm_pool_allocate. */
 PIDCOMM_API int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *transport);
 
-/* Runs the switch of a pool in this process, and returns when the last host has closed the pool or has ended. The settings are those of the
- * hosts; `host` is ignored. Errors: those of pidcomm_pool_open. */
+/* Runs the switch of a pool in this process, and returns when the last host has closed the pool or, if the library detects that (see
+ * above), has ended. The settings are those of the hosts; `host` is ignored. Errors: those of pidcomm_pool_open. */
 PIDCOMM_API int pidcomm_switch_run(const pidcomm_pool_settings *settings);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -73,6 +74,9 @@ struct Pool::Head {
   alignas(kLineBytes) Counter done;  // by the switch
 };
 
+/// Whether a process has closed the pool.
+enum Pool::Left : uint32_t { kNot, kClosed, kAfterError };
+
 /// The process with this seat is the writer, except of `welcome`.
 struct Pool::Seat {
   alignas(kLineBytes) std::atomic<uint64_t> generation;  // of the pool that the process has joined
@@ -81,7 +85,7 @@ struct Pool::Seat {
   int32_t process;
   alignas(kLineBytes) Counter arrived;  // syncs
   uint64_t allocated;
-  std::atomic<uint32_t> has_left;
+  std::atomic<uint32_t> left;                         // a Left
   alignas(kLineBytes) std::atomic<uint64_t> welcome;  // by host 0: the nonce of the process that takes part
 };
 
@@ -171,17 +175,21 @@ void Pool::wait(const Counter *counter, double timeout_s, const IsDone &is_done,
 
 bool Pool::is_gone(uint32_t number) const {
   if (load(seat(number).generation) != generation_) return false;
-  return load(seat(number).has_left) != 0 || (memory_->sees_seats() && number != number_ && !memory_->is_taken(number));
+  return load(seat(number).left) != kNot || (memory_->sees_seats() && number != number_ && !memory_->is_taken(number));
 }
 
-/// First looks for processes that have been killed, because the others close the pool when they see that.
+/// Names the process that ended first. A process that sees the end of another one closes the pool after its error, so the kinds of end
+/// are read in the order from effect to cause, and the last one found is the cause.
 void Pool::check_alive() const {
-  for (const uint32_t left : {0u, 1u})
-    each_seat([this, left](uint32_t number) {
-      if (is_gone(number) && load(seat(number).has_left) == left)
-        fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": ", name_of(number),
-             left != 0 ? " has closed the pool" : " has ended without closing the pool");
+  std::string reason;
+  for (const Left left : {kAfterError, kClosed, kNot})
+    each_seat([&](uint32_t number) {
+      if (!is_gone(number) || load(seat(number).left) != left) return;
+      reason = name_of(number) + (left == kNot      ? " has ended without closing the pool"
+                                  : left == kClosed ? " has closed the pool"
+                                                    : " has closed the pool after an error");
     });
+  if (!reason.empty()) fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": ", reason);
 }
 
 template <class Step>
@@ -227,7 +235,8 @@ Pool::Pool(const pidcomm_pool_settings &settings, Role role)
   allocated_ = own_bytes(hosts());
   try {
     open();
-  } catch (...) {
+  } catch (const std::exception &error) {
+    broken_ = error.what();
     if (memory_ != nullptr && memory_->data() != nullptr) {
       if (number_ == seat_of(0)) memory_->unpublish();  // the name of a pool is host 0's
       leave();
@@ -240,7 +249,7 @@ Pool::~Pool() { leave(); }
 
 void Pool::leave() {
   if (generation_ == 0 || load(seat(number_).generation) != generation_) return;
-  store(seat(number_).has_left, uint32_t{1});
+  store(seat(number_).left, uint32_t{broken_.empty() ? kClosed : kAfterError});
 }
 
 void Pool::check_settings() const {
@@ -265,8 +274,18 @@ void Pool::check_settings() const {
 void Pool::open() {
   const bool is_first = number_ == seat_of(0);
   const double begin = now();
+  std::optional<Error> failure;  // of host 0
   for (long sleep_ns = kShortestSleepNs; memory_ == nullptr; sleep_ns = std::min(2 * sleep_ns, kLongestSleepNs)) {
-    memory_ = std::make_unique<PoolMemory>(settings_, is_first);
+    try {
+      memory_ = std::make_unique<PoolMemory>(settings_, is_first);
+    } catch (const Error &error) {
+      if (!is_first || settings_.name == nullptr || error.status() != PIDCOMM_ERR_MEMORY) throw;
+      // The others wait for host 0; it tells them why in an object that has only the library's own bytes.
+      failure = error;
+      pidcomm_pool_settings smallest = settings_;
+      smallest.bytes = own_bytes(hosts());
+      memory_ = std::make_unique<PoolMemory>(smallest, true);
+    }
     if (memory_->data() != nullptr) break;
     if (now() - begin > settings_.timeout_s)
       fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": host 0 has not opened it in ", settings_.timeout_s, " s");
@@ -278,6 +297,7 @@ void Pool::open() {
     fail(PIDCOMM_ERR_ARGUMENT, memory_->title(), " has ", memory_->bytes(), " bytes; host 0 has opened it for fewer hosts than ", hosts());
   memory_->take_seat(number_);
   if (is_first) prepare();
+  if (failure) refuse(failure->status(), failure->what());
   join();
   memory_->unpublish();
 }
@@ -312,7 +332,7 @@ void Pool::join() {
       own.allocated = allocated_;
       own.arrived.value.store(0);
       own.arrived.sleepers.store(0);
-      own.has_left.store(0);
+      own.left.store(kNot);
       if (number_ == kSwitchSeat) head().done.value.store(0);
       flush(&own, sizeof own - kLineBytes);
       flush(&head().done, sizeof head().done);

@@ -56,6 +56,7 @@ class Pool {
   struct Facts;
   struct Head;
   struct Seat;
+  enum Left : uint32_t;
   static uint32_t seat_of(uint32_t host) { return kCreatorSeat + host; }
 
   Head &head() const;

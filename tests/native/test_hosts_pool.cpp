@@ -280,6 +280,9 @@ TEST(DifferentSettings_AreTheSameErrorOnAllHosts) {
          "differs between host 0 (1048576 bytes, 3 hosts, no switch, coherence none, layout 1) and host 1");
   differ([](Settings &own) { own.coherence = PIDCOMM_COHERENCE_HARDWARE; }, "coherence hardware");
   differ([](Settings &own) { own.hosts = 2; }, "2 hosts");
+  Settings too_large = named(name, 3);
+  too_large.bytes = std::size_t{1} << 46;
+  expect_all(each(too_large, [](const Settings &own) { return share(own, 1); }), PIDCOMM_ERR_MEMORY, "needs 70368744177664 bytes");
   expect(objects().empty(), "an object is left");
 }
 

@@ -105,6 +105,24 @@ def a_late_host_is_a_time_out() -> None:
     COMM.Barrier()
 
 
+def a_pool_in_a_window_of_mpi() -> None:
+    """A pool in memory of MPI_Win_allocate_shared."""
+    size = 1 << 20
+    window = MPI.Win.Allocate_shared(size + 64 if COMM.rank == 0 else 0, 1, comm=COMM)
+    address = -(-window.Shared_query(0)[0].address // 64) * 64
+    with pidcomm.pool.Pool(address=address, host=COMM.rank, hosts=COMM.size, bytes=size, timeout=30) as pool:
+        with pidcomm.hosts.connect(LOCAL, pool) as cube:
+            np.testing.assert_array_equal(cube.arrays.allreduce(X, "111")[0], 3 * X.sum(axis=0))
+        offset = pool.allocate(8 * COMM.size)
+        for turn in range(100):
+            pool.write(offset + 8 * COMM.rank, np.array([10 * turn + COMM.rank]))
+            pool.sync()
+            np.testing.assert_array_equal(pool.read(offset, COMM.size, np.int64), 10 * turn + np.arange(COMM.size))
+            pool.sync()
+    COMM.Barrier()
+    window.Free()
+
+
 def a_host_dies() -> None:
     """A host dies before a call of the others."""
     cube = pidcomm.hosts.connect(LOCAL, COMM, timeout=300)

@@ -119,7 +119,14 @@ def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["errors_are_the_same_everywhere", "a_wait_needs_a_thread_level", "a_late_host_is_a_time_out", "one_host"]
+    "name",
+    [
+        "errors_are_the_same_everywhere",
+        "a_wait_needs_a_thread_level",
+        "a_late_host_is_a_time_out",
+        "a_pool_in_a_window_of_mpi",
+        "one_host",
+    ],
 )
 def test_calls_over_hosts(mpi: Mpi, name: str) -> None:
     done = mpi.program(1 if name == "one_host" else 3, name)

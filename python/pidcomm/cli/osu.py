@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -22,22 +22,32 @@ COLUMNS = (
     Column("min_us", "{0.min_us:>11.2f}"),
     Column("max_us", "{0.max_us:>11.2f}"),
     Column("iterations", "{0.iterations:>10}"),
-    Column("copied", "{1:>7}"),
+    Column("over_mpi", "{1:>8}"),
+    Column("copied", "{2:>7}"),
     Column("wrong", "{0.wrong:>6}"),
 )
 
 
-def show(results: Results, rows: list[OsuRow]) -> None:
-    """Write the rows of one case."""
+def show(results: Results, rows: list[OsuRow], messages: list[OsuRow] | None) -> None:
+    """Write the rows of one case, and their average latencies over those of messages."""
+    base = messages or [None] * len(rows)
+    over_mpi = [it and row.avg_us / it.avg_us for row, it in zip(rows, base, strict=True)]
     lines = Lines(COLUMNS, is_wide=False)
     it = rows[0]
     results.text(
         f"# {it.collective}, {it.buffers} buffers, transport {it.transport}, {it.hosts} hosts x {it.ppn} processes, "
         f"link {it.link}; {it.source}",
         lines.titles(),
-        *(lines.line(row, "-" if row.copied is None else f"{row.copied:.2f}") for row in rows),
+        *(lines.line(row, *map(shown, (ratio, row.copied))) for row, ratio in zip(rows, over_mpi, strict=True)),
     )
-    results.json_lines({**asdict(row), **run_facts()} for row in rows)
+    results.json_lines(
+        {**asdict(row), "over_mpi": ratio, **run_facts()} for row, ratio in zip(rows, over_mpi, strict=True)
+    )
+
+
+def shown(value: float | None) -> str:
+    """Return a value of a column."""
+    return "-" if value is None else f"{value:.2f}"
 
 
 def parse_range(text: str) -> tuple[int, ...]:
@@ -80,8 +90,9 @@ def osu(
     """Measure latencies between processes of this machine by the rules of the OSU micro-benchmarks.
 
     1000 iterations per size, above 8 KiB 100, a tenth of them before to warm up; average, minimum and maximum over the
-    processes. Every element is checked. copied is the bytes that a process copies to and from the pool, over the size.
-    The processes of a host share its emulated link.
+    processes. Every element is checked. over_mpi is the average latency over that of mpi in this run. copied is the
+    bytes that a process copies to and from the pool, over the size; the copies of the MPI library cannot be counted.
+    The processes of a host share its emulated link. With a switch, its time on host buffers is modelled.
     """
     try:
         rate = [float(part) for part in (link or "0,0").split(",")]
@@ -98,11 +109,14 @@ def osu(
         for way in parse_names(transport, TRANSPORTS, "transport")
     ]
     wrong = 0
+    messages: dict[OsuCase, list[OsuRow]] = {}
     with Results(json_target) as results, working("starting processes") as work:
         for case in cases:
             work.describe(f"{case.collective}, {case.transport}, {case.processes} processes")
             rows = measure([case])
-            show(results, rows)
+            if case.transport == "mpi":
+                messages[case] = rows
+            show(results, rows, messages.get(replace(case, transport="mpi")))
             wrong += sum(row.wrong for row in rows)
         results.text(f"every element checked: {wrong} wrong", style="red" if wrong else "green")
     exit_if_wrong(wrong)

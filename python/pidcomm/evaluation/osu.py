@@ -28,7 +28,7 @@ from pidcomm.evaluation import launcher
 from pidcomm.hosts import Link
 from pidcomm.pool import Pool, open_over
 
-COLLECTIVES = ("allgather", "reduce_scatter", "allreduce")
+COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
 SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
 """The largest small size; iterations and warm-up of small and of large sizes."""
 ROW = "osu "  # before the JSON of a row
@@ -36,6 +36,7 @@ TIMEOUT_S = 120.0
 EMULATED_LINK = "emulated link"
 SLEEP_ERROR_S = 1e-4
 DTYPE = np.dtype(np.int32)
+MACHINE = "emulated-host"  # its switch.gb_s
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,11 @@ class OsuRow:
 
     size_bytes: of the call, which may be larger than the wanted size: of the input of a process on host buffers, and
     per PE as in a call on PE buffers. copied: bytes that a process copies between its memory and the
-    pool, over the size. A switch is a process of this machine, and reduces at its speed.
+    pool, over the size.
 
-    wrong: wrong elements in all processes. source: measured, in every case on this machine.
+    wrong: wrong elements in all processes. source: measured, or mixed on host buffers with a switch: a process of this
+    machine reduces, and its time is replaced by the time of reading all rows at `switch.gb_s` of the machine file.
+    On PE buffers the time of the switch is measured at the speed of this machine.
     """
 
     collective: str
@@ -139,16 +142,19 @@ class _HostBuffers:
     """A collective on host buffers: `x` of this process, and `out`."""
 
     copied: float | None = None
+    correction_s = 0.0
+    """Modelled less measured time of the switch, on process 0."""
 
     def __init__(self, case: OsuCase, comm: Any, pool: Pool | None, size_bytes: int, offset: int) -> None:
         self.case, self.comm, self.pool, self.offset = case, comm, pool, offset
         self.pay = _Payment(case.link)
-        self.count = max(size_bytes // DTYPE.itemsize, comm.size if case.collective == "reduce_scatter" else 1)
-        self.count -= self.count % (comm.size if case.collective == "reduce_scatter" else 1)
+        parts = comm.size if case.collective in ("reduce_scatter", "alltoall") else 1
+        self.count = max(size_bytes // DTYPE.itemsize // parts, 1) * parts
         self.bytes = self.count * DTYPE.itemsize
         self.x = self.input_of(comm.rank)
-        blocks = {"allgather": comm.size, "reduce_scatter": 1 / comm.size, "allreduce": 1}[case.collective]
-        self.out = np.zeros(int(self.count * blocks), DTYPE)
+        row = pidcomm.COLLECTIVES[case.collective]
+        self.out = np.zeros(self.count // row.blocks_before(comm.size) * row.blocks_after(comm.size), DTYPE)
+        self.switch_s = comm.size * self.bytes / (1e9 * pidcomm.model.load_machine(MACHINE)["switch.gb_s"])
         self.turn = 0
         self.run: Callable[[], None] = getattr(self, f"{'mpi' if pool is None else 'pool'}_{case.collective}")
 
@@ -164,6 +170,8 @@ class _HostBuffers:
         rows = [self.input_of(rank) for rank in range(self.comm.size)]
         if self.case.collective == "allgather":
             want = np.concatenate(rows)
+        elif self.case.collective == "alltoall":
+            want = np.concatenate([np.split(row, self.comm.size)[self.comm.rank] for row in rows])
         else:
             want = np.asarray(np.sum(rows, axis=0, dtype=DTYPE))
             if self.case.collective == "reduce_scatter":
@@ -194,6 +202,14 @@ class _HostBuffers:
         blocks = np.split(self.out, self.comm.size)
         blocks[self.comm.rank][:] = self.x
         self._exchange([self.x] * self.comm.size, blocks)
+
+    def mpi_alltoall(self) -> None:
+        if self.case.link is None:
+            self.comm.Alltoall(self.x, self.out)
+            return
+        parts, blocks = np.split(self.x, self.comm.size), np.split(self.out, self.comm.size)
+        blocks[self.comm.rank][:] = parts[self.comm.rank]
+        self._exchange(parts, blocks)
 
     def _reduced_part(self) -> NDArray[Any]:
         received = np.empty((self.comm.size, self.count // self.comm.size), DTYPE)
@@ -249,6 +265,14 @@ class _HostBuffers:
         self._read(slot, self.out)
         self.copied = 1 + self.comm.size
 
+    def pool_alltoall(self) -> None:
+        slot = self._slot()
+        self._write(slot + self.comm.rank * self.x.nbytes, self.x)
+        self._sync()
+        for rank, block in enumerate(np.split(self.out, self.comm.size)):
+            self._read(slot + rank * self.x.nbytes + self.comm.rank * block.nbytes, block)
+        self.copied = 2
+
     def _reduce(self, slot: int, first: int, out: NDArray[Any]) -> None:
         """Reduce the elements of all processes from `first` on into out."""
         part = np.empty_like(out)
@@ -261,6 +285,7 @@ class _HostBuffers:
         if self.comm.rank == 0:
             begin = time.perf_counter()
             self.pool.reduce(slot, self.comm.size, self.count, DTYPE)  # type: ignore[union-attr]
+            self.correction_s += self.switch_s - (time.perf_counter() - begin)
             self.pay(begin, 0, 2)  # the request and its answer
         self._sync()
 
@@ -297,6 +322,7 @@ class _PeBuffers:
     """A collective of `pidcomm.hosts` along all PEs of all processes; size_bytes per PE as in a call."""
 
     copied: float | None = None
+    correction_s = 0.0
 
     def __init__(self, case: OsuCase, cube: pidcomm.hosts.Cube, size_bytes: int) -> None:
         self.cube, self.name = cube, case.collective
@@ -330,6 +356,10 @@ class _PeBuffers:
         self.run()
         if self.name == "allgather":
             want = np.broadcast_to(self.everything.reshape(-1), (self.cube.pes, self.everything.size))
+        elif self.name == "alltoall":
+            members = self.cube.pes * self.cube.hosts
+            blocks = self.everything.reshape(members, members, -1).swapaxes(0, 1).reshape(members, -1)
+            want = np.split(blocks, self.cube.hosts)[self.cube.host]
         else:
             want = np.broadcast_to(self.everything.sum(0, dtype=DTYPE), (self.cube.pes, self.everything.shape[1]))
             if self.name == "reduce_scatter":
@@ -362,12 +392,14 @@ def _work(case: OsuCase) -> None:
         trial = trials(size)
         seconds = 0.0
         for n in range(warmup + iters):
+            if n == warmup:
+                trial.correction_s = 0.0
             comm.Barrier()
             begin = time.perf_counter()
             trial.run()
             if n >= warmup:
                 seconds += time.perf_counter() - begin
-        latencies = np.array(comm.allgather(1e6 * seconds / iters))
+        latencies = np.array(comm.allgather(1e6 * seconds / iters)) + comm.bcast(1e6 * trial.correction_s / iters)
         wrong = comm.allreduce(trial.wrong())
         if comm.rank == 0:
             row = OsuRow(
@@ -383,6 +415,7 @@ def _work(case: OsuCase) -> None:
                 iterations=iters,
                 copied=trial.copied,
                 wrong=wrong,
+                source="mixed" if trial.correction_s else "measured",
                 link=f"{EMULATED_LINK} {case.link_gb_s:g} GB/s, {case.link_latency_us:g} us" if case.link else "none",
             )
             print(ROW + json.dumps(asdict(row)), flush=True)
