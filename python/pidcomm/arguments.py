@@ -140,6 +140,9 @@ def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ER
     return row
 
 
+_TYPES_BY_DTYPE = {np.dtype(name): row for name, row in TYPES.items()}  # the name of a dtype is slow to find
+
+
 def as_type(dtype: DTypeLike) -> Type:
     """Return the element type of a NumPy dtype. Raises ArgumentError with the valid types."""
     if dtype is None:  # NumPy reads None as float64
@@ -148,6 +151,8 @@ def as_type(dtype: DTypeLike) -> Type:
         numpy_type = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
+    if (row := _TYPES_BY_DTYPE.get(numpy_type)) is not None:
+        return row
     if not numpy_type.isnative:
         raise ArgumentError(f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE")
     return row_of(TYPES, "dtype", numpy_type.name, "ERR_TYPE")
@@ -157,6 +162,8 @@ def option_codes(options: Options) -> _core.OptionCodes:
     """Return the codes of options. Raises TypeError for unknown keywords and ArgumentError for unknown names."""
     if not isinstance(options, Mapping):
         raise ArgumentError(f"options ({shown(options)}) must be a dict of options", "ERR_OPTION")
+    if not options:
+        return (0, 0, 0, 0, 0)
     if unknown := options.keys() - Options.__annotations__.keys():
         raise TypeError(
             f"unexpected keyword argument {min(unknown)!r}; the options are {', '.join(Options.__annotations__)}"

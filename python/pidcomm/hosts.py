@@ -51,7 +51,7 @@ from pidcomm.pool import DEFAULT_BYTES, Pool, open_over
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
-from pidcomm.trace import Trace
+from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -331,7 +331,7 @@ class Cube(HostsCollectives):
             trace, out = self._local.carry_out(name, mask[:-1], **arguments)
             return self._remember(trace), out
         call = self._prepare(name, mask, root, arguments)
-        return self._remember(Trace(**self._core.run(call.request, root, *call.arguments[1:]))), call.out
+        return self._remember(trace_of(self._core.run(call.request, root, *call.arguments[1:]))), call.out
 
     def close(self) -> None:
         """Close the connection. The local hypercube stays. Raises Error if a request has not been waited for."""
@@ -362,7 +362,7 @@ class Cube(HostsCollectives):
             return trace if row.at_pes_after else call.out
 
         if as_flag("wait", wait):
-            return finish(Trace(**self._core.run(call.request, root, *call.arguments[1:])))
+            return finish(trace_of(self._core.run(call.request, root, *call.arguments[1:])))
         return Request(name, self._core.start(call.request, root, *call.arguments[1:]), finish)
 
     def _is_local(self, mask: str, root: int) -> bool:
@@ -371,8 +371,8 @@ class Cube(HostsCollectives):
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
-            groups, has_rows = self.groups(mask), self.has_rows(mask, _as_root(root))
-            return prepare_call(name, mask, groups, partial(self._check, root), has_rows=has_rows, **arguments)
+            has_rows = self.has_rows(mask, _as_root(root))
+            return prepare_call(name, mask, self.groups, partial(self._check, root), has_rows=has_rows, **arguments)
 
         return self.or_refuse(prepare)
 

@@ -33,7 +33,7 @@ from pidcomm.plans import Plan, make_request, plan
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS
-from pidcomm.trace import Trace
+from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -278,7 +278,7 @@ class Hypercube(HypercubeCollectives):
         does not use are ignored. Host rows, errors and costs are the same as for the method.
         """
         call = self._prepare(name, mask, **arguments)
-        return self._remember(Trace(**self._core.run(*call.arguments))), call.out
+        return self._remember(trace_of(self._core.run(*call.arguments))), call.out
 
     def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
         """Run the method of a collective. Return the trace, the filled host array, or the request of the collective."""
@@ -289,7 +289,7 @@ class Hypercube(HypercubeCollectives):
             return trace if call.out is None else call.out
 
         if wait:
-            return finish(Trace(**self._core.run(*call.arguments)))
+            return finish(trace_of(self._core.run(*call.arguments)))
         request = Request(name, self._core.start(*call.arguments), finish)
         self._requests.add(request)
         return request
@@ -299,13 +299,13 @@ class Hypercube(HypercubeCollectives):
         return trace
 
     def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
-        return prepare_call(name, mask, self.groups(mask), self._core.validate, **arguments)
+        return prepare_call(name, mask, self.groups, self._core.validate, **arguments)
 
 
 def prepare_call(
     name: str,
     mask: str,
-    groups: Groups,
+    groups: Callable[[str], Groups],
     validate: Callable[[_core.Request, _core.OptionCodes], None],
     *,
     options: Options,
@@ -320,23 +320,25 @@ def prepare_call(
 ) -> Call:
     """Check the arguments of a collective and allocate its result.
 
-    groups: those with rows at this host. has_rows: whether this host has the rows. validate: raises errors before
-    memory is allocated.
+    groups: returns the groups of a mask with rows at this host. has_rows: whether this host has the rows. validate:
+    raises errors before memory is allocated.
     """
     row = row_of(COLLECTIVES, "collective", name)
     codes = option_codes(options)
     host_in = host_out = None
     if not row.at_pes_before and has_rows:
-        host_in = input_rows("host", () if host is None else host, groups.groups, "group")
+        found = groups(mask)
+        host_in = input_rows("host", () if host is None else host, found.groups, "group")
         dtype = host_in.dtype
         if bytes is None:
-            bytes = _bytes_per_pe(host_in, row.blocks_before(groups.group_pes))
+            bytes = _bytes_per_pe(host_in, row.blocks_before(found.group_pes))
     bytes = as_integer("bytes", bytes)
     request = make_request(row, mask, bytes, src, dst, dtype, op)
     if not row.at_pes_after and has_rows:
         validate(request, codes)
-        row_bytes = bytes * row.blocks_after(groups.group_pes)
-        host_out = output_rows(out, (groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
+        found = groups(mask)
+        row_bytes = bytes * row.blocks_after(found.group_pes)
+        host_out = output_rows(out, (found.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
     rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
     return Call(request, rows_in, rows_out, codes, host_out)
 

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from pidcomm import _core
-from pidcomm.trace import Trace
+from pidcomm.trace import Trace, trace_of
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Request(Generic[T]):
 
     def _ended(self, fields: dict[str, Any]) -> T:
         if self._result is None:
-            self._result = self._finish(Trace(**fields))
+            self._result = self._finish(trace_of(fields))
         return self._result
 
     def __enter__(self) -> Request[T]:
