@@ -2,14 +2,13 @@
 #include <dpu.h>
 #include <dpu_management.h>
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "guard.h"
 #include "job_queue.h"
+#include "job_threads.h"
 #include "machine.h"
 
 using namespace dpuemu;
@@ -32,56 +31,87 @@ struct CallbackCall {
   }
 };
 
-/// Makes the call in a new thread. Only dpu_sync and dpu_free of the ranks wait for the call.
+/// Makes the call in a thread of its own. Only dpu_sync and dpu_free of the ranks wait for the call.
 void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   for (Rank *rank : call->ranks) rank->begin_detached();
   const auto end = [](const CallbackCall &ended, dpu_error_t status) {
     for (Rank *rank : ended.ranks) rank->end_detached(std::exchange(status, DPU_OK));  // the first rank reports the status for all ranks
   };
   try {
-    std::thread([call, end] { end(*call, guarded(*call)); }).detach();
+    JobThreads::instance().run([call, end] { end(*call, guarded(*call)); });
   } catch (const std::exception &) {  // the host lacks memory or threads
     end(*call, DPU_ERR_SYSTEM);
   }
 }
 
-/// A barrier for the jobs of several ranks: the last job to arrive makes the call of the callback. If the call blocks, all other jobs wait
-/// for the end of the call.
-class Meeting {
+/// A callback call for several ranks: when all ranks have ended their earlier jobs, a thread makes the call. If the call blocks, the
+/// ranks are held from their arrival until the call has ended.
+class Meeting : public std::enable_shared_from_this<Meeting> {
  public:
-  Meeting(std::shared_ptr<const CallbackCall> call, bool blocks) : call_(std::move(call)), missing_(call_->ranks.size()), blocks_(blocks) {}
-
-  dpu_error_t arrive() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const bool is_last = --missing_ == 0 && !is_over_;
-    if (!blocks_) {
-      if (is_last) call_detached(call_);
-      return DPU_OK;
-    }
-    if (!is_last) {
-      over_.wait(lock, [this] { return is_over_; });
-      return DPU_OK;
-    }
-    lock.unlock();
-    const dpu_error_t status = guarded(*call_);
-    end();
-    return status;
+  Meeting(std::shared_ptr<const CallbackCall> call, bool blocks) : call_(std::move(call)), blocks_(blocks) {
+    arrived_.reserve(call_->ranks.size());
   }
 
-  /// Releases the waiting jobs, and cancels the call of the callback if no job has made it yet.
-  void end() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    is_over_ = true;
-    over_.notify_all();
+  /// The rank has ended its earlier jobs, and is held.
+  void arrive(Rank *rank) {
+    bool is_last = false, is_held = blocks_;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (is_cancelled_) {
+        is_held = false;
+      } else {
+        arrived_.push_back(rank);
+        is_last = is_complete() && !is_queueing_;
+      }
+    }
+    if (is_last) start();
+    if (!is_held) rank->release(DPU_OK);
+  }
+
+  /// All ranks have the job in their queues.
+  void end_queueing() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      is_queueing_ = false;
+      if (!is_complete()) return;
+    }
+    start();
+  }
+
+  /// Not all ranks have the job in their queues: cancels the call.
+  void cancel() {
+    std::vector<Rank *> arrived;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      is_cancelled_ = true;
+      arrived = std::move(arrived_);
+    }
+    if (blocks_)
+      for (Rank *rank : arrived) rank->release(DPU_OK);
   }
 
  private:
-  std::shared_ptr<const CallbackCall> call_;
+  bool is_complete() const { return arrived_.size() == call_->ranks.size(); }
+
+  void start() {
+    if (!blocks_) return call_detached(call_);
+    try {
+      JobThreads::instance().run([self = shared_from_this()] { self->make_call(); });
+    } catch (const std::exception &) {  // the host lacks memory or threads
+      make_call();
+    }
+  }
+
+  void make_call() const {
+    dpu_error_t status = guarded(*call_);
+    for (Rank *rank : call_->ranks) rank->release(std::exchange(status, DPU_OK));  // the first rank reports the status for all ranks
+  }
+
+  const std::shared_ptr<const CallbackCall> call_;
+  const bool blocks_;
   std::mutex mutex_;
-  std::condition_variable over_;
-  size_t missing_;
-  bool blocks_;
-  bool is_over_ = false;
+  std::vector<Rank *> arrived_;
+  bool is_queueing_ = true, is_cancelled_ = false;
 };
 
 void queue_calls(const std::vector<CallbackCall> &calls, bool blocks, bool beside_running_pes) {
@@ -98,15 +128,14 @@ void queue_calls(const std::vector<CallbackCall> &calls, bool blocks, bool besid
 }
 
 void queue_meeting(const CallbackCall &call, bool blocks, bool beside_running_pes) {
-  auto meeting = std::make_shared<Meeting>(std::make_shared<const CallbackCall>(call), blocks);
-  std::vector<QueuedWork> work;
-  for (Rank *rank : call.ranks) work.push_back({rank, [meeting] { return meeting->arrive(); }});
+  const auto meeting = std::make_shared<Meeting>(std::make_shared<const CallbackCall>(call), blocks);
   try {
-    enqueue_all(std::move(work), beside_running_pes);
+    enqueue_holds(call.ranks, [meeting](Rank *rank) { meeting->arrive(rank); }, beside_running_pes);
   } catch (...) {
-    meeting->end();
+    meeting->cancel();
     throw;
   }
+  meeting->end_queueing();
 }
 
 }  // namespace

@@ -5,10 +5,20 @@
 
 namespace dpuemu {
 
+namespace {
+
+std::mutex one_at_a_time;
+
+}  // namespace
+
 void enqueue_all(std::vector<QueuedWork> work, bool beside_running_pes) {
-  static std::mutex one_at_a_time;
   std::lock_guard<std::mutex> lock(one_at_a_time);
   for (QueuedWork &entry : work) entry.rank->enqueue(std::move(entry.job), beside_running_pes);
+}
+
+void enqueue_holds(std::span<Rank *const> ranks, const std::function<void(Rank *)> &hold, bool beside_running_pes) {
+  std::lock_guard<std::mutex> lock(one_at_a_time);
+  for (Rank *rank : ranks) rank->enqueue_hold([hold, rank] { hold(rank); }, beside_running_pes);
 }
 
 }  // namespace dpuemu

@@ -1,10 +1,10 @@
 #include "rank.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "guard.h"
+#include "job_threads.h"
 
 namespace dpuemu {
 namespace {
@@ -149,15 +149,14 @@ void Rank::record_locked(dpu_error_t status) {
   if (async_error_ == DPU_OK) async_error_ = status;
 }
 
-void Rank::enqueue(Job job, bool beside_running_pes) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  jobs_.push_back({std::move(job), beside_running_pes});
+void Rank::push_locked(QueuedJob job) {
+  jobs_.push_back(std::move(job));
   if (is_working_) {
     changed_.notify_all();
     return;
   }
   try {
-    std::thread([this] { work(); }).detach();
+    JobThreads::instance().run([this] { work(); });
     is_working_ = true;
   } catch (...) {
     jobs_.pop_back();
@@ -165,18 +164,62 @@ void Rank::enqueue(Job job, bool beside_running_pes) {
   }
 }
 
+void Rank::enqueue(Job job, bool beside_running_pes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  push_locked({std::move(job), beside_running_pes, false});
+}
+
+void Rank::enqueue_hold(std::function<void()> job, bool beside_running_pes) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (is_working_ || (is_running_ && !beside_running_pes)) {
+      const auto run = [job = std::move(job)] {
+        job();
+        return DPU_OK;
+      };
+      push_locked({run, beside_running_pes, true});
+      return;
+    }
+    is_working_ = true;
+  }
+  job();
+}
+
+void Rank::release(dpu_error_t status) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    record_locked(status);
+    if (jobs_.empty()) {
+      is_working_ = false;
+      changed_.notify_all();
+      return;
+    }
+    try {
+      JobThreads::instance().run([this] { work(); });
+      return;
+    } catch (const std::exception &) {
+      // The host lacks memory or threads.
+    }
+  }
+  work();
+}
+
 void Rank::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!jobs_.empty()) {
     changed_.wait(lock, [this] { return !is_running_ || jobs_.front().beside_running_pes; });
-    const Job run = std::move(jobs_.front().run);
+    const QueuedJob job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
+    if (job.holds) {
+      job.run();
+      return;
+    }
     dpu_error_t status;
     {
       Rank *const self[] = {this};
       CallbackScope scope(self);
-      status = guarded(run);
+      status = guarded(job.run);
     }
     lock.lock();
     record_locked(status);

@@ -88,6 +88,11 @@ class Rank {
 
   /// Queues a job. If the host lacks memory or threads, throws std::bad_alloc or std::system_error and does not queue the job.
   void enqueue(Job job, bool beside_running_pes = false);
+  /// Queues a job after which the rank starts no job until release(). If the rank has nothing to wait for, calls the job at once. The job
+  /// must not throw and must not wait; it may call release(). Throws as enqueue does.
+  void enqueue_hold(std::function<void()> job, bool beside_running_pes);
+  /// Ends the hold of a job of enqueue_hold; the status is that of the job.
+  void release(dpu_error_t status);
   /// Mark the begin and the end of work for which only wait_until_idle() waits.
   void begin_detached();
   void end_detached(dpu_error_t status);
@@ -113,9 +118,11 @@ class Rank {
   struct QueuedJob {
     Job run;
     bool beside_running_pes;
+    bool holds;
   };
 
   void work();
+  void push_locked(QueuedJob job);
   dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
@@ -127,7 +134,7 @@ class Rank {
   std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::deque<QueuedJob> jobs_;
-  bool is_working_ = false;  // whether a thread runs the queued jobs; this thread ends when the queue is empty
+  bool is_working_ = false;  // whether a thread runs the queued jobs, or a job holds the rank
   bool is_running_ = false;
   StopFlag stop_;
   uint32_t detached_ = 0;

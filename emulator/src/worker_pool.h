@@ -1,8 +1,8 @@
 // The host threads of the emulator: parallel loops and launches of PEs (pe_scheduler.h) run on these threads.
 //
-// The threads of the pool outlive every DPU set, and the process does not wait for these threads when it exits. Three kinds of threads are
-// not in the pool, because these threads may block for a long time: a rank's thread for its queued jobs (Rank::enqueue), the thread of a
-// nonblocking callback (api_async.cpp), and the watch, which ends tasklets that compute too long (pe_scheduler.cpp).
+// The threads of the pool outlive every DPU set, and the process does not wait for these threads when it exits. Threads that may block
+// for a long time are not in the pool: those of queued jobs and callbacks (job_threads.h), and the watch, which ends tasklets that compute
+// too long (pe_scheduler.cpp).
 #pragma once
 
 #include <unistd.h>
