@@ -148,21 +148,22 @@ void print_shapes(int calls) {
 }
 
 void print_waiting(int calls) {
-  std::printf("\n%-15s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun+wait");
+  std::printf("\n%-15s %9s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun", "irun+wait");
   for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
     pidcomm_hypercube *const cube = hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
     const pidcomm_request request{sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
-    std::vector<double> waited;
+    std::vector<double> returned, waited;
     for (int call = 0; call < calls; ++call) {
       const pidcomm::Stopwatch watch;
       pidcomm_pending *pending = nullptr;
       if (pidcomm_irun(cube, &request, nullptr, &pending) != PIDCOMM_OK) end("pidcomm_irun", pidcomm_last_error());
+      returned.push_back(watch.seconds());
       if (pidcomm_wait(&pending, nullptr) != PIDCOMM_OK) end("pidcomm_wait", pidcomm_last_error());
       waited.push_back(watch.seconds());
     }
     const Medians blocking = medians_of(cube, request, calls, std::chrono::microseconds(0));
-    std::printf("%-15u %9.1f %9.1f\n", ranks, blocking.total_us, median_us(waited));
+    std::printf("%-15u %9.1f %9.1f %9.1f\n", ranks, blocking.total_us, median_us(returned), median_us(waited));
     pidcomm_hypercube_destroy(cube);
   }
 }
