@@ -52,7 +52,7 @@ dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu) {
 }
 
 bool dpu_is_enabled(struct dpu_t *dpu) {
-  return about(dpu, false, [](dpu_rank_t *, const dpu_t &d) { return d.is_enabled; });
+  return about(dpu, false, [](const dpu_rank_t *rank, const dpu_t &d) { return (rank->enabled >> dpu_index(d.chip, d.bank) & 1) != 0; });
 }
 
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank) {

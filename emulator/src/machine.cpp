@@ -58,12 +58,6 @@ int only_numa_node() {
 
 uint32_t index_within(const dpu_rank_t *rank, const dpu_t *dpu) { return static_cast<uint32_t>(dpu - rank->dpus); }
 
-uint64_t enabled_dpus(const dpu_rank_t *rank) {
-  uint64_t enabled = 0;
-  for (uint32_t i = 0; i < kDpusPerRank; ++i) enabled |= uint64_t{rank->dpus[i].is_enabled} << i;
-  return enabled;
-}
-
 }  // namespace
 
 Machine &Machine::instance() {
@@ -176,12 +170,11 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
   auto *pages = static_cast<uint8_t *>(arena_.allocate(taken.size() + 1));
   auto *record = new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), {}};
   for (size_t i = 0; i < taken.size(); ++i) {
-    auto *handle = new (pages + (i + 1) * HandleArena::kPageBytes) dpu_rank_t{HandleKind::kRank, taken[i], {}};
+    auto *handle = new (pages + (i + 1) * HandleArena::kPageBytes) dpu_rank_t{HandleKind::kRank, taken[i], enabled[i], {}};
     for (uint32_t chip = 0; chip < kChips; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank) {
         const uint32_t index = dpu_index(chip, bank);
-        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank), (enabled[i] >> index & 1) != 0,
-                               &taken[i]->pes[index]};
+        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank), &taken[i]->pes[index]};
       }
     record->ranks[i] = handle;
     taken[i]->handle = handle;
@@ -287,9 +280,9 @@ bool Machine::find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out) {
 
 uint32_t Machine::next_enabled(const dpu_rank_t *rank, uint32_t index) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (live_rank(rank) == nullptr) return kDpusPerRank;
-  while (index < kDpusPerRank && !rank->dpus[index].is_enabled) ++index;
-  return std::min(index, kDpusPerRank);
+  if (live_rank(rank) == nullptr || index >= kDpusPerRank) return kDpusPerRank;
+  const uint64_t rest = rank->enabled >> index;
+  return rest == 0 ? kDpusPerRank : index + static_cast<uint32_t>(std::countr_zero(rest));
 }
 
 void Machine::prepare(const PinnedSet &set, uint8_t *buffer) {
@@ -319,7 +312,7 @@ dpu_error_t PinnedSet::pin(const dpu_set_t &set) {
     const dpu_rank_t *handle = machine.live_rank_of(set.dpu);
     if (handle == nullptr) return DPU_ERR_INVALID_DPU_SET;
     ranks_[0] = handle->rank;
-    members_[0] = uint64_t{set.dpu->is_enabled} << index_within(handle, set.dpu);
+    members_[0] = handle->enabled & UINT64_C(1) << index_within(handle, set.dpu);
     count_ = 1;
     is_single_dpu_ = true;
   } else {
@@ -327,7 +320,7 @@ dpu_error_t PinnedSet::pin(const dpu_set_t &set) {
     if (handles == nullptr) return DPU_ERR_INVALID_DPU_SET;
     for (uint32_t i = 0; i < set.list.nr_ranks; ++i) {
       ranks_[i] = handles[i]->rank;
-      members_[i] = enabled_dpus(handles[i]);
+      members_[i] = handles[i]->enabled;
     }
     count_ = set.list.nr_ranks;
   }

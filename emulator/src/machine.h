@@ -28,13 +28,13 @@ enum class HandleKind : uint32_t { kRetired = 0, kRank = 0x4B4E4152, kSet = 0x54
 struct dpu_t {
   uint8_t chip;
   uint8_t bank;
-  bool is_enabled;
   const dpuemu::Pe *pe;
 };
 
 struct dpu_rank_t {
   dpuemu::HandleKind kind;
   dpuemu::Rank *rank;
+  uint64_t enabled;                  // the enabled DPUs, as a bit set by dpu_index
   dpu_t dpus[dpuemu::kDpusPerRank];  // by dpu_index
 };
 
