@@ -136,9 +136,9 @@ typedef struct pidcomm_pending pidcomm_pending;
  * `ring` and `tree` run only allreduce. They need the same shapes as the pr techniques, and exist for comparison (section VIII-H of the
  * PID-Comm paper). Both send data from one group member to another in many passes over the lines. `ring` has the same requirements as
  * pr+im+cm; `tree` does not need a PE program or PE scratch. PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time,
- * but never `ring` or `tree`. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if scratch_offset is valid and not 0. If AUTO
- * chooses `conventional` for a non-blocking call, the collective is complete when pidcomm_irun returns. If the host runs out of memory
- * between the steps of a technique, the error sentence says that the content of the destination window is undefined. */
+ * but never `ring` or `tree`. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if scratch_offset is valid and not 0. If the
+ * host runs out of memory between the steps of a technique, the error sentence says that the content of the destination window is
+ * undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
   int technique;         /* pidcomm_technique; default: tile */
@@ -307,14 +307,13 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * Later operations on the DPU set of a non-blocking call queue behind the call in FIFO order: launches, transfers and dpu_sync of the SDK,
  * and collectives on any hypercube of the set. A set therefore runs one collective at a time, and a second non-blocking call on the set may
  * wait for the end of the first call before it returns. To gain time, let the host or other DPU sets work during the call. A non-blocking
- * call has to wake a thread of every rank. Use non-blocking calls for collectives that take longer than these wake-ups.
+ * call wakes a thread; use it for collectives that take longer than that.
  *
- * In two cases the collective is already complete when pidcomm_irun returns. The first case is `conventional` and techniques whose PEs
- * reorder blocks, because these techniques need the SDK or the PEs during the call. The second case is real DIMMs, because a job in the
- * SDK's queues does not block operations that other threads start. On dpuemu, dpu_free returns DPU_ERR_MRAM_BUSY if a call on the set is
- * still running. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the set, the launch may
- * also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use hypercubes that share a
- * rank with hypercubes that other threads use. After fork, the child process must not use a set on which a non-blocking call runs.
+ * On real DIMMs the collective is already complete when pidcomm_irun returns, because a job in the SDK's queues does not block operations
+ * that other threads start. On dpuemu, dpu_free waits for a call with `conventional` or with PE programs; for other calls it returns
+ * DPU_ERR_MRAM_BUSY. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the set, the launch
+ * may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use hypercubes that share
+ * a rank with hypercubes that other threads use. After fork, the child process must not use a set on which a non-blocking call runs.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a non-blocking call, but only one thread at a
  * time. */

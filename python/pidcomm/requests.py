@@ -20,8 +20,7 @@ class Request(Generic[T]):
     transfer) wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for
     the request. Garbage collection of the request waits, too.
 
-    With technique conventional, the collective ends before the call returns. With a technique that runs a PE
-    program (``pidcomm.TECHNIQUES``), the collective also ends before the call returns if the PEs reorder blocks.
+    On DIMMs, the collective ends before the call returns.
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:

@@ -294,22 +294,26 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(prepare(request, options, trace), trace);
 }
 
-/// A host pass that runs as a job in the queues of its ranks. After the pass, the job releases the ranks, then releases the lock, and then
-/// makes the future ready.
+/// A call that runs as a job in the queues of its ranks. At its end, the job releases the ranks, then releases the lock, and then makes the
+/// future ready.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   std::optional<Call> call{};
-  std::optional<AcquiredRanks> ranks{};
+  std::optional<AcquiredRanks> ranks{};  // of a plan that is only a host pass, so that the set cannot be freed meanwhile
 
   /// Runs the job. Later work on the ranks waits until this function returns.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      own->executor.run_host_pass(*own->call->cached, own->call->host, *own->ranks, own->trace);
-      own->trace.seconds_total = own->call->total.seconds();
+      if (own->ranks) {
+        own->executor.run_host_pass(*own->call->cached, own->call->host, *own->ranks, own->trace);
+        own->trace.seconds_total = own->call->total.seconds();
+      } else {
+        own->executor.finish(*own->call, own->trace);
+      }
     } catch (...) {
       error = std::current_exception();
     }
@@ -325,11 +329,13 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   std::future<pidcomm_trace> end = underway->end.get_future();
   underway->call.emplace(prepare(request, options, underway->trace));
   const Plan &plan = underway->call->cached->plan;
-  const bool is_host_pass = !std::holds_alternative<SdkForm>(plan.form) && !reorders(plan);
-  if (plan.bytes != 0 && is_host_pass && rank_queues_block_later_work()) {
-    const Stopwatch acquiring;
-    underway->ranks.emplace(placement_, mapped_);
-    underway->trace.seconds_acquire += acquiring.seconds();
+  if (plan.bytes != 0 && rank_queues_block_later_work()) {
+    const bool is_host_pass = !std::holds_alternative<SdkForm>(plan.form) && !reorders(plan);
+    if (is_host_pass) {
+      const Stopwatch acquiring;
+      underway->ranks.emplace(placement_, mapped_);
+      underway->trace.seconds_acquire += acquiring.seconds();
+    }
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
       underway.release();  // the job owns the object now
