@@ -179,16 +179,20 @@ bool Pool::is_gone(uint32_t number) const {
 }
 
 /// Names the process that ended first. A process that sees the end of another one closes the pool after its error, so the kinds of end
-/// are read in the order from effect to cause, and the last one found is the cause.
+/// are read in the order from effect to cause, and the last kind found is the cause. The switch is the last process, because it ends with
+/// host 0.
 void Pool::check_alive() const {
   std::string reason;
-  for (const Left left : {kAfterError, kClosed, kNot})
+  for (const Left left : {kAfterError, kClosed, kNot}) {
+    bool is_found = false;
     each_seat([&](uint32_t number) {
-      if (!is_gone(number) || load(seat(number).left) != left) return;
+      if (is_found || !is_gone(number) || load(seat(number).left) != left) return;
+      is_found = true;
       reason = name_of(number) + (left == kNot      ? " has ended without closing the pool"
                                   : left == kClosed ? " has closed the pool"
                                                     : " has closed the pool after an error");
     });
+  }
   if (!reason.empty()) fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": ", reason);
 }
 

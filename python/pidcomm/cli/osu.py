@@ -30,8 +30,9 @@ COLUMNS = (
 
 def show(results: Results, rows: list[OsuRow], messages: list[OsuRow] | None) -> None:
     """Write the rows of one case, and their average latencies over those of messages."""
-    base = messages or [None] * len(rows)
-    over_mpi = [it and row.avg_us / it.avg_us for row, it in zip(rows, base, strict=True)]
+    over_mpi: list[float | None] = [None] * len(rows)
+    if messages is not None:
+        over_mpi = [row.avg_us / it.avg_us for row, it in zip(rows, messages, strict=True)]
     lines = Lines(COLUMNS, is_wide=False)
     it = rows[0]
     results.text(
