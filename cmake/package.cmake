@@ -41,14 +41,14 @@ set(PIDCOMM_PE_COMPILER ${pe_compiler})")
   install(FILES cmake/upmem_sdk.cmake DESTINATION ${cmakedir} COMPONENT ${development})
 else()
   set(libraries pidcomm pidcomm_artifact dpuemu)
-  set(sdk_cflags "-I\"\${prefix}/${sdkdir}/include\"")
+  set(sdk_cflags "-I\"\${prefix}/${sdkdir}/include/dpu\"")
   set(sdk_libs -ldpuemu)
   set(pe_compiler "\${prefix}/${sdkdir}/bin/dpu-upmem-dpurte-clang")
   set(sdk_config "set_and_check(PIDCOMM_PE_COMPILER \"\${PACKAGE_PREFIX_DIR}/${sdkdir}/bin/dpu-upmem-dpurte-clang\")")
-  install(DIRECTORY emulator/bin emulator/pe emulator/include DESTINATION ${sdkdir} COMPONENT ${development} USE_SOURCE_PERMISSIONS
-          PATTERN __pycache__ EXCLUDE)
+  include(emulator/sdk.cmake)
+  dpuemu_install_sdk(${sdkdir} ${development})
   install(TARGETS dpuemu EXPORT pidcomm LIBRARY DESTINATION ${emulatordir} COMPONENT ${runtime} ${namelink}
-          INCLUDES DESTINATION ${sdkdir}/include)
+          INCLUDES DESTINATION ${sdkdir}/include/dpu)
 endif()
 install(TARGETS pidcomm EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink} INCLUDES DESTINATION ${includedir})
 install(TARGETS pidcomm_artifact EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink}

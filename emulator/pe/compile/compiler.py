@@ -88,6 +88,9 @@ _LENIENCY = [
     "-Wno-error=implicit-int",
 ]
 
+# Search paths of host programs: their headers and libraries are not for PE programs.
+_HOST_SEARCH_PATHS = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH"}
+
 UNFINISHED_SECONDS = 3600  # no process needs this long to copy an archive into the cache
 NO_COMPILER = 127  # exit code with which shells report a missing command
 
@@ -155,7 +158,8 @@ class Compiler:
         while True:
             if self.verbose:
                 print(shlex.join(words), file=sys.stderr)
-            environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+            environment = {name: value for name, value in os.environ.items() if name not in _HOST_SEARCH_PATHS}
+            environment["LC_ALL"] = "C.UTF-8"
             done = subprocess.run(
                 words,
                 check=False,

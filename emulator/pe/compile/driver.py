@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -101,3 +103,28 @@ def main() -> int:
         if str(error):
             print(f"{NAME}: error: {error}", file=sys.stderr)
         return error.code if isinstance(error, CompileError) else 1
+
+
+def _is_for_dpus(words: list[str]) -> bool:
+    """Return whether a call of `clang` compiles a PE program: by its target, else by options that only DPUs have."""
+    line = "\0".join(words)
+    target = re.search(r"(?:^|\0)--?target[=\0]([^\0]*)", line)
+    if target:
+        return target[1].startswith("dpu")
+    return re.search(r"(?:^|\0)(?:-mcpu=v1|--sysroot=[^\0]*/share/upmem/)|NR_TASKLETS", line) is not None
+
+
+def clang_main() -> int:
+    """Run `clang`: compile PE programs; start the next clang in PATH for all other programs, if there is one."""
+    words = sys.argv[1:]
+    own = Path(sys.argv[0])
+    if not _is_for_dpus(words):
+        folders = [
+            folder
+            for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+            if Path(folder).resolve() != own.resolve().parent
+        ]
+        other = shutil.which(own.name, path=os.pathsep.join(folders))
+        if other is not None:
+            os.execv(other, [own.name, *words])
+    return main()

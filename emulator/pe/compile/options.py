@@ -150,6 +150,8 @@ def parse(words: list[str]) -> Options:
             following(word)
         elif word.startswith(("-std=", "--std=")):
             options.standard = _gnu_standard(word)
+        elif word in ("-gline-tables-only", "-gline-directives-only"):
+            options.compiler.append("-g1")
         elif word == "-pedantic-errors":
             options.compiler.append("-pedantic")
         elif word.startswith("-Wl,"):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 NAME = "dpu-pkg-config"
 ROOT = Path(__file__).resolve().parent.parent.parent
+# The host API's headers: of an installed SDK, else of the source tree.
+INCLUDE = ROOT / "include" / "dpu" if (ROOT / "include" / "dpu").is_dir() else ROOT / "include"
 # The release of the SDK whose host API libdpuemu implements.
 SDK_VERSION = "2025.1.0"
 _PACKAGES = {"dpu"}
@@ -42,7 +44,7 @@ def _variables() -> dict[str, str]:
     values = {
         "prefix": str(ROOT),
         "exec_prefix": str(ROOT),
-        "includedir": str(ROOT / "include"),
+        "includedir": str(INCLUDE),
         "bindir": str(ROOT / "bin"),
     }
     try:
@@ -90,13 +92,14 @@ def answer(words: list[str]) -> str:
     if "--modversion" in words:
         return SDK_VERSION
     if "--cflags" in words or "--cflags-only-I" in words:
-        parts.append(f"-I{ROOT / 'include'}")
+        parts.append(f"-I{INCLUDE}")
     if any(word.startswith("--libs") for word in words):
         folder, name = find_library()
         if "--libs" in words or "--libs-only-L" in words:
             parts.append(f"-L{folder}")
         if "--libs" in words or "--libs-only-other" in words:
-            parts.append(f"-Wl,-rpath,{folder}")
+            # Linkers that drop unneeded libraries would drop libdpuemu if it stands before the sources.
+            parts += ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
         if "--libs" in words or "--libs-only-l" in words:
             parts.append(name)
     return shlex.join(parts)

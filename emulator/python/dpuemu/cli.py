@@ -188,7 +188,8 @@ def print_environment(options: argparse.Namespace) -> int:
     _print_json(options.json, variables)
     if options.json != STDOUT:
         for name, value in variables.items():
-            print(f"export {name}={shlex.quote(value)}" + ('"${PATH:+:$PATH}"' if name == "PATH" else ""))
+            earlier = f'"${{{name}:+:${name}}}"' if name in tools.SEARCH_PATHS else ""
+            print(f"export {name}={shlex.quote(value)}{earlier}")
     return 0
 
 

@@ -45,8 +45,8 @@ def program_environment(
     result = {**variables, **own}
     if variables.get("DPUEMU_LIBDIR"):
         result["DPUEMU_LIBDIR"] = variables["DPUEMU_LIBDIR"]
-    result["PATH"] = tools.put_first(own["PATH"], "PATH", variables)
-    result["LD_LIBRARY_PATH"] = tools.put_first(str(tools.library_folder()), "LD_LIBRARY_PATH", variables)
+    for name in tools.SEARCH_PATHS:
+        result[name] = tools.put_first(own[name], name, variables)
     wanted = {
         **{"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_PATIENCE": patience},
         **{"DPUEMU_REPORT": report, "DPUEMU_RUNNING": running},

@@ -15,6 +15,8 @@ from dpuemu.errors import Error
 
 COMPILER = "dpu-upmem-dpurte-clang"
 LIBRARY = "libdpuemu.so*"
+# Variables that hold lists of folders: of programs, C headers, libraries for linkers and for programs, Python modules.
+SEARCH_PATHS = ("PATH", "CPATH", "LIBRARY_PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 
 
 @cache
@@ -42,12 +44,15 @@ def library_folder() -> Path:
 
 
 def environment(*, strict: bool = False) -> dict[str, str]:
-    """Return the variables that let programs find the stand-in tools; PATH holds only the tools' folder.
+    """Return the variables that let builds and programs find the stand-in SDK, as if it were installed in /usr.
 
-    strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is included only if the tools need it to find the library.
+    SEARCH_PATHS hold only the SDK's folder. strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is included only if the
+    tools need it to find the library.
     """
     root = sdk_root()
-    variables = {"PATH": str(root / "bin")}
+    headers = runpy.run_path(str(root / "pe" / "compile" / "package.py"))["INCLUDE"]
+    folders = (root / "bin", headers, root / "lib", library_folder(), root / "share" / "upmem" / "python")
+    variables = {"UPMEM_HOME": str(root), **dict(zip(SEARCH_PATHS, map(str, folders), strict=True))}
     if not any(any(folder.glob(LIBRARY)) for folder in (root / "lib", root.parent)):
         variables["DPUEMU_LIBDIR"] = str(library_folder())
     if strict:

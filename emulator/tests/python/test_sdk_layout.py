@@ -1,0 +1,115 @@
+"""Builds that use the folders and tools of the UPMEM SDK's installation find them in the stand-in SDK."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from dpuemu import tools
+
+HOST = """
+#include <dpu.h>
+int main(int count, char **words) {
+  struct dpu_set_t set;
+  DPU_ASSERT(dpu_alloc(1, NULL, &set));
+  DPU_ASSERT(dpu_load(set, words[count - 1], NULL));
+  DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
+  DPU_ASSERT(dpu_free(set));
+  return 0;
+}
+"""
+PE = "int main(void) { return 0; }\n"
+HOST_PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(host C)
+include($ENV{UPMEM_HOME}/share/upmem/cmake/include/host/DpuHost.cmake)
+add_executable(host host.c)
+target_include_directories(host PRIVATE ${DPU_HOST_INCLUDE_DIRECTORIES})
+target_link_directories(host PRIVATE ${DPU_HOST_LINK_DIRECTORIES})
+target_link_libraries(host PRIVATE ${DPU_HOST_LIBRARIES})
+"""
+PE_PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(pe C)
+add_executable(pe pe.c)
+target_compile_definitions(pe PRIVATE NR_TASKLETS=3)
+target_link_options(pe PRIVATE -DNR_TASKLETS=3)
+"""
+
+pytestmark = pytest.mark.skipif(
+    not (tools.sdk_root() / "lib" / "libdpu.so").exists(), reason="a source tree has no libdpu.so"
+)
+
+
+def shell(folder: Path, commands: str) -> str:
+    """Run commands in a shell that has evaluated `dpuemu env`; return the output."""
+    script = f'eval "$(dpuemu env)"; set -eu; {commands}'
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A folder with a host program and a PE program."""
+    (tmp_path / "host.c").write_text(HOST)
+    (tmp_path / "pe.c").write_text(PE)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        '-I"$UPMEM_HOME/include/dpu" -L"$UPMEM_HOME/lib" -ldpu -ldpuverbose',  # the folders by hand
+        "-ldpu",  # as if the SDK were in /usr
+        "$(dpu-pkg-config --cflags --libs dpu)",
+    ],
+)
+def test_a_host_program_links_as_with_the_sdk(sources: Path, flags: str) -> None:
+    compile_pe = "dpu-upmem-dpurte-clang -o pe pe.c"
+    shell(sources, f"cc -o after host.c {flags}; {compile_pe}; DPUEMU_RANKS=1 ./after ./pe")
+
+
+def test_libraries_before_the_sources_are_kept(sources: Path) -> None:
+    shell(sources, "cc -Wl,--as-needed $(dpu-pkg-config --cflags --libs dpu) -o before host.c")
+
+
+def test_the_script_upmem_env_sets_the_same_shell(sources: Path) -> None:
+    script = tools.sdk_root() / "upmem_env.sh"
+    commands = f'. "{script}"; dpu-upmem-dpurte-clang -o pe pe.c; cc -o host host.c -I"$UPMEM_HOME/include/dpu" -ldpu'
+    shell(sources, f"{commands}; DPUEMU_RANKS=1 ./host ./pe")
+
+
+def test_cmake_projects_build_with_the_toolchain_file(sources: Path) -> None:
+    for name, project in (("host", HOST_PROJECT), ("pe", PE_PROJECT)):
+        (sources / name).mkdir()
+        (sources / name / "CMakeLists.txt").write_text(project)
+        (sources / f"{name}.c").rename(sources / name / f"{name}.c")
+    toolchain = '-DCMAKE_TOOLCHAIN_FILE="$UPMEM_HOME/share/upmem/cmake/dpu.cmake"'
+    shell(sources, f"cmake -S pe -B b/pe {toolchain}; cmake --build b/pe; cmake -S host -B b/host; cmake --build b/host")
+    shell(sources, "DPUEMU_RANKS=1 b/host/host b/pe/pe")
+
+
+def test_clang_compiles_pe_programs_and_passes_other_calls_on(sources: Path) -> None:
+    (sources / "other").mkdir()
+    other = sources / "other" / "clang"
+    other.write_text('#!/bin/sh\necho "host compiler: $*"\n')
+    other.chmod(0o755)
+    beside = 'PATH="$UPMEM_HOME/bin:$PWD/other:$PATH"'
+    for option in ("--target=dpu-upmem-dpurte", "-target dpu-upmem-dpurte", "-mcpu=v1A", "-DNR_TASKLETS=2"):
+        assert shell(sources, f'rm -f pe; {beside} "$UPMEM_HOME/bin/clang" {option} -o pe pe.c; head -c 4 pe') == "\x7fELF"
+    assert shell(sources, f"{beside} clang -O2 host.c") == "host compiler: -O2 host.c\n"
+    assert shell(sources, f"{beside} clang --target=x86_64 host.c") == "host compiler: --target=x86_64 host.c\n"
+
+
+def test_flags_of_public_builds_are_accepted(sources: Path) -> None:
+    flags = "-gline-tables-only -flto=thin -mcpu=v1A -Wno-unknown-warning-option -Qunused-arguments -O2"
+    assert shell(sources, f"dpu-upmem-dpurte-clang {flags} -o pe pe.c 2>&1") == ""
+
+
+def test_fno_builtin_calls_the_functions_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "f.c").write_text("double fabs(double);\ndouble f(double x) { return fabs(x); }\n")
+    compiler = "dpu-upmem-dpurte-clang -O2 -S -o - f.c"
+    assert "fabs" not in shell(tmp_path, compiler)
+    assert "fabs" in shell(tmp_path, f"{compiler} -fno-builtin")
