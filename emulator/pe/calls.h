@@ -33,7 +33,8 @@
   X(3, HALT, "the program halted")                                  \
   X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init") \
   X(5, ABORT, "the program called abort")                           \
-  X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits")
+  X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits") \
+  X(7, FAULT_INSTRUCTION, "the program executed the instruction fault")
 
 /// The program file: an ELF32 x86-64 executable at the link addresses below, with its relocations (--emit-relocs). For each PE, the loader
 /// moves text and WRAM to addresses below 2 GiB that only this PE uses. MRAM addresses in the program begin at 0, as the SDK's linker makes

@@ -58,8 +58,10 @@ PeRun::After PeRun::call___pe_exit(uint32_t tasklet, const uint32_t *) {
 PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments) {
   const auto *row = std::find_if(std::begin(kProgramFaults), std::end(kProgramFaults), [&](auto &r) { return r.code == arguments[0]; });
   if (row == std::end(kProgramFaults)) return fault(FaultKind::kProgram, tasklet, "fault number " + std::to_string(arguments[0]));
-  const std::string expression = row->code == PE_FAULT_ASSERT_FAILED ? ": " + pe_->program->text_at(arguments[1]) : "";
-  return fault(FaultKind::kProgram, tasklet, row->reason + expression);
+  std::string detail;
+  if (row->code == PE_FAULT_ASSERT_FAILED) detail = ": " + pe_->program->text_at(arguments[1]);
+  if (row->code == PE_FAULT_FAULT_INSTRUCTION) detail = " " + std::to_string(arguments[1]);
+  return fault(FaultKind::kProgram, tasklet, row->reason + detail);
 }
 
 // --- DMA

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import assembly
 import counting
 import source_model
 
@@ -93,13 +94,6 @@ _HOST_SEARCH_PATHS = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH"}
 
 UNFINISHED_SECONDS = 3600  # no process needs this long to copy an archive into the cache
 NO_COMPILER = 127  # exit code with which shells report a missing command
-
-# Messages about asm blocks and assembly files.
-_REFUSED_ASSEMBLY = re.compile(r"Assembler messages:|in [‘']asm[’']|invalid register name|impossible constraint")
-DPU_ASSEMBLY = (
-    "PE programs run as x86-64 code, so DPU assembly (.S files and asm blocks) cannot be compiled; "
-    "write these functions in C"
-)
 
 _UNRECOGNIZED = re.compile(
     r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
@@ -192,12 +186,11 @@ class Compiler:
     def checked(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
         """Run gcc; a failure raises CompileError.
 
-        The error has a sentence if this gcc cannot compile for x32, or if gcc has refused assembly.
+        The error has a sentence if this gcc cannot compile for x32.
         """
         done = self.run(arguments, capture)
         if done.returncode:
-            about_assembly = DPU_ASSEMBLY if _REFUSED_ASSEMBLY.search(done.stderr) else ""
-            raise CompileError(self._what_is_missing() or about_assembly, done.returncode)
+            raise CompileError(self._what_is_missing(), done.returncode)
         return done
 
     def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -228,13 +221,19 @@ class Compiler:
         gnu_name = ["-DDPU=1"] if _STRICT_GNU.match(standard) else []
         return [standard, *_LANGUAGE, "-mx32", "-mlong-double-64", "-fno-pic", "-fno-pie", *_MACROS, *gnu_name]
 
-    def assembly(self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None) -> str:
+    def counted_assembly(
+        self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None
+    ) -> str:
         """Return the counted assembly of a C file. flags: of the user; dependencies: flags that write a make rule."""
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
         text = preprocessed.read_text(errors="surrogateescape")
-        adapted = source_model.adapt(text)
+        try:
+            in_c = assembly.replace(text, f"{PE_ROOT}{os.sep}")
+        except assembly.AssemblyError as error:
+            raise CompileError(str(error)) from error
+        adapted = source_model.adapt(in_c) or (in_c if in_c != text else None)
         plain = self.temporary(".s")
         machine = [*_LENIENCY, *_LANGUAGE, *_DEBUG, *flags, *_DEBUG_FORMAT, *_MACHINE, "-S", "-o", str(plain)]
         if adapted is None:
@@ -256,10 +255,14 @@ class Compiler:
         """Compile a C or assembly file to an object. Assembly is not counted."""
         if source.endswith((".c", ".i", ".C", ".I")):
             counted = self.temporary(".s")
-            counted.write_text(self.assembly(source, flags, standard, dependencies), errors="surrogateescape")
+            counted.write_text(self.counted_assembly(source, flags, standard, dependencies), errors="surrogateescape")
             self.checked(["-mx32", "-c", "-o", str(target), str(counted)])
         else:
-            self.checked(["-mx32", "-c", "-D__ASSEMBLER__", f"-I{PE_ROOT}", *flags, "-o", str(target), source])
+            done = self.run(["-mx32", "-c", "-D__ASSEMBLER__", f"-I{PE_ROOT}", *flags, "-o", str(target), source])
+            if done.returncode:
+                line = re.search(rf"^{re.escape(source)}:(\d+)", done.stderr, re.MULTILINE)
+                place = f"{source}:{line[1]}" if line else source
+                raise CompileError(self._what_is_missing() or str(assembly.refused(place, "")), done.returncode)
 
     def runtime(self) -> Path:
         """Return the archive of the PE-side runtime, in the temporary folder.

@@ -68,7 +68,7 @@ def _compile(compiler: Compiler, options: Options) -> int:
             raise UsageError(f"{source} does not exist")
         flags = options.compiler
         if options.mode == "assembly":
-            text = compiler.assembly(source, flags, options.standard, _dependencies(options, source))
+            text = compiler.counted_assembly(source, flags, options.standard, _dependencies(options, source))
             if options.output == "-":
                 sys.stdout.write(text)
             else:

@@ -68,6 +68,9 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __PE_SET_s(target, value) ((target) = (int64_t)(int32_t)(value))
 #define __PE_SET_u(target, value) ((target) = (uint64_t)(uint32_t)(value))
 
+/// Executes one instruction that has no effect.
+#define __builtin_nop_() __asm__ volatile("nop")
+
 #define __builtin_lsl_rrr(rc, ra, rb) __PE_SET_(rc, __PE_OP_lsl(ra, rb))
 #define __builtin_lsl_rri(rc, ra, imm) __PE_SET_(rc, __PE_OP_lsl(ra, __pe_immediate(imm)))
 #define __builtin_lsl_s_rrr(dc, ra, rb) __PE_SET_s(dc, __PE_OP_lsl(ra, rb))
@@ -314,7 +317,7 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #pragma GCC poison __builtin_nand_rrif __builtin_nand_rrrc __builtin_nand_rrrci __builtin_nand_s_rric __builtin_nand_s_rrici
 #pragma GCC poison __builtin_nand_s_rrif __builtin_nand_s_rrrc __builtin_nand_s_rrrci __builtin_nand_u_rric __builtin_nand_u_rrici
 #pragma GCC poison __builtin_nand_u_rrif __builtin_nand_u_rrrc __builtin_nand_u_rrrci __builtin_nand_zric __builtin_nand_zrici
-#pragma GCC poison __builtin_nand_zrif __builtin_nand_zrr __builtin_nand_zrrc __builtin_nand_zrrci __builtin_nop_ __builtin_nor_rric
+#pragma GCC poison __builtin_nand_zrif __builtin_nand_zrr __builtin_nand_zrrc __builtin_nand_zrrci __builtin_nor_rric
 #pragma GCC poison __builtin_nor_rrici __builtin_nor_rrif __builtin_nor_rrrc __builtin_nor_rrrci __builtin_nor_s_rric __builtin_nor_s_rrici
 #pragma GCC poison __builtin_nor_s_rrif __builtin_nor_s_rrrc __builtin_nor_s_rrrci __builtin_nor_u_rric __builtin_nor_u_rrici
 #pragma GCC poison __builtin_nor_u_rrif __builtin_nor_u_rrrc __builtin_nor_u_rrrci __builtin_nor_zric __builtin_nor_zrici __builtin_nor_zrif

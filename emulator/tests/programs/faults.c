@@ -114,6 +114,9 @@ static void do_it(void) {
     case FAULT_ABORT:
       abort();
       break;
+    case FAULT_INSTRUCTION:
+      __asm__ volatile("fault 42");
+      break;
     case FAULT_TRAP:
       __builtin_trap();
       break;

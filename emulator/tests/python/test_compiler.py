@@ -11,8 +11,13 @@ import pytest
 from dpuemu import tools
 
 DPU_ASSEMBLY = ".text\n.global f\nf:\n  add r0, r0, r1\n  jump r23\n"
-ASM_BLOCK = 'int main(void) { int x; __asm__ volatile("move %0, 7" : "=r"(x)); return x; }\n'
-ASM_REGISTER = 'int main(void) { int x = 0; __asm__ volatile("" : : "r"(x) : "r7"); return x; }\n'
+# The asm block starts in line 2.
+ASM_UNKNOWN = 'int main(void) { int x;\n  __asm__ volatile("mul_step %0, 7" : "=r"(x)); return x; }\n'
+ASM_TWO = 'int main(void) { int x;\n  __asm__("move %0, 1\\n\\tadd %0, %0, 2" : "=r"(x)); return x; }\n'
+ASM_REGISTER = 'int main(void) { int x = 0;\n  asm volatile("move r7, %0" : : "r"(x) : "r7"); return x; }\n'
+ASM_MEMORY = 'int main(void) { int x = 0;\n  asm("lw %0, %1, 0" : "=r"(x) : "m"(x)); return x; }\n'
+ASM_FILE = '\nasm(".section .data.x\\n");\nint main(void) { return 0; }\n'
+ASM_MACRO = '#define F __asm__("boot %0, 0" : : "r"(x))\nint main(void) { int x = 0; F; return x; }\n'
 
 
 def compile_files(folder: Path, *names: str) -> Any:
@@ -21,12 +26,26 @@ def compile_files(folder: Path, *names: str) -> Any:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("name", "text"), [("f.S", DPU_ASSEMBLY), ("f.c", ASM_BLOCK), ("f.c", ASM_REGISTER)])
-def test_dpu_assembly_is_refused_with_advice(tmp_path: Path, name: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "line", "text"),
+    [
+        ("f.S", 4, DPU_ASSEMBLY),
+        *(("f.c", 2, text) for text in (ASM_UNKNOWN, ASM_TWO, ASM_REGISTER, ASM_MEMORY, ASM_FILE, ASM_MACRO)),
+    ],
+)
+def test_dpu_assembly_is_refused_with_its_line(tmp_path: Path, name: str, line: int, text: str) -> None:
     (tmp_path / name).write_text(text)
     result = compile_files(tmp_path, name)
     assert result.returncode != 0
-    assert "DPU assembly (.S files and asm blocks) cannot be compiled; write these functions in C" in result.stderr
+    assert f"error: DPU assembly at {name}:{line} is not supported" in result.stderr
+    assert "write this function in C" in result.stderr
+
+
+def test_asm_that_is_no_instruction_stays(tmp_path: Path) -> None:
+    text = 'int f(void) __asm__("g");\nint f(void) { asm volatile("" ::: "memory"); return 0; }\n'
+    (tmp_path / "f.c").write_text(text + 'const char *s = "asm(";\nint main(void) { return f() + s[0]; }\n')
+    result = compile_files(tmp_path, "f.c")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_errors_in_c_are_refused_without_advice_about_assembly(tmp_path: Path) -> None:

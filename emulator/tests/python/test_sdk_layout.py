@@ -87,7 +87,9 @@ def test_cmake_projects_build_with_the_toolchain_file(sources: Path) -> None:
         (sources / name / "CMakeLists.txt").write_text(project)
         (sources / f"{name}.c").rename(sources / name / f"{name}.c")
     toolchain = '-DCMAKE_TOOLCHAIN_FILE="$UPMEM_HOME/share/upmem/cmake/dpu.cmake"'
-    shell(sources, f"cmake -S pe -B b/pe {toolchain}; cmake --build b/pe; cmake -S host -B b/host; cmake --build b/host")
+    shell(
+        sources, f"cmake -S pe -B b/pe {toolchain}; cmake --build b/pe; cmake -S host -B b/host; cmake --build b/host"
+    )
     shell(sources, "DPUEMU_RANKS=1 b/host/host b/pe/pe")
 
 
@@ -98,7 +100,9 @@ def test_clang_compiles_pe_programs_and_passes_other_calls_on(sources: Path) -> 
     other.chmod(0o755)
     beside = 'PATH="$UPMEM_HOME/bin:$PWD/other:$PATH"'
     for option in ("--target=dpu-upmem-dpurte", "-target dpu-upmem-dpurte", "-mcpu=v1A", "-DNR_TASKLETS=2"):
-        assert shell(sources, f'rm -f pe; {beside} "$UPMEM_HOME/bin/clang" {option} -o pe pe.c; head -c 4 pe') == "\x7fELF"
+        assert (
+            shell(sources, f'rm -f pe; {beside} "$UPMEM_HOME/bin/clang" {option} -o pe pe.c; head -c 4 pe') == "\x7fELF"
+        )
     assert shell(sources, f"{beside} clang -O2 host.c") == "host compiler: -O2 host.c\n"
     assert shell(sources, f"{beside} clang --target=x86_64 host.c") == "host compiler: --target=x86_64 host.c\n"
 

@@ -1,0 +1,194 @@
+"""Replace asm blocks of one DPU instruction, in preprocessed C, by C with the same effect.
+
+The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. All other blocks raise
+AssemblyError with the file and line. The headers of the emulator may contain x86-64 assembly, so they stay unchanged.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+
+# Instruction -> C. {0}, {1}, ... are its operands in the order of the assembly, as 32-bit values; an operand that the
+# instruction writes is an lvalue. A lock is the low 8 bits of a sum, as in the instruction; `.` is the instruction
+# itself and `.+1` the next one.
+_BINARY = {
+    **{"add": "{1} + {2}", "sub": "{1} - {2}", "and": "{1} & {2}", "or": "{1} | {2}", "xor": "{1} ^ {2}"},
+    **{
+        "nand": "~({1} & {2})",
+        "nor": "~({1} | {2})",
+        "nxor": "~({1} ^ {2})",
+        "andn": "~{1} & {2}",
+        "orn": "~{1} | {2}",
+    },
+    **{"rsub": "{2} - {1}", "lsl": "{1} << ({2} & 31)", "lsr": "{1} >> ({2} & 31)"},
+    "asr": "(__pe_word)((int){1} >> ({2} & 31))",
+    "rol": "{1} << ({2} & 31) | {1} >> (-{2} & 31)",
+    "ror": "{1} >> ({2} & 31) | {1} << (-{2} & 31)",
+}
+_UNARY = {
+    "move": "{1}",
+    "cao": "(__pe_word)__builtin_popcount({1})",
+    "clz": "{1} == 0 ? 32u : (__pe_word)__builtin_clz({1})",
+    **{"extsb": "(__pe_word)(signed char){1}", "extsh": "(__pe_word)(short){1}"},
+    **{"extub": "(unsigned char){1}", "extuh": "(unsigned short){1}"},
+}
+_LOCK = 'extern void {name}(__pe_word) __asm__("{name_of_call}"); {name}({{0}} + {{1}});'
+_OPERAND = r"\s*([^\s,;]+)\s*"
+TABLE = [
+    # One instruction that does nothing. r15 counts the DPU instructions (counting.py).
+    (r"nop", '__asm__ volatile("leaq 1(%%r15), %%r15" : : : "memory");'),
+    (r"stop", "extern void __pe_exit(int); __pe_exit(0);"),
+    (rf"fault{_OPERAND}", "extern void __pe_fault_instruction(__pe_word); __pe_fault_instruction({0});"),
+    (
+        rf"acquire{_OPERAND},{_OPERAND},\s*nz\s*,\s*\.",
+        _LOCK.format(name="__pe_acquire", name_of_call="mutex_lock"),
+    ),
+    (
+        rf"release{_OPERAND},{_OPERAND},\s*nz\s*,\s*\.\s*\+\s*1",
+        _LOCK.format(name="__pe_release", name_of_call="mutex_unlock"),
+    ),
+    *((rf"{name}\s{_OPERAND},{_OPERAND},{_OPERAND}", f"{{0}} = {text};") for name, text in _BINARY.items()),
+    *((rf"{name}\s{_OPERAND},{_OPERAND}", f"{{0}} = {text};") for name, text in _UNARY.items()),
+]
+_TABLE = [(re.compile(pattern + r"\s*;?"), text) for pattern, text in TABLE]
+
+_ASM = re.compile(
+    r"""(?P<skip>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    |^\#[ \t]*(?:line[ \t]+)?(?P<line>\d+)[ \t]+"(?P<file>(?:\\.|[^"\\])*)".*$
+    |(?P<asm>\b(?:asm|__asm__|__asm)\b(?P<words>(?:\s*\b(?:volatile|__volatile__|__volatile|inline|__inline__|goto)\b)*)\s*\()""",
+    re.VERBOSE | re.MULTILINE,
+)
+_STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$")
+_CONSTRAINT = re.compile(r'(?:\[(\w+)\])?\s*"([=+&%]*)([rgiIn]+)"\s*\((.*)\)$', re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
+
+
+class AssemblyError(Exception):
+    """Raised for assembly that the compiler cannot replace; the text is one sentence."""
+
+
+def refused(place: str, text: str) -> AssemblyError:
+    """Return the error for assembly at `place` (a file, or file:line)."""
+    shown = " ".join(text.split())
+    return AssemblyError(
+        f"DPU assembly at {place} is not supported{f' ({shown[:60]})' if shown else ''}: PE programs run as x86-64 "
+        "code; write this function in C"
+    )
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the position of the parenthesis that closes the one before `start`."""
+    depth = 1
+    for found in re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]').finditer(text, start):
+        if found[0] in ("(", "[", "{"):
+            depth += 1
+        elif found[0] in (")", "]", "}"):
+            depth -= 1
+            if depth == 0:
+                return found.start()
+    return len(text)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at separators outside parentheses and strings."""
+    parts, depth, start = [], 0, 0
+    for found in re.compile(rf'"(?:\\.|[^"\\\n])*"|[()\[\]{{}}]|{separator}').finditer(text):
+        if found[0] in ("(", "[", "{"):
+            depth += 1
+        elif found[0] in (")", "]", "}"):
+            depth -= 1
+        elif found[0] == separator and depth == 0:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
+
+
+def _template(text: str) -> str | None:
+    """Return the value of adjacent string literals, or None if the text is something else."""
+    value, place = "", 0
+    while place < len(text) and (found := _STRING.match(text, place)):
+        value += re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[0]), found[1] or "")
+        place = found.end()
+    return None if text[place:].strip() else value
+
+
+def _operands(lists: list[str]) -> Iterator[tuple[str, bool, str]]:
+    """Yield name, whether it is written, and expression of each operand. Raises ValueError."""
+    for is_written, text in zip((True, False), lists, strict=False):
+        for operand in filter(None, map(str.strip, _split(text, ","))):
+            found = _CONSTRAINT.match(operand)
+            if found is None:
+                raise ValueError
+            yield found[1] or "", is_written, found[4]
+
+
+def _in_c(template: str, lists: list[str]) -> str | None:
+    """Return a C statement for the instruction, or None if it is not in the table or its operands are not."""
+    instruction = template.strip()
+    try:
+        given = list(_operands(lists))
+    except ValueError:
+        return None
+    if any(
+        clobber.strip() not in ("", '"memory"', '"cc"') for clobber in _split(lists[2] if len(lists) > 2 else "", ",")
+    ):
+        return None
+    named = {f"%[{name}]": number for number, (name, _, _) in enumerate(given) if name}
+    numbered = {f"%{number}": number for number in range(len(given))}
+    for pattern, text in _TABLE:
+        found = pattern.fullmatch(instruction)
+        if found is None:
+            continue
+        values = []
+        for place, word in enumerate(found.groups()):
+            number = {**named, **numbered}.get(word)
+            is_target = place == 0 and "{0} =" in text
+            if number is None:
+                if not _NUMBER.match(word) or is_target:
+                    return None
+                values.append(f"(__pe_word)({word})")
+            elif is_target and not given[number][1]:
+                return None
+            else:
+                values.append(f"({given[number][2]})" if is_target else f"__pe_{number}")
+        before = "".join(f"__pe_word __pe_{n} = (__pe_word)({value}); " for n, (_, _, value) in enumerate(given))
+        return f"({{ typedef unsigned __pe_word; {before}{text.format(*values)} (void)0; }})"
+    return None
+
+
+def replace(preprocessed: str, own_headers: str) -> str:
+    """Return the C source without DPU instructions. own_headers: the folder whose files stay unchanged.
+
+    Raises AssemblyError.
+    """
+    if "asm" not in preprocessed:
+        return preprocessed
+    parts: list[str] = []
+    done = 0
+    marks: list[tuple[int, str, int]] = [(0, "", 1)]  # position, file and line of the text after a line marker
+    for found in _ASM.finditer(preprocessed):
+        if found["line"]:
+            marks.append((found.end() + 1, found["file"], int(found["line"])))
+        if not found["asm"] or found.start() < done:
+            continue
+        position, file, line = marks[bisect.bisect(marks, (found.start(), "\uffff", 0)) - 1]
+        if file.startswith(own_headers):
+            continue
+        end = _closing(preprocessed, found.end())
+        template, *lists = _split(preprocessed[found.end() : end], ":")
+        text = _template(template)
+        before = preprocessed[: found.start()].rstrip()[-1:]
+        is_name = not found["words"] and not lists and before not in (";", "{", "}", "")  # int f(void) asm("g")
+        if is_name or (text is not None and not text.strip()):
+            continue
+        statement = _in_c(text or "", lists) if text is not None else None
+        if statement is None:
+            place = f"{file}:{line + preprocessed.count(chr(10), position, found.start())}"
+            raise refused(place, text or template)
+        newlines = "\n" * preprocessed.count("\n", found.start(), end)
+        parts += [preprocessed[done : found.start()], statement, newlines]
+        done = end + 1
+    return "".join([*parts, preprocessed[done:]])
