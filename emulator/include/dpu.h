@@ -45,6 +45,12 @@ typedef enum dpu_xfer_flags_t {
   DPU_XFER_PARALLEL = 1 << 2,  ///< transfer while PEs run, and before queued work; for WRAM only
 } dpu_xfer_flags_t;
 
+typedef enum dpu_sg_xfer_flags_t {
+  DPU_SG_XFER_DEFAULT = 0,                    ///< return after the end of the transfer
+  DPU_SG_XFER_ASYNC = 1 << 1,                 ///< return at once; the transfer runs after the earlier asynchronous work of each rank
+  DPU_SG_XFER_DISABLE_LENGTH_CHECK = 1 << 2,  ///< the blocks of a DPU may have fewer bytes than the transfer
+} dpu_sg_xfer_flags_t;
+
 typedef enum dpu_callback_flags_t {
   DPU_CALLBACK_DEFAULT = 0,           ///< run once per rank, in the calling thread, before dpu_callback returns
   DPU_CALLBACK_ASYNC = 1 << 0,        ///< run as a job of each rank: after the rank's earlier jobs and before the rank's later jobs
@@ -53,16 +59,21 @@ typedef enum dpu_callback_flags_t {
   DPU_CALLBACK_PARALLEL = 1 << 3,     ///< with ASYNC: the callback does not wait for running PEs
 } dpu_callback_flags_t;
 
+/// Prints the place and the sentence of an error to stderr. A function, so that a caller may have a variable with the name `free`.
+static inline void dpu_print_error_(const char *file, int line, const char *function, dpu_error_t error) {
+  char *sentence = dpu_error_to_string(error);
+  fprintf(stderr, "%s:%d(%s): DPU Error (%s)\n", file, line, function, sentence);
+  free(sentence);
+}
+
 /// If `statement` is not DPU_OK, prints the source line and the error to stderr, then runs `on_error`.
-#define DPU_CHECK(statement, on_error)                                                                 \
-  do {                                                                                                 \
-    dpu_error_t dpu_check_error_ = (statement);                                                        \
-    if (dpu_check_error_ != DPU_OK) {                                                                  \
-      char *dpu_check_string_ = dpu_error_to_string(dpu_check_error_);                                 \
-      fprintf(stderr, "%s:%d(%s): DPU Error (%s)\n", __FILE__, __LINE__, __func__, dpu_check_string_); \
-      free(dpu_check_string_);                                                                         \
-      on_error;                                                                                        \
-    }                                                                                                  \
+#define DPU_CHECK(statement, on_error)                                  \
+  do {                                                                  \
+    dpu_error_t dpu_check_error_ = (statement);                         \
+    if (dpu_check_error_ != DPU_OK) {                                   \
+      dpu_print_error_(__FILE__, __LINE__, __func__, dpu_check_error_); \
+      on_error;                                                         \
+    }                                                                   \
   } while (0)
 
 #define DPU_ASSERT(statement) DPU_CHECK(statement, exit(EXIT_FAILURE))
@@ -74,10 +85,10 @@ typedef enum dpu_callback_flags_t {
 /// To disable a DPU, dpu_alloc prefers the bank (line) with the most disabled DPUs, then the rank with the most enabled DPUs, then the last
 /// rank, bank and chip.
 ///
-/// profile: NULL or a list "key=value,key=value". Keys have no effect (instead of nrThreadPerPool, set DPUEMU_THREADS). The contents of
-/// MRAM are undefined after allocation, as on hardware.
-/// Errors: DPU_ERR_ALLOCATION if nr_dpus is 0 or larger than the number of free DPUs (then no rank is allocated); DPU_ERR_INVALID_PROFILE
-/// if the profile is not such a list, or if a DPUEMU_ environment variable has an invalid value.
+/// profile: NULL or a list "key=value,key=value". sgXferEnable (true or false) and sgXferMaxBlocksPerDpu (1 or more) concern
+/// dpu_push_sg_xfer. Other keys have no effect (instead of nrThreadPerPool, set DPUEMU_THREADS). The contents of MRAM are undefined after
+/// allocation, as on hardware. Errors: DPU_ERR_ALLOCATION if nr_dpus is 0 or larger than the number of free DPUs (then no rank is
+/// allocated); DPU_ERR_INVALID_PROFILE if the profile is not such a list, or if a DPUEMU_ environment variable has an invalid value.
 dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set);
 
 /// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: those of dpu_alloc.
@@ -95,7 +106,7 @@ dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks);
 dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
 
 /// DPU_RANK_FOREACH(set, rank[, i]): `rank` (a struct dpu_set_t variable) becomes each rank of the set in order of allocation.
-#define DPU_RANK_FOREACH(set, ...) DPU_MACRO_CONCAT(DPU_RANK_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
+#define DPU_RANK_FOREACH(set, ...) _CONCAT(DPU_RANK_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
 #define DPU_RANK_FOREACH_1(set, rank)                                                                                           \
   for (struct dpu_set_rank_iterator_t rank_it_ = dpu_set_rank_iterator_from(&(set)); (rank) = rank_it_.next, rank_it_.has_next; \
        dpu_set_rank_iterator_next(&rank_it_))
@@ -106,7 +117,7 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
 /// DPU_FOREACH(set, dpu[, i]): `dpu` (a struct dpu_set_t variable) becomes each enabled DPU of the set. Ranks are in order of allocation;
 /// within a rank, DPUs are in ascending order of chip*8 + bank. `i` counts enabled DPUs. Note that 8 consecutive DPUs of a complete rank
 /// are the banks of one chip.
-#define DPU_FOREACH(set, ...) DPU_MACRO_CONCAT(DPU_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
+#define DPU_FOREACH(set, ...) _CONCAT(DPU_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(set, __VA_ARGS__)
 #define DPU_FOREACH_1(set, dpu)                                                                                           \
   for (struct dpu_set_dpu_iterator_t dpu_it_ = dpu_set_dpu_iterator_from(&(set)); (dpu) = dpu_it_.next, dpu_it_.has_next; \
        dpu_set_dpu_iterator_next(&dpu_it_))
@@ -199,6 +210,34 @@ dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char 
                           dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
                                  size_t length, dpu_xfer_flags_t flags);
+
+/// One block of host memory in a scatter-gather transfer.
+struct sg_block_info {
+  uint8_t *addr;
+  uint32_t length;  ///< bytes
+};
+
+/// Describes block `block_index` of the DPU with this index in the set (the order of DPU_FOREACH). Returns false after the last block.
+typedef bool (*get_block_func_t)(struct sg_block_info *out, uint32_t dpu_index, uint32_t block_index, void *args);
+
+/// The function that describes the blocks, and its last argument. An asynchronous transfer copies the `args_size` bytes at `args`, and
+/// calls the function when the transfer runs; if args_size is 0, it passes `args` itself.
+typedef struct get_block_t {
+  get_block_func_t f;
+  void *args;
+  size_t args_size;
+} get_block_t;
+
+/// Gathers the blocks of each DPU to `length` consecutive bytes of its MRAM, or scatters these bytes to the blocks. The set's profile must
+/// contain sgXferEnable=true; sgXferMaxBlocksPerDpu is the largest number of blocks (default: the number of DPUs of the allocation). With
+/// DPU_SG_XFER_DISABLE_LENGTH_CHECK, the bytes after the last block become 0 in MRAM, and no host byte receives them.
+/// Errors: those of dpu_push_xfer; DPU_ERR_SG_NOT_ACTIVATED, DPU_ERR_SG_NOT_MRAM_SYMBOL, DPU_ERR_SG_TOO_MANY_BLOCKS,
+/// DPU_ERR_SG_LENGTH_MISMATCH if the blocks of a DPU do not have `length` bytes in all; DPU_ERR_INTERNAL if a block or get_block_info is
+/// NULL. After these errors, no byte has moved; dpu_sync returns the errors of an asynchronous transfer's blocks.
+dpu_error_t dpu_push_sg_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
+                             get_block_t *get_block_info, dpu_sg_xfer_flags_t flags);
+dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                                    size_t length, get_block_t *get_block_info, dpu_sg_xfer_flags_t flags);
 
 /// Copies the same `length` bytes to every DPU of the set. Errors: those of dpu_push_xfer.
 dpu_error_t dpu_broadcast_to(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, const void *src, size_t length,

@@ -47,10 +47,10 @@ typedef enum dpu_error_t {
   DPU_ERR_INVALID_BUFFER_SIZE,               ///< not used by dpuemu
   DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING is used without DPU_CALLBACK_ASYNC
   DPU_ERR_TOO_MANY_TASKLETS,                 ///< the program has more than 24 tasklets
-  DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< not used by dpuemu
-  DPU_ERR_SG_LENGTH_MISMATCH,                ///< not used by dpuemu
-  DPU_ERR_SG_NOT_ACTIVATED,                  ///< not used by dpuemu
-  DPU_ERR_SG_NOT_MRAM_SYMBOL,                ///< not used by dpuemu
+  DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< a DPU has more blocks than the profile's sgXferMaxBlocksPerDpu
+  DPU_ERR_SG_LENGTH_MISMATCH,                ///< the blocks of a DPU do not have the length of the transfer
+  DPU_ERR_SG_NOT_ACTIVATED,                  ///< the profile of the set lacks sgXferEnable=true
+  DPU_ERR_SG_NOT_MRAM_SYMBOL,                ///< scatter-gather transfers reach only MRAM
   DPU_ERR_ASYNC_JOBS = (int)(1U << 31),      ///< a bit in the SDK's status of a failed job; dpuemu does not set the bit
 } dpu_error_t;
 

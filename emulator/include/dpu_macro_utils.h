@@ -1,9 +1,12 @@
-/// dpu_macro_utils.h: helper macros of DPU_FOREACH. Programs do not use these macros directly.
+/// dpu_macro_utils.h: helper macros of DPU_FOREACH, and macros that paste and quote their arguments.
 #ifndef DPU_MACRO_UTILS_H
 #define DPU_MACRO_UTILS_H
 
-#define DPU_MACRO_CONCAT_(a, b) a##b
-#define DPU_MACRO_CONCAT(a, b) DPU_MACRO_CONCAT_(a, b)
+/// Paste two arguments, or quote one, after the expansion of macros in the arguments (_XSTR: before).
+#define _CONCAT_X(x, y) x##y
+#define _CONCAT(x, y) _CONCAT_X(x, y)
+#define _XSTR(x) #x
+#define _STR(x) _XSTR(x)
 
 /// Counts the arguments: 1 (the element) or 2 (the element and its index). Strict C11 does not allow an empty `...`, so the macro always
 /// passes a last argument.

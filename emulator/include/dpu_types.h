@@ -81,7 +81,7 @@ struct dpu_incbin_t {
   const char *path;
 };
 
-/// The blocks of one DPU in a scatter-gather transfer. dpuemu declares only this struct; dpuemu has no scatter-gather transfers.
+/// The blocks of one DPU in a scatter-gather transfer. dpuemu does not use this struct; see dpu_push_sg_xfer.
 struct sg_xfer_buffer {
   uint32_t max_nr_blocks;
   uint8_t **blocks_addr;

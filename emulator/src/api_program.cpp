@@ -1,12 +1,14 @@
 // Implements dpu.h, dpu_program.h, dpu_log.h, dpuemu.h: PE programs.
 #include <dpu.h>
 #include <dpu_log.h>
+#include <dpu_log_internals.h>
 #include <dpu_management.h>
 #include <dpu_program.h>
 #include <dpuemu.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -103,14 +105,17 @@ dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
   });
 }
 
-dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
+namespace {
+
+/// Calls write(text) with the output of a single DPU, then clears the output.
+template <class Write>
+dpu_error_t take_log(const dpu_set_t &dpu_set, Write write) {
   return between_runs(dpu_set, [&](const PinnedSet &set) {
     if (!set.is_single_dpu()) return DPU_ERR_INVALID_DPU_SET;
     if (set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
-    if (stream == nullptr) return DPU_ERR_INTERNAL;
     Pe &pe = set.ranks()[0]->pes[std::countr_zero(set.members(0))];
     if (pe.program == nullptr || !pe.program->prints()) return DPU_ERR_LOG_CONTEXT_MISSING;
-    if (std::fwrite(pe.log.data(), 1, pe.log.size(), stream) != pe.log.size()) return DPU_ERR_SYSTEM;
+    if (const dpu_error_t status = write(pe.log); status != DPU_OK) return status;
     const bool is_cut = pe.log_is_cut;
     pe.log.clear();
     pe.log_is_cut = false;
@@ -118,7 +123,30 @@ dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
   });
 }
 
+}  // namespace
+
+dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
+  return take_log(dpu_set, [&](const auto &log) {
+    if (stream == nullptr) return DPU_ERR_INTERNAL;
+    return std::fwrite(log.data(), 1, log.size(), stream) == log.size() ? DPU_OK : DPU_ERR_SYSTEM;
+  });
+}
+
 dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
+
+dpu_error_t dpulog_read_for_dpu_(struct dpu_t *dpu, dpu_log_print_fct_t print_fct, void *arg) {
+  return take_log(dpu_set_from_dpu(dpu), [&](const auto &log) {
+    return print_fct != nullptr ? print_fct(arg, "%.*s", static_cast<int>(log.size()), log.data()) : DPU_ERR_INTERNAL;
+  });
+}
+
+dpu_error_t dpulog_c_print_fct(void *arg, const char *fmt, ...) {
+  va_list arguments;
+  va_start(arguments, fmt);
+  const int printed = std::vfprintf(static_cast<FILE *>(arg), fmt, arguments);
+  va_end(arguments);
+  return printed >= 0 ? DPU_OK : DPU_ERR_SYSTEM;
+}
 
 // dpu_get_program takes no lock, because collectives call it for every DPU. The handle of a freed DPU reads as zero.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {

@@ -1,8 +1,11 @@
 // Implements dpu.h: allocates sets, counts their DPUs and iterates over them.
 #include <dpu.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
+#include <charconv>
+#include <string>
+#include <string_view>
 
 #include "explanation.h"
 #include "guard.h"
@@ -12,25 +15,42 @@ using namespace dpuemu;
 
 namespace {
 
-/// Whether the profile is a list "key=value,key=value". A value may be empty, but not a key. NULL and "" are the default profile.
-bool is_profile(const char *profile) {
-  if (profile == nullptr || *profile == '\0') return true;
-  for (const char *entry = profile;; ++entry) {
-    const char *end = std::strchr(entry, ',');
-    const size_t length = end != nullptr ? static_cast<size_t>(end - entry) : std::strlen(entry);
-    const void *equals = std::memchr(entry, '=', length);
-    if (equals == nullptr || equals == entry) return false;
-    if (end == nullptr) return true;
-    entry = end;
+/// Reads the profile, a list "key=value,key=value" with spaces around entries. A value may be empty, but not a key. NULL and "" are the
+/// default profile. Stores the limit of Machine::allocate. Errors: DPU_ERR_INVALID_PROFILE.
+dpu_error_t read_profile(const char *profile, uint32_t &sg_max_blocks) {
+  bool is_enabled = false;
+  uint32_t max_blocks = Machine::kAllDpus;
+  std::string_view rest = profile != nullptr ? profile : "";
+  const auto trim = [](std::string_view text) {
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+  };
+  for (bool has_next = !rest.empty(); has_next;) {
+    const size_t end = rest.find(',');
+    const std::string_view entry = trim(rest.substr(0, end));
+    has_next = end != std::string_view::npos;
+    rest = has_next ? rest.substr(end + 1) : "";
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) return DPU_ERR_INVALID_PROFILE;
+    const std::string_view key = trim(entry.substr(0, equals)), value = trim(entry.substr(equals + 1));
+    if (key == "sgXferEnable") is_enabled = value == "true";
+    if (key == "sgXferMaxBlocksPerDpu") {
+      const auto [last, error] = std::from_chars(value.begin(), value.end(), max_blocks);
+      if (error != std::errc() || last != value.end() || max_blocks == 0)
+        return explained(DPU_ERR_INVALID_PROFILE, "sgXferMaxBlocksPerDpu is " + std::string(value) + "; it must be a number of at least 1");
+    }
   }
+  sg_max_blocks = is_enabled ? max_blocks : 0;
+  return DPU_OK;
 }
 
 dpu_error_t allocate(Machine::Unit unit, uint32_t count, const char *profile, dpu_set_t *dpu_set) {
   return guarded([&] {
     if (dpu_set == nullptr) return DPU_ERR_INTERNAL;
-    if (!is_profile(profile)) return DPU_ERR_INVALID_PROFILE;
+    uint32_t sg_max_blocks = 0;
+    if (const dpu_error_t status = read_profile(profile, sg_max_blocks); status != DPU_OK) return status;
     if (count == 0) return explained(DPU_ERR_ALLOCATION, "the call asks for 0; at least 1 is necessary");
-    return Machine::instance().allocate(unit, count, *dpu_set);
+    return Machine::instance().allocate(unit, count, sg_max_blocks, *dpu_set);
   });
 }
 

@@ -136,7 +136,7 @@ std::string Machine::wram_owner(uint64_t address) {
   return {};
 }
 
-dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
+dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks, dpu_set_t &out) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (setup_status_ != DPU_OK) return setup_status_;
 
@@ -178,6 +178,7 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, dpu_set_t &out) {
       }
     record->ranks[i] = handle;
     taken[i]->handle = handle;
+    taken[i]->sg_max_blocks = sg_max_blocks == kAllDpus ? taken_dpus : sg_max_blocks;
   }
   out = {};
   out.kind = DPU_SET_RANKS;

@@ -84,7 +84,9 @@ class Machine {
   std::string wram_owner(uint64_t address);
 
   enum class Unit { kDpus, kRanks };
-  dpu_error_t allocate(Unit unit, uint32_t count, dpu_set_t &out);
+  /// sg_max_blocks: of the ranks (rank.h); kAllDpus: the number of allocated DPUs.
+  static constexpr uint32_t kAllDpus = UINT32_MAX;
+  dpu_error_t allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks, dpu_set_t &out);
   dpu_error_t free(const dpu_set_t &set);
 
   bool is_live(const dpu_set_t &set);

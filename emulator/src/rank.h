@@ -105,6 +105,9 @@ class Rank {
   uint32_t pins = 0;             // number of calls in progress; dpu_free waits for them
   PreparedBuffers prepared, prepared_in_callback;
 
+  /// The largest number of blocks per DPU in a scatter-gather transfer, by the profile of the allocation; 0: none are allowed.
+  std::atomic<uint32_t> sg_max_blocks = 0;
+
   // --- The PEs' programs. Only a thread with an open transfer may access them or, while PEs run, the threads that run these PEs.
   Pe pes[kDpusPerRank];  // by dpu_index
   RankPlaces places;

@@ -3,6 +3,7 @@
 #include <dpu.h>
 #include <dpu_error.h>
 #include <dpu_log.h>
+#include <dpu_log_internals.h>
 #include <dpu_macro_utils.h>
 #include <dpu_management.h>
 #include <dpu_memory.h>
@@ -38,6 +39,7 @@ int sum_in_c(uint32_t nr_dpus) {
     }
   }
   DPU_RANK_FOREACH(set, rank) { sum += 1000; }
+  int free = 5; /* DPU_ASSERT works beside such a variable */
   DPU_ASSERT(dpu_free(set));
-  return sum;
+  return sum + free - (int)sizeof _STR(_CONCAT(1, 234)); /* "1234" */
 }

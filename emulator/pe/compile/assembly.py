@@ -61,6 +61,7 @@ _ASM = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)
+_LAST_CHARACTER = re.compile(r"(\S)\s*\Z")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$")
 _CONSTRAINT = re.compile(r'(?:\[(\w+)\])?\s*"([=+&%]*)([rgiIn]+)"\s*\((.*)\)$', re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
@@ -180,8 +181,10 @@ def replace(preprocessed: str, own_headers: str) -> str:
         end = _closing(preprocessed, found.end())
         template, *lists = _split(preprocessed[found.end() : end], ":")
         text = _template(template)
-        before = preprocessed[: found.start()].rstrip()[-1:]
-        is_name = not found["words"] and not lists and before not in (";", "{", "}", "")  # int f(void) asm("g")
+        before = _LAST_CHARACTER.search(preprocessed, position, found.start())
+        is_name = (
+            not found["words"] and not lists and before is not None and before[1] not in ";{}"
+        )  # int f(void) asm("g")
         if is_name or (text is not None and not text.strip()):
             continue
         statement = _in_c(text or "", lists) if text is not None else None

@@ -19,17 +19,17 @@ volatile uint32_t ended;
 static void acquire(volatile void *lock) { __asm__ __volatile__("acquire %[p], 0, nz, ." : : [p] "r"(lock) :); }
 static void release(volatile void *lock) { asm volatile("release %[p], 0, nz, .+1" : : [p] "r"(lock) : "memory"); }
 
-#define BINARY(name, a, b)                                                \
-  ({                                                                      \
-    uint32_t made;                                                        \
+#define BINARY(name, a, b)                                                  \
+  ({                                                                        \
+    uint32_t made;                                                          \
     __asm__(#name " %0, %1, %2" : "=r"(made) : "r"((uint32_t)(a)), "r"(b)); \
-    made;                                                                 \
+    made;                                                                   \
   })
-#define UNARY(name, a)                                           \
-  ({                                                             \
-    uint32_t made;                                               \
+#define UNARY(name, a)                                              \
+  ({                                                                \
+    uint32_t made;                                                  \
     __asm__(#name " %[to], %[of]" : [to] "=r"(made) : [of] "r"(a)); \
-    made;                                                        \
+    made;                                                           \
   })
 
 static void values(void) {
