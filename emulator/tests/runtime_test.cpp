@@ -66,6 +66,10 @@ TEST(Boot_FreesAllMutexes) {
 }
 
 TEST(MramAddresses_OfAProgramBeginAt0) { run_topic("hardware", 1); }
+TEST(Dialect_OfTheSdksCompilerCompilesAndRuns) {
+  run_topic("dialect", 0);
+  run_topic("dialect_O0", 0);
+}
 TEST(Instruction_InAnAsmBlockComputesItsResult) { run_topic("instructions", 0); }
 TEST(Instruction_AcquireAndReleaseExcludeOtherTasklets) { run_topic("instructions", 1); }
 TEST(Instruction_StopEndsItsTasklet) { run_topic("instructions", 2); }

@@ -80,7 +80,7 @@ def refused(place: str, text: str) -> AssemblyError:
     )
 
 
-def _closing(text: str, start: int) -> int:
+def closing(text: str, start: int) -> int:
     """Return the position of the parenthesis that closes the one before `start`."""
     depth = 1
     for found in re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]').finditer(text, start):
@@ -93,7 +93,7 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _split(text: str, separator: str) -> list[str]:
+def split(text: str, separator: str) -> list[str]:
     """Split at separators outside parentheses and strings."""
     parts, depth, start = [], 0, 0
     for found in re.compile(rf'"(?:\\.|[^"\\\n])*"|[()\[\]{{}}]|{separator}').finditer(text):
@@ -119,7 +119,7 @@ def _template(text: str) -> str | None:
 def _operands(lists: list[str]) -> Iterator[tuple[str, bool, str]]:
     """Yield name, whether it is written, and expression of each operand. Raises ValueError."""
     for is_written, text in zip((True, False), lists, strict=False):
-        for operand in filter(None, map(str.strip, _split(text, ","))):
+        for operand in filter(None, map(str.strip, split(text, ","))):
             found = _CONSTRAINT.match(operand)
             if found is None:
                 raise ValueError
@@ -134,7 +134,7 @@ def _in_c(template: str, lists: list[str]) -> str | None:
     except ValueError:
         return None
     if any(
-        clobber.strip() not in ("", '"memory"', '"cc"') for clobber in _split(lists[2] if len(lists) > 2 else "", ",")
+        clobber.strip() not in ("", '"memory"', '"cc"') for clobber in split(lists[2] if len(lists) > 2 else "", ",")
     ):
         return None
     named = {f"%[{name}]": number for number, (name, _, _) in enumerate(given) if name}
@@ -178,8 +178,8 @@ def replace(preprocessed: str, own_headers: str) -> str:
         position, file, line = marks[bisect.bisect(marks, (found.start(), "\uffff", 0)) - 1]
         if file.startswith(own_headers):
             continue
-        end = _closing(preprocessed, found.end())
-        template, *lists = _split(preprocessed[found.end() : end], ":")
+        end = closing(preprocessed, found.end())
+        template, *lists = split(preprocessed[found.end() : end], ":")
         text = _template(template)
         before = _LAST_CHARACTER.search(preprocessed, position, found.start())
         is_name = (

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import assembly
 import counting
+import dialect
 import source_model
 
 PE_ROOT = Path(__file__).resolve().parent.parent
@@ -93,6 +94,7 @@ _LENIENCY = [
 _HOST_SEARCH_PATHS = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH"}
 
 UNFINISHED_SECONDS = 3600  # no process needs this long to copy an archive into the cache
+MOST_REPAIRS = 4  # attempts to compile; gcc names some errors only after others
 NO_COMPILER = 127  # exit code with which shells report a missing command
 
 _UNRECOGNIZED = re.compile(
@@ -143,8 +145,8 @@ class Compiler:
         self._count += 1
         return self.folder / f"{self._count}{suffix}"
 
-    def run(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run gcc; its messages go to stderr.
+    def run(self, arguments: list[str], capture: bool = False, show: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run gcc; its messages go to stderr, unless the caller shows them.
 
         Options that gcc does not know are left out, with a message on stderr unless they concern warnings.
         """
@@ -170,7 +172,8 @@ class Compiler:
                 else set()
             )
             if not unknown:
-                sys.stderr.write(done.stderr)
+                if show:
+                    sys.stderr.write(done.stderr)
                 return done
             if unknown & set(_MACHINE):
                 return done
@@ -237,17 +240,39 @@ class Compiler:
         plain = self.temporary(".s")
         machine = [*_LENIENCY, *_LANGUAGE, *_DEBUG, *flags, *_DEBUG_FORMAT, *_MACHINE, "-S", "-o", str(plain)]
         if adapted is None:
-            self.checked([*self.preprocess_flags(standard), *machine, *self.include_flags(), source])
-        else:
-            preprocessed.write_text(adapted, errors="surrogateescape")
-            # printf's formats no longer match gcc's types.
-            self.checked([standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)])
+            done = self.run([*self.preprocess_flags(standard), *machine, *self.include_flags(), source], show=False)
+        # printf's formats no longer match gcc's types.
+        command = [standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)]
+        current = adapted or in_c
+        for attempt in range(MOST_REPAIRS):
+            if adapted is not None or attempt:
+                preprocessed.write_text(current, errors="surrogateescape")
+                done = self.run(command, show=False)
+            if not done.returncode or not dialect.KNOWN.search(done.stderr):
+                break
+            previous, current = current, self._repaired(current, [standard, *_LENIENCY, *_LANGUAGE, *_MACHINE])
+            if current == previous:
+                break
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            raise CompileError(self._what_is_missing(), done.returncode)
         code = plain.read_text(errors="surrogateescape")
         if "@tpoff" in code:
             raise CompileError(
                 f"{source} has thread-local variables, but a DPU has none; use an array with one element per tasklet"
             )
         return counting.count(code)
+
+    def _repaired(self, preprocessed: str, flags: list[str]) -> str:
+        """Return the C source with the places changed that gcc refuses and the SDK's compiler accepts."""
+        plain = self.temporary(".i")
+        plain.write_text(dialect.without_markers(preprocessed), errors="surrogateescape")
+        syntax = ["-fsyntax-only", "-fdiagnostics-format=json", "-fpreprocessed", "-w", "-x", "cpp-output"]
+        done = self._ask(*flags, *syntax, str(plain))
+        try:
+            return dialect.repair(preprocessed, done.stderr)
+        except ValueError:  # this gcc does not write JSON
+            return preprocessed
 
     def object(
         self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None

@@ -111,7 +111,7 @@ def _is_for_dpus(words: list[str]) -> bool:
     target = re.search(r"(?:^|\0)--?target[=\0]([^\0]*)", line)
     if target:
         return target[1].startswith("dpu")
-    return re.search(r"(?:^|\0)(?:-mcpu=v1|--sysroot=[^\0]*/share/upmem/)|NR_TASKLETS", line) is not None
+    return re.search(r"(?:^|\0)(?:-mcpu=v1|--sysroot=[^\0]*/share/upmem/)", line) is not None
 
 
 def clang_main() -> int:

@@ -38,7 +38,7 @@ def raises(text, act):
 """
 VARIABLES = """
 with DpuSet(66, c_source=io.StringIO(open('pe.c').read())) as dpus:
-    assert (len(dpus), len(dpus.ranks()), len(dpus.ranks()[1])) == (66, 2, 2)
+    assert (len(dpus), len(dpus.ranks()), sum(len(rank) for rank in dpus.ranks())) == (66, 2, 66)
     dpus.factor = [bytearray(struct.pack("I", i)) for i in range(66)]
     dpus.exec()
     assert dpus.product.uint32() == [3 * i for i in range(66)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.skipif(
 
 def shell(folder: Path, commands: str) -> str:
     """Run commands in a shell that has evaluated `dpuemu env`; return the output."""
-    script = f'eval "$(dpuemu env)"; set -eu; {commands}'
+    script = f'eval "$({sys.executable} -m dpuemu env)"; set -eu; {commands}'
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -99,11 +100,11 @@ def test_clang_compiles_pe_programs_and_passes_other_calls_on(sources: Path) -> 
     other.write_text('#!/bin/sh\necho "host compiler: $*"\n')
     other.chmod(0o755)
     beside = 'PATH="$UPMEM_HOME/bin:$PWD/other:$PATH"'
-    for option in ("--target=dpu-upmem-dpurte", "-target dpu-upmem-dpurte", "-mcpu=v1A", "-DNR_TASKLETS=2"):
+    for option in ("--target=dpu-upmem-dpurte", "-target dpu-upmem-dpurte", "-mcpu=v1A"):
         assert (
             shell(sources, f'rm -f pe; {beside} "$UPMEM_HOME/bin/clang" {option} -o pe pe.c; head -c 4 pe') == "\x7fELF"
         )
-    assert shell(sources, f"{beside} clang -O2 host.c") == "host compiler: -O2 host.c\n"
+    assert shell(sources, f"{beside} clang -DNR_TASKLETS=2 host.c") == "host compiler: -DNR_TASKLETS=2 host.c\n"
     assert shell(sources, f"{beside} clang --target=x86_64 host.c") == "host compiler: --target=x86_64 host.c\n"
 
 

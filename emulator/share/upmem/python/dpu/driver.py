@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from . import library
 from .library import ALLOCATE_ALL, LIBRARY
@@ -50,7 +50,7 @@ def _check(status: int) -> None:
 class DpuSymbol:
     """A symbol of a program: its name, and (address, size in bytes)."""
 
-    def __init__(self, name: str, c_symbol: Union[library.Symbol, tuple[int, int]]) -> None:
+    def __init__(self, name: str, c_symbol: library.Symbol | tuple[int, int]) -> None:
         """Store both."""
         self.name = name
         self.c_symbol = c_symbol if isinstance(c_symbol, library.Symbol) else library.Symbol(*c_symbol)
@@ -71,7 +71,7 @@ class DpuProgram:
         """Store the handle of the C API."""
         self.c_program = c_program
 
-    def get_symbol(self, symbol: str) -> Optional[DpuSymbol]:
+    def get_symbol(self, symbol: str) -> DpuSymbol | None:
         """Return a symbol, or None if the program does not have it."""
         found = library.Symbol()
         status = LIBRARY.dpu_get_symbol(self.c_program, symbol.encode(), ctypes.byref(found))
@@ -120,18 +120,18 @@ class DpuSet:
 
     def __init__(
         self,
-        nr_dpus: Optional[int] = None,
-        nr_ranks: Optional[int] = None,
+        nr_dpus: int | None = None,
+        nr_ranks: int | None = None,
         profile: str = "",
         binary: Any = None,
         c_source: Any = None,
         asm_source: Any = None,
         log: Any = None,
-        async_mode: Optional[bool] = False,
-        _part: Optional[library.Set] = None,
+        async_mode: bool | None = False,
+        _part: library.Set | None = None,
     ) -> None:
         """Allocate the DPUs."""
-        self._program: Optional[DpuProgram] = None
+        self._program: DpuProgram | None = None
         self._async_mode = bool(async_mode)
         self._log = None if isinstance(log, list) else log
         self._dpus: list[DpuSet] = []
@@ -159,7 +159,7 @@ class DpuSet:
             if isinstance(log, list):
                 if len(log) != len(self):
                     raise DpuError(f"log has {len(log)} streams; the set has {len(self)} DPUs")
-                for dpu, stream in zip(self._dpus, log):
+                for dpu, stream in zip(self._dpus, log, strict=True):
                     dpu._log = stream
             if binary is not None or c_source is not None or asm_source is not None:
                 self.load(binary, c_source, asm_source)
@@ -205,7 +205,7 @@ class DpuSet:
         else:
             self.copy(symbol, value)
 
-    def _symbol(self, name: str) -> Optional[DpuSymbol]:
+    def _symbol(self, name: str) -> DpuSymbol | None:
         program = self.__dict__.get("_program")
         return None if program is None else program.get_symbol(name)
 
@@ -242,7 +242,7 @@ class DpuSet:
         return program
 
     def copy(
-        self, dst: Any, src: Any, size: Optional[int] = None, offset: int = 0, async_mode: Optional[bool] = None
+        self, dst: Any, src: Any, size: int | None = None, offset: int = 0, async_mode: bool | None = None
     ) -> None:
         """Copy between the host and the DPUs.
 
@@ -272,7 +272,7 @@ class DpuSet:
             call = LIBRARY.dpu_broadcast_to if by_name else LIBRARY.dpu_broadcast_to_symbol
             _check(call(self.c_set, target, offset, views[0], length, flags))
         else:
-            for dpu, view in zip(self._dpus, views):
+            for dpu, view in zip(self._dpus, views, strict=True):
                 _check(LIBRARY.dpu_prepare_xfer(dpu.c_set, view))
             call = LIBRARY.dpu_push_xfer if by_name else LIBRARY.dpu_push_xfer_symbol
             direction = library.TO_DPU if to_dpu else library.FROM_DPU
@@ -280,8 +280,8 @@ class DpuSet:
         if flags == library.ASYNC:
             self._keep(views)
 
-    def exec(self, log: Any = None, async_mode: Optional[bool] = None) -> None:
-        """Run the program; then write its output to `log` (a stream, a list, or a dict of DPUs), else to the set's log."""
+    def exec(self, log: Any = None, async_mode: bool | None = None) -> None:
+        """Run the program, then write its output to `log`: a stream, a list or a dict; default: the set's log."""
         if self._is_async(async_mode):
             _check(LIBRARY.dpu_launch(self.c_set, library.ASYNCHRONOUS))
             return
@@ -306,7 +306,7 @@ class DpuSet:
         self,
         fn: Callable[[DpuSet, int, Any], None],
         arg: Any,
-        async_mode: Optional[bool] = None,
+        async_mode: bool | None = None,
         is_blocking: bool = True,
         single_call: bool = False,
     ) -> None:
@@ -328,7 +328,7 @@ class DpuSet:
             self._keep(function)
         _check(LIBRARY.dpu_callback(self.c_set, function, None, flags))
 
-    def _is_async(self, chosen: Optional[bool]) -> bool:
+    def _is_async(self, chosen: bool | None) -> bool:
         return self._async_mode if chosen is None else chosen
 
     def _keep(self, used_later: Any) -> None:
@@ -339,7 +339,9 @@ class DpuSet:
     def _write_log(self, log: Any, default: Any) -> None:
         if isinstance(log, list) and len(log) != len(self):
             raise DpuError(f"log has {len(log)} streams; the set has {len(self)} DPUs")
-        chosen = dict(zip(self._dpus, log)) if isinstance(log, list) else log if isinstance(log, dict) else {}
+        chosen = (
+            dict(zip(self._dpus, log, strict=True)) if isinstance(log, list) else log if isinstance(log, dict) else {}
+        )
         common = None if isinstance(log, (list, dict)) else log
         for dpu in self._dpus:
             stream = chosen.get(dpu) or common or dpu._log or default

@@ -15,7 +15,7 @@ SYSTEM_ERROR = 2  # DPU_ERR_SYSTEM
 
 
 class Set(ctypes.Structure):
-    """struct dpu_set_t. The second word of `body` is the address of the ranks, the first the DPU or the number of ranks."""
+    """struct dpu_set_t. `body` holds the DPU, or the number and the address of the ranks."""
 
     _fields_ = [("kind", ctypes.c_int), ("body", ctypes.c_uint64 * 2)]
 

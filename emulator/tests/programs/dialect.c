@@ -1,0 +1,80 @@
+// C that the SDK's compiler accepts and gcc refuses (pe/compile/dialect.py).
+#include <defs.h>
+#include <mram.h>
+#include <string.h>
+
+#include "expect.h"
+
+typedef struct entry {
+  int number;
+  struct entry *next;
+  char letter;
+} entry_t __attribute__((aligned(16)));
+
+struct table {
+  entry_t entries[3];
+  int count;
+};
+
+const int kRows = 4;
+static const unsigned kColumns = kRows * 2;
+
+struct table table;
+int cells[kRows][kColumns];
+__mram_noinit uint8_t bytes[3000];
+__mram_noinit uint8_t others[3000];
+
+static uint8_t pattern(uint32_t i) { return (uint8_t)(i * 7 + i / 256); }
+
+/// memcpy and memset at all alignments of both sides, in all directions, and the bytes around them.
+static void copy(void) {
+  static __dma_aligned uint8_t in[640], out[640];
+  for (uint32_t i = 0; i < sizeof in; ++i) in[i] = pattern(i);
+  for (uint32_t a = 0; a < 8; ++a)
+    for (uint32_t b = 0; b < 8; ++b) {
+      const uint32_t size = 511 + a * 3 - b;
+      memset(bytes, 0xEE, sizeof bytes);
+      memset(&others[1], 0xDD, 700);
+      memcpy(bytes + 8 + a, in + b, size);          // to MRAM
+      memcpy(&others[8 + b], &bytes[8 + a], size);  // in MRAM
+      memset(out, 0xCC, sizeof out);
+      EXPECT(memcpy(out + 8 + a, others + 8 + b, size) == out + 8 + a);  // from MRAM
+      uint32_t equal = 0;
+      for (uint32_t i = 0; i < size; ++i) equal += out[8 + a + i] == pattern(b + i);
+      EXPECT(equal == size && out[7 + a] == 0xCC && out[8 + a + size] == 0xCC);
+      EXPECT(bytes[7 + a] == 0xEE && bytes[8 + a + size] == 0xEE && others[7 + b] == 0xDD && others[8 + b + size] == 0xDD);
+    }
+}
+
+static void move(void) {
+  for (uint32_t i = 0; i < 600; ++i) bytes[i] = pattern(i);
+  memmove(bytes + 3, bytes, 500);
+  uint32_t equal = 0;
+  for (uint32_t i = 0; i < 500; ++i) equal += bytes[3 + i] == pattern(i);
+  EXPECT(equal == 500);
+  memmove(bytes, bytes + 3, 500);
+  for (uint32_t i = equal = 0; i < 500; ++i) equal += bytes[i] == pattern(i);
+  EXPECT(equal == 500);
+}
+
+static void compare(void) {
+  uint8_t *wram = (uint8_t *)(uint32_t)(bytes + 8);  // the same value in the other memory
+  const int n = 4;
+  EXPECT(bytes + 8 == wram && !(bytes + n != wram - 4));
+  EXPECT(1 && bytes <= wram && wram < (bytes + 9) && (n, wram) >= bytes + 7);
+  EXPECT((bytes > wram ? 1 : 2) == 2);
+}
+
+int main(void) {
+  if (me() != 0) return 0;
+  EXPECT(sizeof table.entries == 3 * sizeof(entry_t) && &table.entries[2] > table.entries);
+  table.entries[2].letter = 'x';
+  EXPECT(table.entries[2].letter == 'x' && table.count == 0);
+  EXPECT(sizeof cells == 4 * 8 * sizeof(int));
+  cells[3][7] = 5;
+  EXPECT(cells[3][7] == 5);
+  copy();
+  move();
+  compare();
+  return 0;
+}
