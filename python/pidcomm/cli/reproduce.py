@@ -10,7 +10,9 @@ import typer
 from rich.table import Table
 
 import pidcomm
+from pidcomm.apps import figures as figures_of_apps
 from pidcomm.arguments import options_of
+from pidcomm.cli import figures as shown_figures
 from pidcomm.cli.app import Work, command, exit_if_wrong, fail, json_option, refuse, working
 from pidcomm.cli.completion import complete_name
 from pidcomm.errors import ArgumentError
@@ -51,7 +53,8 @@ from pidcomm.sizes import format_about, format_shape, format_size, parse_names, 
 
 WARMUP = 1
 PAPER_FIGURES = (*EXPERIMENTS, figure_hosts.NAME)
-FIGURES = (*PAPER_FIGURES, figure_imex.NAME)
+OTHER_FIGURES = (figure_imex.NAME, *figures_of_apps.FIGURES)
+FIGURES = (*PAPER_FIGURES, *OTHER_FIGURES)
 LEFT_OUT = "launches and loads of PE programs left out"
 
 
@@ -96,12 +99,8 @@ def reproduce(
     if not measure:
         refuse(["--bytes", "--pes", "--iters"], "with --no-measure, the command measures nothing")
     names = parse_names(figures, FIGURES, "figure", PAPER_FIGURES)
-    if figure_imex.NAME in names:
-        refuse(["--bytes", "--pes", "--plot", "--wide"], f"{figure_imex.NAME} has fixed sizes and no picture")
-        if len(names) > 1:
-            raise ArgumentError(f"{figure_imex.NAME} is of another paper; reproduce it without {', '.join(names[:-1])}")
-        with Results(json_target) as results, working("planning") as work:
-            exit_if_wrong(_show_imex(results, work, iters if measure else 0))
+    if others := [name for name in names if name in OTHER_FIGURES]:
+        exit_if_wrong(_others(others, names, json_target, iters if measure else 0, plot))
         return
     has_hosts = figure_hosts.NAME in names
     names = [name for name in names if name != figure_hosts.NAME]
@@ -162,6 +161,28 @@ def reproduce(
         for problem, row in wrong:
             fail(f"{row.collective} with {row.technique} on {format_shape(problem.shape)}: {row.wrong} wrong elements")
     exit_if_wrong(len(wrong) + of_hosts)
+
+
+def _others(names: Sequence[str], given: Sequence[str], json_target: str | None, iters: int, plot: Path | None) -> int:
+    """Show figures of other papers. given: all figures that the user named. Return the number of wrong elements."""
+    refuse(["--bytes", "--pes", "--wide"], f"{names[0]} has fixed sizes")
+    if figure_imex.NAME in names:
+        refuse(["--plot"], f"{figure_imex.NAME} has no picture")
+    if rest := [name for name in given if name not in names]:
+        raise ArgumentError(f"{names[0]} is of another paper; reproduce it without {', '.join(rest)}")
+    if plot is not None:
+        from pidcomm.evaluation.pictures import style
+
+        style.check_format(plot)
+    wrong = 0
+    with Results(json_target) as results, working("planning") as work:
+        for name in names:
+            if name == figure_imex.NAME:
+                wrong += _show_imex(results, work, iters)
+                continue
+            path = plot and (plot if len(names) == 1 else plot.with_stem(f"{plot.stem}-{name.replace('/', '-')}"))
+            wrong += shown_figures.show(figures_of_apps.get(name), results, work, iters, path)
+    return wrong
 
 
 def _show_hosts(results: Results, work: Work, iters: int) -> int:

@@ -1,0 +1,19 @@
+"""Figures of other papers that applications repeat. A row adds a figure to ``pidcomm reproduce``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pidcomm.errors import ArgumentError, unknown
+from pidcomm.evaluation.figure import Figure
+
+FIGURES: dict[str, str] = {}
+"""The name of each figure, ``paper/figN``, and the folder of the application whose ``figures.py`` repeats it."""
+
+
+def get(name: str) -> Figure:
+    """Return a figure. Raises ArgumentError with the valid names."""
+    if name not in FIGURES:
+        raise ArgumentError(unknown("figure", name, FIGURES))
+    found: Figure = import_module(f"pidcomm.apps.{FIGURES[name]}.figures").FIGURES[name]
+    return found

@@ -1,0 +1,58 @@
+"""Show figures of other papers for the command reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.table import Table
+
+from pidcomm.cli.app import Work
+from pidcomm.evaluation.columns import table
+from pidcomm.evaluation.figure import Figure, Panel, Point, json_rows
+from pidcomm.evaluation.results import Results
+
+
+def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | None) -> int:
+    """Show a figure, measured unless iters is 0. Return the number of wrong elements."""
+    results.text(f"{figure.name}: {figure.title}", style="bold")
+    results.text(figure.paper)
+    points: list[Point] = []
+    if iters and figure.measure is not None:
+        points += figure.measure(iters, work.phase)
+    work.phase("pricing")
+    points += figure.model()
+    statements = list(figure.statements(points))
+    results.json_lines(json_rows(figure, points, statements))
+    for panel in figure.panels:
+        of_panel = [it for it in points if it.panel == panel.name]
+        for source, on in dict.fromkeys((it.source, it.on) for it in of_panel):
+            results.text(_table(panel, [it for it in of_panel if (it.source, it.on) == (source, on)]), "")
+    for it in statements:
+        verdict = "agrees" if it.agrees else "differs"
+        results.text(f"published: {it.published}", f"here: {it.here}", f"the direction {verdict}", "")
+    if figure.note:
+        results.text(figure.note)
+    if plot is not None:
+        from pidcomm.evaluation.pictures import points as picture
+        from pidcomm.evaluation.pictures import style
+
+        work.phase("drawing")
+        style.save(picture.draw(figure, points), plot)
+        typer.echo(f"wrote {plot}", err=not results.has_text)
+    return sum(it.wrong or 0 for it in points)
+
+
+def _table(panel: Panel, points: Sequence[Point]) -> Table:
+    """Return the points of one source on one machine: a row per x, a column per series."""
+    values = {(it.x, it.series): it.value for it in points}
+    names = list(dict.fromkeys(it.series for it in points))
+    first = points[0]
+    made = table(
+        f"{panel.name}: {panel.what}; {first.source} on {first.on}", [panel.x, *(f">{name}" for name in names)]
+    )
+    for x in dict.fromkeys(it.x for it in points):
+        cells = [f"{values[x, name]:.4g}" if (x, name) in values else "-" for name in names]
+        made.add_row(f"{x:g}" if isinstance(x, (int, float)) else x, *cells)
+    return made
