@@ -1,4 +1,4 @@
-"""The applications of the PID-Comm paper (ISCA 2024, section VII) as programs on the library.
+"""Applications on the library: those of the PID-Comm paper (ISCA 2024, section VII), and embedding tables.
 
 problem = pidcomm.apps.get("bfs").make(generate="rmat:scale=12")
 for run in pidcomm.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):
@@ -16,7 +16,7 @@ from importlib import import_module
 from pidcomm.apps.application import Application, Run, compare, run
 from pidcomm.errors import ArgumentError, unknown
 
-NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm")
+NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm", "embedding")
 """Names of the applications and of their folders."""
 
 __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]

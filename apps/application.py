@@ -84,6 +84,10 @@ class Application(ABC):
     def reference(self) -> Array:
         """Compute the result on all CPUs of the host, without PEs (``cpu.cpp``), and return it."""
 
+    def wrong(self, result: Array, expected: Array) -> int:
+        """Return the number of wrong elements. An application with rounded results overrides it with a bound."""
+        return count_wrong(result, expected)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -203,7 +207,7 @@ def _runs(
                 shape=shape,
                 technique=technique,
                 result=result,
-                wrong=count_wrong(result, expected),
+                wrong=problem.wrong(result, expected),
                 costs=stage.costs,
                 setup=stage.setup,
                 cpu_seconds=cpu_seconds,

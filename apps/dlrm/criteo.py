@@ -68,7 +68,7 @@ class Clicks:
 
     def rows(self, rows: int) -> Array:
         """Return uint32, shape (n, 26): the row of each category in its table of `rows` rows; 0 if it is missing."""
-        found = _mixed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
+        found = hashed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
         return np.where(self.has_category, found, np.uint32(0))
 
 
@@ -90,14 +90,14 @@ class Criteo:
         numbers = np.expm1(np.abs(rng.normal(MEAN_LOGARITHM, 1.0, (count, NUMBERS)))).astype(np.int64)
         numbers[:, 1] -= LOWEST_NUMBER
         has_number = rng.random((count, NUMBERS)) >= MISSING_NUMBERS
-        ranks = _zipf(rng.random((count, CATEGORIES)), np.array(CARDINALITIES), self.skew)
+        ranks = zipf_ranks(rng.random((count, CATEGORIES)), np.array(CARDINALITIES), self.skew)
         missing = [MISSING_CATEGORIES.get(field, 0.0) for field in range(CATEGORIES)]
         has_category = rng.random((count, CATEGORIES)) >= missing
         return Clicks(
             labels=(rng.random(count) < 0.25).astype(np.uint8),
             numbers=np.where(has_number, numbers, 0),
             has_number=has_number,
-            categories=np.where(has_category, _mixed(ranks.astype(np.uint32), np.arange(CATEGORIES)), np.uint32(0)),
+            categories=np.where(has_category, hashed(ranks.astype(np.uint32), np.arange(CATEGORIES)), np.uint32(0)),
             has_category=has_category,
         )
 
@@ -173,7 +173,7 @@ def _find_fault(path: Path, lines: Sequence[str]) -> NoReturn:
     raise AssertionError(f"no line of {path} is malformed")
 
 
-def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
+def zipf_ranks(uniform: Array, counts: Array, skew: float) -> Array:
     """Return random row numbers (int64), each at least 0 and less than its count.
 
     The method draws real numbers by Zipf's law and rounds them down.
@@ -187,7 +187,7 @@ def _zipf(uniform: Array, counts: Array, skew: float) -> Array:
     return found
 
 
-def _mixed(values: Array, fields: Array) -> Array:
+def hashed(values: Array, fields: Array) -> Array:
     """Hash a value and its field number to a uint32 with the last steps of MurmurHash3; one to one within a field."""
     mixed: Array = values ^ (fields.astype(np.uint32) + np.uint32(1)) * np.uint32(0x9E3779B9)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):

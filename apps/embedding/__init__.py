@@ -1,0 +1,379 @@
+"""Embedding tables: look-up and pooling on PEs, with tables cut by tables, rows, columns, or two of these.
+
+Source: Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations (SIGMETRICS 2024),
+section 4. Axis x of the hypercube cuts the tables, y the rows of a table, z the columns; each partition of the paper is
+a shape (`PARTITIONS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pidcomm.apps import inputs
+from pidcomm.apps.application import Application, Run, count_wrong
+from pidcomm.apps.dlrm.criteo import CATEGORIES
+from pidcomm.apps.embedding.bags import GENERATORS, SEED_MAX, Bags, bags_of, clicks, full_bags
+from pidcomm.apps.embedding.layers import Layers
+from pidcomm.apps.partition import WORD_BYTES, padded, round_up
+from pidcomm.apps.stage import Placement, Stage
+from pidcomm.arguments import Array, as_integer
+from pidcomm.errors import ArgumentError, unknown
+from pidcomm.evaluation.measure import require_bytes
+
+
+class Model(NamedTuple):
+    """Sizes of a recommendation model (table 3 of the paper)."""
+
+    tables: int
+    rows: int
+    columns: int
+    pooling: int
+    batch: int = 16
+
+
+MODELS = {
+    "rm1": Model(10, 16 << 20, 32, 80),
+    "rm2": Model(40, 16 << 20, 32, 80),
+    "rm3": Model(5, 160 << 20, 32, 20),
+    "one": Model(1, 128 << 10, 64, 32, 512),
+}
+"""RM1, RM2 and RM3 of table 3, and the one table of figures 6 to 9."""
+DEFAULT_SCALE, QUICK_SCALE = 256, 1 << 14
+PATHS = ("reduce", "reduce_scatter", "gather")
+"""Ways of the sums of the parts of a table to the host: reduced on the way, reduced for PEs and then gathered, or
+gathered and then reduced in host memory, as in the paper."""
+DTYPES = ("int32", "float32")
+TASKLETS_MAX, TASKLETS = 24, 24
+STACK_BYTES, PIECE_WORDS = 512, 16
+WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+GROUP_WORDS = 64  # most words of sums that a tasklet keeps, unless one bag needs more
+ROUNDOFF = 2.0**-24  # of float32
+BY_ROWS = "010"  # the mask of the PEs that have parts of the rows of the same tables and columns
+BY_COLUMNS = "001"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of one PE: numbers of tables, rows of each, columns, and bags; request_words before the indices."""
+
+    tables: int
+    rows: int
+    columns: int
+    bags: int
+
+    @property
+    def start_words(self) -> int:
+        """Words of a request before its indices."""
+        return round_up(self.bags + 1, 2)
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the part of the tables."""
+        return round_up(4 * self.tables * self.rows * self.columns, WORD_BYTES)
+
+    def pooled_bytes(self, blocks: int) -> int:
+        """Return the bytes of the sums, as `blocks` equal blocks."""
+        return round_up(4 * self.bags * self.columns, WORD_BYTES * blocks)
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The paper's four clocks, in seconds: kernel, host, CPU to PE, and PE to CPU."""
+
+    kernel: float
+    host: float
+    cpu_to_pe: float
+    pe_to_cpu: float
+
+    @property
+    def total(self) -> float:
+        """Sum of the four clocks."""
+        return self.kernel + self.host + self.cpu_to_pe + self.pe_to_cpu
+
+
+def clocks_of(run: Run) -> Clocks:
+    """Return the four clocks of a run. In `reduce` and `reduce_scatter`, PE to CPU contains the reduction."""
+    to_pes = run.costs["broadcast"].total
+    return Clocks(run.kernel.total, run.host.total, to_pes, run.communication.total - to_pes)
+
+
+def _two(pes: int, most: int) -> tuple[int, int]:
+    """Return the largest divisor of pes that is at most `most`, and the quotient."""
+    divisor = next(it for it in range(min(most, pes), 0, -1) if pes % it == 0)
+    return divisor, pes // divisor
+
+
+def _column_row(pes: int, model: Model) -> tuple[int, int, int]:
+    columns, rows = _two(pes, model.columns)
+    return 1, rows, columns
+
+
+PARTITIONS: dict[str, Callable[[int, Model], tuple[int, int, int]]] = {
+    "table": lambda pes, _: (pes, 1, 1),
+    "row": lambda pes, _: (1, pes, 1),
+    "column": lambda pes, _: (1, 1, pes),
+    "column-row": _column_row,
+    "table-row": lambda pes, model: (*_two(pes, model.tables), 1),
+}
+"""Shapes of the paper's partitions for a number of PEs and a model. Hybrid ones cut rows into the fewest parts."""
+
+
+class Embedding(Application):
+    """Embedding tables: the sum of the rows of each bag, in int32 or float32."""
+
+    name = "embedding"
+    about = "Embedding tables: look up the rows of bags of indices, and add them."
+    axes = 3
+    data_help = "a Criteo click log (.gz also works); each of its 26 categories has a table"
+    generate_help = inputs.describe(GENERATORS)
+
+    def __init__(
+        self,
+        tables: Array,
+        bags: Bags,
+        *,
+        path: str = "reduce",
+        tasklets: int = TASKLETS,
+        layers: Layers | None = None,
+        facts: Mapping[str, int | str] | None = None,
+    ) -> None:
+        """Take tables and a batch.
+
+        tables: int32 or float32, shape (tables, rows, columns). bags: from `bags_of`. path: a name of `PATHS`. layers:
+        of a recommendation model, which the host computes after the look-up (int32 only); the result is then its output
+        for each sample. facts: origin and sizes of the input.
+
+        Raises ArgumentError if shapes or types do not agree, and as `bags_of`.
+        """
+        if tables.ndim != 3 or 0 in tables.shape or tables.dtype.name not in DTYPES:
+            raise ArgumentError(
+                f"tables of shape {tables.shape} and type {tables.dtype} must have shape (tables, rows, columns), all "
+                f"> 0, and type {' or '.join(DTYPES)}"
+            )
+        self.tables = np.ascontiguousarray(tables)
+        if bags.tables != len(tables):
+            raise ArgumentError(f"the bags are for {bags.tables} tables; there are {len(tables)}")
+        self.bags = bags_of(len(tables), tables.shape[1], bags.starts, bags.indices)
+        if path not in PATHS:
+            raise ArgumentError(unknown("path", path, PATHS))
+        if layers is not None:
+            layers.check(self.tables, self.bags.samples)
+        self.path, self.layers = path, layers
+        self.tasklets = as_integer("tasklets", tasklets, 1, TASKLETS_MAX)
+        self._facts = {"input": "arrays", **(facts or {})}
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        model: Annotated[str, f"Sizes: {', '.join(MODELS)} (the one table of figures 6 to 9)."] = "rm1",
+        scale: Annotated[
+            int | None, f"Divisor of the rows of rm1 to rm3 (default: {DEFAULT_SCALE}; quick: {QUICK_SCALE})."
+        ] = None,
+        tables: Annotated[int | None, "Number of tables (default: as the model)."] = None,
+        rows: Annotated[int | None, "Number of rows of each table (default: as the model, divided by --scale)."] = None,
+        columns: Annotated[int | None, "Number of columns of each table (default: as the model)."] = None,
+        pooling: Annotated[int | None, "Number of indices of a bag (default: as the model)."] = None,
+        batch: Annotated[int | None, "Number of samples (default: as the model)."] = None,
+        dtype: Annotated[str, "Type of the elements: int32, or float32, which PEs compute in software."] = "int32",
+        path: Annotated[str, f"Way of the sums to the host: {', '.join(PATHS)} (then the host reduces)."] = "reduce",
+        tasklets: Annotated[int, "Number of tasklets of a PE."] = TASKLETS,
+        mlp: Annotated[bool, "Also compute the dense layers of the model on the host (int32 only)."] = False,
+        seed: Annotated[int, "Seed of the random tables and layers."] = 1,
+    ) -> Embedding:
+        """Return random tables with a batch of generated bags, or with the categories of a click log.
+
+        quick: a scale of 16384, unless data or generate are given.
+        """
+        inputs.one_source(data, generate)
+        if model not in MODELS:
+            raise ArgumentError(unknown("model", model, MODELS))
+        if dtype not in DTYPES:
+            raise ArgumentError(unknown("dtype", dtype, DTYPES))
+        sizes = MODELS[model]
+        is_one = model == "one"
+        default = 1 if is_one else QUICK_SCALE if quick and data is None and generate is None else DEFAULT_SCALE
+        divisor = as_integer("scale", default if scale is None else scale, 1, sizes.rows)
+        count = as_integer("tables", sizes.tables if tables is None else tables, 1, 2**16)
+        if data is not None:
+            if tables is not None or pooling is not None:
+                raise ArgumentError("a click log sets tables and pooling; leave them out with data")
+            count = CATEGORIES
+        height = as_integer("rows", sizes.rows // divisor if rows is None else rows, 1, 2**30)
+        width = as_integer("columns", sizes.columns if columns is None else columns, 1, 2**12)
+        depth = as_integer("pooling", sizes.pooling if pooling is None else pooling, 0, 2**20)
+        samples = as_integer("batch", sizes.batch if batch is None else batch, 1, 2**24)
+        spec = generate or "uniform"
+        draw = inputs.generated(spec, GENERATORS)
+        # The tables, their copy in the order of PEs, and the indices with the arrays that make them.
+        needed = 8 * count * height * width + 32 * samples * count * depth
+        require_bytes(needed, f"{count} tables of {height} rows and {width} columns, and {samples} samples,")
+        if data is not None:
+            bags, source = clicks(data, samples, height), str(data)
+        else:
+            bags = full_bags(draw(samples, count, height, depth), height)
+            source = inputs.canonical(spec, GENERATORS)
+        random = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
+        shape = (count, height, width)
+        values = (
+            random.integers(-8, 8, shape, np.int32) if dtype == "int32" else random.standard_normal(shape, np.float32)
+        )
+        facts: dict[str, int | str] = {"input": source, "model": model}
+        if rows is None and divisor > 1:
+            facts["scale"] = f"1/{divisor} of {sizes.rows} rows"
+        pooled = {} if data is not None else {"pooling": depth}
+        facts |= {"tables": count, "rows": height, "columns": width, **pooled, "samples": bags.samples, "dtype": dtype}
+        facts |= {"path": path, "seed": seed}
+        layers = Layers.random(random, count, width, bags.samples) if mlp else None
+        if layers is not None:
+            facts["layers"] = str(layers)
+        return cls(values, bags, path=path, tasklets=tasklets, layers=layers, facts=facts)
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """The source of the bags, the sizes of the model with the scale of its rows, and the path to the host."""
+        return self._facts
+
+    @classmethod
+    def shape_of(cls, pes: int) -> tuple[int, ...]:
+        """Return the shape that cuts 32 columns into slices of up to 8 PEs, and then the rows."""
+        columns, rows = _two(pes, 8)
+        return 1, rows, columns
+
+    def part(self, shape: Sequence[int]) -> Part:
+        """Return the part of each PE. PEs with the last x, y or z may have less, or nothing."""
+        tables, rows, columns = (-(-have // cut) for have, cut in zip(self.tables.shape, shape, strict=True))
+        return Part(tables, rows, columns, self.bags.samples * tables)
+
+    def requests(self, shape: Sequence[int]) -> Array:
+        """Return the requests of PEs with equal x and y, one per row, x fastest: uint32, shape (x * y, words)."""
+        from pidcomm.apps import _apps
+
+        part = self.part(shape)
+        return _apps.embedding_requests(
+            self.bags.starts,
+            self.bags.indices,
+            len(self.tables),
+            shape[0],
+            shape[1],
+            part.tables,
+            part.rows,
+            part.start_words,
+        )
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Return the layout. Raises ArgumentError if a bag of a PE does not fit in the WRAM of a tasklet."""
+        part = self.part(shape)
+        request_bytes = self.requests(shape)[0].nbytes
+        pooled_bytes = part.pooled_bytes(shape[1])
+        is_gathered = self.path == "gather"
+        return Placement(
+            source=Path(__file__).parent / "kernel.c",
+            resident={"tables": part.table_bytes},
+            windows={
+                "requests": request_bytes + 4 * PIECE_WORDS,  # the last transfer of indices may pass the end
+                "pooled": pooled_bytes,
+                **({"reduced": pooled_bytes // shape[1]} if self.path == "reduce_scatter" else {}),
+            },
+            tasklets=self.tasklets,
+            stack_bytes=STACK_BYTES,
+            defines={
+                **{"ROWS": part.rows, "COLUMNS": part.columns, "BAGS": part.bags, "START_WORDS": part.start_words},
+                **{"GROUP": self._group(part), "PIECE": PIECE_WORDS},
+                "VALUE": "float" if self.tables.dtype == np.float32 else "uint32_t",
+            },
+            host_bytes=prod(shape) * (2 * part.table_bytes + pooled_bytes * (2 if is_gathered else 1))
+            + 2 * shape[0] * shape[1] * request_bytes,
+        )
+
+    def run(self, stage: Stage) -> Array:
+        """Return the sums, shape (samples, tables, columns), or the outputs of the layers, shape (samples,)."""
+        x, y, z = shape = stage.shape
+        part = self.part(shape)
+        whole = padded(self.tables, (x * part.tables, y * part.rows, z * part.columns))
+        cut = whole.reshape(x, part.tables, y, part.rows, z, part.columns).transpose(4, 2, 0, 1, 3, 5)
+        stage.place("tables", padded(cut.reshape(stage.pes, -1), (stage.pes, part.table_bytes // 4)))
+        requests = stage.host_work(lambda: self.requests(shape))
+        stage.broadcast(BY_COLUMNS, requests, dst="requests")
+        stage.launch()
+        sums = self._sums(stage, part.pooled_bytes(y))
+
+        def joined() -> Array:
+            """Put columns and tables of the PEs side by side."""
+            words = part.bags * part.columns
+            parts = sums[:, :words].reshape(z, x, self.bags.samples, part.tables, part.columns)
+            tables, _, columns = self.tables.shape
+            whole = parts.transpose(2, 1, 3, 0, 4).reshape(self.bags.samples, x * part.tables, z * part.columns)
+            return np.ascontiguousarray(whole[:, :tables, :columns])
+
+        pooled = stage.host_work(joined)
+        layers = self.layers
+        return pooled if layers is None else stage.host_work(lambda: layers.outputs(pooled))
+
+    def _sums(self, stage: Stage, size: int) -> Array:
+        """Return the sums over all rows, a row for each x and z, x fastest."""
+        dtype, y = self.tables.dtype, stage.shape[1]
+        if self.path == "reduce":
+            return stage.reduce(BY_ROWS, bytes=size, src="pooled", dtype=dtype)
+        if self.path == "reduce_scatter":
+            stage.reduce_scatter(BY_ROWS, bytes=size, src="pooled", dst="reduced", dtype=dtype)
+            return stage.gather(BY_ROWS, bytes=size // y, src="reduced", dtype=dtype)
+        parts = stage.gather(BY_ROWS, bytes=size, src="pooled", dtype=dtype)
+        return stage.host_work(lambda: parts.reshape(len(parts), y, -1).sum(axis=1, dtype=dtype))
+
+    def reference(self) -> Array:
+        """Compute the result on all CPUs."""
+        pooled = self._pooled(is_absolute=False)
+        return pooled if self.layers is None else self.layers.outputs(pooled)
+
+    def wrong(self, result: Array, expected: Array) -> int:
+        """Return the number of wrong elements; integers must be equal, floats within `bound` of each other."""
+        if self.tables.dtype != np.float32 or result.shape != expected.shape or result.dtype != expected.dtype:
+            return count_wrong(result, expected)
+        return int(np.count_nonzero(~(np.abs(result.astype(np.float64) - expected) <= self.bound())))
+
+    def bound(self) -> Array:
+        """Return the largest difference of two sums of floats in different orders: float64, the shape of the result.
+
+        The sum of n floats in any order differs from the exact sum by at most (n - 1) u / (1 - (n - 1) u) times the sum
+        of absolute values, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2). The bound
+        is twice that, plus the rounding of the sum of absolute values itself.
+        """
+        samples, tables = self.bags.samples, len(self.tables)
+        steps = np.maximum(self.bags.counts() - 1, 0) * ROUNDOFF
+        gamma = (steps / (1 - steps)).reshape(samples, tables, 1)
+        found: Array = 2 * gamma * (1 + 2 * gamma) * self._pooled(is_absolute=True).astype(np.float64)
+        return found
+
+    def _pooled(self, *, is_absolute: bool) -> Array:
+        from pidcomm.apps import _apps
+
+        tables, rows, columns = self.tables.shape
+        flat = self.tables.reshape(tables * rows, columns)
+        sums = _apps.embedding(flat, tables, self.bags.starts, self.bags.indices, is_absolute)
+        return sums.reshape(self.bags.samples, tables, columns)
+
+    def _group(self, part: Part) -> int:
+        """Return the number of bags that a tasklet pools together. Raises ArgumentError if they do not fit in WRAM."""
+        step = 1 + part.columns % 2  # a group writes whole words of 8 bytes
+        most = max(GROUP_WORDS // (step * part.columns), 1)
+        group = step * min(most, max(part.bags // (2 * step * self.tasklets), 1))
+        words = round_up(group + 2, 2) + PIECE_WORDS + round_up(part.columns, 2) + round_up(group * part.columns, 2)
+        room = WRAM_BYTES // self.tasklets - STACK_BYTES
+        if 4 * words > room:
+            raise ArgumentError(
+                f"slices of {part.columns} columns need {4 * words} bytes of WRAM per tasklet; {self.tasklets} tasklets "
+                f"have {room} each: use more PEs along z or fewer tasklets"
+            )
+        return group
+
+
+APPLICATION = Embedding
