@@ -370,7 +370,7 @@ class Embedding(Application):
         room = WRAM_BYTES // self.tasklets - STACK_BYTES
         if 4 * words > room:
             raise ArgumentError(
-                f"slices of {part.columns} columns need {4 * words} bytes of WRAM per tasklet; {self.tasklets} tasklets "
+                f"slices of {part.columns} columns need {4 * words} bytes of WRAM a tasklet; {self.tasklets} tasklets "
                 f"have {room} each: use more PEs along z or fewer tasklets"
             )
         return group

@@ -4,7 +4,7 @@
  * indices, then the number of indices (START_WORDS words in all, with padding), then the indices: local table * ROWS + local row. The sums
  * of the bags follow each other without gaps. Tasklets take groups of GROUP bags, whose sums are a multiple of 8 bytes.
  *
- * VALUE is uint32_t or float. The sum of integers wraps; floats are added in the order of the indices. */
+ * VALUE is the type of the elements. The sum of integers wraps; floats are added in the order of the indices. */
 #include <defs.h>
 #include <stdint.h>
 
