@@ -17,7 +17,8 @@ void require(bool holds, const char *rule) {
 
 void require_bags(const In<int64_t> &starts, size_t indices, size_t tables) {
   require(starts.shape(0) >= 1 && tables >= 1 && (starts.shape(0) - 1) % tables == 0, "starts must have a bag per sample and table");
-  require(starts(0) == 0 && static_cast<size_t>(starts(starts.shape(0) - 1)) == indices, "starts must begin with 0 and end with all indices");
+  require(starts(0) == 0 && static_cast<size_t>(starts(starts.shape(0) - 1)) == indices,
+          "starts must begin with 0 and end with all indices");
   for (size_t bag = 1; bag < starts.shape(0); ++bag) require(starts(bag - 1) <= starts(bag), "starts must not fall");
 }
 

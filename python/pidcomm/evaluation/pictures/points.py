@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pidcomm.evaluation.figure import MODELLED, PUBLISHED, Figure, Panel, Point
 from pidcomm.evaluation.pictures import style
@@ -38,12 +38,17 @@ def draw(figure: Figure, points: Sequence[Point]) -> Picture:
             _panel(axes, panel, [it for it in points if it.panel == panel.name], names)
         for axes in grid.flat[len(panels) :]:
             axes.remove()
-        handles = {}
+        handles: dict[str, Any] = {}
         for axes in grid.flat[: len(panels)]:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
         body.legend(
-            handles.values(), handles, loc="outside lower center", frameon=False, ncols=LEGEND_COLUMNS, handlelength=2.4
+            handles=list(handles.values()),
+            labels=list(handles),
+            loc="outside lower center",
+            frameon=False,
+            ncols=LEGEND_COLUMNS,
+            handlelength=2.4,
         )
     return picture
 
