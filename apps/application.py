@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from pidcomm.apps.stage import HOST, KERNEL, Cost, Placement, Stage, require_room
+from pidcomm.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stage, require_room
 from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, options_of, with_scratch
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import platform
@@ -97,7 +97,8 @@ class Run:
     costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are ``kernel``, ``host``
     (the host lays out rows, and writes variables before a launch) and the names of collectives. setup: cost of placing
     data that stays, such as a graph or weights; no total contains it. cpu_seconds: measured time of
-    `Application.reference`, the shortest of several runs with all CPUs and with one CPU; None if not timed.
+    `Application.reference`, the shortest of several runs with all CPUs and with one CPU; None if not timed. calls: the
+    collectives, in order.
     """
 
     application: str
@@ -109,6 +110,7 @@ class Run:
     costs: Mapping[str, Cost]
     setup: Cost
     cpu_seconds: float | None
+    calls: Sequence[Call] = ()
 
     @property
     def pes(self) -> int:
@@ -211,6 +213,7 @@ def _runs(
                 costs=stage.costs,
                 setup=stage.setup,
                 cpu_seconds=cpu_seconds,
+                calls=tuple(stage.calls),
             )
 
 

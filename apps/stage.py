@@ -74,6 +74,17 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A collective of a run. Its plan follows from these values and the shape. op: a name, or None."""
+
+    collective: str
+    mask: str
+    bytes_per_pe: int
+    dtype: str
+    op: str | None
+
+
+@dataclass(frozen=True)
 class Placement:
     """The program of an application's PEs, and the layout of MRAM.
 
@@ -163,6 +174,8 @@ class Stage:
         """Costs of the phases so far, by name, in the order of their first use."""
         self.setup = Cost()
         """Cost of `place`."""
+        self.calls: list[Call] = []
+        """Collectives so far, in order."""
         self._pe_set = pe_set
         self._placement = placement
         self._options = with_scratch(options, placement.bytes)
@@ -342,6 +355,8 @@ class Stage:
     def _carry_out(self, collective: str, mask: str, size: int, repeats: int, **arguments: Any) -> None:
         self._on_phase(f"{self.technique}: {collective}")
         arguments |= {"bytes": size, "options": self._options}
+        dtype = np.dtype(arguments.get("dtype", np.uint8)).name
+        self.calls.append(Call(collective, mask, size, dtype, arguments.get("op")))
         traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
         median = _median([trace.host_seconds for trace in traces])
         trace = next(it for it in traces if it.host_seconds == median)

@@ -1,6 +1,7 @@
 # Turns the machine descriptions into rows of C++: machines.inc. One constant per line, `key = { value = 1.5, ... }`, in [sections].
 # A line `inherits = "NAME"` may precede them: the rows of that machine then come first, and the machine's rows replace them. If a file has
-# sections [isa.NAME], the machine has only these instruction sets.
+# sections [isa.NAME], the machine has only these instruction sets. Only Python prices links between PEs (python/pidcomm/model/links.py), so
+# sections [links.LEVEL] make no rows.
 file(GLOB PIDCOMM_MACHINES CONFIGURE_DEPENDS machines/*.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PIDCOMM_MACHINES})
 set(machines "")
@@ -22,6 +23,8 @@ foreach(file ${PIDCOMM_MACHINES})
       if(section MATCHES "^isa\\.")
         list(APPEND isas_${name} ${section})
       endif()
+    elseif(section MATCHES "^links\\.")
+      continue()
     elseif(line MATCHES "^([a-z0-9_]+) = { *value = ([-+0-9.e]+)[, }]")
       list(APPEND rows_${name} "{\"${section}.${CMAKE_MATCH_1}\", ${CMAKE_MATCH_2}},")
     else()

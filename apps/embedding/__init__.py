@@ -19,7 +19,8 @@ from pidcomm.apps.application import Application, Run, count_wrong
 from pidcomm.apps.dlrm.criteo import CATEGORIES
 from pidcomm.apps.embedding.bags import GENERATORS, SEED_MAX, Bags, bags_of, clicks, full_bags
 from pidcomm.apps.embedding.layers import Layers
-from pidcomm.apps.partition import WORD_BYTES, padded, round_up
+from pidcomm.apps.embedding.parts import Part, part_of, placement_of, requests_of
+from pidcomm.apps.partition import padded
 from pidcomm.apps.stage import Placement, Stage
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError, unknown
@@ -49,36 +50,9 @@ PATHS = ("reduce", "reduce_scatter", "gather")
 gathered and then reduced in host memory, as in the paper."""
 DTYPES = ("int32", "float32")
 TASKLETS_MAX, TASKLETS = 24, 24
-STACK_BYTES, PIECE_WORDS = 512, 16
-WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
-GROUP_WORDS = 64  # most words of sums that a tasklet keeps, unless one bag needs more
 ROUNDOFF = 2.0**-24  # of float32
 BY_ROWS = "010"  # the mask of the PEs that have parts of the rows of the same tables and columns
 BY_COLUMNS = "001"
-
-
-@dataclass(frozen=True)
-class Part:
-    """The part of one PE: numbers of tables, rows of each, columns, and bags; request_words before the indices."""
-
-    tables: int
-    rows: int
-    columns: int
-    bags: int
-
-    @property
-    def start_words(self) -> int:
-        """Words of a request before its indices."""
-        return round_up(self.bags + 1, 2)
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of the part of the tables."""
-        return round_up(4 * self.tables * self.rows * self.columns, WORD_BYTES)
-
-    def pooled_bytes(self, blocks: int) -> int:
-        """Return the bytes of the sums, as `blocks` equal blocks."""
-        return round_up(4 * self.bags * self.columns, WORD_BYTES * blocks)
 
 
 @dataclass(frozen=True)
@@ -250,48 +224,22 @@ class Embedding(Application):
 
     def part(self, shape: Sequence[int]) -> Part:
         """Return the part of each PE. PEs with the last x, y or z may have less, or nothing."""
-        tables, rows, columns = (-(-have // cut) for have, cut in zip(self.tables.shape, shape, strict=True))
-        return Part(tables, rows, columns, self.bags.samples * tables)
-
-    def requests(self, shape: Sequence[int]) -> Array:
-        """Return the requests of PEs with equal x and y, one per row, x fastest: uint32, shape (x * y, words)."""
-        from pidcomm.apps import _apps
-
-        part = self.part(shape)
-        return _apps.embedding_requests(
-            self.bags.starts,
-            self.bags.indices,
-            len(self.tables),
-            shape[0],
-            shape[1],
-            part.tables,
-            part.rows,
-            part.start_words,
-        )
+        return part_of(self.tables.shape, self.bags.samples, shape)
 
     def place(self, shape: Sequence[int]) -> Placement:
         """Return the layout. Raises ArgumentError if a bag of a PE does not fit in the WRAM of a tasklet."""
         part = self.part(shape)
-        request_bytes = self.requests(shape)[0].nbytes
+        size = requests_of(self.bags, part, shape)[0].nbytes
         pooled_bytes = part.pooled_bytes(shape[1])
-        is_gathered = self.path == "gather"
-        return Placement(
-            source=Path(__file__).parent / "kernel.c",
-            resident={"tables": part.table_bytes},
-            windows={
-                "requests": request_bytes + 4 * PIECE_WORDS,  # the last transfer of indices may pass the end
-                "pooled": pooled_bytes,
-                **({"reduced": pooled_bytes // shape[1]} if self.path == "reduce_scatter" else {}),
-            },
-            tasklets=self.tasklets,
-            stack_bytes=STACK_BYTES,
-            defines={
-                **{"ROWS": part.rows, "COLUMNS": part.columns, "BAGS": part.bags, "START_WORDS": part.start_words},
-                **{"GROUP": self._group(part), "PIECE": PIECE_WORDS},
-                "VALUE": "float" if self.tables.dtype == np.float32 else "uint32_t",
-            },
-            host_bytes=prod(shape) * (2 * part.table_bytes + pooled_bytes * (2 if is_gathered else 1))
-            + 2 * shape[0] * shape[1] * request_bytes,
+        rows = 2 * part.table_bytes + pooled_bytes * (2 if self.path == "gather" else 1)
+        return placement_of(
+            part,
+            size,
+            str(self.tables.dtype),
+            self.tasklets,
+            blocks=shape[1],
+            is_scattered=self.path == "reduce_scatter",
+            host_bytes=prod(shape) * rows + 2 * shape[0] * shape[1] * size,
         )
 
     def run(self, stage: Stage) -> Array:
@@ -301,7 +249,7 @@ class Embedding(Application):
         whole = padded(self.tables, (x * part.tables, y * part.rows, z * part.columns))
         cut = whole.reshape(x, part.tables, y, part.rows, z, part.columns).transpose(4, 2, 0, 1, 3, 5)
         stage.place("tables", padded(cut.reshape(stage.pes, -1), (stage.pes, part.table_bytes // 4)))
-        requests = stage.host_work(lambda: self.requests(shape))
+        requests = stage.host_work(lambda: requests_of(self.bags, part, shape))
         stage.broadcast(BY_COLUMNS, requests, dst="requests")
         stage.launch()
         sums = self._sums(stage, part.pooled_bytes(y))
@@ -360,20 +308,6 @@ class Embedding(Application):
         flat = self.tables.reshape(tables * rows, columns)
         sums = _apps.embedding(flat, tables, self.bags.starts, self.bags.indices, is_absolute)
         return sums.reshape(self.bags.samples, tables, columns)
-
-    def _group(self, part: Part) -> int:
-        """Return the number of bags that a tasklet pools together. Raises ArgumentError if they do not fit in WRAM."""
-        step = 1 + part.columns % 2  # a group writes whole words of 8 bytes
-        most = max(GROUP_WORDS // (step * part.columns), 1)
-        group = step * min(most, max(part.bags // (2 * step * self.tasklets), 1))
-        words = round_up(group + 2, 2) + PIECE_WORDS + round_up(part.columns, 2) + round_up(group * part.columns, 2)
-        room = WRAM_BYTES // self.tasklets - STACK_BYTES
-        if 4 * words > room:
-            raise ArgumentError(
-                f"slices of {part.columns} columns need {4 * words} bytes of WRAM a tasklet; {self.tasklets} tasklets "
-                f"have {room} each: use more PEs along z or fewer tasklets"
-            )
-        return group
 
 
 APPLICATION = Embedding

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from pidcomm import apps
 from pidcomm.apps.dlrm.criteo import Criteo, write
-from pidcomm.apps.embedding import MODELS, PARTITIONS, PATHS, Embedding, Model, clocks_of
+from pidcomm.apps.embedding import MODELS, PARTITIONS, PATHS, Embedding, Model, clocks_of, price
 from pidcomm.apps.embedding.bags import GENERATORS, Bags, bags_of, full_bags
 from pidcomm.apps.inputs import generated
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError
+from pidcomm.model import load_machine, predict
 
+MACHINE = load_machine(price.MACHINE)
 SMALL = Model(tables=3, rows=50, columns=6, pooling=5, batch=4)
 
 
@@ -236,3 +238,40 @@ def test_the_models_have_the_sizes_of_table_3() -> None:
     sizes = {name: round(it.tables * it.rows * it.columns * 4 / 2**30) for name, it in MODELS.items()}
     assert [sizes[name] for name in ("rm1", "rm2", "rm3")] == [20, 80, 100]
     assert Embedding.make(quick=True).facts["scale"] == "1/16384 of 16777216 rows"
+
+
+# ---- prices
+
+
+def test_the_price_of_the_kernel_is_that_of_the_slowest_pe_of_a_run() -> None:
+    model = Model(2, 640, 8, 6, 30)
+    work = price.Work(model, (1, 4, 2), "skewed:biased=5,hot=10")
+    problem = Embedding(table_values(model, "int32"), work.bags)
+    run = apps.run(problem, shape=work.shape, iters=1)
+    assert price.clocks(work, "reduce", "tile", MACHINE).kernel == pytest.approx(run.kernel.modelled, rel=1e-3)
+    assert work.mram_bytes >= problem.place(work.shape).bytes
+
+
+def test_the_price_of_the_transfers_is_that_of_their_plans() -> None:
+    work = price.Work(SMALL, (1, 4, 2))
+    size, requests = work.part.pooled_bytes(4), work.requests[0].nbytes
+    found = price.clocks(work, "reduce_scatter", "tile", MACHINE)
+    plans: list[tuple[Any, str, int]] = [("reduce_scatter", "010", size), ("gather", "010", size // 4)]
+    to_cpu = sum(predict(it, work.shape, mask, bytes=n, machine=MACHINE).seconds for it, mask, n in plans)
+    assert found.pe_to_cpu == pytest.approx(to_cpu)
+    to_pes = predict("broadcast", work.shape, "001", bytes=requests, machine=MACHINE).seconds
+    assert found.cpu_to_pe == pytest.approx(to_pes)
+
+
+def test_only_the_path_of_the_paper_reduces_in_the_clock_of_the_host() -> None:
+    work = price.Work(MODELS["one"], (1, 64, 1))
+    host = {way: price.clocks(work, *way, MACHINE).host for way in price.WAYS}
+    assert host[price.PAPERS] > 2 * host["reduce", "tile"]
+    assert len({host[way] for way in price.WAYS if way != price.PAPERS}) == 1
+
+
+def test_the_cpu_reads_whole_lines() -> None:
+    bags = full_bags(np.zeros((4, 2, 100), np.uint32), 9)
+    one, many = (price.cpu_seconds(bags, columns, MACHINE) for columns in (1, 16))
+    assert one == many
+    assert price.cpu_seconds(bags, 17, MACHINE) - one == pytest.approx(64e-9 * 800 / MACHINE["memory.read_gb_s"])

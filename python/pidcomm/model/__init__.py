@@ -2,13 +2,18 @@
 
 from pidcomm.model.advice import Advice, Estimate, Way, advise, compare, influences
 from pidcomm.model.hosts import NETWORK_PHASES, HostsPrediction, predict_hosts
+from pidcomm.model.links import LINKS, LinksPrediction, predict_links
 from pidcomm.model.machines import (
     CONSTANTS,
     KINDS,
     LINE_COSTS,
+    LINK_CONSTANTS,
+    LINK_LEVELS,
     PHASES,
+    TOPOLOGIES,
     Constant,
     ConstantRow,
+    Link,
     Machine,
     load_machine,
     machine_names,
@@ -19,13 +24,19 @@ __all__ = [
     "CONSTANTS",
     "KINDS",
     "LINE_COSTS",
+    "LINKS",
+    "LINK_CONSTANTS",
+    "LINK_LEVELS",
     "NETWORK_PHASES",
     "PHASES",
+    "TOPOLOGIES",
     "Advice",
     "Constant",
     "ConstantRow",
     "Estimate",
     "HostsPrediction",
+    "Link",
+    "LinksPrediction",
     "Machine",
     "Prediction",
     "Way",
@@ -36,5 +47,6 @@ __all__ = [
     "machine_names",
     "predict",
     "predict_hosts",
+    "predict_links",
     "use_machine",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,17 +63,46 @@ OWN_KINDS = ("measured", "fitted")
 """Kinds that are valid for one machine only."""
 
 
+LINK_CONSTANTS = [
+    ConstantRow("bytes_per_cycle", "bytes", "bytes that a unit sends over its link in a cycle"),
+    ConstantRow("clock_mhz", "MHz", "clock of the links"),
+    ConstantRow("latency_ns", "ns", "time of an empty message between two units"),
+    ConstantRow("topology", "name", "ring (to the next unit), crossbar (to all units), or bus (one unit at a time)"),
+]
+"""Constants of the links of a level, ``links.LEVEL.key``. A machine need not have links."""
+LINK_LEVELS = ("bank", "chip", "rank")
+"""Levels of links: between the banks of a chip, the chips of a rank, and the ranks. A machine has all or none."""
+TOPOLOGIES = ("ring", "crossbar", "bus")
+
+
+class Link(NamedTuple):
+    """The links of a level; every unit of the level (bank, chip or rank) has one. The constants of `LINK_CONSTANTS`."""
+
+    bytes_per_cycle: Constant
+    clock_mhz: Constant
+    latency_ns: Constant
+    topology: str
+    topology_source: str
+
+    @property
+    def gb_s(self) -> float:
+        """Return the rate of a link."""
+        return self.bytes_per_cycle.value * self.clock_mhz.value / 1e3
+
+
 @dataclass(frozen=True)
 class Machine:
     """A machine for predictions. constants: by ``section.key`` and ``isa.NAME.key``.
 
-    inherits: name of the built-in machine that supplies the constants that are missing in the description.
+    inherits: name of the built-in machine that supplies the constants that are missing in the description. links: by
+    level; empty if PEs reach each other only through the host.
     """
 
     name: str
     title: str
     constants: Mapping[str, Constant]
     inherits: str | None = None
+    links: Mapping[str, Link] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Report the name, the number of PEs and the title of the machine."""
@@ -131,14 +160,21 @@ class Machine:
             section, _, key = name.rpartition(".")
             given = sections.setdefault(section, [])
             if constant != inherited.get(name):
-                given.append(
-                    f"{key} = {{ value = {constant.value:g}, unit = {_quoted(constant.unit)}, "
-                    f"source = {_quoted(constant.source)} }}"
-                )
+                given.append(_constant_line(key, f"{constant.value:g}", constant.unit, constant.source))
         for section, given in sections.items():
             if given or section.startswith("isa."):  # isa sections list the machine's instruction sets
                 lines += ["", f"[{section}]", *given]
+        for level, link in self.links.items():
+            lines += ["", f"[links.{level}]"]
+            for row in LINK_CONSTANTS[:-1]:
+                value: Constant = getattr(link, row.name)
+                lines.append(_constant_line(row.name, f"{value.value:g}", row.unit, value.source))
+            lines.append(_constant_line("topology", _quoted(link.topology), "name", link.topology_source))
         return "\n".join(lines) + "\n"
+
+
+def _constant_line(key: str, value: str, unit: str, source: str) -> str:
+    return f"{key} = {{ value = {value}, unit = {_quoted(unit)}, source = {_quoted(source)} }}"
 
 
 def _quoted(text: str) -> str:
@@ -223,6 +259,7 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
         raise ArgumentError(f"{path}: title is missing; it names the machine in one line")
     inherits = tree.pop("inherits", None)
     parent = None if inherits is None else _parent(path, inherits, (*heirs, name))
+    links = {**(parent.links if parent else {}), **_links(path, tree.pop("links", {}))}
     units = {row.name: row.unit for row in CONSTANTS}
     if not isinstance(tree.get("isa", {}), dict):
         raise ArgumentError(f"{path}: isa must be sections [isa.NAME]")
@@ -236,7 +273,7 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
         raise ArgumentError(f"{path}: constant {min(missing)} is missing")
     if not isas:
         raise ArgumentError(f"{path}: no instruction set; add a section [isa.NAME]")
-    machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits)
+    machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits, links)
     try:
         # This call checks the constants.
         _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)
@@ -257,15 +294,52 @@ def _constants(
             continue
         if name not in units:
             raise ArgumentError(f"{path}: no constant is called {name}")
-        number, unit, source = (value.get(field) for field in Constant._fields)
-        if not isinstance(number, (int, float)) or isinstance(number, bool):
-            raise ArgumentError(f"{path}: {name} = {shown(number)} is no number")
-        if isinstance(number, int) and abs(number) > LARGEST:  # too large for a float
-            raise ArgumentError(f"{path}: {name} = {shown(number)} is larger than {LARGEST}")
-        if unit != units[name]:
-            raise ArgumentError(f"{path}: {name} has unit {shown(unit)}; it is in {units[name]!r}")
-        if not isinstance(source, str) or source.partition(":")[0] not in KINDS:
-            raise ArgumentError(
-                f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon"
-            )
-        yield name, Constant(float(number), unit, source)
+        yield name, _constant(path, name, value, units[name])
+
+
+def _constant(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> Constant:
+    """Return a constant from its fields. wanted: the unit."""
+    number = value.get("value")
+    if not isinstance(number, (int, float)) or isinstance(number, bool):
+        raise ArgumentError(f"{path}: {name} = {shown(number)} is no number")
+    if isinstance(number, int) and abs(number) > LARGEST:  # too large for a float
+        raise ArgumentError(f"{path}: {name} = {shown(number)} is larger than {LARGEST}")
+    return Constant(float(number), wanted, _source(path, name, value, wanted))
+
+
+def _source(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> str:
+    unit, source = value.get("unit"), value.get("source")
+    if unit != wanted:
+        raise ArgumentError(f"{path}: {name} has unit {shown(unit)}; it is in {wanted!r}")
+    if not isinstance(source, str) or source.partition(":")[0] not in KINDS:
+        raise ArgumentError(f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon")
+    return source
+
+
+def _links(path: Path, tree: Any) -> dict[str, Link]:
+    """Return the links of all levels in a file, or of none."""
+    if not tree:
+        return {}
+    if not isinstance(tree, dict) or tree.keys() != set(LINK_LEVELS):
+        raise ArgumentError(
+            f"{path}: links must have the sections [links.{'], [links.'.join(LINK_LEVELS)}], all of them"
+        )
+    return {level: _link(path, f"links.{level}", tree[level]) for level in LINK_LEVELS}
+
+
+def _link(path: Path, section: str, tree: Any) -> Link:
+    names = [row.name for row in LINK_CONSTANTS]
+    if not isinstance(tree, dict) or tree.keys() != set(names):
+        raise ArgumentError(f"{path}: [{section}] must have {', '.join(names)}, and nothing else")
+    if wrong := [name for name in names if not isinstance(tree[name], dict)]:
+        raise ArgumentError(f"{path}: {section}.{wrong[0]} must be {{ value = ..., unit = ..., source = ... }}")
+    *numbers, last = LINK_CONSTANTS
+    rate, clock, latency = [_constant(path, f"{section}.{row.name}", tree[row.name], row.unit) for row in numbers]
+    for row, constant in zip(numbers, (rate, clock, latency), strict=True):
+        least = 0.0 if row.name == "latency_ns" else 1e-6
+        if not least <= constant.value <= 1e12:  # also refuses NaN
+            raise ArgumentError(f"{path}: {section}.{row.name} is {constant.value:g}; it must be {least:g} to 1e12")
+    topology = tree[last.name].get("value")
+    if topology not in TOPOLOGIES:
+        raise ArgumentError(f"{path}: {section}.topology = {shown(topology)} is none of {', '.join(TOPOLOGIES)}")
+    return Link(rate, clock, latency, topology, _source(path, f"{section}.topology", tree[last.name], last.unit))

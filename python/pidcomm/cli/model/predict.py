@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import pidcomm
+from pidcomm._rows import CollectiveName
 from pidcomm.arguments import AUTO, options_of
 from pidcomm.cli.app import (
     BytesOption,
@@ -32,6 +33,8 @@ from pidcomm.model import (
     CONSTANTS,
     KINDS,
     LINE_COSTS,
+    LINK_CONSTANTS,
+    LINKS,
     PHASES,
     Estimate,
     Machine,
@@ -41,6 +44,7 @@ from pidcomm.model import (
     influences,
     load_machine,
     machine_names,
+    predict_links,
 )
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_shape, format_size, parse_names, parse_shape, parse_size
@@ -115,7 +119,8 @@ def predict(
 
     The times are modelled from the plan and the constants of the machine (`pidcomm model machines`); the collective
     does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table list
-    the constants with the largest effect: how much the total time changes if a constant grows by 10%.
+    the constants with the largest effect: how much the total time changes if a constant grows by 10%. If the machine
+    has links between PEs, row links is the time over links.
     """
     check_op([collective])
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
@@ -131,9 +136,12 @@ def predict(
             variant = options_of(**{**options, "technique": name})
             for estimate in compare(collective, lengths, mask, **arguments, **variant):
                 found.append((name or estimate.prediction.technique, estimate))
+        if on.links and technique == "all":
+            found.append((LINKS, _over_links(collective, lengths, mask, arguments)))
         found.sort(key=lambda pair: pair[1].prediction.seconds)
         problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
-        phases = [name for name in PHASES if any(it.prediction.phases[name] for _, it in found)]
+        names = dict.fromkeys(name for _, it in found for name in it.prediction.phases)
+        phases = [name for name in names if any(it.prediction.phases.get(name) for _, it in found)]
         shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
         columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
         made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
@@ -141,11 +149,14 @@ def predict(
         assumed: dict[str, None] = {}
         for asked, it in found:
             prediction = it.prediction
-            changed = options_of(**{**options, "technique": prediction.technique})
-            changed.setdefault("scratch", 2 * size_bytes)
-            influence = influences(collective, lengths, mask, **arguments, **changed)
+            influence: dict[str, float] = {}
+            if asked != LINKS:
+                changed = options_of(**{**options, "technique": prediction.technique})
+                changed.setdefault("scratch", 2 * size_bytes)
+                influence = influences(collective, lengths, mask, **arguments, **changed)
+                notes[prediction.technique] = _note(prediction, influence, on)
             largest, percent = _largest_phase(prediction)
-            spent = [format_duration(prediction.phases[name]) for name in phases]
+            spent = [format_duration(prediction.phases.get(name, 0.0)) for name in phases]
             made.add_row(
                 technique_label(asked, prediction.technique),
                 format_duration(prediction.seconds),
@@ -153,7 +164,6 @@ def predict(
                 _rate(_algbw(problem, it)),
                 _needs(it),
             )
-            notes[prediction.technique] = _note(prediction, influence, on)
             assumed |= {
                 name: None
                 for name, percent in influence.items()
@@ -261,6 +271,13 @@ def advise_shapes(
         results.text(made, *_capacity(problem, on))
 
 
+def _over_links(collective: CollectiveName, shape: tuple[int, ...], mask: str, arguments: dict[str, Any]) -> Estimate:
+    """Return the estimate for bytes over links between PEs. Its phases are the host's part and the levels of links."""
+    it = predict_links(collective, shape, mask, **arguments)
+    phases = {**dict.fromkeys(PHASES, 0.0), "host": it.host_seconds, **it.link_seconds}
+    return Estimate(shape, mask, Prediction(it.machine, LINKS, "", 0, "", it.seconds, phases), 0, False)
+
+
 def _title(problem: Problem, machine: Machine) -> str:
     """Return the title of a prediction. The title contains the word "modelled"."""
     op = f" {problem.op}" if problem.row.takes_op else ""
@@ -347,7 +364,14 @@ def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> Non
     meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
     columns = ["constant", ">value", *(["unit", "~source"] if is_wide else ["kind"]), "~meaning"]
     made = table(f"{machine.name}: {machine.title}", columns)
-    for name, constant in machine.constants.items():
+    meanings |= {row.name: row.meaning for row in LINK_CONSTANTS}
+    of_links = {
+        f"links.{level}.{row.name}": getattr(link, row.name)
+        for level, link in machine.links.items()
+        for row in LINK_CONSTANTS
+        if row.name != "topology"
+    }
+    for name, constant in {**machine.constants, **of_links}.items():
         meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
         origin = [constant.unit, constant.source] if is_wide else [constant.kind]
         made.add_row(name, f"{constant.value:g}", *origin, meaning)
@@ -363,3 +387,4 @@ def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> Non
             ]
         )
     results.text(made)
+    results.text(*(f"links.{level}: {link.topology}, {link.gb_s:g} GB/s" for level, link in machine.links.items()))

@@ -1,0 +1,144 @@
+"""Price the four clocks of embedding tables on a machine, from the plans of the collectives. All times are modelled.
+
+The kernel is the run of kernel.c on one emulated PE with the request of the PE with the most indices; its time does not
+depend on the contents of the tables, so tables of any height can be priced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from pidcomm.apps import inputs
+from pidcomm.apps.embedding import BY_COLUMNS, BY_ROWS, TASKLETS, Clocks, Model
+from pidcomm.apps.embedding.bags import GENERATORS, Bags, full_bags
+from pidcomm.apps.embedding.layers import Layers
+from pidcomm.apps.embedding.parts import Part, part_of, placement_of, requests_of
+from pidcomm.apps.stage import KERNEL, Stage
+from pidcomm.arguments import Array, options_of
+from pidcomm.model.machines import Machine
+from pidcomm.model.prediction import Prediction, predict
+from pidcomm.pe_set import allocate
+from pidcomm.tables import WORD_BYTES
+
+MACHINE = "upmem-2560"
+LINE_BYTES = 64
+PAPERS = ("gather", "conventional")
+"""The path and technique of the paper."""
+WAYS = (
+    PAPERS,
+    *((path, name) for path in ("reduce", "reduce_scatter") for name in ("conventional", "pr+im+cm", "tile")),
+)
+"""Paths and techniques side by side."""
+LAYERS_GFLOPS = 200.0  # assumed rate of the host for dense layers; equal for PEs and CPUs, so it only dilutes speed-ups
+
+
+@dataclass(frozen=True)
+class Work:
+    """A batch for a model on PEs of a shape. spec: the generator of the indices, as for ``--generate``."""
+
+    model: Model
+    shape: tuple[int, int, int]
+    spec: str = "uniform"
+    dtype: str = "int32"
+    tasklets: int = TASKLETS
+    bags_given: Bags | None = field(default=None, compare=False)
+
+    @cached_property
+    def bags(self) -> Bags:
+        """The bags of the batch."""
+        it = self.model
+        if self.bags_given is not None:
+            return self.bags_given
+        draw = inputs.generated(self.spec, GENERATORS)
+        return full_bags(draw(it.batch, it.tables, it.rows, it.pooling), it.rows)
+
+    @cached_property
+    def part(self) -> Part:
+        """The part of each PE."""
+        return part_of((self.model.tables, self.model.rows, self.model.columns), self.model.batch, self.shape)
+
+    @cached_property
+    def requests(self) -> Array:
+        """The requests of PEs."""
+        return requests_of(self.bags, self.part, self.shape)
+
+    @cached_property
+    def kernel_seconds(self) -> float:
+        """Modelled time of the PE with the most indices."""
+        busiest = int(np.argmax(self.requests[:, self.part.bags]))
+        row = self.requests[busiest : busiest + 1]
+        row = row[:, : self.part.start_words + -(-int(row[0, self.part.bags]) // 2) * 2]
+        placement = placement_of(self.part, row.nbytes, self.dtype, self.tasklets)
+        with allocate(pes=1) as pe_set, Stage(pe_set, (1, 1, 1), placement, options_of(technique="tile")) as stage:
+            stage.broadcast("111", np.ascontiguousarray(row), dst="requests")
+            stage.launch()
+            return stage.costs[KERNEL].modelled
+
+    @property
+    def mram_bytes(self) -> int:
+        """Bytes of MRAM that a PE needs."""
+        return placement_of(self.part, self.requests[0].nbytes, self.dtype, self.tasklets, blocks=self.shape[1]).bytes
+
+
+def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
+    """Return the four clocks of a batch. path, technique: as in a run.
+
+    kernel: without the launch. host: the launch, the split of the indices, the reduction in host memory (path
+    `gather`), and the join of the columns. The host's copies use all threads at the rate of the conventional
+    technique's copies.
+    """
+    part, shape, dtype = work.part, work.shape, np.dtype(work.dtype)
+    size = part.pooled_bytes(shape[1])
+
+    def call(collective: str, mask: str, bytes_per_pe: int) -> Prediction:
+        options = options_of(technique=technique, scratch=max(WORD_BYTES, 3 * bytes_per_pe))
+        return predict(collective, shape, mask, bytes=bytes_per_pe, dtype=dtype, machine=machine, **options)  # type: ignore[arg-type]
+
+    reduction = 0.0
+    if path == "gather":
+        to_cpu = call("gather", BY_ROWS, size).seconds
+        # The plan of a conventional reduce has the same work of the host.
+        phases = predict(
+            "reduce", shape, BY_ROWS, bytes=size, dtype=dtype, machine=machine, technique="conventional"
+        ).phases
+        reduction = phases["combine"] if shape[1] > 1 else 0.0
+    elif path == "reduce":
+        to_cpu = call("reduce", BY_ROWS, size).seconds
+    else:
+        to_cpu = call("reduce_scatter", BY_ROWS, size).seconds + call("gather", BY_ROWS, size // shape[1]).seconds
+    x, _, z = shape
+    splits = copy_seconds(machine, len(work.bags.indices), work.requests.nbytes)
+    joins = copy_seconds(machine, x * z * part.bags, x * z * size)
+    return Clocks(
+        kernel=work.kernel_seconds,
+        host=1e-6 * machine["pe.launch_us"] + splits + reduction + joins,
+        cpu_to_pe=call("broadcast", BY_COLUMNS, work.requests[0].nbytes).seconds,
+        pe_to_cpu=to_cpu,
+    )
+
+
+def copy_seconds(machine: Machine, pieces: int, size_bytes: int) -> float:
+    """Return the time in which all threads of the host copy pieces in its memory."""
+    return (1e-9 * pieces * machine["work.piece_ns"] + 1e-9 * size_bytes / machine["work.copy_gb_s"]) / machine[
+        "host.threads"
+    ]
+
+
+def cpu_seconds(bags: Bags, columns: int, machine: Machine) -> float:
+    """Return the time of the look-up on the CPUs alone: all rows cross the memory bus, in lines of 64 bytes.
+
+    No table is in the caches. Additions cost nothing, because memory limits the look-up. One part of a call per batch.
+    """
+    lines = len(bags.indices) * -(-4 * columns // LINE_BYTES)
+    threads = machine["host.threads"]
+    rate = min(machine["memory.read_gb_s"], threads * machine["memory.thread_gb_s"])
+    start = 1e-6 * (machine["call.part_us"] + (threads - 1) * machine["call.start_us"])
+    return start + 1e-9 * lines * LINE_BYTES / rate
+
+
+def layers_seconds(model: Model) -> float:
+    """Return the time of the dense layers on the host."""
+    layers = Layers.random(np.random.default_rng(1), model.tables, model.columns, 1)
+    return 1e-9 * layers.operations * model.batch / LAYERS_GFLOPS

@@ -1,0 +1,233 @@
+"""Predictions of collectives over links between PEs, for machines that have links. All times are modelled.
+
+The traffic follows the places of PEs: a chip has 8 banks, a rank 8 chips, and a PE in a bank reaches the others by the
+links of its bank, of its chip and of its rank. A reduction goes up level by level: the banks of a chip reduce and
+scatter among themselves, then the chips of a rank, then the ranks; an allgather goes down the same way. In alltoall all
+levels work at once. The busiest link of each level decides. The host still moves every byte that begins or ends in host
+memory: a reduction to the host ends with a gather of blocks, a broadcast begins with a scatter of blocks, and scatter
+and gather use no links.
+
+Source of the question: Jonatan et al. (SIGMETRICS 2024), section 6, which publishes no equations; the traffic is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from pidcomm._core import CHIPS_PER_RANK, PES_PER_RANK
+from pidcomm.arguments import Array, as_integer, as_shape
+from pidcomm.errors import ArgumentError
+from pidcomm.model.machines import LINK_LEVELS, Link, Machine, load_machine
+from pidcomm.model.prediction import SOURCE, predict
+from pidcomm.notebook import Shown
+from pidcomm.sizes import format_duration
+from pidcomm.tables import WORD_BYTES
+
+if TYPE_CHECKING:
+    from pidcomm._rows import CollectiveName, OpName
+
+LINKS = "links"
+"""The name of this way of the bytes, beside the names of techniques."""
+ENDS: dict[str, CollectiveName] = {"reduce": "gather", "broadcast": "scatter", "scatter": "scatter", "gather": "gather"}
+"""The collectives between host and PEs, and the transfer of the host that remains with links."""
+_REDUCING = ("reduce_scatter", "allreduce", "reduce")
+_REPLICATING = ("allgather", "allreduce", "broadcast")
+
+
+@dataclass(frozen=True)
+class LinksPrediction(Shown):
+    """The predicted time of a collective over links. All times are modelled.
+
+    host_seconds: the transfer between host and PEs that remains. link_seconds: by level, the time of the stages that
+    its links limit. seconds: their sum. sent_bytes: by level, the most bytes that one link carries.
+    """
+
+    machine: str
+    host_seconds: float
+    link_seconds: dict[str, float]
+    sent_bytes: dict[str, float]
+    source: str = SOURCE
+
+    @property
+    def seconds(self) -> float:
+        """Return the time of the host and of all links."""
+        return self.host_seconds + sum(self.link_seconds.values())
+
+    def __repr__(self) -> str:
+        """Report the machine, the time and the part of the links."""
+        links = format_duration(sum(self.link_seconds.values()))
+        return (
+            f"<LinksPrediction {self.machine}: {format_duration(self.seconds)} {self.source}, {links} of it over links>"
+        )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How groups lie on the machine. Arrays have an element per PE.
+
+    units: by level, the number of the PE's bank, chip or rank, over the whole machine. in_chip, in_rank: members of the
+    PE's group in its chip and rank. chips: chips of the PE's rank with members. ranks: ranks with members. members:
+    number in a group.
+    """
+
+    units: dict[str, Array]
+    in_chip: Array
+    in_rank: Array
+    chips: Array
+    ranks: Array
+    members: int
+
+    def peers(self, level: str) -> int:
+        """Return the most units of a level that exchange bytes of a group."""
+        return int({"bank": self.in_chip, "chip": self.chips, "rank": self.ranks}[level].max())
+
+    def busiest(self, link: Link, level: str, loads: Array, hops: float = 1.0) -> float:
+        """Return the bytes of the busiest link of a level. loads: bytes that the unit of each PE sends.
+
+        hops: links of a ring that a byte uses. The units of a chip, of a rank, or of the machine share a bus.
+        """
+        if link.topology == "bus":
+            above = LINK_LEVELS[LINK_LEVELS.index(level) + 1 :]
+            parents = self.units[above[0]] if above else np.zeros(len(loads), np.int64)
+            return float(_sum_by(loads / _count_by(self.units[level]), parents).max())
+        return float(loads.max()) * (hops if link.topology == "ring" else 1.0)
+
+
+def spread_of(shape: Sequence[int], mask: str) -> Spread:
+    """Return how the groups of a mask lie on the machine."""
+    lengths = as_shape(shape)
+    pe = np.arange(int(np.prod(lengths)))
+    group, members, step, groups = np.zeros(len(pe), np.int64), 1, 1, 1
+    for length, bit in zip(lengths, mask, strict=True):
+        coordinate = pe // step % length
+        step *= length
+        if bit == "1":
+            members *= length
+        else:
+            group += groups * coordinate
+            groups *= length
+    rank = pe // PES_PER_RANK
+    chip = rank * CHIPS_PER_RANK + pe % CHIPS_PER_RANK
+    in_chip = _count_by(group * len(pe) + chip)
+    of_rank = group * len(pe) + rank
+    in_rank = _count_by(of_rank)
+    # A sum of 1 / (members in a unit) over the members counts units.
+    chips = np.rint(_sum_by(1 / in_chip, of_rank)).astype(np.int64)
+    ranks = np.rint(_sum_by(1 / in_rank, group)).astype(np.int64)
+    return Spread({"bank": pe, "chip": chip, "rank": rank}, in_chip, in_rank, chips, ranks, members)
+
+
+def _sum_by(values: Array, keys: Array) -> Array:
+    """Return for each element the sum of the values with the same key."""
+    _, place = np.unique(keys, return_inverse=True)
+    found: Array = np.bincount(place, values)[place]
+    return found
+
+
+def _count_by(keys: Array) -> Array:
+    """Return for each element the number of elements with the same key."""
+    return _sum_by(np.ones(len(keys)), keys)
+
+
+def predict_links(
+    collective: CollectiveName,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    dtype: DTypeLike = np.int32,
+    op: OpName | None = "sum",
+    machine: str | Machine,
+    is_fed_by_pes: bool = False,
+) -> LinksPrediction:
+    """Return the predicted time of a collective whose members exchange bytes over links.
+
+    The arguments are as for `pidcomm.model.predict`; the host's part has the technique `auto`. is_fed_by_pes: whether
+    PEs read and write the bytes by DMA, and reduce them by instructions; if not, the links do all this at their rate,
+    as in the paper. The instructions per word are those of a permutation (``pe.word_instructions``).
+
+    Raises ArgumentError as `predict`, and if the machine has no links.
+    """
+    on = load_machine(machine)
+    if not on.links:
+        raise ArgumentError(f"machine {on.name} has no links between PEs; add the sections [links.LEVEL] to its file")
+    # Checks the request.
+    predict(collective, shape, mask, bytes=bytes, dtype=dtype, op=op, machine=on, technique="tile")
+    size, spread = as_integer("bytes", bytes), spread_of(shape, mask)
+    host = 0.0
+    if end := ENDS.get(collective):
+        # A reduction to the host ends with a gather of blocks of whole words; a broadcast begins with their scatter.
+        block = size if collective == end else -(-size // (spread.members * WORD_BYTES)) * WORD_BYTES
+        host = predict(end, shape, mask, bytes=block, dtype=np.int64, machine=on, technique="auto").seconds
+    seconds, sent = dict.fromkeys(LINK_LEVELS, 0.0), dict.fromkeys(LINK_LEVELS, 0.0)
+    stages = _alltoall(spread, size) if collective == "alltoall" else _by_levels(spread, size)
+    reductions = [True] * (collective in _REDUCING) + [False] * (collective in _REPLICATING)
+    for is_reduced in [False] if collective == "alltoall" else reductions:
+        for stage in stages:
+            busy = {
+                level: spread.busiest(on.links[level], level, loads, stage.hops(spread, level))
+                for level, loads in stage.loads.items()
+            }
+            for level, most in busy.items():
+                sent[level] += most
+            times = {level: 1e-9 * most / on.links[level].gb_s for level, most in busy.items()}
+            if is_fed_by_pes:
+                most = float(stage.loads["bank"].max())
+                times["bank"] = max(times["bank"], _pe_seconds(on, most, is_reduced))
+            slowest = max(times, key=lambda level: times[level])
+            seconds[slowest] += times[slowest] + 1e-9 * stage.steps * on.links[stage.level].latency_ns.value
+    return LinksPrediction(on.name, host, seconds, sent)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A stage of a collective. loads: by level, the bytes that each PE's unit sends. steps: messages in sequence."""
+
+    level: str
+    loads: dict[str, Array]
+    steps: int
+    is_all_to_all: bool = False
+
+    def hops(self, spread: Spread, level: str) -> float:
+        """Return the links of a ring that a byte uses: in alltoall on average half of them, or else one."""
+        return max(spread.peers(level) / 2, 1.0) if self.is_all_to_all else 1.0
+
+
+def _alltoall(spread: Spread, size: int) -> list[_Stage]:
+    """Return the one stage in which every member sends a block to every other member."""
+    block, members = size / spread.members, spread.members
+    loads = {
+        "bank": np.full(len(spread.in_chip), block * (members - 1)),
+        "chip": _sum_by(block * (members - spread.in_chip), spread.units["chip"]),
+        "rank": _sum_by(block * (members - spread.in_rank), spread.units["rank"]),
+    }
+    return [_Stage("rank", loads, members - 1, is_all_to_all=True)] if members > 1 else []
+
+
+def _by_levels(spread: Spread, size: int) -> list[_Stage]:
+    """Return the stages of a reduction to blocks, or, in reverse order, of an allgather.
+
+    Between chips, the members of a chip share one vector; between ranks, the members of a rank do.
+    """
+    chip, rank = spread.units["chip"], spread.units["rank"]
+    by_banks = size * (spread.in_chip - 1) / spread.in_chip
+    by_chips = size * (spread.chips - 1) / spread.chips / spread.in_chip
+    by_ranks = size * (spread.ranks - 1) / spread.ranks / spread.in_rank
+    loads: dict[str, dict[str, Array]] = {
+        "bank": {"bank": by_banks},
+        "chip": {"bank": by_chips, "chip": _sum_by(by_chips, chip)},
+        "rank": {"bank": by_ranks, "chip": _sum_by(by_ranks, chip), "rank": _sum_by(by_ranks, rank)},
+    }
+    return [_Stage(level, of, spread.peers(level) - 1) for level, of in loads.items() if spread.peers(level) > 1]
+
+
+def _pe_seconds(machine: Machine, sent_bytes: float, is_reduced: bool) -> float:
+    """Return the time of a PE that sends and receives `sent_bytes` by DMA, and reduces what it receives."""
+    dma = 2 * sent_bytes * machine["pe.dma_cycles_per_byte"]
+    adds = sent_bytes / WORD_BYTES * machine["pe.word_instructions"] if is_reduced else 0.0
+    return 1e-6 * max(dma, adds) / machine["pe.clock_mhz"]
