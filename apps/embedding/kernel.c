@@ -34,16 +34,29 @@ static void add(VALUE *sum, const VALUE *row) {
   for (uint32_t c = kUnrolled; c < COLUMNS; ++c) sum[c] += row[c];
 }
 
+/* Sums have whole words of 8 bytes together, so two elements are cleared at once. */
+static void clear(VALUE *sum, uint32_t elements) {
+  uint64_t *const words = (uint64_t *)sum;
+  uint32_t w = 0;
+  for (; w + 8 <= elements / 2; w += 8) {
+    UNROLL
+    for (uint32_t k = 0; k < 8; ++k) words[w + k] = 0;
+  }
+  for (; w < EVEN(elements) / 2; ++w) words[w] = 0;
+}
+
 static void pool(uint32_t first, uint32_t count) {
   uint32_t *const indices = indices_of[me()];
   VALUE *const row = row_of[me()], *const sums = sums_of[me()];
   read_heap(AT_REQUESTS + 4 * (first & ~1u), starts_of[me()], 4 * EVEN(count + 1 + (first & 1)));
   const uint32_t *const starts = starts_of[me()] + (first & 1);
   uint32_t at = starts[0], piece = at & ~1u, piece_end = at; /* no piece yet */
+  if (COLUMNS % 2) clear(sums, count * COLUMNS);
   for (uint32_t b = 0; b < count; ++b) {
     VALUE *const sum = sums + b * COLUMNS;
     const uint32_t end = starts[b + 1];
-    for (uint32_t c = 0; c < COLUMNS; ++c) sum[c] = 0;
+    uint32_t is_first = COLUMNS % 2 == 0; /* the first row of a bag becomes its sum; needs aligned rows and sums */
+    if (is_first && at == end) clear(sum, COLUMNS);
     for (; at < end; ++at) {
       if (at >= piece_end) {
         piece = at & ~1u;
@@ -51,11 +64,12 @@ static void pool(uint32_t first, uint32_t count) {
         read_heap(AT_REQUESTS + 4 * (START_WORDS + piece), indices, 4 * PIECE);
       }
       const uint32_t word = indices[at - piece] * COLUMNS;
-      mram_read((const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + AT_TABLES + 4 * (word & ~1u), row, 4 * kRowWords);
-      add(sum, COLUMNS % 2 ? row + (word & 1) : row);
+      const __mram_ptr uint8_t *const from = (const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + AT_TABLES + 4 * (word & ~1u);
+      mram_read(from, is_first ? sum : row, 4 * kRowWords);
+      if (!is_first) add(sum, COLUMNS % 2 ? row + (word & 1) : row);
+      is_first = 0;
     }
   }
-  if (count * COLUMNS % 2) sums[count * COLUMNS] = 0;
   write_heap(sums, AT_POOLED + 4 * first * COLUMNS, 4 * EVEN(count * COLUMNS));
 }
 
