@@ -31,6 +31,7 @@ static void add(VALUE *sum, const VALUE *row) {
     UNROLL
     for (uint32_t k = 0; k < 8; ++k) sum[c + k] += row[c + k];
   }
+  UNROLL
   for (uint32_t c = kUnrolled; c < COLUMNS; ++c) sum[c] += row[c];
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from pidcomm.apps import inputs
@@ -17,6 +18,7 @@ from pidcomm.apps.embedding.layers import Layers
 from pidcomm.apps.embedding.parts import Part, part_of, placement_of, requests_of
 from pidcomm.apps.stage import KERNEL, Stage
 from pidcomm.arguments import Array, options_of
+from pidcomm.evaluation import platform
 from pidcomm.model.machines import Machine
 from pidcomm.model.prediction import Prediction, predict
 from pidcomm.pe_set import allocate
@@ -32,6 +34,19 @@ WAYS = (
 )
 """Paths and techniques side by side."""
 LAYERS_GFLOPS = 200.0  # assumed rate of the host for dense layers; equal for PEs and CPUs, so it only dilutes speed-ups
+
+
+class Kernel(NamedTuple):
+    """Modelled counters of the kernel on one PE: time, instructions per cycle, and bytes per second from MRAM."""
+
+    seconds: float
+    per_cycle: float
+    read_bytes_per_second: float
+
+    @property
+    def read_gb_s(self) -> float:
+        """GB/s from MRAM to WRAM."""
+        return self.read_bytes_per_second / 1e9
 
 
 @dataclass(frozen=True)
@@ -65,8 +80,8 @@ class Work:
         return requests_of(self.bags, self.part, self.shape)
 
     @cached_property
-    def kernel_seconds(self) -> float:
-        """Modelled time of the PE with the most indices."""
+    def kernel(self) -> Kernel:
+        """The kernel of the PE with the most indices. Raises ArgumentError on DIMMs."""
         busiest = int(np.argmax(self.requests[:, self.part.bags]))
         row = self.requests[busiest : busiest + 1]
         row = row[:, : self.part.start_words + -(-int(row[0, self.part.bags]) // 2) * 2]
@@ -74,7 +89,16 @@ class Work:
         with allocate(pes=1) as pe_set, Stage(pe_set, (1, 1, 1), placement, options_of(technique="tile")) as stage:
             stage.broadcast("111", np.ascontiguousarray(row), dst="requests")
             stage.launch()
-            return stage.costs[KERNEL].modelled
+            counters = platform.launch_counters(pe_set)
+            seconds = stage.costs[KERNEL].modelled
+        return Kernel(seconds, counters["instructions"] / counters["cycles_max"], counters["dma_read_bytes"] / seconds)
+
+    def random_tables(self, seed: int = 1) -> Array:
+        """Return tables with random values, for a run."""
+        random, shape = np.random.default_rng(seed), (self.model.tables, self.model.rows, self.model.columns)
+        if self.dtype == "float32":
+            return random.standard_normal(shape, np.float32)
+        return random.integers(-8, 8, shape, np.int32)
 
     @property
     def mram_bytes(self) -> int:
@@ -112,7 +136,7 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
     splits = copy_seconds(machine, len(work.bags.indices), work.requests.nbytes)
     joins = copy_seconds(machine, x * z * part.bags, x * z * size)
     return Clocks(
-        kernel=work.kernel_seconds,
+        kernel=work.kernel.seconds,
         host=1e-6 * machine["pe.launch_us"] + splits + reduction + joins,
         cpu_to_pe=call("broadcast", BY_COLUMNS, work.requests[0].nbytes).seconds,
         pe_to_cpu=to_cpu,

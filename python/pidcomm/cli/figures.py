@@ -45,14 +45,23 @@ def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | 
 
 
 def _table(panel: Panel, points: Sequence[Point]) -> Table:
-    """Return the points of one source on one machine: a row per x, a column per series."""
-    values = {(it.x, it.series): it.value for it in points}
-    names = list(dict.fromkeys(it.series for it in points))
-    first = points[0]
-    made = table(
-        f"{panel.name}: {panel.what}; {first.source} on {first.on}", [panel.x, *(f">{name}" for name in names)]
-    )
-    for x in dict.fromkeys(it.x for it in points):
-        cells = [f"{values[x, name]:.4g}" if (x, name) in values else "-" for name in names]
-        made.add_row(f"{x:g}" if isinstance(x, (int, float)) else x, *cells)
+    """Return the points of one source on one machine: a row per x and a column per series, or the other way round.
+
+    The smaller number becomes the number of columns.
+    """
+    values = {(_words(it.x), it.series): f"{it.value:.4g}" for it in points}
+    places, names = (list(dict.fromkeys(it)) for it in zip(*values, strict=True))
+    title = f"{panel.name}: {panel.what}; {points[0].source} on {points[0].on}"
+    if len(names) <= len(places):
+        made = table(title, [panel.x, *(f">{name}" for name in names)])
+        for x in places:
+            made.add_row(x, *(values.get((x, name), "-") for name in names))
+    else:
+        made = table(title, [f"~{panel.x}", *(f">{x}" for x in places)])
+        for name in names:
+            made.add_row(name, *(values.get((x, name), "-") for x in places))
     return made
+
+
+def _words(x: float | str) -> str:
+    return f"{x:g}" if isinstance(x, (int, float)) else x

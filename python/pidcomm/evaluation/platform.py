@@ -112,6 +112,20 @@ def launch_seconds(pes: PeSet) -> float:
         return dpuemu.report(pes).modelled_seconds
 
 
+def launch_counters(pes: PeSet) -> dict[str, float]:
+    """Return the modelled counters of the last launch: instructions, cycles_max and dma_read_bytes.
+
+    Raises ArgumentError on DIMMs, which have no such counters.
+    """
+    if not IS_EMULATED:
+        raise ArgumentError(f"counters of PE programs come from emulated DIMMs; this is {SDK}")
+    import dpuemu
+
+    with _errors_of_dpuemu():
+        it = dpuemu.report(pes)
+    return {"instructions": it.instructions, "cycles_max": it.cycles_max, "dma_read_bytes": it.dma_read_bytes}
+
+
 def run_program(words: Sequence[str]) -> int:
     """Run a host program on the machine under test. Return its exit code, or 128 + n for signal n."""
     if not IS_EMULATED:

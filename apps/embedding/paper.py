@@ -1,0 +1,53 @@
+"""Words and comparisons that the figures of the paper share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pidcomm.evaluation.figure import Point
+
+PAPER = (
+    "Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations (SIGMETRICS 2024)"
+)
+HERE = "emulated DIMMs of this host"
+PAPER_WAY, FAST = "paper's way", "reduce by tile"
+WAY_NAMES = (
+    "The paper's way gathers all partial sums by transfers of the SDK, and the host reduces them. The other way "
+    "reduces them on the way to the host."
+)
+
+Series: TypeAlias = Mapping[Any, float]
+
+
+def priced(points: Sequence[Point]) -> list[Point]:
+    """Return the points that are prices, without those of runs here."""
+    return [it for it in points if it.on != HERE]
+
+
+def crossing(falling: Series, level: Series) -> float | str | None:
+    """Return the first x from which a series stays at or below another, or None."""
+    found: float | str | None = None
+    for x in falling:
+        if falling[x] > level[x]:
+            found = None
+        elif found is None:
+            found = x
+    return found
+
+
+def steady(series: Series, share: float) -> bool:
+    """Return whether all values are within a share of the first."""
+    first = next(iter(series.values()))
+    return all(abs(value - first) <= share * first for value in series.values())
+
+
+def falls(series: Series) -> bool:
+    """Return whether no value is larger than the one before."""
+    values = list(series.values())
+    return values == sorted(values, reverse=True)
+
+
+def listed(series: Series) -> str:
+    """Return the values as text, each with its x."""
+    return ", ".join(f"{value:.3g} at {x}" for x, value in series.items())
