@@ -13,24 +13,24 @@ from pidcomm.apps.embedding import MODELS, PARTITIONS, Clocks, Embedding, Model,
 from pidcomm.apps.embedding.figures_links import FIGURE_18
 from pidcomm.apps.embedding.figures_models import FIGURE_11
 from pidcomm.apps.embedding.paper import (
+    CLOCKS,
     FAST,
     HERE,
     PAPER,
     PAPER_WAY,
     WAY_NAMES,
+    WAYS,
     crossing,
     falls,
     listed,
     priced,
     steady,
 )
-from pidcomm.apps.embedding.price import MACHINE, PAPERS, Work, clocks, cpu_seconds
+from pidcomm.apps.embedding.price import MACHINE, Work, clocks, cpu_seconds
 from pidcomm.evaluation.figure import MIXED, MODELLED, Figure, Panel, Point, Statement, series_of
 from pidcomm.model import load_machine
 
 ONE = MODELS["one"]
-WAYS = {PAPER_WAY: PAPERS, FAST: ("reduce", "tile")}
-CLOCKS = {"kernel": "kernel", "host": "host", "CPU to PE": "cpu_to_pe", "PE to CPU": "pe_to_cpu"}
 CPU = "CPU"
 
 
@@ -112,7 +112,7 @@ FIGURE_5 = Figure(
 def _by_clocks(label: str, x: float | str, it: Clocks, source: str, on: str, wrong: int | None = None) -> list[Point]:
     """Return the points of one case: the kernel, the total, and each clock in percent of the total."""
     shares = [
-        Point("c", f"{label}: {name}", x, 100 * getattr(it, key) / it.total, source, on) for name, key in CLOCKS.items()
+        Point(f"c {name}", label, x, 100 * getattr(it, key) / it.total, source, on) for name, key in CLOCKS.items()
     ]
     kernel = Point("a", label, x, 1e6 * it.kernel, MODELLED if source == MIXED else source, on, wrong)
     return [kernel, Point("b", label, x, 1e6 * it.total, source, on), *shares]
@@ -158,7 +158,7 @@ def _cases(
 PANELS = (
     Panel("a", "kernel, us", "", is_log=True),
     Panel("b", "total, us", "", is_log=True),
-    Panel("c", "clock, % of the total", ""),
+    *(Panel(f"c {name}", "% of the total", "") for name in CLOCKS),
 )
 
 
@@ -203,7 +203,7 @@ def _statements_6(points: Sequence[Point]) -> Iterator[Statement]:
         f"with {FAST}",
         total[1024] > total[64],
     )
-    share, ours = (series_of(points, "c", f"row, {name}: kernel")[1024] for name in (PAPER_WAY, FAST))
+    share, ours = (series_of(points, "c kernel", f"row, {name}")[1024] for name in (PAPER_WAY, FAST))
     yield Statement(
         "with rows, the kernel is 2.3% of the total at 1024 PEs",
         f"{share:.1f}% with {PAPER_WAY}, {ours:.1f}% with {FAST}",
@@ -355,6 +355,7 @@ FIGURE_9 = Figure(
 
 
 WIDE = Model(1, 1 << 18, 128, 32, 512)
+CUTS_10 = ("row", "column", "column-row")
 
 
 def _works_10(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
@@ -364,7 +365,7 @@ def _works_10(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
             return None
         return Work(WIDE, PARTITIONS[partition](int(pes), WIDE))
 
-    return _cases(counts, make, ("row", "column", "column-row"))
+    return _cases(counts, make, CUTS_10)
 
 
 def _statements_10(points: Sequence[Point]) -> Iterator[Statement]:
@@ -376,16 +377,26 @@ def _statements_10(points: Sequence[Point]) -> Iterator[Statement]:
         f"{gains[0]:.1f}x with rows, {gains[1]:.1f}x with columns",
         gains[0] > gains[1] and gains[1] < 16,
     )
-    for name in WAYS:
-        total, columns = (series_of(points, "b", f"{it}, {name}") for it in ("row", "column"))
-        hybrid = series_of(points, "b", f"column-row, {name}")
-        yield Statement(
-            "in total, rows slow down at 64 and 128 PEs, columns keep improving; beyond, hybrid and rows degrade alike",
-            f"{name}: rows {listed({n: total[n] for n in (16, 32, 64, 128)})} us, columns "
-            f"{listed({n: columns[n] for n in (16, 32, 64, 128)})} us; hybrid {hybrid[256]:.0f} us at 256 and "
-            f"{hybrid[2048]:.0f} us at 2048, rows {total[256]:.0f} and {total[2048]:.0f}",
-            total[128] > total[32] and columns[128] < columns[16],
-        )
+    totals = {(it, name): series_of(points, "b", f"{it}, {name}") for it in CUTS_10 for name in WAYS}
+
+    def at(cut: str, *counts: int) -> str:
+        """Return the totals of a cut with both ways, in us."""
+        return "; ".join(f"{name}: {listed({n: totals[cut, name][n] for n in counts})} us" for name in WAYS)
+
+    rows, columns, hybrid = (totals[cut, PAPER_WAY] for cut in CUTS_10)
+    yield Statement(
+        "in total, rows slow down at 64 and 128 PEs", at("row", 32, 64, 128), rows[32] < rows[64] < rows[128]
+    )
+    yield Statement(
+        "in total, columns keep improving to 128 PEs",
+        at("column", 32, 64, 128),
+        columns[32] > columns[64] > columns[128],
+    )
+    yield Statement(
+        "beyond 128 PEs, rows and the hybrid partition degrade alike",
+        f"rows: {at('row', 256, 2048)}; hybrid: {at('column-row', 256, 1024, 2048)}",
+        rows[256] < rows[2048] and hybrid[256] < hybrid[2048],
+    )
 
 
 FIGURE_10 = Figure(

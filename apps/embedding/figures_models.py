@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pidcomm import apps
 from pidcomm.apps.embedding import DEFAULT_SCALE, MODELS, PARTITIONS, Clocks, Embedding, clocks_of
-from pidcomm.apps.embedding.paper import FAST, HERE, PAPER, PAPER_WAY, WAY_NAMES, listed, priced
-from pidcomm.apps.embedding.price import MACHINE, PAPERS, Work, clocks, cpu_seconds, layers_seconds
+from pidcomm.apps.embedding.paper import CLOCKS, FAST, HERE, PAPER, PAPER_WAY, WAY_NAMES, WAYS, listed, priced
+from pidcomm.apps.embedding.price import MACHINE, Work, clocks, cpu_seconds, layers_seconds
+from pidcomm.apps.embedding.price import WAYS as EVERY_WAY
+from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.figure import MIXED, MODELLED, Figure, Panel, Point, Statement, series_of
 from pidcomm.model import load_machine
 
 PES, PES_HERE = 2560, 1024
 NAMES = ("rm1", "rm2", "rm3")
 CUTS = {"R": "row", "C-R": "column-row", "T-R": "table-row"}
-WAYS = {PAPER_WAY: PAPERS, FAST: ("reduce", "tile")}
 BATCHES = (16, 64, 256)
-CLOCKS = {"kernel": "kernel", "host": "host", "CPU to PE": "cpu_to_pe", "PE to CPU": "pe_to_cpu"}
 
 
 def _points_of(
@@ -24,7 +24,7 @@ def _points_of(
 ) -> list[Point]:
     found = [Point("a", label, x, cpu / it.total, source, on, wrong), Point("t", label, x, 1e6 * it.total, source, on)]
     for name, key in CLOCKS.items():
-        found.append(Point("b", f"{label}: {name}", x, 100 * getattr(it, key) / it.total, source, on))
+        found.append(Point(f"b {name}", label, x, 100 * getattr(it, key) / it.total, source, on))
     return found
 
 
@@ -43,6 +43,7 @@ def _priced() -> Iterator[Point]:
                 yield from _points_of(f"{cut}, {way_name}", name, it, cpu, MODELLED, MACHINE)
                 whole = (cpu + dense) / (it.total + dense)
                 yield Point("a end to end", f"{cut}, {way_name}", name, whole, MODELLED, MACHINE)
+    yield from _paths_priced()
     for cut, partition in CUTS.items():
         first: dict[str, float] = {}
         for batch in BATCHES:
@@ -52,6 +53,30 @@ def _priced() -> Iterator[Point]:
                 each = clocks(work, *way, machine).total / batch
                 gain = first.setdefault(way_name, each) / each
                 yield Point("c", f"{cut}, {way_name}", batch, gain, MODELLED, MACHINE)
+
+
+def _paths_priced() -> Iterator[Point]:
+    """Price RM2 with every path and technique. Techniques that do not support a shape are left out."""
+    machine, model = load_machine(MACHINE), MODELS["rm2"]
+    for cut, partition in CUTS.items():
+        work = Work(model, PARTITIONS[partition](PES, model))
+        for path, technique in EVERY_WAY:
+            try:
+                it = clocks(work, path, technique, machine)
+            except ArgumentError:  # there is no lane split
+                continue
+            yield Point("paths", cut, f"{path}, {technique}", 1e6 * it.total, MODELLED, MACHINE)
+
+
+def _paths_run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+    """Run RM2, cut by columns and rows, with every path and technique."""
+    problem = Embedding.make(model="rm2")
+    shape = PARTITIONS[CUTS["C-R"]](PES_HERE, MODELS["rm2"])
+    for path, technique in EVERY_WAY:
+        step(f"rm2: C-R, {path}, {technique}")
+        own = Embedding(problem.tables, problem.bags, path=path)
+        run = apps.run(own, shape=shape, technique=technique, iters=iters)
+        yield Point("paths", "C-R", f"{path}, {technique}", 1e6 * clocks_of(run).total, MIXED, HERE, run.wrong)
 
 
 def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
@@ -75,6 +100,7 @@ def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
                         yield from _points_of(label, name, it, cpu, MIXED, HERE, run.wrong)
             if not has_layers:
                 yield Point("t", "CPU", name, 1e6 * cpu, "measured", HERE)
+    yield from _paths_run(iters, step)
 
 
 def _statements(points: Sequence[Point]) -> Iterator[Statement]:
@@ -118,9 +144,10 @@ FIGURE_11 = Figure(
     [
         Panel("a", "speed-up over the CPU, look-up alone", "model"),
         Panel("a end to end", "speed-up over the CPU, with the layers on the host", "model"),
-        Panel("b", "clock, % of the total", "model"),
+        *(Panel(f"b {name}", "% of the total", "model") for name in CLOCKS),
         Panel("c", "RM2: samples per second over batch 16", "batch"),
         Panel("t", "total, us", "model", is_log=True),
+        Panel("paths", "RM2 by path and technique: total, us", "way", is_log=True),
     ],
     _priced,
     _statements,

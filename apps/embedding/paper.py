@@ -12,6 +12,12 @@ PAPER = (
 )
 HERE = "emulated DIMMs of this host"
 PAPER_WAY, FAST = "paper's way", "reduce by tile"
+PAPERS = ("gather", "conventional")
+"""The path and technique of the paper."""
+WAYS = {PAPER_WAY: PAPERS, FAST: ("reduce", "tile")}
+"""The two ways that the figures compare."""
+CLOCKS = {"kernel": "kernel", "host": "host", "CPU to PE": "cpu_to_pe", "PE to CPU": "pe_to_cpu"}
+"""The paper's clocks, and the fields of `pidcomm.apps.embedding.Clocks`."""
 WAY_NAMES = (
     "The paper's way gathers all partial sums by transfers of the SDK, and the host reduces them. The other way "
     "reduces them on the way to the host."

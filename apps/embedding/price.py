@@ -1,7 +1,7 @@
 """Price the four clocks of embedding tables on a machine, from the plans of the collectives. All times are modelled.
 
-The kernel is the run of kernel.c on one emulated PE with the request of the PE with the most indices; its time does not
-depend on the contents of the tables, so tables of any height can be priced.
+The kernel is the run of kernel.c on a few emulated PEs, with the requests of the PEs with the most indices. Its time
+does not depend on the contents of the tables, so tables of any height can be priced.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pidcomm.apps import inputs
 from pidcomm.apps.embedding import BY_COLUMNS, BY_ROWS, TASKLETS, Clocks, Model
 from pidcomm.apps.embedding.bags import GENERATORS, Bags, full_bags
 from pidcomm.apps.embedding.layers import Layers
+from pidcomm.apps.embedding.paper import PAPERS
 from pidcomm.apps.embedding.parts import Part, part_of, placement_of, requests_of
 from pidcomm.apps.stage import KERNEL, Stage
 from pidcomm.arguments import Array, options_of
@@ -26,8 +27,7 @@ from pidcomm.tables import WORD_BYTES
 
 MACHINE = "upmem-2560"
 LINE_BYTES = 64
-PAPERS = ("gather", "conventional")
-"""The path and technique of the paper."""
+BUSIEST = 8
 WAYS = (
     PAPERS,
     *((path, name) for path in ("reduce", "reduce_scatter") for name in ("conventional", "pr+im+cm", "tile")),
@@ -37,7 +37,7 @@ LAYERS_GFLOPS = 200.0  # assumed rate of the host for dense layers; equal for PE
 
 
 class Kernel(NamedTuple):
-    """Modelled counters of the kernel on one PE: time, instructions per cycle, and bytes per second from MRAM."""
+    """Modelled counters of the kernel: time of the slowest PE, instructions per cycle and bytes per second of a PE."""
 
     seconds: float
     per_cycle: float
@@ -81,17 +81,17 @@ class Work:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The kernel of the PE with the most indices. Raises ArgumentError on DIMMs."""
-        busiest = int(np.argmax(self.requests[:, self.part.bags]))
-        row = self.requests[busiest : busiest + 1]
-        row = row[:, : self.part.start_words + -(-int(row[0, self.part.bags]) // 2) * 2]
-        placement = placement_of(self.part, row.nbytes, self.dtype, self.tasklets)
-        with allocate(pes=1) as pe_set, Stage(pe_set, (1, 1, 1), placement, options_of(technique="tile")) as stage:
-            stage.broadcast("111", np.ascontiguousarray(row), dst="requests")
+        """The kernel of the slowest of the `BUSIEST` PEs with the most indices. Raises ArgumentError on DIMMs."""
+        counts = self.requests[:, self.part.bags]
+        rows = self.requests[np.argsort(counts, kind="stable")[::-1][:BUSIEST]]
+        placement = placement_of(self.part, rows[0].nbytes, self.dtype, self.tasklets)
+        shape = (1, len(rows), 1)
+        with allocate(pes=len(rows)) as pe_set, Stage(pe_set, shape, placement, options_of(technique="tile")) as stage:
+            stage.broadcast(BY_COLUMNS, np.ascontiguousarray(rows), dst="requests")
             stage.launch()
-            counters = platform.launch_counters(pe_set)
+            it = platform.launch_counters(pe_set)
             seconds = stage.costs[KERNEL].modelled
-        return Kernel(seconds, counters["instructions"] / counters["cycles_max"], counters["dma_read_bytes"] / seconds)
+        return Kernel(seconds, it["instructions"] / it["cycles"], it["dma_read_bytes"] / len(rows) / seconds)
 
     def random_tables(self, seed: int = 1) -> Array:
         """Return tables with random values, for a run."""

@@ -15,7 +15,7 @@ from pidcomm.apps import figures
 from pidcomm.apps.embedding import Model, figures_links
 from pidcomm.apps.embedding import figures as of_tables
 from pidcomm.apps.embedding.figures_links import DOMAINS, FED, SHAPE, at_rate, seconds_of
-from pidcomm.apps.embedding.paper import HERE, crossing, falls, priced, steady
+from pidcomm.apps.embedding.paper import HERE, WAYS, crossing, falls, priced, steady
 from pidcomm.apps.embedding.price import MACHINE, Work
 from pidcomm.evaluation.figure import MIXED, MODELLED, Figure, Point, series_of
 from pidcomm.model import LINKS, load_machine, predict
@@ -60,12 +60,12 @@ def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
     assert_valid(of_tables.FIGURE_6, points)
     assert {it.on for it in points} == {HERE}
     assert {it.series for it in points if it.panel == "b"} == {
-        f"{partition}, {way}" for partition in ("row", "column") for way in of_tables.WAYS
+        f"{partition}, {way}" for partition in ("row", "column") for way in WAYS
     } | {"CPU"}
     assert all(it.source == MIXED for it in points if it.panel == "b" and it.series != "CPU")
     assert not priced(points)
-    for way in of_tables.WAYS:
-        shares = [it.value for it in points if it.panel == "c" and it.series.startswith(f"row, {way}")]
+    for way in WAYS:
+        shares = [it.value for it in points if it.panel.startswith("c ") and it.series == f"row, {way}"]
         assert sum(shares) == pytest.approx(100)
 
 

@@ -39,7 +39,7 @@ def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | 
         from pidcomm.evaluation.pictures import style
 
         work.phase("drawing")
-        style.save(picture.draw(figure, points), plot)
+        style.save(picture.draw(figure, points, statements), plot)
         typer.echo(f"wrote {plot}", err=not results.has_text)
     return sum(it.wrong or 0 for it in points)
 

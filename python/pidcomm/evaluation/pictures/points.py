@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pidcomm.evaluation.figure import MODELLED, PUBLISHED, Figure, Panel, Point
+from pidcomm.evaluation.figure import MODELLED, PUBLISHED, Figure, Panel, Point, Statement
 from pidcomm.evaluation.pictures import style
 
 if TYPE_CHECKING:
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 COLUMNS, PANEL_INCHES, PANEL_HEIGHT_INCHES, HEAD_AND_FOOT_INCHES, LEGEND_LINE_INCHES = 3, 3.2, 2.3, 1.1, 0.16
-LEGEND_COLUMNS = 3
+LEGEND_COLUMNS, MAX_LEVEL = 3, 6  # longer words are turned
 
 
-def draw(figure: Figure, points: Sequence[Point]) -> Picture:
-    """Return the picture of a figure. Filled marks are measured or mixed, hollow marks are modelled."""
+def draw(figure: Figure, points: Sequence[Point], statements: Sequence[Statement] = ()) -> Picture:
+    """Return the picture of a figure. Filled marks are measured or mixed, hollow marks are modelled.
+
+    statements: those of the paper, for the small print.
+    """
     series = list(dict.fromkeys((it.series, it.source) for it in points))
     names = list(dict.fromkeys(it.series for it in points))
     panels = [panel for panel in figure.panels if any(it.panel == panel.name for it in points)]
@@ -31,6 +34,7 @@ def draw(figure: Figure, points: Sequence[Point]) -> Picture:
             f"{figure.name}: {figure.title}",
             [figure.paper],
             ["source: " + ", ".join(sorted({it.source for it in points}))]
+            + [f"published: {it.published}" for it in statements]
             + ([f"modelled values are predictions for {machines}"] if machines else []),
         )
         grid = body.subplots(lines, columns, squeeze=False)
@@ -66,7 +70,9 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
             color=style.PARTS[number % (len(style.PARTS) - 1) + 1],
             marker=style.SERIES_MARKERS[number % len(style.SERIES_MARKERS)],
             markersize=4.5,
-            linestyle="" if source == PUBLISHED else style.SERIES_DASHES[number // len(style.PARTS) - 1],
+            linestyle=""
+            if source == PUBLISHED
+            else style.SERIES_DASHES[number // (len(style.PARTS) - 1) % len(style.SERIES_DASHES) - 1],
             markerfacecolor="none" if source == MODELLED else None,
             label=f"{name} ({source})",
             gid=f"{source} {name}",
@@ -75,11 +81,13 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
         range(len(places)),
         [f"{x:g}" if isinstance(x, (int, float)) else x for x in places],
         fontsize=style.SMALL_POINTS,
+        rotation=30 if any(isinstance(x, str) and len(x) > MAX_LEVEL for x in places) else 0,
     )
     axes.set_xlabel(panel.x)
     axes.set_title(f"{panel.name}: {panel.what}", fontsize=style.SMALL_POINTS)
     if panel.is_log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     else:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y")
