@@ -52,12 +52,42 @@ KINDS: tuple
 
 LINE_COSTS: list
 
+LINKS: str
+
+LINK_CONSTANTS: list
+
+LINK_LEVELS: tuple
+
+class Link(NamedTuple):
+    bytes_per_cycle: Constant
+    clock_mhz: Constant
+    latency_ns: Constant
+    topology: str
+    topology_source: str
+
+    @property
+    def gb_s(self) -> float:
+        ...
+
+@dataclass(frozen=True)
+class LinksPrediction(Shown):
+    machine: str
+    host_seconds: float
+    link_seconds: dict[str, float]
+    sent_bytes: dict[str, float]
+    source: str = SOURCE
+
+    @property
+    def seconds(self) -> float:
+        ...
+
 @dataclass(frozen=True)
 class Machine:
     name: str
     title: str
     constants: Mapping[str, Constant]
     inherits: str | None = None
+    links: Mapping[str, Link] = field(default_factory=dict)
 
     @property
     def isas(self) -> list[str]:
@@ -107,6 +137,8 @@ class Prediction(Shown):
     def host_seconds(self) -> float:
         ...
 
+TOPOLOGIES: tuple
+
 class Way(NamedTuple):
     shape: tuple[int, ...]
     mask: str
@@ -131,6 +163,9 @@ def predict(collective: CollectiveName, shape: Sequence[int], mask: str, *, byte
     ...
 
 def predict_hosts(collective: CollectiveName, hosts: int, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> HostsPrediction:
+    ...
+
+def predict_links(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine, is_fed_by_pes: bool=False) -> LinksPrediction:
     ...
 
 def use_machine(machine: str | Machine | None) -> None:

@@ -34,7 +34,7 @@ def draw(figure: Figure, points: Sequence[Point], statements: Sequence[Statement
             f"{figure.name}: {figure.title}",
             [figure.paper],
             ["source: " + ", ".join(sorted({it.source for it in points}))]
-            + [f"published: {it.published}" for it in statements]
+            + [f"published: {words}" for words in dict.fromkeys(it.published for it in statements)]
             + ([f"modelled values are predictions for {machines}"] if machines else []),
         )
         grid = body.subplots(lines, columns, squeeze=False)
@@ -81,7 +81,7 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
         range(len(places)),
         [f"{x:g}" if isinstance(x, (int, float)) else x for x in places],
         fontsize=style.SMALL_POINTS,
-        rotation=30 if any(isinstance(x, str) and len(x) > MAX_LEVEL for x in places) else 0,
+        **({"rotation": 30, "ha": "right"} if any(isinstance(x, str) and len(x) > MAX_LEVEL for x in places) else {}),
     )
     axes.set_xlabel(panel.x)
     axes.set_title(f"{panel.name}: {panel.what}", fontsize=style.SMALL_POINTS)
