@@ -148,20 +148,20 @@ class Embedding(Application):
         data: Path | None = None,
         generate: str | None = None,
         quick: bool = False,
-        model: Annotated[str, f"Sizes: {', '.join(MODELS)} (the one table of figures 6 to 9)."] = "rm1",
+        model: Annotated[str, f"Model: {', '.join(MODELS)}. Options below replace its sizes."] = "rm1",
         scale: Annotated[
             int | None, f"Divisor of the rows of rm1 to rm3 (default: {DEFAULT_SCALE}; quick: {QUICK_SCALE})."
         ] = None,
-        tables: Annotated[int | None, "Number of tables (default: as the model)."] = None,
-        rows: Annotated[int | None, "Number of rows of each table (default: as the model, divided by --scale)."] = None,
-        columns: Annotated[int | None, "Number of columns of each table (default: as the model)."] = None,
-        pooling: Annotated[int | None, "Number of indices of a bag (default: as the model)."] = None,
-        batch: Annotated[int | None, "Number of samples (default: as the model)."] = None,
-        dtype: Annotated[str, "Type of the elements: int32, or float32, which PEs compute in software."] = "int32",
-        path: Annotated[str, f"Way of the sums to the host: {', '.join(PATHS)} (then the host reduces)."] = "reduce",
+        tables: Annotated[int | None, "Number of tables."] = None,
+        rows: Annotated[int | None, "Number of rows of each table."] = None,
+        columns: Annotated[int | None, "Number of columns of each table."] = None,
+        pooling: Annotated[int | None, "Number of indices of a bag."] = None,
+        batch: Annotated[int | None, "Number of samples."] = None,
+        dtype: Annotated[str, "Type of the elements: int32 or float32."] = "int32",
+        path: Annotated[str, f"Path of the sums to the host: {', '.join(PATHS)}."] = "reduce",
         tasklets: Annotated[int, "Number of tasklets of a PE."] = TASKLETS,
-        mlp: Annotated[bool, "Also compute the dense layers of the model on the host (int32 only)."] = False,
-        seed: Annotated[int, "Seed of the random tables and layers."] = 1,
+        mlp: Annotated[bool, "Also compute the dense layers on the host."] = False,
+        seed: Annotated[int, "Seed of tables and layers."] = 1,
     ) -> Embedding:
         """Return random tables with a batch of generated bags, or with the categories of a click log.
 
@@ -175,6 +175,8 @@ class Embedding(Application):
         sizes = MODELS[model]
         is_one = model == "one"
         default = 1 if is_one else QUICK_SCALE if quick and data is None and generate is None else DEFAULT_SCALE
+        if rows is not None and scale is not None:
+            raise ArgumentError(f"give rows ({rows}) or scale ({scale}), not both")
         divisor = as_integer("scale", default if scale is None else scale, 1, sizes.rows)
         count = as_integer("tables", sizes.tables if tables is None else tables, 1, 2**16)
         if data is not None:

@@ -11,6 +11,7 @@ from pidcomm.apps.partition import WORD_BYTES, round_up
 from pidcomm.apps.stage import Placement
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError
+from pidcomm.evaluation.measure import require_bytes
 
 STACK_BYTES, PIECE_WORDS = 512, 16
 WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
@@ -62,9 +63,14 @@ def part_of(sizes: Sequence[int], samples: int, shape: Sequence[int]) -> Part:
 
 
 def requests_of(bags: Bags, part: Part, shape: Sequence[int]) -> Array:
-    """Return the requests of PEs with equal x and y, one per row, x fastest: uint32, shape (x * y, words)."""
+    """Return the requests of PEs with equal x and y, one per row, x fastest: uint32, shape (x * y, words).
+
+    Raises ArgumentError if memory is short.
+    """
     from pidcomm.apps import _apps
 
+    least = 4 * (shape[0] * shape[1] * part.start_words + len(bags.indices))
+    require_bytes(least, f"requests of {part.bags} bags for each of {shape[0] * shape[1]} PEs")
     return _apps.embedding_requests(
         bags.starts, bags.indices, bags.tables, shape[0], shape[1], part.tables, part.rows, part.start_words
     )

@@ -229,6 +229,7 @@ def test_wrong_problems_are_refused() -> None:
         ({"mlp": True, "dtype": "float32"}, "type int32, not float32"),
         ({"data": Path("x"), "tables": 3}, "a click log sets tables"),
         ({"generate": "skewed:biased=99"}, "biased"),
+        ({"rows": 8, "scale": 2}, r"give rows \(8\) or scale \(2\), not both"),
     ):
         with pytest.raises(ArgumentError, match=words):
             Embedding.make(quick=True, **wrong)  # type: ignore[arg-type]

@@ -73,6 +73,7 @@ LINK_CONSTANTS = [
 LINK_LEVELS = ("bank", "chip", "rank")
 """Levels of links: between the banks of a chip, the chips of a rank, and the ranks. A machine has all or none."""
 TOPOLOGIES = ("ring", "crossbar", "bus")
+"""Topologies of links."""
 
 
 class Link(NamedTuple):

@@ -81,8 +81,10 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
         range(len(places)),
         [f"{x:g}" if isinstance(x, (int, float)) else x for x in places],
         fontsize=style.SMALL_POINTS,
-        **({"rotation": 30, "ha": "right"} if any(isinstance(x, str) and len(x) > MAX_LEVEL for x in places) else {}),
     )
+    if any(isinstance(x, str) and len(x) > MAX_LEVEL for x in places):
+        for label in axes.get_xticklabels():
+            label.set(rotation=30, ha="right")
     axes.set_xlabel(panel.x)
     axes.set_title(f"{panel.name}: {panel.what}", fontsize=style.SMALL_POINTS)
     if panel.is_log:
