@@ -6,11 +6,12 @@ does not depend on the contents of the tables, so tables of any height can be pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from pidcomm import MRAM_BYTES
 from pidcomm.apps import inputs
 from pidcomm.apps.embedding import BY_COLUMNS, BY_ROWS, TASKLETS, Clocks, Model
 from pidcomm.apps.embedding.bags import GENERATORS, Bags, full_bags
@@ -19,10 +20,12 @@ from pidcomm.apps.embedding.paper import PAPERS
 from pidcomm.apps.embedding.parts import Part, part_of, placement_of, requests_of
 from pidcomm.apps.stage import KERNEL, Stage
 from pidcomm.arguments import Array, options_of
+from pidcomm.errors import ArgumentError
 from pidcomm.evaluation import platform
 from pidcomm.model.machines import Machine
 from pidcomm.model.prediction import Prediction, predict
 from pidcomm.pe_set import allocate
+from pidcomm.sizes import format_shape
 from pidcomm.tables import WORD_BYTES
 
 MACHINE = "upmem-2560"
@@ -58,14 +61,11 @@ class Work:
     spec: str = "uniform"
     dtype: str = "int32"
     tasklets: int = TASKLETS
-    bags_given: Bags | None = field(default=None, compare=False)
 
     @cached_property
     def bags(self) -> Bags:
         """The bags of the batch."""
         it = self.model
-        if self.bags_given is not None:
-            return self.bags_given
         draw = inputs.generated(self.spec, GENERATORS)
         return full_bags(draw(it.batch, it.tables, it.rows, it.pooling), it.rows)
 
@@ -111,9 +111,11 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
 
     kernel: without the launch. host: the launch, the split of the indices, the reduction in host memory (path
     `gather`), and the join of the columns. The host's copies use all threads at the rate of the conventional
-    technique's copies.
+    technique's copies. Raises ArgumentError if the tables do not fit in the MRAM of the PEs, and as the plans do.
     """
     part, shape, dtype = work.part, work.shape, np.dtype(work.dtype)
+    if work.mram_bytes > MRAM_BYTES:
+        raise ArgumentError(f"a PE of {format_shape(shape)} needs {work.mram_bytes} bytes of MRAM; it has {MRAM_BYTES}")
     size = part.pooled_bytes(shape[1])
 
     def call(collective: str, mask: str, bytes_per_pe: int) -> Prediction:

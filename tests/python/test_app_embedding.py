@@ -271,6 +271,11 @@ def test_only_the_path_of_the_paper_reduces_in_the_clock_of_the_host() -> None:
     assert len({host[way] for way in price.WAYS if way != price.PAPERS}) == 1
 
 
+def test_tables_that_exceed_the_mram_are_not_priced() -> None:
+    with pytest.raises(ArgumentError, match=r"a PE of 1x1024x1 needs .* bytes of MRAM; it has 67108864"):
+        price.clocks(price.Work(MODELS["rm2"], (1, 1024, 1)), "reduce", "tile", MACHINE)
+
+
 def test_the_cpu_reads_whole_lines() -> None:
     bags = full_bags(np.zeros((4, 2, 100), np.uint32), 9)
     one, many = (price.cpu_seconds(bags, columns, MACHINE) for columns in (1, 16))
