@@ -110,8 +110,8 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
     """Return the four clocks of a batch. path, technique: as in a run.
 
     kernel: without the launch. host: the launch, the split of the indices, the reduction in host memory (path
-    `gather`), and the join of the columns. The host's copies use all threads at the rate of the conventional
-    technique's copies. Raises ArgumentError if the tables do not fit in the MRAM of the PEs, and as the plans do.
+    `gather`), and the join of the columns. One thread splits and joins; all threads reduce. Raises ArgumentError if the
+    tables do not fit in the MRAM of the PEs, and as the plans do.
     """
     part, shape, dtype = work.part, work.shape, np.dtype(work.dtype)
     if work.mram_bytes > MRAM_BYTES:
@@ -125,11 +125,8 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
     reduction = 0.0
     if path == "gather":
         to_cpu = call("gather", BY_ROWS, size).seconds
-        # The plan of a conventional reduce has the same work of the host.
-        phases = predict(
-            "reduce", shape, BY_ROWS, bytes=size, dtype=dtype, machine=machine, technique="conventional"
-        ).phases
-        reduction = phases["combine"] if shape[1] > 1 else 0.0
+        groups = shape[0] * shape[2]
+        reduction = reduction_seconds(machine, groups * shape[1] * size, groups * size) if shape[1] > 1 else 0.0
     elif path == "reduce":
         to_cpu = call("reduce", BY_ROWS, size).seconds
     else:
@@ -146,10 +143,24 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
 
 
 def copy_seconds(machine: Machine, pieces: int, size_bytes: int) -> float:
-    """Return the time in which all threads of the host copy pieces in its memory."""
-    return (1e-9 * pieces * machine["work.piece_ns"] + 1e-9 * size_bytes / machine["work.copy_gb_s"]) / machine[
-        "host.threads"
-    ]
+    """Return the time in which one thread of the host copies pieces in its memory: it reads and writes each byte."""
+    return 1e-9 * (pieces * machine["work.piece_ns"] + 2 * size_bytes / machine["memory.thread_gb_s"])
+
+
+def reduction_seconds(machine: Machine, read_bytes: int, written_bytes: int) -> float:
+    """Return the time in which all threads add the partial sums: memory limits them, so that additions cost nothing.
+
+    Each thread has a part of the elements, even if all partial sums are of one group.
+    """
+    threads = machine["host.threads"]
+    of_memory = read_bytes / machine["memory.read_gb_s"] + written_bytes / machine["memory.write_gb_s"]
+    of_threads = (read_bytes + written_bytes) / (threads * machine["memory.thread_gb_s"])
+    return start_seconds(machine) + 1e-9 * max(of_memory, of_threads)
+
+
+def start_seconds(machine: Machine) -> float:
+    """Return the time in which all threads of the host start work."""
+    return 1e-6 * (machine["call.part_us"] + (machine["host.threads"] - 1) * machine["call.start_us"])
 
 
 def cpu_seconds(bags: Bags, columns: int, machine: Machine) -> float:
@@ -158,10 +169,8 @@ def cpu_seconds(bags: Bags, columns: int, machine: Machine) -> float:
     No table is in the caches. Additions cost nothing, because memory limits the look-up. One part of a call per batch.
     """
     lines = len(bags.indices) * -(-4 * columns // LINE_BYTES)
-    threads = machine["host.threads"]
-    rate = min(machine["memory.read_gb_s"], threads * machine["memory.thread_gb_s"])
-    start = 1e-6 * (machine["call.part_us"] + (threads - 1) * machine["call.start_us"])
-    return start + 1e-9 * lines * LINE_BYTES / rate
+    rate = min(machine["memory.read_gb_s"], machine["host.threads"] * machine["memory.thread_gb_s"])
+    return start_seconds(machine) + 1e-9 * lines * LINE_BYTES / rate
 
 
 def layers_seconds(model: Model) -> float:
