@@ -53,6 +53,7 @@ gathered and then reduced in host memory, as in the paper."""
 DTYPES = ("int32", "float32")
 TASKLETS_MAX, TASKLETS = 24, 24
 ROUNDOFF = 2.0**-24  # of float32
+BYTES_PER_CPU = 4 << 20  # of partial sums; for fewer, the start of a thread costs more than it saves
 BY_ROWS = "010"  # the mask of the PEs that have parts of the rows of the same tables and columns
 BY_COLUMNS = "001"
 
@@ -80,12 +81,16 @@ def clocks_of(run: Run) -> Clocks:
 
 def summed(parts: Array) -> Array:
     """Return the sums over the second of three axes. Each CPU has its part of the elements of the sums."""
-    out, cpus = np.empty((len(parts), parts.shape[2]), parts.dtype), len(os.sched_getaffinity(0))
+    out = np.empty((len(parts), parts.shape[2]), parts.dtype)
+    cpus = min(len(os.sched_getaffinity(0)), 1 + parts.nbytes // BYTES_PER_CPU)
     ends = [out.shape[1] * n // cpus for n in range(cpus + 1)]
 
     def add(begin: int, end: int) -> None:
         np.add.reduce(parts[:, :, begin:end], axis=1, out=out[:, begin:end])
 
+    if cpus == 1:
+        add(0, out.shape[1])
+        return out
     with ThreadPoolExecutor(cpus) as pool:
         list(pool.map(add, ends, ends[1:]))
     return out

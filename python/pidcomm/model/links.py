@@ -3,8 +3,8 @@
 The traffic follows the places of PEs: a chip has 8 banks, a rank 8 chips, and a PE in a bank reaches the others by the
 links of its bank, of its chip and of its rank. A reduction goes up level by level: the banks of a chip reduce and
 scatter among themselves, then the chips of a rank, then the ranks; an allgather goes down the same way. In alltoall all
-levels work at once. The busiest link of each level decides. The host still moves every byte that begins or ends in host
-memory: a reduction to the host ends with a gather of blocks, a broadcast begins with a scatter of blocks, and scatter
+levels work at once. The busiest link of each level decides. One launch starts the links. The host still moves every
+byte that begins or ends in host memory: a reduction to the host ends with a gather of blocks, a broadcast begins with a scatter of blocks, and scatter
 and gather use no links.
 
 Source of the question: Jonatan et al. (SIGMETRICS 2024), section 6, which publishes no equations; the traffic is ours.
@@ -31,6 +31,7 @@ from pidcomm.tables import WORD_BYTES
 if TYPE_CHECKING:
     from pidcomm._rows import CollectiveName, OpName
 
+BANKS_PER_CHIP = PES_PER_RANK // CHIPS_PER_RANK
 LINKS = "links"
 """The name of this way of the bytes, beside the names of techniques."""
 ENDS: dict[str, CollectiveName] = {"reduce": "gather", "broadcast": "scatter", "scatter": "scatter", "gather": "gather"}
@@ -43,8 +44,8 @@ _REPLICATING = ("allgather", "allreduce", "broadcast")
 class LinksPrediction(Shown):
     """The predicted time of a collective over links. All times are modelled.
 
-    host_seconds: the transfer between host and PEs that remains. link_seconds: by level, the time of the stages that
-    its links limit. seconds: their sum. sent_bytes: by level, the most bytes that one link carries.
+    host_seconds: the launch, and the transfer between host and PEs that remains. link_seconds: by level, the time of
+    the stages that its links limit. seconds: their sum. sent_bytes: by level, the most bytes that one link carries.
     """
 
     machine: str
@@ -67,14 +68,29 @@ class LinksPrediction(Shown):
 
 
 @dataclass(frozen=True)
+class _Stage:
+    """A stage of a collective. loads: by level, the bytes of each PE that leave its unit. steps: messages in sequence.
+
+    block: in alltoall, the bytes of a PE for each other member; 0 if units send to the next unit only.
+    """
+
+    level: str
+    loads: dict[str, Array]
+    steps: int
+    block: float = 0.0
+
+
+@dataclass(frozen=True)
 class Spread:
     """How groups lie on the machine. Arrays have an element per PE.
 
-    units: by level, the number of the PE's bank, chip or rank, over the whole machine. in_chip, in_rank: members of the
+    groups: number of the PE's group. units: by level, the number of the PE's bank, chip or rank, over the whole
+    machine. in_chip, in_rank: members of the
     PE's group in its chip and rank. chips: chips of the PE's rank with members. ranks: ranks with members. members:
     number in a group.
     """
 
+    groups: Array
     units: dict[str, Array]
     in_chip: Array
     in_rank: Array
@@ -86,16 +102,48 @@ class Spread:
         """Return the most units of a level that exchange bytes of a group."""
         return int({"bank": self.in_chip, "chip": self.chips, "rank": self.ranks}[level].max())
 
-    def busiest(self, link: Link, level: str, loads: Array, hops: float = 1.0) -> float:
-        """Return the bytes of the busiest link of a level. loads: bytes that the unit of each PE sends.
+    def busiest(self, link: Link, level: str, stage: _Stage) -> float:
+        """Return the bytes of the busiest link of a level in a stage.
 
-        hops: links of a ring that a byte uses. The units of a chip, of a rank, or of the machine share a bus.
+        The units of a chip, of a rank, or of the machine share a bus.
         """
-        if link.topology == "bus":
-            above = LINK_LEVELS[LINK_LEVELS.index(level) + 1 :]
-            parents = self.units[above[0]] if above else np.zeros(len(loads), np.int64)
-            return float(_sum_by(loads / _count_by(self.units[level]), parents).max())
-        return float(loads.max()) * (hops if link.topology == "ring" else 1.0)
+        if link.topology == "ring":
+            return self._busiest_of_ring(level, stage)
+        keys = self._parents(level) if link.topology == "bus" else self.units[level]
+        return float(_sum_by(stage.loads[level], keys).max())
+
+    def _parents(self, level: str) -> Array:
+        """Return the unit of each PE that has the ring or bus of a level: its chip, its rank, or the machine."""
+        above = LINK_LEVELS[LINK_LEVELS.index(level) + 1 :]
+        return self.units[above[0]] if above else np.zeros(len(self.groups), np.int64)
+
+    def _busiest_of_ring(self, level: str, stage: _Stage) -> float:
+        """Count the bytes of each link of each ring. Bytes take the shorter way; for half of a ring they go forward.
+
+        A member sends blocks to all members in its ring, or its bytes to the next unit with members of its group. Bytes
+        for other rings use one link.
+        """
+        count = {"bank": BANKS_PER_CHIP, "chip": CHIPS_PER_RANK, "rank": int(self.units["rank"].max()) + 1}[level]
+        pe = np.arange(len(self.groups))
+        place = {"bank": pe % PES_PER_RANK // CHIPS_PER_RANK, "chip": pe % CHIPS_PER_RANK, "rank": pe // PES_PER_RANK}[
+            level
+        ]
+        _, ring = np.unique(self._parents(level), return_inverse=True)
+        _, own = np.unique(self.groups * len(pe) + ring, return_inverse=True)
+        members = np.zeros((own.max() + 1, count))
+        np.add.at(members, (own, place), 1)
+        carried = np.zeros((2, ring.max() + 1, count))
+        rest = stage.loads[level].astype(float)
+        for distance in range(1, count):
+            there = members[own, (place + distance) % count]
+            is_next = (there > 0) & (stage.level == level)
+            sent = stage.block * there if stage.block else rest * is_next
+            rest = rest - sent
+            is_back = 2 * distance > count
+            for hop in range(count - distance if is_back else distance):
+                np.add.at(carried, (int(is_back), ring, (place - hop if is_back else place + hop) % count), sent)
+        np.add.at(carried, (0, ring, place), rest)
+        return float(carried.max())
 
 
 def spread_of(shape: Sequence[int], mask: str) -> Spread:
@@ -119,7 +167,7 @@ def spread_of(shape: Sequence[int], mask: str) -> Spread:
     # A sum of 1 / (members in a unit) over the members counts units.
     chips = np.rint(_sum_by(1 / in_chip, of_rank)).astype(np.int64)
     ranks = np.rint(_sum_by(1 / in_rank, group)).astype(np.int64)
-    return Spread({"bank": pe, "chip": chip, "rank": rank}, in_chip, in_rank, chips, ranks, members)
+    return Spread(group, {"bank": pe, "chip": chip, "rank": rank}, in_chip, in_rank, chips, ranks, members)
 
 
 def _sum_by(values: Array, keys: Array) -> Array:
@@ -149,7 +197,8 @@ def predict_links(
 
     The arguments are as for `pidcomm.model.predict`; the host's part has the technique `auto`. is_fed_by_pes: whether
     PEs read and write the bytes by DMA, and reduce them by instructions; if not, the links do all this at their rate,
-    as in the paper. The instructions per word are those of a permutation (``pe.word_instructions``).
+    as in the paper. An addition is assumed to cost the instructions of moving a word (``pe.word_instructions``): both
+    read and write each word in WRAM, and no machine file has a cost of additions.
 
     Raises ArgumentError as `predict`, and if the machine has no links.
     """
@@ -166,13 +215,12 @@ def predict_links(
         host = predict(end, shape, mask, bytes=block, dtype=np.int64, machine=on, technique="auto").seconds
     seconds, sent = dict.fromkeys(LINK_LEVELS, 0.0), dict.fromkeys(LINK_LEVELS, 0.0)
     stages = _alltoall(spread, size) if collective == "alltoall" else _by_levels(spread, size)
-    reductions = [True] * (collective in _REDUCING) + [False] * (collective in _REPLICATING)
-    for is_reduced in [False] if collective == "alltoall" else reductions:
+    rounds = [True] * (collective in _REDUCING) + [False] * (collective in (*_REPLICATING, "alltoall"))
+    if stages and rounds:
+        host += 1e-6 * on["pe.launch_us"]
+    for is_reduced in rounds:
         for stage in stages:
-            busy = {
-                level: spread.busiest(on.links[level], level, loads, stage.hops(spread, level))
-                for level, loads in stage.loads.items()
-            }
+            busy = {level: spread.busiest(on.links[level], level, stage) for level in stage.loads}
             for level, most in busy.items():
                 sent[level] += most
             times = {level: 1e-9 * most / on.links[level].gb_s for level, most in busy.items()}
@@ -184,29 +232,15 @@ def predict_links(
     return LinksPrediction(on.name, host, seconds, sent)
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """A stage of a collective. loads: by level, the bytes that each PE's unit sends. steps: messages in sequence."""
-
-    level: str
-    loads: dict[str, Array]
-    steps: int
-    is_all_to_all: bool = False
-
-    def hops(self, spread: Spread, level: str) -> float:
-        """Return the links of a ring that a byte uses: in alltoall on average half of them, or else one."""
-        return max(spread.peers(level) / 2, 1.0) if self.is_all_to_all else 1.0
-
-
 def _alltoall(spread: Spread, size: int) -> list[_Stage]:
     """Return the one stage in which every member sends a block to every other member."""
     block, members = size / spread.members, spread.members
     loads = {
         "bank": np.full(len(spread.in_chip), block * (members - 1)),
-        "chip": _sum_by(block * (members - spread.in_chip), spread.units["chip"]),
-        "rank": _sum_by(block * (members - spread.in_rank), spread.units["rank"]),
+        "chip": block * (members - spread.in_chip),
+        "rank": block * (members - spread.in_rank),
     }
-    return [_Stage("rank", loads, members - 1, is_all_to_all=True)] if members > 1 else []
+    return [_Stage("rank", loads, members - 1, block)] if members > 1 else []
 
 
 def _by_levels(spread: Spread, size: int) -> list[_Stage]:
@@ -214,14 +248,13 @@ def _by_levels(spread: Spread, size: int) -> list[_Stage]:
 
     Between chips, the members of a chip share one vector; between ranks, the members of a rank do.
     """
-    chip, rank = spread.units["chip"], spread.units["rank"]
     by_banks = size * (spread.in_chip - 1) / spread.in_chip
     by_chips = size * (spread.chips - 1) / spread.chips / spread.in_chip
     by_ranks = size * (spread.ranks - 1) / spread.ranks / spread.in_rank
     loads: dict[str, dict[str, Array]] = {
         "bank": {"bank": by_banks},
-        "chip": {"bank": by_chips, "chip": _sum_by(by_chips, chip)},
-        "rank": {"bank": by_ranks, "chip": _sum_by(by_ranks, chip), "rank": _sum_by(by_ranks, rank)},
+        "chip": dict.fromkeys(("bank", "chip"), by_chips),
+        "rank": dict.fromkeys(LINK_LEVELS, by_ranks),
     }
     return [_Stage(level, of, spread.peers(level) - 1) for level, of in loads.items() if spread.peers(level) > 1]
 

@@ -67,7 +67,7 @@ LINK_CONSTANTS = [
     ConstantRow("bytes_per_cycle", "bytes", "bytes that a unit sends over its link in a cycle"),
     ConstantRow("clock_mhz", "MHz", "clock of the links"),
     ConstantRow("latency_ns", "ns", "time of an empty message between two units"),
-    ConstantRow("topology", "name", "ring (to the next unit), crossbar (to all units), or bus (one unit at a time)"),
+    ConstantRow("topology", "name", "ring (to both neighbours), crossbar (to all units), or bus (one unit at a time)"),
 ]
 """Constants of the links of a level, ``links.LEVEL.key``. A machine need not have links."""
 LINK_LEVELS = ("bank", "chip", "rank")
