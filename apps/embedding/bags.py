@@ -90,7 +90,8 @@ def skewed(biased: int = 32, hot: int = 0, seed: int = 1) -> Draw:
     def draw(samples: int, tables: int, rows: int, pooling: int) -> Array:
         few = as_integer("hot", hot or max(rows // 64, 1), 1, rows)
         found = random.integers(0, rows, (samples, tables, pooling), np.uint32)
-        x = as_integer("biased", biased, 0, pooling)
+        if not 0 <= (x := as_integer("biased", biased)) <= pooling:
+            raise ArgumentError(f"biased ({x}) must be from 0 to pooling ({pooling}), the number of indices of a bag")
         found[:, :, :x] = random.integers(0, few, (samples, tables, x), np.uint32)
         return found
 

@@ -4,8 +4,8 @@ The traffic follows the places of PEs: a chip has 8 banks, a rank 8 chips, and a
 links of its bank, of its chip and of its rank. A reduction goes up level by level: the banks of a chip reduce and
 scatter among themselves, then the chips of a rank, then the ranks; an allgather goes down the same way. In alltoall all
 levels work at once. The busiest link of each level decides. One launch starts the links. The host still moves every
-byte that begins or ends in host memory: a reduction to the host ends with a gather of blocks, a broadcast begins with a scatter of blocks, and scatter
-and gather use no links.
+byte that begins or ends in host memory: a reduction to the host ends with a gather of blocks, a broadcast begins with
+a scatter of blocks, and scatter and gather use no links.
 
 Source of the question: Jonatan et al. (SIGMETRICS 2024), section 6, which publishes no equations; the traffic is ours.
 """

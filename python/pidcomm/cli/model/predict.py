@@ -68,8 +68,8 @@ ModelTechniques = Annotated[
     typer.Option(
         "--technique",
         help=f"Techniques, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest technique that "
-        "does not need scratch).",
-        autocompletion=complete_list([*TECHNIQUES, AUTO]),
+        f"does not need scratch), {LINKS} (between PEs).",
+        autocompletion=complete_list([*TECHNIQUES, AUTO, LINKS]),
     ),
 ]
 
@@ -129,14 +129,16 @@ def predict(
     if offset := parse_size(scratch):
         options["scratch"] = offset
     # None: every possible technique. Impossible techniques are omitted without an error.
-    wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO], "technique")
+    wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO, LINKS], "technique")
     with Results(json_target) as results:
         found = []
         for name in wanted:
+            if name == LINKS:
+                continue
             variant = options_of(**{**options, "technique": name})
             for estimate in compare(collective, lengths, mask, **arguments, **variant):
                 found.append((name or estimate.prediction.technique, estimate))
-        if on.links and technique == "all":
+        if LINKS in wanted or (on.links and technique == "all"):
             found.append((LINKS, _over_links(collective, lengths, mask, arguments)))
         found.sort(key=lambda pair: pair[1].prediction.seconds)
         problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
