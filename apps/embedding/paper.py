@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pidcomm.evaluation.figure import Point
+from pidcomm.apps.embedding import Clocks
+from pidcomm.evaluation.figure import PUBLISHED, Point
 
 PAPER = (
     "Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations (SIGMETRICS 2024)"
 )
+SERVER = "the server of the paper"
+NEAR = 2.0  # a value agrees with a published number within this factor
 HERE = "emulated DIMMs of this host"
 PAPER_WAY, FAST = "paper's way", "reduce by tile"
 PAPERS = ("gather", "conventional")
@@ -29,6 +32,24 @@ Series: TypeAlias = Mapping[Any, float]
 def priced(points: Sequence[Point]) -> list[Point]:
     """Return the points that are prices, without those of runs here."""
     return [it for it in points if it.on != HERE]
+
+
+def published(panel: str, series: str, x: float | str, value: float) -> Point:
+    """Return a number that the paper prints."""
+    return Point(panel, f"the paper: {series}", x, value, PUBLISHED, SERVER)
+
+
+def near(value: float, number: float) -> bool:
+    """Return whether a value is within a factor of `NEAR` of a published number."""
+    return number / NEAR <= value <= number * NEAR
+
+
+def clock_shares(panels: str, label: str, x: float | str, it: Clocks, source: str, on: str) -> list[Point]:
+    """Return each clock in percent of the total, in the panels of the clocks."""
+    return [
+        Point(f"{panels} {name}", label, x, 100 * getattr(it, key) / it.total, source, on)
+        for name, key in CLOCKS.items()
+    ]
 
 
 def crossing(falling: Series, level: Series) -> float | str | None:

@@ -31,7 +31,7 @@ from pidcomm.tables import WORD_BYTES
 MACHINE = "upmem-2560"
 LINE_BYTES = 64
 BUSIEST = 8
-WAYS = (
+CHOICES = (
     PAPERS,
     *((path, name) for path in ("reduce", "reduce_scatter") for name in ("conventional", "pr+im+cm", "tile")),
 )

@@ -286,9 +286,21 @@ def test_the_price_of_the_transfers_is_that_of_their_plans() -> None:
 
 def test_only_the_path_of_the_paper_reduces_in_the_clock_of_the_host() -> None:
     work = price.Work(MODELS["one"], (1, 64, 1))
-    host = {way: price.clocks(work, *way, MACHINE).host for way in price.WAYS}
-    assert host[price.PAPERS] > 2 * host["reduce", "tile"]
-    assert len({host[way] for way in price.WAYS if way != price.PAPERS}) == 1
+    host = {way: price.clocks(work, *way, MACHINE).host for way in price.CHOICES}
+    size = work.part.pooled_bytes(64)
+    reduction = price.reduction_seconds(MACHINE, 64 * size, size)
+    assert host[price.PAPERS] - host["reduce", "tile"] == pytest.approx(reduction)
+    assert len({host[way] for way in price.CHOICES if way != price.PAPERS}) == 1
+
+
+def test_the_host_reduces_at_the_rate_of_memory_or_of_its_threads() -> None:
+    start = price.start_seconds(MACHINE)
+    seconds = price.reduction_seconds(MACHINE, 10**9, 0) - start
+    assert seconds == pytest.approx(1 / MACHINE["memory.read_gb_s"])
+    few = MACHINE.with_values({"host.threads": 1})
+    assert price.reduction_seconds(few, 10**9, 0) - price.start_seconds(few) == pytest.approx(
+        1 / MACHINE["memory.thread_gb_s"]
+    )
 
 
 def test_tables_that_exceed_the_mram_are_not_priced() -> None:

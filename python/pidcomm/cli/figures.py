@@ -31,7 +31,7 @@ def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | 
             results.text(_table(panel, [it for it in of_panel if (it.source, it.on) == (source, on)]), "")
     for it in statements:
         verdict = "agrees" if it.agrees else "differs"
-        results.text(f"published: {it.published}", f"here: {it.here}", f"the direction {verdict}", "")
+        results.text(f"published: {it.published}", f"here: {it.here}", f"verdict: {verdict}", "")
     if figure.note:
         results.text(figure.note)
     if plot is not None:
