@@ -125,7 +125,7 @@ class Embedding(Application):
     """Embedding tables: the sum of the rows of each bag, in int32 or float32."""
 
     name = "embedding"
-    about = "Embedding tables: add rows. Axis x of the shape cuts the tables, y their rows, z their columns."
+    about = "Embedding tables: add rows. The shape cuts tables (x), rows (y), columns (z)."
     axes = 3
     data_help = "a Criteo click log (.gz also works); each of its 26 categories has a table"
     generate_help = inputs.describe(GENERATORS)
@@ -174,7 +174,7 @@ class Embedding(Application):
         quick: bool = False,
         model: Annotated[str, f"Model: {', '.join(MODELS)}. Options below replace its sizes."] = "rm1",
         scale: Annotated[
-            int | None, f"Divisor of the model's rows (default: {DEFAULT_SCALE}; quick: {QUICK_SCALE}; of one: 1)."
+            int | None, f"Divisor of the rows (default: {DEFAULT_SCALE}; quick: {QUICK_SCALE}; one: 1)."
         ] = None,
         tables: Annotated[int | None, "Number of tables."] = None,
         rows: Annotated[int | None, "Number of rows of each table."] = None,
