@@ -125,7 +125,7 @@ class Embedding(Application):
     """Embedding tables: the sum of the rows of each bag, in int32 or float32."""
 
     name = "embedding"
-    about = "Embedding tables: add rows. The shape cuts tables (x), rows (y), columns (z)."
+    about = "Add rows of tables. The shape cuts tables (x), rows (y), columns (z)."
     axes = 3
     data_help = "a Criteo click log (.gz also works); each of its 26 categories has a table"
     generate_help = inputs.describe(GENERATORS)

@@ -141,8 +141,8 @@ class Spread:
             rest = rest - sent
             is_back = 2 * distance > count
             for hop in range(count - distance if is_back else distance):
-                np.add.at(carried, (int(is_back), ring, (place - hop if is_back else place + hop) % count), sent)
-        np.add.at(carried, (0, ring, place), rest)
+                np.add.at(carried[int(is_back)], (ring, (place - hop if is_back else place + hop) % count), sent)
+        np.add.at(carried[0], (ring, place), rest)
         return float(carried.max())
 
 
