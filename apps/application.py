@@ -67,9 +67,8 @@ class Application(ABC):
     def facts(self) -> Mapping[str, int | str]:
         """Facts about the input. The first fact, ``input``, is the source of the input. Later facts are sizes."""
 
-    @classmethod
     @abstractmethod
-    def shape_of(cls, pes: int) -> tuple[int, ...]:
+    def shape_of(self, pes: int) -> tuple[int, ...]:
         """Return the shape for `pes` PEs. Raises ArgumentError if no shape has `pes` PEs."""
 
     @abstractmethod
@@ -169,7 +168,7 @@ def compare(
 
     Raises ArgumentError, before any allocation, if the input does not fit the machine or its memory.
     """
-    lengths = shape_for(type(problem), pes, shape)
+    lengths = shape_for(problem, pes, shape)
     chosen = with_defaults(options or {})
     if own := chosen.keys() & {"technique", "scratch"}:
         raise ArgumentError(f"options have {min(own)!r}: pass techniques separately; scratch is chosen here")
@@ -217,7 +216,7 @@ def _runs(
             )
 
 
-def shape_for(application: type[Application], pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
+def shape_for(application: Application, pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
     """Return the given shape, or the application's shape for `pes` PEs.
 
     Raises ArgumentError unless exactly one of pes and shape is given, for a wrong number of axes, and for more PEs than

@@ -118,12 +118,8 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
     techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
     if common["pes"] is not None and common["shape"] is not None:
         raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
-    if common["shape"] is not None:
-        shapes = [shape_for(application, None, parse_shape(common["shape"]))]
-    else:
-        text = DEFAULT_PES if common["pes"] is None else common["pes"]
-        counts = dict.fromkeys(map(parse_count, text.split(",")))
-        shapes = [shape_for(application, pes, None) for pes in counts]
+    lengths = None if common["shape"] is None else parse_shape(common["shape"])
+    counts = dict.fromkeys(map(parse_count, (DEFAULT_PES if common["pes"] is None else common["pes"]).split(",")))
     options = with_defaults({"coherence": common["coherence"].value, "threads": common["threads"]})
     plot: Path | None = common["plot"]
     if plot is not None:
@@ -133,6 +129,11 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
     rows: list[Row] = []
     with Results(common["json_target"]) as results, working("making the input") as work:
         problem = application.make(**own)
+        shapes = (
+            [shape_for(problem, pes, None) for pes in counts]
+            if lengths is None
+            else [shape_for(problem, None, lengths)]
+        )
         facts = report.run_facts()
         comment = report.Report(results).comment
         comment(_header(problem, options))
