@@ -1,0 +1,261 @@
+"""Decompositions of a number-theoretic transform into steps, with an alltoall between two steps.
+
+Coefficient n of a transform of N = M1 * ... * MD has the digits (d1, ..., dD), d1 the most significant. Step i transforms
+along digit i. The PEs form a hypercube of four axes. Axis i < D distributes digit i + 1 before the alltoall along axis i,
+and digit i after it. The last axis has slices: PEs with different limbs. So before step i a PE has all values of digit i,
+and its windows have the layouts that apps/pe/ntt.h describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError
+from pidcomm.sizes import format_shape
+
+AXES = 4
+MOST_STEPS = AXES  # an axis between each two steps, and the axis of the slices
+RADIXES = (2, 4, 16)
+SIZE_MIN, SIZE_MAX = 2**8, 2**17
+STEP_MAX = 2**11  # the elements and twiddles of one row fit in WRAM
+ELEMENT_BYTES, FACTOR_BYTES = 8, 16
+
+
+def balanced(size: int, count: int, radix: int) -> tuple[int, ...]:
+    """Return `count` steps with sizes as equal as possible, powers of the radix, larger steps last.
+
+    Raises ArgumentError if the size is not a power of the radix, or has too few factors.
+    """
+    bits, unit = size.bit_length() - 1, radix.bit_length() - 1
+    if bits % unit:
+        raise ArgumentError(f"size {size} is not a power of radix {radix}, so no steps of this radix give it")
+    units = bits // unit
+    if units < count:
+        raise ArgumentError(f"size {size} has {units} factors of radix {radix}, fewer than {count} steps")
+    return tuple(radix ** (units // count + (step >= count - units % count)) for step in range(count))
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A transform over a hypercube.
+
+    size: N. steps: M1 to MD. shape: axis lengths of the hypercube, four. limbs: number of transforms. radix: of the
+    butterflies. Raises ArgumentError if these do not fit each other.
+    """
+
+    size: int
+    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+    limbs: int
+    radix: int
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        steps = format_shape(self.steps)
+        if self.radix not in RADIXES:
+            raise ArgumentError(f"radix {self.radix} must be one of {', '.join(map(str, RADIXES))}")
+        if not SIZE_MIN <= self.size <= SIZE_MAX or self.size & (self.size - 1):
+            raise ArgumentError(f"size {self.size} must be a power of two from {SIZE_MIN} to {SIZE_MAX}")
+        if not 1 <= len(self.steps) <= MOST_STEPS or prod(self.steps) != self.size:
+            raise ArgumentError(f"steps {steps} must be 1 to {MOST_STEPS} sizes with the product {self.size}")
+        for step in self.steps:
+            if step < 2 or step > STEP_MAX or not _is_power(step, self.radix):
+                raise ArgumentError(
+                    f"step {step} of {steps} must be a power of radix {self.radix}, from {self.radix} to {STEP_MAX}"
+                )
+        for axis, length in enumerate(self.shape[:-1]):
+            most = min(self.steps[axis : axis + 2]) if axis + 1 < len(self.steps) else 1
+            if length > most or length & (length - 1):
+                where = f"steps {axis + 1} and {axis + 2} of {steps}" if most > 1 else f"the steps {steps}"
+                raise ArgumentError(
+                    f"axis {axis} of shape {format_shape(self.shape)} has {length} PEs; {where} allow a power of two "
+                    f"up to {most}; the last axis is for limbs"
+                )
+        if self.limbs < self.slices:
+            raise ArgumentError(
+                f"shape {format_shape(self.shape)} has {self.slices} slices for {self.limbs} limbs; "
+                "a slice needs at least one limb"
+            )
+
+    @classmethod
+    def shape_of(cls, pes: int, steps: Sequence[int], limbs: int) -> tuple[int, ...]:
+        """Return the shape for a number of PEs: as many PEs per limb as the steps allow, then slices."""
+        left, lengths = pes, []
+        for axis in range(AXES - 1):
+            most = min(steps[axis : axis + 2]) if axis + 1 < len(steps) else 1
+            length = 1
+            while length < most and left % 2 == 0:
+                length, left = 2 * length, left // 2
+            lengths.append(length)
+        if left > limbs:
+            raise ArgumentError(
+                f"{pes} PEs are too many: the steps {format_shape(steps)} allow {pes // left} PEs per limb if the rest "
+                f"is a number of slices, here {left}, and {limbs} limbs allow {limbs} slices"
+            )
+        return (*lengths, left)
+
+    # ---- numbers
+
+    @property
+    def slices(self) -> int:
+        """Number of slices of the hypercube, each with its own limbs."""
+        return self.shape[-1]
+
+    @property
+    def limbs_per_pe(self) -> int:
+        """Limbs of a slice. If the slices do not divide the limbs, the last slice repeats limbs."""
+        return -(-self.limbs // self.slices)
+
+    @property
+    def pes_per_limb(self) -> int:
+        """Number of PEs of a slice."""
+        return prod(self.shape[:-1])
+
+    @property
+    def elements(self) -> int:
+        """Number of elements of a PE."""
+        return self.limbs_per_pe * self.size // self.pes_per_limb
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements of a PE."""
+        return ELEMENT_BYTES * self.elements
+
+    def masks(self) -> list[str | None]:
+        """Return the mask of the alltoall after each step but the last; None if one PE has the whole digit."""
+        return [
+            "".join("1" if it == axis else "0" for it in range(AXES)) if self.shape[axis] > 1 else None
+            for axis in range(len(self.steps) - 1)
+        ]
+
+    def limb_rows(self) -> Array:
+        """Return the limbs of each slice, shape (slices, limbs_per_pe)."""
+        return np.minimum(np.arange(self.slices * self.limbs_per_pe), self.limbs - 1).reshape(self.slices, -1)
+
+    def _groups(self, step: int, *, is_sent: bool) -> int:
+        """Number of parts of the step's digit in a layout: the blocks of the alltoall after or before the step."""
+        count = len(self.steps)
+        if count == 1:
+            return 1
+        axis = step if (is_sent and step + 1 < count) or step == 0 else step - 1
+        return self.shape[axis]
+
+    def _low(self, digit: int, step: int) -> int:
+        """Number of values of a digit that a PE has before `step` transforms another digit."""
+        return self.steps[digit] // self.shape[digit if digit < step else digit - 1]
+
+    # ---- what the kernel knows
+
+    def descriptions(self, tables: Sequence[int], inverse_tables: Sequence[int]) -> str:
+        """Return the initialisers of the kernel's `struct ntt_step`. tables: offsets of the tables of each step."""
+        rows = []
+        last = len(self.steps) - 1
+        for step, size in enumerate(self.steps):
+            received, sent = (size // self._groups(step, is_sent=it) for it in (False, True))
+            k2 = self._low(step - 1, step) if step else 1
+            c2 = self._low(step + 1, step) if step < last else 1
+            logs = [size, self.subtrees(step), k2, prod(self._low(it, step) for it in range(step + 1, last + 1)), c2]
+            blocks = [self.elements // self._groups(step, is_sent=it) for it in (False, True)]
+            words = [
+                *(it.bit_length() - 1 for it in (*logs, received, sent)),
+                *blocks,
+                int(step == 0),
+                int(step == last),
+                tables[step],
+                inverse_tables[step],
+            ]
+            rows.append("{" + ",".join(map(str, words)) + "}")
+        return ",".join(rows)
+
+    def subtrees(self, step: int) -> int:
+        """Number of tables per limb that a PE needs in a step."""
+        return prod(self._low(it, step) for it in range(step))
+
+    def table_bytes(self, step: int) -> int:
+        """Bytes of the tables of a PE for a step."""
+        return self.limbs_per_pe * self.subtrees(step) * self.steps[step] * FACTOR_BYTES
+
+    def table_rows(self, step: int, tables: Array) -> Array:
+        """Return the tables of a step for each PE, shape (pes, table_bytes / 8).
+
+        tables: the table of each limb, shape (limbs, 2 N), as ``ntt_tables`` of cpu.cpp makes them.
+        """
+        before, size = prod(self.steps[:step]), self.steps[step]
+        entries = np.zeros((before, size), np.int64)  # entry 0 is the modulus
+        k = np.arange(before)[:, None]
+        for level in range(size.bit_length() - 1):
+            nodes = 1 << level
+            entries[:, nodes : 2 * nodes] = (before << level) + (k << level) + np.arange(nodes)
+        # k = (d1 high, d1 low, d2 high, ...): the high parts select the PE, axis 0 fastest.
+        lengths = [it for digit in range(step) for it in (self.shape[digit], self._low(digit, step))]
+        split = entries.reshape(*lengths, size)
+        highs, lows = range(0, 2 * step, 2), range(1, 2 * step, 2)
+        of_pes = split.transpose(*reversed(highs), *lows, 2 * step)
+        of_pes = of_pes.reshape(prod(self.shape[:step]), self.subtrees(step) * size)
+        local = np.tile(of_pes, (prod(self.shape[step:-1]), 1))
+        pairs = tables.reshape(self.limbs, self.size, 2)
+        rows = pairs[self.limb_rows()[:, None, :, None], local[None, :, None, :]]
+        return rows.reshape(prod(self.shape), -1)
+
+    # ---- layouts
+
+    def places(self, *, is_input: bool) -> Array:
+        """Return the coefficient at each place before the first or after the last step.
+
+        Shape (pes_per_limb, blocks, elements of a limb in a block): a PE has the places of a block for its first limb,
+        then for the others.
+        """
+        count = len(self.steps)
+        step = 0 if is_input else count - 1
+        groups = self._groups(step, is_sent=is_input)
+        lengths: list[int] = []
+        for digit in range(count):
+            high = groups if digit == step else self.shape[digit if digit < step else digit - 1]
+            lengths += [high, self.steps[digit] // high]
+        highs = {digit: 2 * digit for digit in range(count)}
+        axis_digits = [digit if digit < step else digit + 1 for digit in range(count - 1)]
+        if is_input:  # [c1][low of the digit][low of the next digit]
+            inner = [2 * it + 1 for it in (*range(2, count), 0, *([1] if count > 1 else []))]
+        else:  # [k1][k2][low of the digit]
+            inner = [2 * it + 1 for it in range(count)]
+        order = [*(highs[it] for it in reversed(axis_digits)), highs[step], *inner]
+        found = np.arange(self.size).reshape(lengths).transpose(order)
+        return found.reshape(self.pes_per_limb, groups, -1)
+
+    def rows(self, values: Array) -> Array:
+        """Return what each PE has before the first step, shape (pes, elements). values: shape (limbs, N)."""
+        places = self.places(is_input=True)
+        limbs = self.limb_rows()
+        return values[limbs[:, None, None, :, None], places[None, :, :, None, :]].reshape(prod(self.shape), -1)
+
+    def values(self, rows: Array) -> Array:
+        """Return the transforms, shape (limbs, N), from what each PE has after the last step, shape (pes, elements)."""
+        places = self.places(is_input=False)
+        return self._collected(rows, places)
+
+    def inverse_rows(self, values: Array) -> Array:
+        """Return what each PE has before an inverse transform, which begins with the last step."""
+        places = self.places(is_input=False)
+        limbs = self.limb_rows()
+        return values[limbs[:, None, None, :, None], places[None, :, :, None, :]].reshape(prod(self.shape), -1)
+
+    def inverse_values(self, rows: Array) -> Array:
+        """Return the coefficients, shape (limbs, N), from what each PE has after an inverse transform."""
+        return self._collected(rows, self.places(is_input=True))
+
+    def _collected(self, rows: Array, places: Array) -> Array:
+        made = np.empty((self.slices * self.limbs_per_pe, self.size), rows.dtype)
+        limbs = np.arange(len(made)).reshape(self.slices, -1)
+        shape = (self.slices, self.pes_per_limb, places.shape[1], self.limbs_per_pe, places.shape[2])
+        made[limbs[:, None, None, :, None], places[None, :, :, None, :]] = rows.reshape(shape)
+        return made[: self.limbs]
+
+
+def _is_power(value: int, radix: int) -> bool:
+    while value % radix == 0:
+        value //= radix
+    return value == 1
