@@ -1,11 +1,13 @@
 """Number-theoretic transforms of polynomials modulo x^N + 1 and products of such polynomials, over PEs.
 
-Each limb is a polynomial modulo a prime q = 1 modulo 2N. A transform is cut into steps with an alltoall between two steps
-(`pidcomm.apps.ntt.decomposition`); limbs are spread over slices of the hypercube. Results are in bit-reversed order: element
-i is the polynomial at psi^(2 r + 1), psi being a root of unity of order 2N and r being i with its bits reversed.
+Each limb is a polynomial modulo a prime q = 1 modulo 2N. A transform is cut into steps with an alltoall between two
+steps (`pidcomm.apps.ntt.decomposition`); limbs are spread over slices of the hypercube. Results are in bit-reversed
+order: element i is the polynomial at psi^(2 r + 1), psi being a root of unity of order 2N and r being i with its bits
+reversed.
 
-Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system evaluations, SIGMETRICS 2024,
-section 5. There, a step multiplies by twiddles between two transforms; here the twiddles are part of the next step's tables.
+Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system evaluations, SIGMETRICS
+2024, section 5. There, a step multiplies by twiddles between two transforms; here the twiddles are part of the next
+step's tables.
 """
 
 from __future__ import annotations
@@ -18,9 +20,18 @@ import numpy as np
 from pidcomm.apps.application import Application
 from pidcomm.apps.inputs import canonical, describe, generated, one_source
 from pidcomm.apps.ntt import field
-from pidcomm.apps.ntt.decomposition import FACTOR_BYTES, RADIXES, SIZE_MAX, SIZE_MIN, STEP_MAX, Decomposition, balanced
+from pidcomm.apps.ntt.decomposition import (
+    FACTOR_BYTES,
+    MOST_STEPS,
+    RADIXES,
+    SIZE_MAX,
+    SIZE_MIN,
+    STEP_MAX,
+    Decomposition,
+    balanced,
+)
 from pidcomm.apps.stage import KERNEL, Placement, Stage
-from pidcomm.arguments import Array, as_integer
+from pidcomm.arguments import MAX_COUNT, Array, as_integer
 from pidcomm.errors import ArgumentError, Error, FileContentError
 from pidcomm.files import malformed, require_file
 from pidcomm.sizes import format_shape, parse_shape
@@ -137,7 +148,7 @@ class Transforms:
         return seconds
 
     def _target(self, window: str, here: str, turn: int, *, is_inverse: bool) -> str:
-        """Return the window that a kernel writes. The data end where they began: an even number of kernels move them."""
+        """Return the window that a kernel writes. An even number of kernels move the data, so they end where they began."""
         count = len(self.cut.steps)
         moves = {3: (1, 2), 4: (1, 2)}.get(count, ())
         if is_inverse:
@@ -151,7 +162,9 @@ class Ntt(Application):
     """Transforms of polynomials, or products of two polynomials, one for each limb."""
 
     name = "ntt"
-    about = "Number-theoretic transforms over PEs: polynomials modulo x^N + 1 and primes, with an alltoall between steps."
+    about = (
+        "Number-theoretic transforms over PEs: polynomials modulo x^N + 1 and primes, with an alltoall between steps."
+    )
     axes = 4
     data_help = "An .npz with arrays moduli (limbs), a (limbs x size) and, for products, b, all of dtype uint64."
     generate_help = describe(GENERATORS)
@@ -242,8 +255,9 @@ class Ntt(Application):
             spec = generate or GENERATOR
             values = generated(spec, GENERATORS)
             is_small = quick and generate is None
-            count = as_integer("limbs", limbs or (QUICK_LIMBS if is_small else LIMBS), 1, LIMBS_MAX)
-            points = size or (QUICK_SIZE if is_small else SIZE)
+            default_size, default_limbs = (QUICK_SIZE, QUICK_LIMBS) if is_small else (SIZE, LIMBS)
+            count = as_integer("limbs", default_limbs if limbs is None else limbs, 1, LIMBS_MAX)
+            points = as_integer("size", default_size if size is None else size, 1, MAX_COUNT)
             width = as_integer("bits", bits, 2, field.BITS_MAX)
             steps_of(points, steps, radix)
             moduli = field.first_primes(count, width, points)
@@ -251,9 +265,7 @@ class Ntt(Application):
             b = values(moduli, points, 1) if operation == "product" else None
             source = canonical(spec, GENERATORS)
         try:
-            return cls(
-                moduli, a, b, operation=operation, steps=steps, radix=radix, tasklets=tasklets, source=source
-            )
+            return cls(moduli, a, b, operation=operation, steps=steps, radix=radix, tasklets=tasklets, source=source)
         except ArgumentError as error:
             if data is None:
                 raise
@@ -326,8 +338,6 @@ class Ntt(Application):
         return _apps.ntt_inverse(_apps.ntt_multiply(*done, self.tables.moduli), self.tables.inverse, self.tables.scales)
 
 
-
-
 def placed(transforms: Transforms, source: Path, windows: Mapping[str, int], tasklets: int) -> Placement:
     """Return the placement of a program that includes ntt.h."""
     layout = Placement(source, transforms.resident, windows)
@@ -347,12 +357,12 @@ def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...],
     """Return the sizes of steps and the radix. Raises ArgumentError if the size allows no such steps."""
     if radix is not None and radix not in RADIXES:
         raise ArgumentError(f"radix {radix} must be one of {', '.join(map(str, RADIXES))}")
-    if "x" in steps:
+    if not steps.isdecimal() or int(steps) > MOST_STEPS:
         sizes = tuple(parse_shape(steps))
         fitting = [it for it in RADIXES if all((n.bit_length() - 1) % (it.bit_length() - 1) == 0 for n in sizes)]
         return sizes, max(fitting, default=2) if radix is None else radix
-    if not steps.isdecimal() or not 1 <= int(steps) <= 4:
-        raise ArgumentError(f"steps {steps!r} must be a number from 1 to 4, or sizes such as 256x256")
+    if steps == "0":
+        raise ArgumentError(f"steps must be a number from 1 to {MOST_STEPS}, or sizes such as 256x256, not 0")
     if size < 2 or size & (size - 1):
         raise ArgumentError(f"size {size} must be a power of two from {SIZE_MIN} to {SIZE_MAX}")
     if radix is not None:
@@ -384,7 +394,9 @@ def _load(path: Path, operation: str) -> tuple[list[int], Array, Array | None]:
         malformed(path, None, f"arrays {', '.join(missing)} are missing")
     moduli = arrays["moduli"]
     if moduli.ndim != 1 or moduli.dtype != np.uint64:
-        malformed(path, None, f"moduli has dtype {moduli.dtype.name} and shape {moduli.shape}; it must be uint64 (limbs,)")
+        malformed(
+            path, None, f"moduli has dtype {moduli.dtype.name} and shape {moduli.shape}; it must be uint64 (limbs,)"
+        )
     return [int(q) for q in moduli], arrays["a"], arrays.get("b")
 
 

@@ -1,9 +1,9 @@
 """Decompositions of a number-theoretic transform into steps, with an alltoall between two steps.
 
-Coefficient n of a transform of N = M1 * ... * MD has the digits (d1, ..., dD), d1 the most significant. Step i transforms
-along digit i. The PEs form a hypercube of four axes. Axis i < D distributes digit i + 1 before the alltoall along axis i,
-and digit i after it. The last axis has slices: PEs with different limbs. So before step i a PE has all values of digit i,
-and its windows have the layouts that apps/pe/ntt.h describes.
+Coefficient n of a transform of N = M1 * ... * MD has the digits (d1, ..., dD), d1 the most significant. Step i
+transforms along digit i. The PEs form a hypercube of four axes. Axis i < D distributes digit i + 1 before the alltoall
+along axis i, and digit i after it. The last axis has slices: PEs with different limbs. So before step i a PE has all
+values of digit i, and its windows have the layouts that apps/pe/ntt.h describes.
 """
 
 from __future__ import annotations
