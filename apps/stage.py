@@ -154,7 +154,7 @@ class Stage:
     """PEs with the program of an application, and timed collectives between its launches.
 
     ``src`` and ``dst`` are names of windows; equal names mean that the collective works in place. Collectives that are
-    not in place run several times, and their median time counts. Use as a context manager.
+    not in place, and alltoall, run several times, and their median time counts. Use as a context manager.
     """
 
     def __init__(
@@ -331,12 +331,18 @@ class Stage:
             collective,
             mask,
             size,
-            1 if src == dst else self._repeats,
+            self._runs(collective, is_in_place=src == dst),
             src=self.offsets[src],
             dst=self.offsets[dst],
             dtype=dtype,
             op=op if row.takes_op else None,
         )
+
+    def _runs(self, collective: str, *, is_in_place: bool) -> int:
+        """Return how often a collective runs. In place only alltoall repeats: two runs restore the input."""
+        if not is_in_place:
+            return self._repeats
+        return (self._repeats - 1) // 2 * 2 + 1 if collective == "alltoall" else 1
 
     def _from_host(self, collective: str, mask: str, host: Array, dst: str, size: int) -> None:
         _require_room_in(self._placement.windows, dst, size)

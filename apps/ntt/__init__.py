@@ -148,7 +148,7 @@ class Transforms:
         return seconds
 
     def _target(self, window: str, here: str, turn: int, *, is_inverse: bool) -> str:
-        """Return the window that a kernel writes. An even number of kernels move the data, so they end where they began."""
+        """Return the window that a kernel writes. No kernel or two of them move the data, so they end in `window`."""
         count = len(self.cut.steps)
         moves = {3: (1, 2), 4: (1, 2)}.get(count, ())
         if is_inverse:
@@ -311,8 +311,9 @@ class Ntt(Application):
         transforms.place(stage)
         is_inverse = self.operation == "inverse"
         for window, values in zip("ab", self.operands, strict=False):
-            layout = cut.inverse_rows if is_inverse else cut.rows
-            rows = stage.host_work(lambda values=values, layout=layout: layout(values).reshape(1, -1))  # type: ignore[misc]
+            rows = stage.host_work(
+                lambda values=values: cut.rows(values, is_inverse=is_inverse).reshape(1, -1)  # type: ignore[misc]
+            )
             stage.scatter("1" * self.axes, rows, dst=window)
         if is_inverse:
             transforms.inverse(stage, "a")
@@ -323,8 +324,7 @@ class Ntt(Application):
             stage.launch(operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"])
             transforms.inverse(stage, "a")
         found = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(stage.pes, -1)
-        collect = cut.values if self.operation == "forward" else cut.inverse_values
-        return stage.host_work(lambda: collect(found))
+        return stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward"))
 
     def reference(self) -> Array:
         """Compute the transforms or products on all CPUs."""

@@ -203,56 +203,36 @@ class Decomposition:
 
     # ---- layouts
 
-    def places(self, *, is_input: bool) -> Array:
-        """Return the coefficient at each place before the first or after the last step.
+    def rows(self, values: Array, *, is_inverse: bool = False) -> Array:
+        """Return what each PE has before a transform, shape (pes, elements). values: shape (limbs, N).
 
-        Shape (pes_per_limb, blocks, elements of a limb in a block): a PE has the places of a block for its first limb,
-        then for the others.
+        is_inverse: for an inverse transform, which begins with the last step.
+        """
+        lengths, order = self._layout(is_input=not is_inverse)
+        padded = values if self.limbs == self.limb_rows().size else values[self.limb_rows().ravel()]
+        return padded.reshape(lengths).transpose(order).reshape(prod(self.shape), -1)
+
+    def values(self, rows: Array, *, is_inverse: bool = False) -> Array:
+        """Return the results of a transform, shape (limbs, N), from what each PE has, shape (pes, elements)."""
+        lengths, order = self._layout(is_input=is_inverse)
+        split = rows.reshape([lengths[it] for it in order])
+        return split.transpose(np.argsort(order)).reshape(-1, self.size)[: self.limbs]
+
+    def _layout(self, *, is_input: bool) -> tuple[list[int], list[int]]:
+        """Return the axes of an array of coefficients, and their order on the PEs before or after a transform.
+
+        Axes: slice, limb of the slice, and for every digit its parts and the values in a part. Order: PE, block of the
+        alltoall, limb, and the places that apps/pe/ntt.h describes.
         """
         count = len(self.steps)
         step = 0 if is_input else count - 1
-        groups = self._groups(step, is_sent=is_input)
-        lengths: list[int] = []
-        for digit in range(count):
-            high = groups if digit == step else self.shape[digit if digit < step else digit - 1]
-            lengths += [high, self.steps[digit] // high]
-        highs = {digit: 2 * digit for digit in range(count)}
-        axis_digits = [digit if digit < step else digit + 1 for digit in range(count - 1)]
-        if is_input:  # [c1][low of the digit][low of the next digit]
-            inner = [2 * it + 1 for it in (*range(2, count), 0, *([1] if count > 1 else []))]
-        else:  # [k1][k2][low of the digit]
-            inner = [2 * it + 1 for it in range(count)]
-        order = [*(highs[it] for it in reversed(axis_digits)), highs[step], *inner]
-        found = np.arange(self.size).reshape(lengths).transpose(order)
-        return found.reshape(self.pes_per_limb, groups, -1)
-
-    def rows(self, values: Array) -> Array:
-        """Return what each PE has before the first step, shape (pes, elements). values: shape (limbs, N)."""
-        places = self.places(is_input=True)
-        limbs = self.limb_rows()
-        return values[limbs[:, None, None, :, None], places[None, :, :, None, :]].reshape(prod(self.shape), -1)
-
-    def values(self, rows: Array) -> Array:
-        """Return the transforms, shape (limbs, N), from what each PE has after the last step, shape (pes, elements)."""
-        places = self.places(is_input=False)
-        return self._collected(rows, places)
-
-    def inverse_rows(self, values: Array) -> Array:
-        """Return what each PE has before an inverse transform, which begins with the last step."""
-        places = self.places(is_input=False)
-        limbs = self.limb_rows()
-        return values[limbs[:, None, None, :, None], places[None, :, :, None, :]].reshape(prod(self.shape), -1)
-
-    def inverse_values(self, rows: Array) -> Array:
-        """Return the coefficients, shape (limbs, N), from what each PE has after an inverse transform."""
-        return self._collected(rows, self.places(is_input=True))
-
-    def _collected(self, rows: Array, places: Array) -> Array:
-        made = np.empty((self.slices * self.limbs_per_pe, self.size), rows.dtype)
-        limbs = np.arange(len(made)).reshape(self.slices, -1)
-        shape = (self.slices, self.pes_per_limb, places.shape[1], self.limbs_per_pe, places.shape[2])
-        made[limbs[:, None, None, :, None], places[None, :, :, None, :]] = rows.reshape(shape)
-        return made[: self.limbs]
+        lengths = [self.slices, self.limbs_per_pe]
+        for digit, size in enumerate(self.steps):
+            parts = self._groups(step, is_sent=is_input) if digit == step else size // self._low(digit, step)
+            lengths += [parts, size // parts]
+        inner = [*range(2, count), 0, *range(1, min(count, 2))] if is_input else range(count)
+        others = (digit for digit in reversed(range(count)) if digit != step)
+        return lengths, [0, *(2 + 2 * it for it in others), 2 + 2 * step, 1, *(3 + 2 * it for it in inner)]
 
 
 def _is_power(value: int, radix: int) -> bool:

@@ -1,4 +1,4 @@
-"""Number-theoretic transforms: sizes, radixes, decompositions, tasklets; against evaluation, FLINT and the schoolbook."""
+"""Number-theoretic transforms: sizes, radixes, steps, tasklets; against evaluation, FLINT and the schoolbook."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import numpy as np
 import pidcomm
 import pytest
 from pidcomm import apps
-from pidcomm.apps.ntt import Ntt, field, steps_of
+from pidcomm.apps.ntt import Ntt, field, figures, steps_of
+from pidcomm.apps.ntt.clocks import clocks, modelled
 from pidcomm.apps.ntt.decomposition import RADIXES, Decomposition
 from pidcomm.apps.stage import Stage
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError, Error
+from pidcomm.model import load_machine
 
 TECHNIQUES = ["conventional", "pr+im+cm", "tile"]
 
@@ -197,8 +199,9 @@ def test_layouts_have_every_element_once(steps: str, radix: int, shape: tuple[in
     sizes = tuple(int(it) for it in steps.split("x"))
     cut = Decomposition(int(np.prod(sizes)), sizes, shape, 4, radix)
     values = np.arange(4 * cut.size, dtype=np.uint64).reshape(4, -1)
-    for rows, collected in ((cut.rows, cut.inverse_values), (cut.inverse_rows, cut.values)):
-        np.testing.assert_array_equal(collected(rows(values)), values)
+    for is_inverse in (False, True):
+        rows = cut.rows(values, is_inverse=is_inverse)
+        np.testing.assert_array_equal(cut.values(rows, is_inverse=not is_inverse), values)
 
 
 def test_pes_of_a_limb_come_before_slices() -> None:
@@ -344,3 +347,44 @@ def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
         Ntt.make(data=tmp_path / "none.npz")
     with pytest.raises(ArgumentError, match=r"size \(256\) is only for generators"):
         Ntt.make(data=save(path), size=256)
+
+
+# ---- figures
+
+
+def test_clocks_of_a_transform_add_up() -> None:
+    problem = Ntt.make(size=256, limbs=4)
+    found = clocks(problem, (16, 1, 1, 2), "tile", 2)
+    assert found.wrong == 0
+    assert len(found.kernels) == 2
+    assert list(found.named()) == ["kernel 1", "kernel 2", "CPU to PEs", "between PEs", "PEs to CPU", "total"]
+    *parts, total = found.named().values()
+    assert min(parts) > 0
+    assert total == pytest.approx(sum(parts))
+    there = modelled(problem, (16, 1, 1, 2), "conventional", load_machine("upmem-2560"), found)
+    assert there.kernels == found.kernels
+    assert there.between != found.between
+
+
+def test_more_tasklets_use_more_of_the_pipeline() -> None:
+    """Until 11, as long as the butterflies are a multiple of the tasklets."""
+    use = [
+        clocks(Ntt.make(size=256, limbs=1, steps="1", radix=16, tasklets=it), (1, 1, 1, 1), "tile", 1).pipeline_pct
+        for it in (1, 8, 15, 16)
+    ]
+    assert use[0] < use[1] < use[3]
+    assert use[2] < use[3]
+
+
+def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few PEs and one technique."""
+    monkeypatch.setattr(figures, "PES", (64, 128))
+    monkeypatch.setattr(figures, "TECHNIQUES", ("tile",))
+    figure = figures.FIGURES["scalability/fig14"]
+    assert figure.measure is not None
+    points = [*figure.measure(1, lambda _: None), *figure.model()]
+    assert len(points) == 2 * 2 * (6 + 1)
+    assert not any(it.wrong for it in points)
+    kernels = {(it.series, it.x): it.value for it in points if it.source == "modelled" and it.panel == "tile"}
+    assert 1.8 < kernels["kernel 1", 64] / kernels["kernel 1", 128] < 2.1
+    assert [it.here.split(":")[0] for it in figure.statements(points)] == ["mixed, tile", "modelled, tile"]

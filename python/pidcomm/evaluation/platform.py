@@ -126,6 +126,14 @@ def launch_counters(pes: PeSet) -> dict[str, float]:
     return {"instructions": it.instructions, "cycles": it.cycles_sum, "dma_read_bytes": it.dma_read_bytes}
 
 
+def pipeline_pct(pes: PeSet) -> float:
+    """Return the instructions of the last launch in percent of the cycles of all PEs; 0 on DIMMs."""
+    if not IS_EMULATED:
+        return 0.0
+    it = launch_counters(pes)
+    return 100 * it["instructions"] / it["cycles"] if it["cycles"] else 0.0
+
+
 def run_program(words: Sequence[str]) -> int:
     """Run a host program on the machine under test. Return its exit code, or 128 + n for signal n."""
     if not IS_EMULATED:
