@@ -1,4 +1,4 @@
-"""Applications on the library: those of the PID-Comm paper (ISCA 2024, section VII), and embedding tables.
+"""Applications as programs on the library: those of the PID-Comm paper (ISCA 2024, section VII), and others.
 
 problem = pidcomm.apps.get("bfs").make(generate="rmat:scale=12")
 for run in pidcomm.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):

@@ -70,7 +70,7 @@ _NO_CLAIM = (
 applications = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Run an application of the PID-Comm paper on emulated DIMMs, check the result, and show the phase times.",
+    help="Run an application on emulated DIMMs, check the result, and show the phase times.",
     epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
 )
 app.add_typer(applications, name="app")
