@@ -16,7 +16,7 @@ from importlib import import_module
 from pidcomm.apps.application import Application, Run, compare, run
 from pidcomm.errors import ArgumentError, unknown
 
-NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm", "embedding", "ntt")
+NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm", "embedding", "ntt", "ckks")
 """Names of the applications and of their folders."""
 
 __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]

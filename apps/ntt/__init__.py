@@ -124,27 +124,38 @@ class Transforms:
         scales = self.tables.scales[self.cut.limb_rows()].reshape(self.cut.slices, -1)
         stage.place("scales", np.repeat(scales, self.cut.pes_per_limb, axis=0))
 
-    def forward(self, stage: Stage, window: str) -> list[float]:
-        """Transform a window in place. Return the modelled seconds of each step's kernel."""
-        return self._run(stage, window, FORWARD)
+    def forward(
+        self, stage: Stage, window: str, limbs: int | None = None, variables: Mapping[str, int] | None = None
+    ) -> list[float]:
+        """Transform a window in place. Return the modelled seconds of each step's kernel.
 
-    def inverse(self, stage: Stage, window: str) -> list[float]:
+        limbs: limbs of a PE in the window; None: those of the decomposition. variables: more variables of the kernel.
+        """
+        return self._run(stage, window, limbs, FORWARD, variables or {})
+
+    def inverse(
+        self, stage: Stage, window: str, limbs: int | None = None, variables: Mapping[str, int] | None = None
+    ) -> list[float]:
         """Transform a window back in place. Return the modelled seconds of each kernel, of the last step first."""
-        return self._run(stage, window, INVERSE)
+        return self._run(stage, window, limbs, INVERSE, variables or {})
 
-    def _run(self, stage: Stage, window: str, operation: int) -> list[float]:
+    def _run(
+        self, stage: Stage, window: str, limbs: int | None, operation: int, variables: Mapping[str, int]
+    ) -> list[float]:
         count, masks = len(self.cut.steps), self.cut.masks()
         order = list(range(count)) if operation == FORWARD else list(reversed(range(count)))
+        size = self.cut.bytes if limbs is None else limbs * self.cut.bytes // self.cut.limbs_per_pe
         here, seconds = window, []
         for turn, step in enumerate(order):
             there = self._target(window, here, turn, is_inverse=operation == INVERSE)
             before = stage.costs[KERNEL].modelled if KERNEL in stage.costs else 0.0
             at = stage.offsets
-            stage.launch(operation=operation, step=step, source=at[here], target=at[there])
+            own = {} if limbs is None else {"limbs": limbs}
+            stage.launch(operation=operation, step=step, source=at[here], target=at[there], **own, **variables)
             seconds.append(stage.costs[KERNEL].modelled - before)
             here = there
             if turn + 1 < count and (mask := masks[min(step, order[turn + 1])]) is not None:
-                stage.alltoall(mask, bytes=self.cut.bytes, src=here, dst=here)
+                stage.alltoall(mask, bytes=size, src=here, dst=here)
         return seconds
 
     def _target(self, window: str, here: str, turn: int, *, is_inverse: bool) -> str:
@@ -338,16 +349,24 @@ class Ntt(Application):
         return _apps.ntt_inverse(_apps.ntt_multiply(*done, self.tables.moduli), self.tables.inverse, self.tables.scales)
 
 
-def placed(transforms: Transforms, source: Path, windows: Mapping[str, int], tasklets: int) -> Placement:
-    """Return the placement of a program that includes ntt.h."""
-    layout = Placement(source, transforms.resident, windows)
+def placed(
+    transforms: Transforms,
+    source: Path,
+    windows: Mapping[str, int],
+    tasklets: int,
+    resident: Mapping[str, int] | None = None,
+    defines: Mapping[str, int | str] | None = None,
+) -> Placement:
+    """Return the placement of a program that includes ntt.h. resident, defines: besides those of the transforms."""
+    kept = {**transforms.resident, **(resident or {})}
+    layout = Placement(source, kept, windows)
     rows = transforms.cut.bytes * transforms.cut.pes_per_limb * transforms.cut.slices
     return Placement(
         source,
-        transforms.resident,
+        kept,
         windows,
         tasklets=tasklets,
-        defines=transforms.defines(layout),
+        defines={**transforms.defines(layout), **(defines or {})},
         stack_bytes=STACK_BYTES,
         host_bytes=6 * rows,  # places, tables of a step, and rows
     )

@@ -144,6 +144,10 @@ class Decomposition:
         axis = step if (is_sent and step + 1 < count) or step == 0 else step - 1
         return self.shape[axis]
 
+    def blocks(self, *, is_input: bool) -> int:
+        """Return the number of blocks in the layout before the first or after the last step."""
+        return self._groups(0 if is_input else len(self.steps) - 1, is_sent=is_input)
+
     def _low(self, digit: int, step: int) -> int:
         """Number of values of a digit that a PE has before `step` transforms another digit."""
         return self.steps[digit] // self.shape[digit if digit < step else digit - 1]
@@ -159,10 +163,8 @@ class Decomposition:
             k2 = self._low(step - 1, step) if step else 1
             c2 = self._low(step + 1, step) if step < last else 1
             logs = [size, self.subtrees(step), k2, prod(self._low(it, step) for it in range(step + 1, last + 1)), c2]
-            blocks = [self.elements // self._groups(step, is_sent=it) for it in (False, True)]
             words = [
                 *(it.bit_length() - 1 for it in (*logs, received, sent)),
-                *blocks,
                 int(step == 0),
                 int(step == last),
                 tables[step],

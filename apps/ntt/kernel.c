@@ -16,11 +16,12 @@ __host uint32_t step;
 __host uint32_t source, target; /* offsets of windows in the MRAM heap; MULTIPLY: a and b */
 
 static const struct ntt_step steps[] = {STEPS};
+static const struct ntt_limbs limbs = {LIMBS, 0, LIMBS, 0};
 
 int main(void) {
   if (operation == MULTIPLY)
     ntt_multiply(steps + sizeof(steps) / sizeof(steps[0]) - 1, LIMBS, ELEMENTS, source, target);
   else
-    ntt_transform(steps + step, LIMBS, source, target, operation == INVERSE, AT_SCALES, &everybody);
+    ntt_transform(steps + step, &limbs, source, target, operation == INVERSE, AT_SCALES, &everybody);
   return 0;
 }

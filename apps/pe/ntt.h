@@ -36,9 +36,13 @@ struct ntt_step {
   uint32_t log_size;
   uint32_t log_k, log_k2, log_c, log_c2; /* numbers of values of k, k2, c and c2 */
   uint32_t log_low_received, log_low_sent;
-  uint32_t block_received, block_sent; /* elements of a block of the alltoall */
-  uint32_t is_first, is_last;          /* the first step reads, and the last step writes, in the layout of its other side */
+  uint32_t is_first, is_last; /* the first step reads, and the last step writes, in the layout of its other side */
   uint32_t tables, inverse_tables;
+};
+
+/* The limbs of a window: limb i has modulus first + i, from i = gap_at on first + i + gap. */
+struct ntt_limbs {
+  uint32_t count, first, gap_at, gap;
 };
 
 /* One side of a step: where the elements of a row are. */
@@ -62,9 +66,14 @@ static inline uint32_t ntt_start(const struct ntt_step *it, uint32_t is_received
   return (((((k << log_c1) + c1) << it->log_low_sent)) << it->log_c2) + c2;
 }
 
-static inline struct ntt_side ntt_side_of(const struct ntt_step *it, uint32_t window, uint32_t is_received) {
-  if (is_received) return (struct ntt_side){window, it->block_received, it->log_low_received, 0, 1};
-  return (struct ntt_side){window, it->block_sent, it->log_low_sent, it->log_c2, 0};
+static inline struct ntt_side ntt_side_of(const struct ntt_step *it, uint32_t limbs, uint32_t window, uint32_t is_received) {
+  const uint32_t log_low = is_received ? it->log_low_received : it->log_low_sent;
+  const uint32_t block = limbs << (it->log_k + it->log_c + log_low);
+  return (struct ntt_side){window, block, log_low, is_received ? 0 : it->log_c2, is_received};
+}
+
+static inline uint32_t ntt_modulus(const struct ntt_limbs *limbs, uint32_t limb) {
+  return limbs->first + limb + (limb >= limbs->gap_at ? limbs->gap : 0);
 }
 
 /* Reads or writes the elements of one row with the same `high`; a run if they are contiguous, else one by one. */
@@ -132,7 +141,8 @@ static inline void ntt_stage(const struct ntt_step *it, uint32_t level, uint32_t
 }
 
 /* Makes the values of this tasklet smaller than q; after an inverse transform, multiplies them by the factors of their limbs first. */
-static inline void ntt_finish(const struct ntt_step *it, uint32_t first, uint32_t rows, uint32_t is_inverse, uint32_t scales) {
+static inline void ntt_finish(const struct ntt_step *it, const struct ntt_limbs *limbs, uint32_t first, uint32_t rows, uint32_t is_inverse,
+                              uint32_t scales) {
   const uint32_t log_part = min_of(LOG_FINISHED, it->log_size), log_parts = it->log_size - log_part;
   for (uint32_t work = me(); work < rows << log_parts; work += NR_TASKLETS) {
     const uint32_t row = first + (work >> log_parts);
@@ -140,7 +150,7 @@ static inline void ntt_finish(const struct ntt_step *it, uint32_t first, uint32_
     uint64_t *const elements = ntt_elements + (work << log_part);
     if (is_inverse) {
       struct factor scale __dma_aligned;
-      read_heap(scales + FACTOR_BYTES * (row >> (it->log_k + it->log_c)), &scale, FACTOR_BYTES);
+      read_heap(scales + FACTOR_BYTES * ntt_modulus(limbs, row >> (it->log_k + it->log_c)), &scale, FACTOR_BYTES);
       for (uint32_t i = 0; i < 1u << log_part; ++i) elements[i] = reduced(times(elements[i], &scale, q), q, PRODUCT_LIMIT);
     } else {
       for (uint32_t i = 0; i < 1u << log_part; ++i) elements[i] = reduced(elements[i], q, FORWARD_LIMIT);
@@ -151,23 +161,26 @@ static inline void ntt_finish(const struct ntt_step *it, uint32_t first, uint32_
 /* Transforms all rows, from the window `from` to the window `to`, which may be equal in the first and the last step. Results of the last
  * step of a transform are below q. is_inverse: the inverse transform, which does the steps in reverse order, and multiplies the results of
  * the first step by the factors of their limbs at `scales`. Every tasklet calls this function with the same barrier. */
-static inline void ntt_transform(const struct ntt_step *it, uint32_t limbs, uint32_t from, uint32_t to, uint32_t is_inverse,
+static inline void ntt_transform(const struct ntt_step *it, const struct ntt_limbs *limbs, uint32_t from, uint32_t to, uint32_t is_inverse,
                                  uint32_t scales, barrier_t *barrier) {
-  const uint32_t rows = limbs << (it->log_k + it->log_c), most = BATCH >> it->log_size;
-  struct ntt_side in = ntt_side_of(it, from, !it->is_first), out = ntt_side_of(it, to, it->is_last);
+  const uint32_t rows = limbs->count << (it->log_k + it->log_c), most = BATCH >> it->log_size;
+  struct ntt_side in = ntt_side_of(it, limbs->count, from, !it->is_first), out = ntt_side_of(it, limbs->count, to, it->is_last);
   if (is_inverse) {
-    in = ntt_side_of(it, from, it->is_last);
-    out = ntt_side_of(it, to, !it->is_first);
+    in = ntt_side_of(it, limbs->count, from, it->is_last);
+    out = ntt_side_of(it, limbs->count, to, !it->is_first);
   }
   const uint32_t tables = is_inverse ? it->inverse_tables : it->tables;
   const uint32_t log_in = it->log_size - in.log_low, log_out = it->log_size - out.log_low;
   for (uint32_t first = 0; first < rows; first += most) {
     const uint32_t count = min_of(most, rows - first);
     const uint32_t table = first >> it->log_c, end = ((first + count - 1) >> it->log_c) + 1;
-    const uint32_t table_bytes = (end - table) * FACTOR_BYTES << it->log_size;
-    for (uint32_t at = me() * TABLE_PIECE_BYTES; at < table_bytes; at += NR_TASKLETS * TABLE_PIECE_BYTES)
-      read_heap(tables + (table * FACTOR_BYTES << it->log_size) + at, (uint8_t *)ntt_tables + at,
-                min_of(TABLE_PIECE_BYTES, table_bytes - at));
+    const uint32_t table_bytes = FACTOR_BYTES << it->log_size, pieces = (table_bytes + TABLE_PIECE_BYTES - 1) / TABLE_PIECE_BYTES;
+    for (uint32_t work = me(); work < (end - table) * pieces; work += NR_TASKLETS) {
+      const uint32_t index = work / pieces, at = (work - index * pieces) * TABLE_PIECE_BYTES;
+      const uint32_t limb = (table + index) >> it->log_k, k = (table + index) & ((1u << it->log_k) - 1);
+      const uint32_t place = tables + ((ntt_modulus(limbs, limb) << it->log_k) + k) * table_bytes + at;
+      read_heap(place, (uint8_t *)ntt_tables + index * table_bytes + at, min_of(TABLE_PIECE_BYTES, table_bytes - at));
+    }
     for (uint32_t work = me(); work < count << log_in; work += NR_TASKLETS) {
       const uint32_t row = work >> log_in, high = work & ((1u << log_in) - 1);
       ntt_move(it, &in, first + row, high, ntt_elements + (row << it->log_size) + (high << in.log_low), 0);
@@ -178,7 +191,7 @@ static inline void ntt_transform(const struct ntt_step *it, uint32_t limbs, uint
       barrier_wait(barrier);
     }
     if (is_inverse ? it->is_first : it->is_last) {
-      ntt_finish(it, first, count, is_inverse, scales);
+      ntt_finish(it, limbs, first, count, is_inverse, scales);
       barrier_wait(barrier);
     }
     for (uint32_t work = me(); work < count << log_out; work += NR_TASKLETS) {

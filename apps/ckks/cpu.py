@@ -1,0 +1,102 @@
+"""A homomorphic multiplication on the CPUs, by the functions of cpu.cpp here and of the transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from pidcomm.apps import _apps
+from pidcomm.arguments import Array
+
+if TYPE_CHECKING:
+    from pidcomm.apps.ckks import Ckks, Conversion
+
+T = TypeVar("T")
+
+
+def multiply(problem: Ckks) -> tuple[tuple[Array, Array], dict[str, float]]:
+    """Return both parts of the product, shape (L, size) each, and the seconds of each primitive."""
+    work = _Cpu(problem)
+    return work.run(), work.seconds
+
+
+class _Cpu:
+    def __init__(self, problem: Ckks) -> None:
+        from pidcomm.apps.ckks import Multiplication
+
+        self.problem, self.parameters = problem, problem.parameters
+        self.tables = problem.scheme.tables
+        self.moduli = self.tables.moduli
+        self.plan = Multiplication(problem, (1, 1, 1, 1))
+        self.seconds: dict[str, float] = {}
+
+    def run(self) -> tuple[Array, Array]:
+        it, plan = self.parameters, self.plan
+        count = len(it.moduli)
+        x0, x1, y0, y1 = self.problem.inputs
+
+        def tensor() -> list[Array]:
+            middle = self._add(self._product(x0, y1), self._product(x1, y0))
+            return [self._product(x0, y0), middle, self._product(x1, y1)]
+
+        d0, d1, d2 = self._timed("multiply", tensor)
+        coefficients = self._inverse(d2, 0)
+        sums: list[Array] = []
+        for digit, its in enumerate(it.digits):
+            raised = self._convert(coefficients[its.start : its.stop], plan.up[digit])
+            limbs = [i for i in range(len(it.all)) if i not in its]
+            raised = self._timed(
+                "NTT",
+                lambda raised=raised, limbs=limbs: _apps.ntt_forward(raised, self.tables.forward[limbs]),  # type: ignore[misc]
+            )
+            whole = np.concatenate([raised[: its.start], d2[its.start : its.stop], raised[its.start :]])
+
+            def keyed(digit: int = digit, whole: Array = whole, sums: list[Array] = sums) -> list[Array]:
+                parts = [self._product(whole, key) for key in self.problem.scheme.key[digit]]
+                return parts if digit == 0 else [self._add(a, b) for a, b in zip(sums, parts, strict=True)]
+
+            sums = self._timed("key product", keyed)
+        found = []
+        inverse = [pow(prod(it.extension), -1, q) for q in it.moduli]
+        for part, base in zip(sums, (d0, d1), strict=True):
+            scaled = self._dropped(part[:count], part[count:], count, plan.down, inverse)
+            found.append(self._timed("add", lambda scaled=scaled, base=base: self._add(base, scaled)))  # type: ignore[misc]
+        inverse = [pow(it.moduli[-1], -1, q) for q in it.moduli[:-1]]
+        first, second = (self._dropped(d[:-1], d[-1:], count - 1, plan.last, inverse) for d in found)
+        return first, second
+
+    def _dropped(self, kept: Array, dropped: Array, first: int, it: Conversion, inverse: list[int]) -> Array:
+        """Return (kept - dropped) * inverse; dropped belongs to the moduli from `first` on."""
+        lowered = self._convert(self._inverse(dropped, first), it)
+        lowered = self._timed("NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy()))
+
+        def scaled() -> Array:
+            moduli = self.moduli[: len(kept)].copy()
+            weights = np.array(inverse, np.uint64)
+            return _apps.ckks_multiply_add(kept + moduli[:, None] - lowered, weights, np.zeros_like(kept), moduli)
+
+        return self._timed("scale", scaled)
+
+    def _inverse(self, values: Array, first: int) -> Array:
+        its = slice(first, first + len(values))
+        tables, scales = self.tables.inverse[its].copy(), self.tables.scales[its].copy()
+        return self._timed("iNTT", lambda: _apps.ntt_inverse(np.ascontiguousarray(values), tables, scales))
+
+    def _convert(self, values: Array, it: Conversion) -> Array:
+        arrays = [np.array(a, np.uint64) for a in (it.weights, it.sources, it.factors, it.targets)]
+        return self._timed("base conversion", lambda: _apps.ckks_convert(np.ascontiguousarray(values), *arrays))
+
+    def _product(self, a: Array, b: Array) -> Array:
+        return _apps.ntt_multiply(a, b, self.moduli[: len(a)].copy())
+
+    def _add(self, a: Array, b: Array) -> Array:
+        return _apps.ckks_multiply_add(a, np.ones(len(a), np.uint64), b, self.moduli[: len(a)].copy())
+
+    def _timed(self, name: str, act: Callable[[], T]) -> T:
+        begin = perf_counter()
+        done = act()
+        self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begin
+        return done
