@@ -10,6 +10,7 @@ from pidcomm.evaluation.figure import Figure
 _NUMBERS = {
     "embedding": (5, 6, 7, 8, 9, 10, 11, 18),
     "ntt": (12, 13, 14, 15),
+    "ckks": (16,),
 }
 FIGURES: dict[str, str] = {f"scalability/fig{number}": app for app, numbers in _NUMBERS.items() for number in numbers}
 """The name of each figure, ``paper/figN``, and the folder of the application whose ``figures.py`` repeats it."""

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pidcomm.apps.application import Application
 from pidcomm.apps.ckks.scheme import Parameters, Scheme
 from pidcomm.apps.inputs import canonical, describe, generated, one_source
-from pidcomm.apps.ntt import TASKLETS, TASKLETS_MAX, Transforms, factors, field, placed, steps_of
+from pidcomm.apps.ntt import TASKLETS, TASKLETS_MAX, Transforms, factors, placed, steps_of
 from pidcomm.apps.ntt.decomposition import ELEMENT_BYTES, SIZE_MAX, SIZE_MIN, Decomposition
+from pidcomm.apps.ntt.field import BITS_MAX
 from pidcomm.apps.stage import KERNEL, Cost, Placement, Stage
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
@@ -34,6 +35,14 @@ STEPS = "3"
 LEVEL_MAX, SEED_MAX = 63, 2**32 - 1
 GENERATOR = "uniform"
 TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(2, 8)  # the kernel's operations behind those of transforms
+PRIMITIVES = {
+    TENSOR: "multiply",
+    CONVERT: "base conversion",
+    ACCUMULATE: "key product",
+    FINISH: "scale",
+    ADD: "add",
+    COPY: "copy",
+}
 INPUTS = ("x0", "x1", "y0", "y1")
 SOURCES_MIN = 4
 
@@ -75,11 +84,15 @@ class Conversion:
 
 @dataclass
 class Clock:
-    """What a primitive costs: modelled seconds of kernels, seconds of the exchange between PEs, and bytes per PE."""
+    """What a primitive costs.
+
+    kernel: modelled seconds. between: seconds of the exchange between PEs. exchanges: mask and bytes per PE of each
+    alltoall.
+    """
 
     kernel: float = 0.0
     between: float = 0.0
-    bytes: int = 0
+    exchanges: list[tuple[str, int]] = field(default_factory=list)
 
 
 class Multiplication:
@@ -145,71 +158,59 @@ class Multiplication:
     def run(self, stage: Stage) -> None:
         """Multiply the windows x and y; leave the product in r0 and r1."""
         count, digits = self.count, self.problem.parameters.digits
-        with self._clock(stage, "multiply"):
-            self._launch(stage, TENSOR, count)
-        with self._clock(stage, "iNTT"):
-            self._copy(stage, "d2", "c2", count, 0, count)
-            self._transform(stage, "c2", count, is_inverse=True)
+        self._launch(stage, TENSOR, count)
+        self._copy(stage, "d2", "c2", count, 0, count)
+        self._transform(stage, "c2", count, is_inverse=True)
         for digit, its in enumerate(digits):
             limbs = self.all - len(its)
-            with self._clock(stage, "base conversion"):
-                self._convert(stage, f"up{digit}", self.up[digit], ("c2", count, its.start), "up")
-            with self._clock(stage, "NTT"):
-                self._transform(stage, "up", limbs, gap_at=its.start, gap=len(its))
-            with self._clock(stage, "key product"):
-                at = stage.offsets
-                key = at["keys"] + 2 * digit * self.all * self.limb_bytes
-                for name, first, of_target in (("accq", 0, count), ("accp", count, self.extra)):
-                    self._launch(
-                        stage, ACCUMULATE, of_target, first, source=at["up"], source_limbs=limbs, other=key,
-                        target=at[f"{name}0"], second=at[f"{name}1"], digit=its.start, digit_limbs=len(its),
-                        adds=int(digit > 0),
-                    )  # fmt: skip
+            self._convert(stage, f"up{digit}", self.up[digit], ("c2", count, its.start), "up")
+            self._transform(stage, "up", limbs, gap_at=its.start, gap=len(its))
+            at = stage.offsets
+            key = at["keys"] + 2 * digit * self.all * self.limb_bytes
+            for name, first, of_target in (("accq", 0, count), ("accp", count, self.extra)):
+                self._launch(
+                    stage, ACCUMULATE, of_target, first, source=at["up"], source_limbs=limbs, other=key,
+                    target=at[f"{name}0"], second=at[f"{name}1"], digit=its.start, digit_limbs=len(its),
+                    adds=int(digit > 0),
+                )  # fmt: skip
         for part in "01":
-            with self._clock(stage, "iNTT"):
-                self._transform(stage, f"accp{part}", self.extra, count, is_inverse=True)
-            with self._clock(stage, "base conversion"):
-                self._convert(stage, "down_factors", self.down, (f"accp{part}", self.extra, 0), "down")
-            with self._clock(stage, "NTT"):
-                self._transform(stage, "down", count)
-            with self._clock(stage, "scale"):
-                self._finish(stage, f"accq{part}", f"accq{part}", count, "extension_inverse")
-            with self._clock(stage, "add"):
-                at = stage.offsets
-                self._launch(stage, ADD, count, source=at[f"accq{part}"], target=at[f"d{part}"])
+            self._transform(stage, f"accp{part}", self.extra, count, is_inverse=True)
+            self._convert(stage, "down_factors", self.down, (f"accp{part}", self.extra, 0), "down")
+            self._transform(stage, "down", count)
+            self._finish(stage, f"accq{part}", f"accq{part}", count, "extension_inverse")
+            at = stage.offsets
+            self._launch(stage, ADD, count, source=at[f"accq{part}"], target=at[f"d{part}"])
         for part in "01":
-            with self._clock(stage, "iNTT"):
-                self._copy(stage, f"d{part}", "last", count, count - 1, 1)
-                self._transform(stage, "last", 1, count - 1, is_inverse=True)
-            with self._clock(stage, "base conversion"):
-                self._convert(stage, "last_factors", self.last, ("last", 1, 0), "down")
-            with self._clock(stage, "NTT"):
-                self._transform(stage, "down", count - 1)
-            with self._clock(stage, "scale"):
-                self._finish(stage, f"d{part}", f"r{part}", count - 1, "last_inverse")
+            self._copy(stage, f"d{part}", "last", count, count - 1, 1)
+            self._transform(stage, "last", 1, count - 1, is_inverse=True)
+            self._convert(stage, "last_factors", self.last, ("last", 1, 0), "down")
+            self._transform(stage, "down", count - 1)
+            self._finish(stage, f"d{part}", f"r{part}", count - 1, "last_inverse")
 
     @contextmanager
-    def _clock(self, stage: Stage, name: str) -> Iterator[None]:
+    def _clock(self, stage: Stage, name: str) -> Iterator[Clock]:
         def now() -> tuple[Cost, Cost]:
             return stage.costs.get(KERNEL, Cost()), stage.costs.get("alltoall", Cost())
 
         before = now()
-        yield
-        after = now()
         clock = self.clocks.setdefault(name, Clock())
+        yield clock
+        after = now()
         clock.kernel += after[0].modelled - before[0].modelled
         clock.between += after[1].total - before[1].total
-        clock.bytes += (after[1].bus_bytes - before[1].bus_bytes) // stage.pes
 
     def _launch(self, stage: Stage, operation: int, limbs: int, first: int = 0, **variables: int) -> None:
-        stage.launch(operation=operation, limbs=limbs, first=first, gap_at=limbs, gap=0, **variables)
+        with self._clock(stage, PRIMITIVES[operation]):
+            stage.launch(operation=operation, limbs=limbs, first=first, gap_at=limbs, gap=0, **variables)
 
     def _transform(
         self, stage: Stage, window: str, limbs: int, first: int = 0, *, is_inverse: bool = False, **gap: int
     ) -> None:
+        """Transform a window of `limbs` limbs, on the clock of NTT or iNTT. gap: see struct ntt_limbs of ntt.h."""
         transform = self.transforms.inverse if is_inverse else self.transforms.forward
-        variables: dict[str, Any] = {"first": first, **{"gap_at": limbs, "gap": 0, **gap}}
-        transform(stage, window, limbs, variables)
+        with self._clock(stage, "iNTT" if is_inverse else "NTT") as clock:
+            transform(stage, window, limbs, {"first": first, "gap_at": limbs, "gap": 0, **gap})
+            clock.exchanges += [(mask, limbs * self.limb_bytes) for mask in self.cut.masks() if mask is not None]
 
     def _copy(self, stage: Stage, source: str, target: str, source_limbs: int, first: int, limbs: int) -> None:
         at = stage.offsets
@@ -283,7 +284,7 @@ class Ckks(Application):
             int | None, f"Level L; there are L + 1 moduli (default: {LEVEL}; quick: {QUICK_LEVEL})."
         ] = None,
         dnum: Annotated[int, "Number of digits of the key switching."] = DNUM,
-        bits: Annotated[int, f"Bits of each modulus, at most {field.BITS_MAX}."] = field.BITS_MAX,
+        bits: Annotated[int, f"Bits of each modulus, at most {BITS_MAX}."] = BITS_MAX,
         scale_bits: Annotated[int, "Messages are multiplied by 2 to this power."] = SCALE_BITS,
         steps: Annotated[str, "Number of steps of a transform, or their sizes, as for ntt."] = STEPS,
         radix: Annotated[int | None, "Radix of the butterflies, as for ntt."] = None,
@@ -302,8 +303,8 @@ class Ckks(Application):
         points = as_integer("size", default_size if size is None else size, SIZE_MIN, SIZE_MAX)
         top = as_integer("level", default_level if level is None else level, 0, LEVEL_MAX)
         steps_of(points, steps, radix)
-        width = as_integer("bits", bits, 2, field.BITS_MAX)
-        scale = as_integer("scale_bits", scale_bits, 1, 2 * field.BITS_MAX)
+        width = as_integer("bits", bits, 2, BITS_MAX)
+        scale = as_integer("scale_bits", scale_bits, 1, 2 * BITS_MAX)
         parameters = Parameters.of(points, top, dnum, width, scale)
         return cls(
             parameters,

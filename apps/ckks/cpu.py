@@ -74,9 +74,8 @@ class _Cpu:
         lowered = self._timed("NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy()))
 
         def scaled() -> Array:
-            moduli = self.moduli[: len(kept)].copy()
             weights = np.array(inverse, np.uint64)
-            return _apps.ckks_multiply_add(kept + moduli[:, None] - lowered, weights, np.zeros_like(kept), moduli)
+            return _apps.ckks_scale(kept, lowered, weights, self.moduli[: len(kept)].copy())
 
         return self._timed("scale", scaled)
 
@@ -93,7 +92,7 @@ class _Cpu:
         return _apps.ntt_multiply(a, b, self.moduli[: len(a)].copy())
 
     def _add(self, a: Array, b: Array) -> Array:
-        return _apps.ckks_multiply_add(a, np.ones(len(a), np.uint64), b, self.moduli[: len(a)].copy())
+        return _apps.ckks_add(a, b, self.moduli[: len(a)].copy())
 
     def _timed(self, name: str, act: Callable[[], T]) -> T:
         begin = perf_counter()

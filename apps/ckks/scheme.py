@@ -52,10 +52,10 @@ class Parameters:
                 f"need at least {log2(widest):.1f}, as the widest digit"
             )
         room = log2(prod(self.moduli)) - 1
-        needed = 2 * self.scale_bits + log2(self.size)
+        needed = 2 * self.scale_bits + 1  # coefficients of a product of messages of at most 1
         if needed > room:
             raise ArgumentError(
-                f"the noise budget is exhausted: products have up to {needed:.0f} bits (scale 2^{self.scale_bits}), "
+                f"the noise budget is exhausted: products have {needed} bits (scale 2^{self.scale_bits}), "
                 f"and the {len(self.moduli)} moduli of level {self.level} have {room + 1:.0f}"
             )
 

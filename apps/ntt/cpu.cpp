@@ -5,7 +5,7 @@
 /// element i is the polynomial at psi^(2 r + 1), r being i with its log2(N) bits reversed.
 ///
 /// Source: D. Harvey, Faster arithmetic for number-theoretic transforms, J. Symbolic Computation 60 (2014).
-#include "../cpu.h"
+#include "cpu.h"
 
 #include <algorithm>
 #include <bit>
@@ -16,27 +16,10 @@
 namespace {
 
 using namespace pidcomm_apps;
-using Wide = unsigned __int128;
-
-struct Factor {
-  uint64_t value, quotient;
-};
-
-uint64_t quotient_of(uint64_t w, uint64_t q) { return static_cast<uint64_t>((static_cast<Wide>(w) << 64) / q); }
-
-/// Returns a value below 2 q that is congruent to a w, for any a.
-inline uint64_t times(uint64_t a, const Factor &w, uint64_t q) {
-  return a * w.value - static_cast<uint64_t>((static_cast<Wide>(a) * w.quotient) >> 64) * q;
-}
-
 size_t reversed(size_t i, int bits) {
   size_t found = 0;
   for (int bit = 0; bit < bits; ++bit) found |= (i >> bit & 1) << (bits - 1 - bit);
   return found;
-}
-
-void require(bool holds, const char *rule) {
-  if (!holds) throw nb::value_error(rule);
 }
 
 int log_of(size_t n) {
@@ -62,7 +45,7 @@ Out2<uint64_t> tables(In<uint64_t> moduli, In<uint64_t> roots, size_t n) {
       for (size_t i = 0; i < n; ++i, power = static_cast<uint64_t>(static_cast<Wide>(power) * root % q)) {
         const size_t at = reversed(i, bits);
         row[2 * at] = power;
-        row[2 * at + 1] = quotient_of(power, q);
+        row[2 * at + 1] = factor_of(power, q).quotient;
       }
       const int shift = std::countl_zero(q);
       row[0] = q;
@@ -172,10 +155,13 @@ Out2<uint64_t> multiply(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli) {
   {
     const gil::Released released;
     uint64_t *const out = made.data();
-#pragma omp parallel for collapse(2) schedule(static)
-    for (size_t limb = 0; limb < limbs; ++limb)
-      for (size_t i = 0; i < n; ++i)
-        out[limb * n + i] = static_cast<uint64_t>(static_cast<Wide>(a.data()[limb * n + i]) * b.data()[limb * n + i] % moduli.data()[limb]);
+#pragma omp parallel
+    for (size_t limb = 0; limb < limbs; ++limb) {
+      const Modulus q(moduli.data()[limb]);
+      const uint64_t *const x = a.data() + limb * n, *const y = b.data() + limb * n;
+#pragma omp for schedule(static) nowait
+      for (size_t i = 0; i < n; ++i) out[limb * n + i] = q.reduced(static_cast<Wide>(x[i]) * y[i]);
+    }
   }
   return made.array(limbs, n);
 }

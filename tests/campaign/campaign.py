@@ -48,6 +48,7 @@ ATTACKS = [
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),
     Attack("python_api", False, "hostile calls of the Python API"),
+    Attack("transforms", False, "transforms and homomorphic multiplications of random sizes"),
     Attack("parsers", False, "damaged files"),
     Attack("kills", False, "killed programs and the runs after them"),
 ]
