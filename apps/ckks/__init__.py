@@ -57,10 +57,19 @@ GENERATORS = {"uniform": uniform}
 
 @dataclass(frozen=True)
 class Conversion:
-    """The constants of a base conversion: y_i = x_i weights[i], and the sum of y_i factors[t][i] modulo each target."""
+    """The constants of a base conversion: y_i = x_i weights[i], and the sum of y_i factors[t][i] modulo each target.
+
+    is_rounded: for a single source q, whether results are from -q / 2 to q / 2, in place of 0 to q.
+    """
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
+    is_rounded: bool = False
+
+    @property
+    def half(self) -> int:
+        """What is added to a source, and subtracted from the results."""
+        return self.sources[0] // 2 if self.is_rounded else 0
 
     @property
     def weights(self) -> list[int]:
@@ -76,9 +85,11 @@ class Conversion:
 
     def constants(self) -> Array:
         """Return the constants as the kernel reads them."""
-        rows = [factors([w, q], [q, 2**64]) for w, q in zip(self.weights, self.sources, strict=True)]
+        rows = []
+        for w, q in zip(self.weights, self.sources, strict=True):
+            rows += [factors([w], [q]), np.array([[q, self.half]], np.uint64)]
         for t, row in zip(self.targets, self.factors, strict=True):
-            rows += [np.array([[t, 0]], np.uint64), factors(row, [t] * len(row))]
+            rows += [np.array([[t, self.half % t]], np.uint64), factors(row, [t] * len(row))]
         return np.concatenate(rows).ravel()
 
 
@@ -107,7 +118,7 @@ class Multiplication:
         self.clocks: dict[str, Clock] = {}
         self.up = [Conversion(_of(it.all, its), _without(it.all, its)) for its in it.digits]
         self.down = Conversion(it.extension, it.moduli)
-        self.last = Conversion(it.moduli[-1:], it.moduli[:-1])
+        self.last = Conversion(it.moduli[-1:], it.moduli[:-1], is_rounded=True)
         whole, top = prod(it.extension), it.moduli[-1]
         self.constants = {
             "moduli": problem.scheme.tables.forward[:, :2].copy().ravel(),

@@ -86,7 +86,18 @@ class _Cpu:
 
     def _convert(self, values: Array, it: Conversion) -> Array:
         arrays = [np.array(a, np.uint64) for a in (it.weights, it.sources, it.factors, it.targets)]
-        return self._timed("base conversion", lambda: _apps.ckks_convert(np.ascontiguousarray(values), *arrays))
+
+        def converted() -> Array:
+            given = np.ascontiguousarray(values)
+            if it.is_rounded:
+                given = _apps.ckks_add(given, np.full_like(given, it.half), arrays[1])
+            found = _apps.ckks_convert(given, *arrays)
+            if it.is_rounded:
+                rest = np.array([[t - it.half % t] for t in it.targets], np.uint64)
+                found = _apps.ckks_add(found, np.broadcast_to(rest, found.shape).copy(), arrays[3])
+            return found
+
+        return self._timed("base conversion", converted)
 
     def _product(self, a: Array, b: Array) -> Array:
         return _apps.ntt_multiply(a, b, self.moduli[: len(a)].copy())

@@ -79,7 +79,8 @@ static void multiply_all(void) {
   }
 }
 
-/* constants: for each source w_i and its modulus, then for each target its modulus and all f_it. A sum of 24 terms is below 24 * 9 q. */
+/* constants: for each source (w_i, quotient), (modulus, a_i), then for each target (modulus, s_t) and all f_it. y_i becomes y_i + a_i, and
+ * s_t is subtracted from the sum: to round, a_i is half of the modulus. A sum of 24 terms is below (24 * 9 + 1) q. */
 static void convert(void) {
   chunk_t *const y = values[me()];
   struct factor *const row = rows[me()];
@@ -89,13 +90,14 @@ static void convert(void) {
       read_heap(constants + 2 * FACTOR_BYTES * i, row, 2 * FACTOR_BYTES);
       read_heap(place(&it, source, source_limbs, source_first + i), y[i], bytes_of(&it));
       const uint64_t q = row[1].value;
-      for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_C); ++e) y[i][e] = reduced(times(y[i][e], row, q), q, PRODUCT_LIMIT);
+      for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_C); ++e)
+        y[i][e] = reduced(times(y[i][e], row, q) + row[1].quotient, q, PRODUCT_LIMIT);
     }
     for (uint32_t t = 0; t < limbs; ++t) {
       chunk_t out __dma_aligned;
       read_heap(constants + FACTOR_BYTES * (2 * sources + (1 + sources) * t), row, FACTOR_BYTES * (1 + sources));
       for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_C); ++e) {
-        uint64_t sum = 0;
+        uint64_t sum = row->value - row->quotient;
         for (uint32_t i = 0; i < sources; ++i) sum += times(y[i][e], row + 1 + i, row->value);
         out[e] = reduced(sum, row->value, FORWARD_LIMIT);
       }

@@ -159,8 +159,8 @@ class Scheme:
         fresh = 8 * sqrt(2) * SIGMA * it.size + 6 * SIGMA * root + 16 * SIGMA * sqrt(weight * it.size)
         widest = max(len(digit) for digit in it.digits)
         switched = 8 * SIGMA * it.size / sqrt(3) * len(it.digits) * widest
-        rounded = (len(it.extension) + 1) * sqrt(it.size / 3) * (3 + 8 * sqrt(weight))
-        product = 2 * scale * fresh + fresh**2 + switched + rounded
+        rounded = sqrt(it.size / 3) * (3 + 8 * sqrt(weight))
+        product = 2 * scale * fresh + fresh**2 + switched + (len(it.extension) + 1) * rounded
         return product / scale**2 + rounded * it.moduli[-1] / scale**2
 
     # ---- arithmetic modulo the first moduli

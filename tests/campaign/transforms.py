@@ -8,12 +8,14 @@ test_app_ckks.py; here, products of one limb are also checked with FLINT if it i
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
 from attack import Attack
 from pidcomm import apps
+from pidcomm.apps.application import require_technique, with_defaults
 from pidcomm.apps.ckks import Ckks
 from pidcomm.apps.ntt import OPERATIONS, Ntt
 from pidcomm.apps.ntt.decomposition import RADIXES, STEP_MAX
@@ -42,7 +44,7 @@ def draw_steps(dice: random.Random, radix: int) -> tuple[int, ...]:
 def draw_shape(dice: random.Random, steps: tuple[int, ...], slices: int) -> tuple[int, ...]:
     """Return a random shape that the steps allow."""
     while True:
-        lengths = [1 << dice.randint(0, min(pair).bit_length() - 1) for pair in zip(steps, steps[1:], strict=False)]
+        lengths = [1 << dice.randint(0, min(pair).bit_length() - 1) for pair in pairwise(steps)]
         shape = (*lengths, *[1] * (3 - len(lengths)), slices)
         if prod(shape) <= PES_MAX:
             return shape
@@ -69,6 +71,15 @@ def draw(dice: random.Random) -> tuple[dict[str, Any], Ntt | Ckks, tuple[int, ..
     return options, Ntt.make(**options), draw_shape(dice, steps, dice.randint(1, limbs)), technique
 
 
+def possible(technique: str, shape: tuple[int, ...]) -> str:
+    """Return the technique, or tile if the technique does not have the shape."""
+    try:
+        require_technique(technique, shape, with_defaults({}))
+    except Error:
+        return "tile"
+    return technique
+
+
 def is_product(problem: Ntt, result: Array) -> bool:
     """Return whether the first limb is the product by FLINT."""
     a, b = (values[0].tolist() for values in problem.operands)
@@ -86,6 +97,7 @@ def main() -> None:
         dice = attack.random(number)
         try:
             options, problem, shape, technique = draw(dice)
+            technique = possible(technique, shape)
             run = apps.run(problem, shape=shape, technique=technique, iters=1)
         except Error as error:
             attack.find(f"case {number}: {error}", number=number)

@@ -48,8 +48,9 @@ class Plain:
         ]
         return [[value % t for value in sums] for t in targets]
 
-    def divided(self, a: Limbs, divisors: tuple[int, ...], moduli: tuple[int, ...]) -> Limbs:
-        """Return (a - [a] modulo the divisors) / their product; the last limbs of a belong to the divisors."""
+    def divided(self, a: Limbs, divisors: tuple[int, ...], moduli: tuple[int, ...], half: int = 0) -> Limbs:
+        """Return (a + half - [a + half]) / D for the product D of the divisors, to which the last limbs belong."""
+        a = [[(x + half) % q for x in limb] for limb, q in zip(a, (*moduli, *divisors), strict=True)]
         rest = self.converted(a[len(moduli) :], divisors, moduli)
         return [
             [(x - y) * pow(prod(divisors), -1, q) % q for x, y in zip(*its, strict=True)]
@@ -70,7 +71,7 @@ class Plain:
             sums = [self.sum(a, self.product(raised, key)) for a, key in zip(sums, keys, strict=True)]
         switched = [self.divided(a, it.extension, it.moduli) for a in sums]
         added = [self.sum(a, b) for a, b in zip(d[:2], switched, strict=True)]
-        return [self.divided(a, it.moduli[-1:], it.moduli[:-1]) for a in added]
+        return [self.divided(a, it.moduli[-1:], it.moduli[:-1], it.moduli[-1] // 2) for a in added]
 
 
 def assert_right(problem: Ckks, shape: tuple[int, ...], *techniques: str) -> Array:
