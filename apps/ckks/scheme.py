@@ -62,7 +62,8 @@ class Parameters:
     @classmethod
     def of(cls, size: int, level: int, dnum: int, bits: int, scale_bits: int) -> Parameters:
         """Return parameters with primes of `bits` bits; the largest belong to the extension."""
-        if level < 0 or not 1 <= dnum <= level + 1:
+        _check_level(level)
+        if not 1 <= dnum <= level + 1:
             raise ArgumentError(f"dnum {dnum} must be from 1 to {level + 1}, the number of moduli of level {level}")
         digit = ceil((level + 1) / dnum)
         primes = field.first_primes(level + 1 + digit, bits, size)
@@ -197,3 +198,8 @@ class Scheme:
 
     def _error(self, count: int) -> Array:
         return self.transformed(np.rint(self.random.normal(0, SIGMA, self.parameters.size)).astype(np.int64), count)
+
+
+def _check_level(level: int) -> None:
+    if level < 1:
+        raise ArgumentError(f"level {level}: a multiplication drops a modulus, so the level must be at least 1")

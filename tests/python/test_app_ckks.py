@@ -138,7 +138,7 @@ def test_messages_survive_encoding_and_encryption() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 0, "dnum": 1}, "level 0: a multiplication drops a modulus, so the level must be at least 1"),
+        ({"level": 0}, "level 0: a multiplication drops a modulus, so the level must be at least 1"),
         ({"dnum": 0}, "dnum 0 must be from 1 to 3"),
         ({"dnum": 4}, "dnum 4 must be from 1 to 3"),
         ({"scale_bits": 81}, r"the noise budget is exhausted: products have 163 bits \(scale 2\^81\), and the 3"),
