@@ -18,6 +18,7 @@ from typing import Annotated
 
 import numpy as np
 from pidcomm.apps.application import Application
+from pidcomm.apps.ckks.conversion import Conversion, conversions
 from pidcomm.apps.ckks.scheme import Parameters, Scheme
 from pidcomm.apps.inputs import canonical, describe, generated, one_source
 from pidcomm.apps.ntt import TASKLETS, TASKLETS_MAX, Transforms, factors, placed, steps_of
@@ -55,44 +56,6 @@ def uniform(seed: int = 1) -> int:
 GENERATORS = {"uniform": uniform}
 
 
-@dataclass(frozen=True)
-class Conversion:
-    """The constants of a base conversion: y_i = x_i weights[i], and the sum of y_i factors[t][i] modulo each target.
-
-    is_rounded: for a single source q, whether results are from -q / 2 to q / 2, in place of 0 to q.
-    """
-
-    sources: tuple[int, ...]
-    targets: tuple[int, ...]
-    is_rounded: bool = False
-
-    @property
-    def half(self) -> int:
-        """What is added to a source, and subtracted from the results."""
-        return self.sources[0] // 2 if self.is_rounded else 0
-
-    @property
-    def weights(self) -> list[int]:
-        """The inverse of the product of the other sources, modulo each source."""
-        whole = prod(self.sources)
-        return [pow(whole // q, -1, q) for q in self.sources]
-
-    @property
-    def factors(self) -> list[list[int]]:
-        """The product of the other sources modulo each target, shape (targets, sources)."""
-        whole = prod(self.sources)
-        return [[whole // q % t for q in self.sources] for t in self.targets]
-
-    def constants(self) -> Array:
-        """Return the constants as the kernel reads them."""
-        rows = []
-        for w, q in zip(self.weights, self.sources, strict=True):
-            rows += [factors([w], [q]), np.array([[q, self.half]], np.uint64)]
-        for t, row in zip(self.targets, self.factors, strict=True):
-            rows += [np.array([[t, self.half % t]], np.uint64), factors(row, [t] * len(row))]
-        return np.concatenate(rows).ravel()
-
-
 @dataclass
 class Clock:
     """What a primitive costs.
@@ -116,9 +79,7 @@ class Multiplication:
         self.cut = problem.cut(shape, self.all)
         self.transforms = Transforms(self.cut, problem.scheme.tables)
         self.clocks: dict[str, Clock] = {}
-        self.up = [Conversion(_of(it.all, its), _without(it.all, its)) for its in it.digits]
-        self.down = Conversion(it.extension, it.moduli)
-        self.last = Conversion(it.moduli[-1:], it.moduli[:-1], is_rounded=True)
+        self.up, self.down, self.last = conversions(it)
         whole, top = prod(it.extension), it.moduli[-1]
         self.constants = {
             "moduli": problem.scheme.tables.forward[:, :2].copy().ravel(),
@@ -383,7 +344,7 @@ class Ckks(Application):
         """Compute the product on all CPUs."""
         from pidcomm.apps.ckks.cpu import multiply
 
-        return np.concatenate(multiply(self)[0])
+        return np.concatenate(multiply(self.scheme, self.inputs)[0])
 
     def error(self, product: Array) -> float:
         """Return the largest error of the decrypted product of the messages. product: as `run` returns it."""
@@ -392,14 +353,6 @@ class Ckks(Application):
         scale = 2.0 ** (2 * self.parameters.scale_bits) / self.parameters.moduli[-1]
         expected = self.messages[0] * self.messages[1]
         return float(np.abs(self.scheme.decode(coefficients, scale) - expected).max())
-
-
-def _of(values: Sequence[int], its: range) -> tuple[int, ...]:
-    return tuple(values[its.start : its.stop])
-
-
-def _without(values: Sequence[int], its: range) -> tuple[int, ...]:
-    return (*values[: its.start], *values[its.stop :])
 
 
 APPLICATION = Ckks

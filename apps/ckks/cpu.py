@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from pidcomm.apps import _apps
+from pidcomm.apps.ckks.conversion import Conversion, conversions
+from pidcomm.apps.ckks.scheme import Scheme
 from pidcomm.arguments import Array
-
-if TYPE_CHECKING:
-    from pidcomm.apps.ckks import Ckks, Conversion
 
 T = TypeVar("T")
 
 
-def multiply(problem: Ckks) -> tuple[tuple[Array, Array], dict[str, float]]:
-    """Return both parts of the product, shape (L, size) each, and the seconds of each primitive."""
-    work = _Cpu(problem)
+def multiply(scheme: Scheme, inputs: Sequence[Array]) -> tuple[tuple[Array, Array], dict[str, float]]:
+    """Return both parts of the product, shape (L, size) each, and the seconds of each primitive.
+
+    inputs: both parts of two ciphertexts.
+    """
+    work = _Cpu(scheme, inputs)
     return work.run(), work.seconds
 
 
 class _Cpu:
-    def __init__(self, problem: Ckks) -> None:
-        from pidcomm.apps.ckks import Multiplication
-
-        self.problem, self.parameters = problem, problem.parameters
-        self.tables = problem.scheme.tables
+    def __init__(self, scheme: Scheme, inputs: Sequence[Array]) -> None:
+        self.scheme, self.parameters, self.inputs = scheme, scheme.parameters, inputs
+        self.tables = scheme.tables
         self.moduli = self.tables.moduli
-        self.plan = Multiplication(problem, (1, 1, 1, 1))
+        self.up, self.down, self.last = conversions(self.parameters)
         self.seconds: dict[str, float] = {}
 
     def run(self) -> tuple[Array, Array]:
-        it, plan = self.parameters, self.plan
+        it = self.parameters
         count = len(it.moduli)
-        x0, x1, y0, y1 = self.problem.inputs
+        x0, x1, y0, y1 = self.inputs
 
         def tensor() -> list[Array]:
             middle = self._add(self._product(x0, y1), self._product(x1, y0))
@@ -46,7 +46,7 @@ class _Cpu:
         coefficients = self._inverse(d2, 0)
         sums: list[Array] = []
         for digit, its in enumerate(it.digits):
-            raised = self._convert(coefficients[its.start : its.stop], plan.up[digit])
+            raised = self._convert(coefficients[its.start : its.stop], self.up[digit])
             limbs = [i for i in range(len(it.all)) if i not in its]
             raised = self._timed(
                 "NTT",
@@ -55,17 +55,17 @@ class _Cpu:
             whole = np.concatenate([raised[: its.start], d2[its.start : its.stop], raised[its.start :]])
 
             def keyed(digit: int = digit, whole: Array = whole, sums: list[Array] = sums) -> list[Array]:
-                parts = [self._product(whole, key) for key in self.problem.scheme.key[digit]]
+                parts = [self._product(whole, key) for key in self.scheme.key[digit]]
                 return parts if digit == 0 else [self._add(a, b) for a, b in zip(sums, parts, strict=True)]
 
             sums = self._timed("key product", keyed)
         found = []
         inverse = [pow(prod(it.extension), -1, q) for q in it.moduli]
         for part, base in zip(sums, (d0, d1), strict=True):
-            scaled = self._dropped(part[:count], part[count:], count, plan.down, inverse)
+            scaled = self._dropped(part[:count], part[count:], count, self.down, inverse)
             found.append(self._timed("add", lambda scaled=scaled, base=base: self._add(base, scaled)))  # type: ignore[misc]
         inverse = [pow(it.moduli[-1], -1, q) for q in it.moduli[:-1]]
-        first, second = (self._dropped(d[:-1], d[-1:], count - 1, plan.last, inverse) for d in found)
+        first, second = (self._dropped(d[:-1], d[-1:], count - 1, self.last, inverse) for d in found)
         return first, second
 
     def _dropped(self, kept: Array, dropped: Array, first: int, it: Conversion, inverse: list[int]) -> Array:

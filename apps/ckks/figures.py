@@ -61,7 +61,8 @@ def _points(technique: str, clocks: Mapping[str, Clock], wrong: int, source: str
 
 def _measured(_: int, step: Callable[[str], None]) -> Iterator[Point]:
     step("CPU")
-    runs = [multiply(_problem())[1] for _ in range(CPU_RUNS)]
+    problem = _problem()
+    runs = [multiply(problem.scheme, problem.inputs)[1] for _ in range(CPU_RUNS)]
     for name in runs[0]:
         milliseconds = 1e3 * min(run[name] for run in runs)
         yield Point("CPU", "CPU", name, milliseconds, MEASURED, "the CPUs of this host, apps/ckks/cpu.cpp")
