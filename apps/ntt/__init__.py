@@ -21,6 +21,7 @@ from pidcomm.apps.application import Application
 from pidcomm.apps.inputs import canonical, describe, generated, one_source
 from pidcomm.apps.ntt import field
 from pidcomm.apps.ntt.decomposition import (
+    AXES,
     FACTOR_BYTES,
     MOST_STEPS,
     RADIXES,
@@ -29,10 +30,12 @@ from pidcomm.apps.ntt.decomposition import (
     STEP_MAX,
     Decomposition,
     balanced,
+    check_radix,
+    check_size,
 )
 from pidcomm.apps.stage import KERNEL, Placement, Stage
-from pidcomm.arguments import MAX_COUNT, Array, as_integer
-from pidcomm.errors import ArgumentError, Error, FileContentError
+from pidcomm.arguments import MAX_COUNT, Array, as_integer, as_text
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.files import malformed, require_file
 from pidcomm.sizes import format_shape, parse_shape
 
@@ -147,7 +150,7 @@ class Transforms:
         size = self.cut.bytes if limbs is None else limbs * self.cut.bytes // self.cut.limbs_per_pe
         here, seconds = window, []
         for turn, step in enumerate(order):
-            there = self._target(window, here, turn, is_inverse=operation == INVERSE)
+            there = self._target(window, here, step)
             before = stage.costs[KERNEL].modelled if KERNEL in stage.costs else 0.0
             at = stage.offsets
             own = {} if limbs is None else {"limbs": limbs}
@@ -158,13 +161,12 @@ class Transforms:
                 stage.alltoall(mask, bytes=size, src=here, dst=here)
         return seconds
 
-    def _target(self, window: str, here: str, turn: int, *, is_inverse: bool) -> str:
-        """Return the window that a kernel writes. No kernel or two of them move the data, so they end in `window`."""
-        count = len(self.cut.steps)
-        moves = {3: (1, 2), 4: (1, 2)}.get(count, ())
-        if is_inverse:
-            moves = tuple(count - 1 - it for it in moves)
-        if turn not in moves:
+    def _target(self, window: str, here: str, step: int) -> str:
+        """Return the window that a kernel writes.
+
+        Of three or more steps, the second and the third move the data to `spare` and back.
+        """
+        if len(self.cut.steps) < 3 or step not in (1, 2):
             return here
         return "spare" if here == window else window
 
@@ -176,7 +178,7 @@ class Ntt(Application):
     about = (
         "Number-theoretic transforms over PEs: polynomials modulo x^N + 1 and primes, with an alltoall between steps."
     )
-    axes = 4
+    axes = AXES
     data_help = "An .npz with arrays moduli (limbs), a (limbs x size) and, for products, b, all of dtype uint64."
     generate_help = describe(GENERATORS)
 
@@ -197,34 +199,16 @@ class Ntt(Application):
         steps: sizes such as "256x256", or a number of steps. radix: 2, 4 or 16; None chooses the one with the most
         equal steps. Raises ArgumentError for arrays, moduli, steps and radixes that break a rule.
         """
-        self.moduli = [int(q) for q in moduli]
         if operation not in OPERATIONS:
             raise ArgumentError(f"operation {operation!r} must be one of {', '.join(OPERATIONS)}")
+        if b is not None and operation != "product":
+            raise ArgumentError(f"b is only for products; the operation is {operation}")
         self.operation = operation
         self.tasklets = as_integer("tasklets", tasklets, 1, TASKLETS_MAX)
         operands = {"a": a, "b": b} if operation == "product" else {"a": a}
-        for name, array in operands.items():
-            if array is None or array.dtype != np.uint64 or array.ndim != 2 or len(array) != len(self.moduli):
-                found = "missing" if array is None else f"{array.dtype.name} of shape {array.shape}"
-                raise ArgumentError(
-                    f"{source}: {name} is {found}; it must be uint64 of shape (limbs, size) with a limb for each of "
-                    f"{len(self.moduli)} moduli"
-                )
-            if array.shape != a.shape:
-                raise ArgumentError(f"{source}: {name} has shape {array.shape}; a has {a.shape}")
+        self.moduli = check_polynomials(moduli, operands)
         self.size = a.shape[1]
         self.steps, self.radix = steps_of(self.size, steps, radix)
-        self.cut((1,) * self.axes)  # raises ArgumentError for the size and the steps
-        as_integer("number of limbs", len(self.moduli), 1, LIMBS_MAX)
-        field.check_moduli(self.moduli, self.size)
-        for name, array in operands.items():
-            limits = np.array(self.moduli, np.uint64)[:, None]
-            if array is not None and (array >= limits).any():
-                limb, place = np.argwhere(array >= limits)[0]
-                raise ArgumentError(
-                    f"{source}: {name}[{limb}, {place}] is {array[limb, place]}; it must be below its modulus "
-                    f"{self.moduli[limb]}"
-                )
         self.operands = [np.ascontiguousarray(array) for array in operands.values() if array is not None]
         self.source = source
         self.tables = Tables(self.moduli, self.size)
@@ -241,7 +225,9 @@ class Ntt(Application):
             int | None, f"Coefficients N, {SIZE_MIN} to {SIZE_MAX} (default: {SIZE}; quick: {QUICK_SIZE})."
         ] = None,
         limbs: Annotated[int | None, f"Number of primes and limbs (default: {LIMBS}; quick: {QUICK_LIMBS})."] = None,
-        bits: Annotated[int, f"Bits of each prime, at most {field.BITS_MAX}."] = field.BITS_MAX,
+        bits: Annotated[
+            int | None, f"Bits of each prime, at most {field.BITS_MAX} (default: {field.BITS_MAX})."
+        ] = None,
         steps: Annotated[
             str, f"Number of steps, 1 to 4, or their sizes, such as 256x256; each at most {STEP_MAX}."
         ] = STEPS,
@@ -257,7 +243,7 @@ class Ntt(Application):
         """
         one_source(data, generate)
         if data is not None:
-            for name, given in (("size", size), ("limbs", limbs)):
+            for name, given in (("size", size), ("limbs", limbs), ("bits", bits)):
                 if given is not None:
                     raise ArgumentError(f"{name} ({given}) is only for generators; {data} has its own")
             moduli, a, b = _load(data, operation)
@@ -269,18 +255,13 @@ class Ntt(Application):
             default_size, default_limbs = (QUICK_SIZE, QUICK_LIMBS) if is_small else (SIZE, LIMBS)
             count = as_integer("limbs", default_limbs if limbs is None else limbs, 1, LIMBS_MAX)
             points = as_integer("size", default_size if size is None else size, 1, MAX_COUNT)
-            width = as_integer("bits", bits, 2, field.BITS_MAX)
-            steps_of(points, steps, radix)
+            width = as_integer("bits", field.BITS_MAX if bits is None else bits, 2, field.BITS_MAX)
+            steps_of(points, steps, radix)  # raises ArgumentError before a large size takes memory
             moduli = field.first_primes(count, width, points)
             a = values(moduli, points, 0)
             b = values(moduli, points, 1) if operation == "product" else None
             source = canonical(spec, GENERATORS)
-        try:
-            return cls(moduli, a, b, operation=operation, steps=steps, radix=radix, tasklets=tasklets, source=source)
-        except ArgumentError as error:
-            if data is None:
-                raise
-            raise FileContentError(str(error)) from None
+        return cls(moduli, a, b, operation=operation, steps=steps, radix=radix, tasklets=tasklets, source=source)
 
     @property
     def facts(self) -> Mapping[str, int | str]:
@@ -317,6 +298,10 @@ class Ntt(Application):
 
     def run(self, stage: Stage) -> Array:
         """Compute the transforms or products, shape (limbs, size)."""
+        return self.run_steps(stage)[0]
+
+    def run_steps(self, stage: Stage) -> tuple[Array, list[float]]:
+        """Return the result of `run`, and the modelled seconds of each kernel of the last transform."""
         transforms = self.transforms(stage.shape)
         cut = transforms.cut
         transforms.place(stage)
@@ -327,15 +312,15 @@ class Ntt(Application):
             )
             stage.scatter("1" * self.axes, rows, dst=window)
         if is_inverse:
-            transforms.inverse(stage, "a")
+            kernels = transforms.inverse(stage, "a")
         else:
             for window, _ in zip("ab", self.operands, strict=False):
-                transforms.forward(stage, window)
+                kernels = transforms.forward(stage, window)
         if self.operation == "product":
             stage.launch(operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"])
-            transforms.inverse(stage, "a")
+            kernels = transforms.inverse(stage, "a")
         found = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(stage.pes, -1)
-        return stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward"))
+        return stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward")), kernels
 
     def reference(self) -> Array:
         """Compute the transforms or products on all CPUs."""
@@ -372,18 +357,52 @@ def placed(
     )
 
 
+def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None]) -> list[int]:
+    """Return the moduli. Raises ArgumentError unless the polynomials and the moduli of their limbs fit each other."""
+    its = [as_integer("modulus", q, 0, 2**64 - 1) for q in moduli]
+    as_integer("number of limbs", len(its), 1, LIMBS_MAX)
+    limits = np.array(its, np.uint64)[:, None]
+    size: int | None = None
+    for name, array in operands.items():
+        if not isinstance(array, np.ndarray) or array.dtype != np.uint64 or array.ndim != 2 or len(array) != len(its):
+            found = (
+                f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+            )
+            raise ArgumentError(
+                f"{name} is {found}; it must be a uint64 array of shape (limbs, size) with a limb for each of "
+                f"{len(its)} moduli"
+            )
+        if size is None:
+            size = array.shape[1]
+            check_size(size)
+            field.check_moduli(its, size)
+        if array.shape[1] != size:
+            raise ArgumentError(f"{name} has size {array.shape[1]}; a has {size}")
+        if (array >= limits).any():
+            limb, place = np.argwhere(array >= limits)[0]
+            raise ArgumentError(
+                f"{name}[{limb}, {place}] is {array[limb, place]}; it must be below its modulus {its[limb]}"
+            )
+    return its
+
+
 def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
     """Return the sizes of steps and the radix. Raises ArgumentError if the size allows no such steps."""
-    if radix is not None and radix not in RADIXES:
-        raise ArgumentError(f"radix {radix} must be one of {', '.join(map(str, RADIXES))}")
+    check_size(size)
+    if radix is not None:
+        check_radix(radix)
+    sizes, its = _steps_of(size, as_text("steps", steps), radix)
+    Decomposition(size, sizes, (1,) * AXES, 1, its)  # checks the sizes
+    return sizes, its
+
+
+def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
     if not steps.isdecimal() or int(steps) > MOST_STEPS:
         sizes = tuple(parse_shape(steps))
         fitting = [it for it in RADIXES if all((n.bit_length() - 1) % (it.bit_length() - 1) == 0 for n in sizes)]
         return sizes, max(fitting, default=2) if radix is None else radix
     if steps == "0":
         raise ArgumentError(f"steps must be a number from 1 to {MOST_STEPS}, or sizes such as 256x256, not 0")
-    if size < 2 or size & (size - 1):
-        raise ArgumentError(f"size {size} must be a power of two from {SIZE_MIN} to {SIZE_MAX}")
     if radix is not None:
         return balanced(size, int(steps), radix), radix
     found = []
@@ -393,13 +412,12 @@ def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...],
         except ArgumentError:
             continue
         found.append((max(sizes) // min(sizes), -it, sizes))
-    if not found:
-        raise ArgumentError(f"size {size} has fewer factors than {steps} steps")
-    _, negative, sizes = min(found)
+    _, negative, sizes = min(found)  # radix 2 always fits
     return sizes, -negative
 
 
 def _load(path: Path, operation: str) -> tuple[list[int], Array, Array | None]:
+    """Return the moduli, a and, for products, b. Raises FileContentError with the file for what breaks a rule."""
     require_file(path)
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -416,7 +434,11 @@ def _load(path: Path, operation: str) -> tuple[list[int], Array, Array | None]:
         malformed(
             path, None, f"moduli has dtype {moduli.dtype.name} and shape {moduli.shape}; it must be uint64 (limbs,)"
         )
-    return [int(q) for q in moduli], arrays["a"], arrays.get("b")
+    operands = {name: arrays[name] for name in wanted[1:]}
+    try:
+        return check_polynomials(moduli.tolist(), operands), arrays["a"], operands.get("b")
+    except ArgumentError as error:
+        malformed(path, None, str(error))
 
 
 APPLICATION = Ntt

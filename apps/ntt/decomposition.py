@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from pidcomm.arguments import Array
+from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
 from pidcomm.sizes import format_shape
 
@@ -22,7 +22,25 @@ MOST_STEPS = AXES  # an axis between each two steps, and the axis of the slices
 RADIXES = (2, 4, 16)
 SIZE_MIN, SIZE_MAX = 2**8, 2**17
 STEP_MAX = 2**11  # the elements and twiddles of one row fit in WRAM
-ELEMENT_BYTES, FACTOR_BYTES = 8, 16
+ELEMENT_BYTES = np.dtype(np.uint64).itemsize
+FACTOR_BYTES = 2 * ELEMENT_BYTES
+
+
+def check_size(size: int) -> None:
+    """Raise ArgumentError unless transforms of this size exist."""
+    if not SIZE_MIN <= size <= SIZE_MAX or size & (size - 1):
+        raise ArgumentError(f"size {size} must be a power of two from {SIZE_MIN} to {SIZE_MAX}")
+
+
+def check_radix(radix: int) -> None:
+    """Raise ArgumentError unless the kernel has butterflies of this radix."""
+    if as_integer("radix", radix) not in RADIXES:
+        raise ArgumentError(f"radix {radix} must be one of {', '.join(map(str, RADIXES))}")
+
+
+def axis_limit(steps: Sequence[int], axis: int) -> int:
+    """Return the most PEs of an axis before the last: the smaller of the two steps that exchange data along it."""
+    return min(steps[axis : axis + 2]) if axis + 1 < len(steps) else 1
 
 
 def balanced(size: int, count: int, radix: int) -> tuple[int, ...]:
@@ -56,19 +74,19 @@ class Decomposition:
     def __post_init__(self) -> None:
         """Check the sizes."""
         steps = format_shape(self.steps)
-        if self.radix not in RADIXES:
-            raise ArgumentError(f"radix {self.radix} must be one of {', '.join(map(str, RADIXES))}")
-        if not SIZE_MIN <= self.size <= SIZE_MAX or self.size & (self.size - 1):
-            raise ArgumentError(f"size {self.size} must be a power of two from {SIZE_MIN} to {SIZE_MAX}")
+        check_radix(self.radix)
+        check_size(self.size)
         if not 1 <= len(self.steps) <= MOST_STEPS or prod(self.steps) != self.size:
             raise ArgumentError(f"steps {steps} must be 1 to {MOST_STEPS} sizes with the product {self.size}")
         for step in self.steps:
-            if step < 2 or step > STEP_MAX or not _is_power(step, self.radix):
+            if step < 2 or not _is_power(step, self.radix):
+                raise ArgumentError(f"step {step} of {steps} must be a power of radix {self.radix}")
+            if step > STEP_MAX:
                 raise ArgumentError(
-                    f"step {step} of {steps} must be a power of radix {self.radix}, from {self.radix} to {STEP_MAX}"
+                    f"step {step} of {steps} must be at most {STEP_MAX}, so that a row and its twiddles fit in WRAM"
                 )
         for axis, length in enumerate(self.shape[:-1]):
-            most = min(self.steps[axis : axis + 2]) if axis + 1 < len(self.steps) else 1
+            most = axis_limit(self.steps, axis)
             if length > most or length & (length - 1):
                 where = f"steps {axis + 1} and {axis + 2} of {steps}" if most > 1 else f"the steps {steps}"
                 raise ArgumentError(
@@ -86,15 +104,15 @@ class Decomposition:
         """Return the shape for a number of PEs: as many PEs per limb as the steps allow, then slices."""
         left, lengths = pes, []
         for axis in range(AXES - 1):
-            most = min(steps[axis : axis + 2]) if axis + 1 < len(steps) else 1
+            most = axis_limit(steps, axis)
             length = 1
             while length < most and left % 2 == 0:
                 length, left = 2 * length, left // 2
             lengths.append(length)
         if left > limbs:
             raise ArgumentError(
-                f"{pes} PEs are too many: the steps {format_shape(steps)} allow {pes // left} PEs per limb if the rest "
-                f"is a number of slices, here {left}, and {limbs} limbs allow {limbs} slices"
+                f"{pes} PEs are too many: the steps {format_shape(tuple(steps))} allow {pes // left} PEs per limb if "
+                f"the rest is a number of slices, here {left}, and {limbs} limbs allow {limbs} slices"
             )
         return (*lengths, left)
 

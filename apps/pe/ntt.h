@@ -25,8 +25,8 @@
 #include "modular.h"
 
 #define RADIX (1u << LOG_RADIX)
-#define ELEMENT_BYTES 8u
-#define FACTOR_BYTES 16u
+#define ELEMENT_BYTES ((uint32_t)sizeof(uint64_t))
+#define FACTOR_BYTES ((uint32_t)sizeof(struct factor))
 #define TABLE_PIECE_BYTES 1024u
 #define LOG_FINISHED 3u  /* a tasklet finishes 8 values at a time */
 #define FORWARD_LIMIT 7u /* after 17 levels, values are below (1 + 17 * 9) q < 2^(7 + 1) q */
@@ -36,7 +36,7 @@ struct ntt_step {
   uint32_t log_size;
   uint32_t log_k, log_k2, log_c, log_c2; /* numbers of values of k, k2, c and c2 */
   uint32_t log_low_received, log_low_sent;
-  uint32_t is_first, is_last; /* the first step reads, and the last step writes, in the layout of its other side */
+  uint32_t is_first, is_last; /* the first step reads in the layout to be sent; the last writes in the layout received */
   uint32_t tables, inverse_tables;
 };
 

@@ -13,11 +13,12 @@ import pidcomm
 import pytest
 from pidcomm import apps
 from pidcomm.apps.ntt import Ntt, field, figures, steps_of
-from pidcomm.apps.ntt.clocks import clocks, modelled
+from pidcomm.apps.ntt.clocks import COMPLETE, clocks, modelled
 from pidcomm.apps.ntt.decomposition import RADIXES, Decomposition
 from pidcomm.apps.stage import Stage
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.errors import ArgumentError, Error, FileContentError
+from pidcomm.evaluation.figure import Point
 from pidcomm.model import load_machine
 
 TECHNIQUES = ["conventional", "pr+im+cm", "tile"]
@@ -147,7 +148,8 @@ def test_extreme_values_are_right(fill: str) -> None:
     most = np.array(moduli, np.uint64)[:, None] - np.uint64(1)
     values = np.broadcast_to({"zero": 0 * most, "most": most, "one": 0 * most + np.uint64(1)}[fill], (2, 2**12)).copy()
     for operation in ("forward", "inverse", "product"):
-        assert_right(Ntt(moduli, values, values, operation=operation, steps="4", radix=2), (1, 1, 1, 2))
+        b = values if operation == "product" else None
+        assert_right(Ntt(moduli, values, b, operation=operation, steps="4", radix=2), (1, 1, 1, 2))
 
 
 def test_inverse_undoes_forward() -> None:
@@ -224,6 +226,10 @@ def test_steps_are_powers_of_the_radix_or_refused(size: int, steps: str, radix: 
         with pytest.raises(ArgumentError, match=rf"size {size} (is not a power of|has . factors of) radix {radix}"):
             steps_of(size, steps, radix)
         return
+    if size > 2048 ** int(steps):
+        with pytest.raises(ArgumentError, match="must be at most 2048"):
+            steps_of(size, steps, radix)
+        return
     sizes, found = steps_of(size, steps, radix)
     assert (len(sizes), int(np.prod(sizes)), found) == (int(steps), size, radix)
     assert max(sizes) <= radix * min(sizes)
@@ -239,7 +245,12 @@ def test_steps_are_powers_of_the_radix_or_refused(size: int, steps: str, radix: 
         ({"size": 300}, "size 300 must be a power of two from 256 to 131072"),
         ({"size": 128}, "size 128 must be a power of two from 256"),
         ({"size": 2**18}, "size 262144 must be a power of two from 256 to 131072"),
-        ({"size": 2**12, "steps": "1"}, "step 4096 of 4096 must be a power of radix 16, from 16 to 2048"),
+        ({"size": 2**30}, "size 1073741824 must be a power of two from 256 to 131072"),
+        ({"size": 2**12, "steps": "1"}, "step 4096 of 4096 must be at most 2048, so that a row and its twiddles fit"),
+        ({"size": 2**17, "limbs": 1024, "steps": "1"}, "step 131072 of 131072 must be at most 2048"),
+        ({"steps": "1x256"}, "step 1 of 1x256 must be a power of radix 16"),
+        ({"steps": 2}, r"steps \(2\) must be a str"),
+        ({"radix": 2.0}, r"radix \(2.0\) must be an integer"),
         ({"steps": "8x8"}, "steps 8x8 must be 1 to 4 sizes with the product 256"),
         ({"steps": "2x2x2x2x16"}, "must be 1 to 4 sizes"),
         ({"steps": "8x32", "radix": 4}, "step 8 of 8x32 must be a power of radix 4"),
@@ -271,6 +282,14 @@ def test_options_that_break_a_rule_are_refused(options: dict[str, Any], message:
 def test_moduli_that_break_a_rule_are_refused(q: int, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         Ntt([q], np.zeros((1, 256), np.uint64))
+    with pytest.raises(ArgumentError, match=r"modulus \(7681\.7\) must be an integer"):
+        Ntt([7681.7], np.zeros((1, 256), np.uint64))  # type: ignore[list-item]
+    with pytest.raises(ArgumentError, match=r"number of limbs \(0\) must be between 1"):
+        Ntt([], np.zeros((0, 256), np.uint64))
+    with pytest.raises(ArgumentError, match="a is list; it must be a uint64 array"):
+        Ntt([7681], [[0] * 256])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="b is only for products; the operation is forward"):
+        Ntt([7681], np.zeros((1, 256), np.uint64), np.zeros((1, 256), np.uint64))
     with pytest.raises(ArgumentError, match="moduli must be distinct; 7681 is twice"):
         Ntt([7681, 7681], np.zeros((2, 256), np.uint64))
 
@@ -328,14 +347,33 @@ def test_files_are_read(tmp_path: Path) -> None:
         ({"moduli": np.array([7681.0, 12289])}, "moduli has dtype float64"),
         ({"a": np.zeros((2, 256), np.int64)}, "a is int64 of shape"),
         ({"a": np.zeros((3, 256), np.uint64)}, r"a is uint64 of shape \(3, 256\)"),
-        ({"b": np.zeros((2, 512), np.uint64)}, r"b has shape \(2, 512\); a has \(2, 256\)"),
+        ({"b": np.zeros((2, 512), np.uint64)}, "b has size 512; a has 256"),
         ({"a": np.full((2, 256), 9999, np.uint64)}, r"a\[0, 0\] is 9999"),
         ({"moduli": np.array([7681, 7680], np.uint64)}, "modulus 7680 is not prime"),
+        ({"a": np.zeros((2, 300), np.uint64)}, "size 300 must be a power of two"),
     ],
 )
 def test_files_that_break_a_rule_are_refused(tmp_path: Path, changes: dict[str, Array | None], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(FileContentError, match=rf"a\.npz: {message}"):
         Ntt.make(data=save(tmp_path / "a.npz", **changes), operation="product")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"radix": 8}, "radix 8 must be one of"),
+        ({"tasklets": 25}, r"tasklets \(25\)"),
+        ({"steps": "8x8"}, "steps 8x8 must be 1 to 4 sizes with the product 256"),
+        ({"operation": "add"}, "operation 'add' must be one of"),
+        ({"bits": 20}, r"bits \(20\) is only for generators"),
+    ],
+)
+def test_options_that_do_not_fit_a_file_are_no_error_of_the_file(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message) as caught:
+        Ntt.make(data=save(tmp_path / "a.npz"), **options)
+    assert not isinstance(caught.value, FileContentError)
 
 
 def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
@@ -357,13 +395,17 @@ def test_clocks_of_a_transform_add_up() -> None:
     found = clocks(problem, (16, 1, 1, 2), "tile", 2)
     assert found.wrong == 0
     assert len(found.kernels) == 2
-    assert list(found.named()) == ["kernel 1", "kernel 2", "CPU to PEs", "between PEs", "PEs to CPU", "total"]
-    *parts, total = found.named().values()
+    assert list(found.named()) == ["kernel 1", "kernel 2", "CPU to PEs", "between PEs", "PEs to CPU", "total", COMPLETE]
+    *parts, total, complete = found.named().values()
     assert min(parts) > 0
     assert total == pytest.approx(sum(parts))
+    assert found.host is not None
+    assert complete == pytest.approx(total + found.host)
+    assert found.host > 0
     there = modelled(problem, (16, 1, 1, 2), "conventional", load_machine("upmem-2560"), found)
     assert there.kernels == found.kernels
     assert there.between != found.between
+    assert list(there.named())[-1] == "total"  # the host was measured here
 
 
 def test_more_tasklets_use_more_of_the_pipeline() -> None:
@@ -383,8 +425,33 @@ def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch
     figure = figures.FIGURES["scalability/fig14"]
     assert figure.measure is not None
     points = [*figure.measure(1, lambda _: None), *figure.model()]
-    assert len(points) == 2 * 2 * (6 + 1)
+    assert len(points) == 2 * (7 + 1) + 2 * (6 + 1)
     assert not any(it.wrong for it in points)
     kernels = {(it.series, it.x): it.value for it in points if it.source == "modelled" and it.panel == "tile"}
     assert 1.8 < kernels["kernel 1", 64] / kernels["kernel 1", 128] < 2.1
-    assert [it.here.split(":")[0] for it in figure.statements(points)] == ["mixed, tile", "modelled, tile"]
+    statements = [*figure.statements(points)]
+    assert [it.here.split(":")[0] for it in statements] == 3 * ["mixed, tile"] + 3 * ["modelled, tile"]
+    assert not any(it.agrees for it in statements)  # 2x instead of 63.5x
+
+
+def test_statements_of_figure_14_accept_only_values_near_the_published_ones() -> None:
+    """Invented clocks, as in the paper except for one."""
+
+    def agreeing(kernels: float, total: float, share: float) -> list[str]:
+        rows = {"kernel 1": (1.0, 1 / kernels), "kernel 2": (1.0, 1 / kernels), "total": (9.0, 9 / total)}
+        points = [
+            Point("tile", name, pes, value, "modelled", figures.MACHINE)
+            for name, values in rows.items()
+            for pes, value in zip((32, 2048), values, strict=True)
+        ]
+        points += [Point("share", "tile", pes, share, "modelled", figures.MACHINE) for pes in (32, 2048)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(figures, "TECHNIQUES", ("tile",))
+            patch.setattr(figures, "PES", (32, 2048))
+            return [it.published for it in figures.FIGURES["scalability/fig14"].statements(points) if it.agrees]
+
+    every = agreeing(63.5, 9.7, 40.3)
+    assert len(every) == 3
+    assert agreeing(63.5, 42, 40.3) == [every[0], every[2]]
+    assert agreeing(63.5, 9.7, 3.7) == every[:2]
+    assert agreeing(100, 5, 40.3) == every[2:]
