@@ -51,6 +51,7 @@ ATTACKS = [
     Attack("transforms", False, "transforms and homomorphic multiplications of random sizes"),
     Attack("parsers", False, "damaged files"),
     Attack("kills", False, "killed programs and the runs after them"),
+    Attack("transform_grid", False, "transforms of every size, radix, number of steps and number of tasklets"),
 ]
 
 
