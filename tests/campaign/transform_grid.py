@@ -13,13 +13,12 @@ from math import prod
 import numpy as np
 from attack import Attack
 from pidcomm import apps
-from pidcomm.apps.application import require_technique
 from pidcomm.apps.ntt import OPERATIONS, TASKLETS_MAX, Ntt, field
-from pidcomm.apps.ntt.decomposition import MOST_STEPS, RADIXES, SIZE_MAX, SIZE_MIN, STEP_MAX, axis_limit
+from pidcomm.apps.ntt.decomposition import MOST_STEPS, RADIXES, SIZE_MAX, SIZE_MIN, STEP_MAX
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError
+from transforms import TECHNIQUES, draw_shape, possible
 
-TECHNIQUES = ("conventional", "pr+im+cm", "tile")
 PES_MAX = 64
 
 
@@ -57,25 +56,6 @@ def steps_of(size: int, radix: int, count: int, random_numbers: random.Random) -
     return "x".join(str(radix**it) for it in random_numbers.choice(every))
 
 
-def shape_of(steps: str, limbs: int, random_numbers: random.Random) -> tuple[int, ...]:
-    """Return a random shape that the steps and the limbs allow, with at most PES_MAX PEs."""
-    sizes, lengths, left = list(map(int, steps.split("x"))), list[int](), PES_MAX
-    for axis in range(3):
-        most = min(left, axis_limit(sizes, axis))
-        lengths.append(1 << random_numbers.randrange(most.bit_length()))
-        left //= lengths[-1]
-    return (*lengths, random_numbers.randint(1, min(left, limbs)))
-
-
-def allows(technique: str, shape: tuple[int, ...]) -> bool:
-    """Return whether a technique works on a shape."""
-    try:
-        require_technique(technique, shape, {})
-    except ArgumentError:
-        return False
-    return True
-
-
 def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> None:
     """Run a case."""
     size, radix, count, operation, tasklets = case
@@ -90,8 +70,11 @@ def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> No
         attack.find(f"{what}: {count} steps are not refused", number=number)
         return
     limbs, bits = random_numbers.randint(1, 4), random_numbers.randint(30, 54)
-    shape = shape_of(steps, limbs, random_numbers)
-    technique = random_numbers.choice([it for it in TECHNIQUES if allows(it, shape)])
+    while True:  # cases with more PEs take long
+        shape = draw_shape(random_numbers, tuple(map(int, steps.split("x"))), random_numbers.randint(1, limbs))
+        if prod(shape) <= PES_MAX:
+            break
+    technique = possible(random_numbers.choice(TECHNIQUES), shape)
     what += f", steps {steps}, {limbs} limbs of {bits} bits, shape {shape}, {technique}"
     try:
         problem = Ntt.make(
