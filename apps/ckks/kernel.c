@@ -3,10 +3,15 @@
  * A window has the elements [block][limb][element of a piece] of the coefficients of this PE. All limbs of a coefficient are on the same
  * PE, so only transforms exchange data. Windows with transforms have 2^LOG_BLOCKS_T blocks, windows with coefficients 2^LOG_BLOCKS_C.
  *
- *   TENSOR      d0 = x0 y0, d1 = x0 y1 + x1 y0, d2 = x1 y1
- *   CONVERT     changes the basis: y_i = x_i w_i modulo each of `sources` moduli, then sum of y_i f_it modulo every modulus t of the target
- *   ACCUMULATE  target += u k0, second += u k1; u is d2 for the limbs of the digit, else `source`; the key k begins at `other`; not `adds`:
- * = FINISH      target = (source - other) w_t ADD         target += source COPY        copies `limbs` limbs
+ *   TENSOR: d0 = x0 y0, d1 = x0 y1 + x1 y0, d2 = x1 y1.
+ *
+ *   CONVERT changes the basis: y_i = x_i w_i modulo each of `sources` moduli, then the sum of y_i f_it modulo every modulus t of the
+ *   target.
+ *
+ *   ACCUMULATE: target += u k0, second += u k1, or without `adds` = instead of +=; u is d2 for the limbs of the digit, else `source`; the
+ *   key k begins at `other`.
+ *
+ *   FINISH: target = (source - other) w_t. ADD: target += source. COPY copies `limbs` limbs.
  *
  * The host defines STEPS, LOG_RADIX, BATCH; LOG_ELEMENTS, the elements of a limb; LIMBS and ALL_LIMBS, the numbers of moduli without and
  * with those of the extension; SOURCES_MAX. A piece of work belongs to one tasklet, and no two pieces write the same element. */

@@ -10,16 +10,19 @@ digits: K. Han and D. Ki, Better bootstrapping for approximate homomorphic encry
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, log2, prod, sqrt
 
 import numpy as np
 from pidcomm.apps.ntt import Tables, field
-from pidcomm.arguments import Array
+from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
 
 SIGMA = 3.2
 """Standard deviation of errors."""
-CRT_LIMBS = 3  # decrypted coefficients are below the product of three moduli
+CRT_LIMBS = 3  # decrypted coefficients come from this number of moduli, or from more if they are small
+SCALE_BITS_MAX = 62  # so that encoded coefficients fit in int64
+ERROR_MAX = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Parameters:
             raise ArgumentError(
                 f"level {self.level}: a multiplication drops a modulus, so the level must be at least 1"
             )
-        if not 1 <= self.dnum <= len(self.moduli):
+        if not 1 <= as_integer("dnum", self.dnum) <= len(self.moduli):
             raise ArgumentError(f"dnum {self.dnum} must be from 1 to {len(self.moduli)}, the number of moduli")
         field.check_moduli(self.all, self.size)
         widest = max(prod(self.moduli[it.start : it.stop]) for it in self.digits)
@@ -57,6 +60,12 @@ class Parameters:
             raise ArgumentError(
                 f"the noise budget is exhausted: products have {needed} bits (scale 2^{self.scale_bits}), "
                 f"and the {len(self.moduli)} moduli of level {self.level} have {room + 1:.0f}"
+            )
+        as_integer("scale_bits", self.scale_bits, 1, SCALE_BITS_MAX)
+        if self.error_bound() > ERROR_MAX:
+            raise ArgumentError(
+                f"scale 2^{self.scale_bits} leaves an error of up to {self.error_bound():.2g} in products of messages "
+                f"of at most 1; it must be at most {ERROR_MAX:.2g}: use a larger scale"
             )
 
     @classmethod
@@ -83,8 +92,29 @@ class Parameters:
     def digits(self) -> list[range]:
         """The moduli of each digit."""
         count = len(self.moduli)
-        width = ceil(count / self.dnum)
-        return [range(start, min(start + width, count)) for start in range(0, count, width)]
+        ends = [ceil(count * digit / self.dnum) for digit in range(self.dnum + 1)]
+        return [range(start, end) for start, end in pairwise(ends)]
+
+    @property
+    def decrypted_limbs(self) -> int:
+        """Number of moduli that hold the coefficients of a message and of a product, with a sign and errors."""
+        bits = max(self.scale_bits, 2 * self.scale_bits - log2(self.moduli[-1])) + 3
+        limbs = next((it for it in range(1, self.level) if log2(prod(self.moduli[:it])) >= bits), self.level)
+        return max(CRT_LIMBS, limbs)
+
+    def error_bound(self) -> float:
+        """Return a bound of the error of a product of messages of at most 1.
+
+        The noise bounds of the 2017 paper, section 3.4, with a factor for the fast base conversion of digits.
+        """
+        root, scale = sqrt(self.size), 2.0**self.scale_bits
+        weight = 2 * self.size / 3  # nonzero coefficients of the secret key, on average
+        fresh = 8 * sqrt(2) * SIGMA * self.size + 6 * SIGMA * root + 16 * SIGMA * sqrt(weight * self.size)
+        widest = max(len(digit) for digit in self.digits)
+        switched = 8 * SIGMA * self.size / sqrt(3) * len(self.digits) * widest
+        rounded = sqrt(self.size / 3) * (3 + 8 * sqrt(weight))
+        product = 2 * scale * fresh + fresh**2 + switched + (len(self.extension) + 1) * rounded
+        return product / scale**2 + rounded * self.moduli[-1] / scale**2
 
 
 class Scheme:
@@ -140,7 +170,7 @@ class Scheme:
         """Return the coefficients of a message as floating-point numbers."""
         from pidcomm.apps import _apps
 
-        count = min(len(parts[0]), CRT_LIMBS)
+        count = min(len(parts[0]), self.parameters.decrypted_limbs)
         value = self.sum(parts[0][:count], self.product(parts[1][:count], self.secret[:count]))
         limbs = _apps.ntt_inverse(value, self.tables.inverse[:count].copy(), self.tables.scales[:count].copy())
         moduli = self.parameters.moduli[:count]
@@ -148,21 +178,6 @@ class Scheme:
         weights = [modulus // q * pow(modulus // q, -1, q) for q in moduli]
         found = sum(limb.astype(object) * weight for limb, weight in zip(limbs, weights, strict=True)) % modulus
         return np.array([float(it - modulus if 2 * it > modulus else it) for it in found])
-
-    def error_bound(self) -> float:
-        """Return a bound of the error of a product of messages of at most 1.
-
-        The noise bounds of the 2017 paper, section 3.4, with a factor for the fast base conversion of digits.
-        """
-        it = self.parameters
-        root, scale = sqrt(it.size), 2.0**it.scale_bits
-        weight = 2 * it.size / 3  # nonzero coefficients of the secret key, on average
-        fresh = 8 * sqrt(2) * SIGMA * it.size + 6 * SIGMA * root + 16 * SIGMA * sqrt(weight * it.size)
-        widest = max(len(digit) for digit in it.digits)
-        switched = 8 * SIGMA * it.size / sqrt(3) * len(it.digits) * widest
-        rounded = sqrt(it.size / 3) * (3 + 8 * sqrt(weight))
-        product = 2 * scale * fresh + fresh**2 + switched + (len(it.extension) + 1) * rounded
-        return product / scale**2 + rounded * it.moduli[-1] / scale**2
 
     # ---- arithmetic modulo the first moduli
 

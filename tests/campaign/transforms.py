@@ -105,7 +105,7 @@ def main() -> None:
         if run.wrong:
             attack.find(f"{run.wrong} wrong elements: {options}, shape {shape}, {technique}", number=number)
         elif isinstance(problem, Ckks):
-            if problem.error(run.result) > problem.scheme.error_bound():
+            if problem.error(run.result) > problem.parameters.error_bound():
                 attack.find(f"the decrypted product is wrong: {options}, shape {shape}", number=number)
         elif problem.operation == "product" and flint is not None and not is_product(problem, run.result):
             attack.find(f"FLINT has another product: {options}, shape {shape}", number=number)

@@ -105,7 +105,7 @@ def test_shapes_levels_and_digits_are_right(
     size: int, level: int, dnum: int, steps: str, shape: tuple[int, ...]
 ) -> None:
     problem = Ckks.make(size=size, level=level, dnum=dnum, steps=steps)
-    assert problem.error(assert_right(problem, shape)) < problem.scheme.error_bound()
+    assert problem.error(assert_right(problem, shape)) < problem.parameters.error_bound()
 
 
 def test_every_technique_is_right() -> None:
@@ -118,7 +118,7 @@ def test_decryption_gives_the_product_of_the_messages(seed: int) -> None:
     """Within the bound of the scheme; a wrong product is far outside."""
     problem = Ckks.make(size=1024, level=3, dnum=2, generate=f"uniform:seed={seed}")
     product = problem.reference()
-    bound = problem.scheme.error_bound()
+    bound = problem.parameters.error_bound()
     assert bound < 1e-6
     assert problem.error(product) < bound
     product[1, 5] ^= 1 << 40
