@@ -1,0 +1,1 @@
+"""MPI by travelling threads on a simulated machine of processors in memory."""

@@ -1,0 +1,225 @@
+"""Make compiled C count its instructions and memory references as it runs.
+
+count(assembly) takes gcc's x86-64 assembly (AT&T syntax). Each basic block begins with a call of machine_step with a
+record of the block (`block` in machine/machine.h): the number of instructions and of memory references, the cycles of
+its issue, the category of the function's section. Each memory reference stores its address first. Only r11 is changed,
+which gcc does not use (-ffixed-r11), and no flags.
+
+Limits: the instructions are x86-64, not those of the paper's machines. An instruction that loads and stores counts as
+one instruction with two references. push and pop are references; call and return are not, because machines with a link
+register have none there. A reference of any width is one reference.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)|(text|data|bss)\b)")
+CATEGORY = re.compile(r"\.text\.pim_(\w+)")
+LABEL = re.compile(r"(?:\.L\d+|[A-Za-z_][\w.$]*):")
+ROUTINE = re.compile(r"MPI_\w+")
+REGISTER = re.compile(r"%(\w+)")
+ISSUE_WIDTH, LOAD_CYCLES, MULTIPLY_CYCLES, DIVIDE_CYCLES = 3, 3, 4, 23  # of the PowerPC MPC7450
+_PARTS = {"a": "rax", "b": "rbx", "c": "rcx", "d": "rdx", "si": "rsi", "di": "rdi", "bp": "rbp", "sp": "rsp"}
+_READ_ONLY = ("cmp", "test", "bt", "push", "ucomis", "comis")
+
+
+class CountError(Exception):
+    """An instruction that cannot be counted."""
+
+
+@dataclass
+class Instruction:
+    """An instruction: its references, the registers that it reads and writes, and the cycles until its result."""
+
+    text: str
+    loads: list[str] = field(default_factory=list)
+    stores: list[str] = field(default_factory=list)
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    cycles: int = 1
+    ends: bool = False
+    is_conditional: bool = False
+
+
+def _whole(register: str) -> str:
+    """Return the 64-bit register that contains a register."""
+    if register.startswith(("xmm", "r8", "r9", "r1")):
+        return register.rstrip("bwd") if register[0] == "r" else register
+    name = register.removeprefix("r").removeprefix("e")
+    name = name.rstrip("xlh") if name[0] in "abcd" and len(name) == 2 else name.removesuffix("l")
+    return _PARTS.get(name, register)
+
+
+def _operands(text: str) -> list[str]:
+    return [it.strip() for it in re.findall(r"(?:[^,(]|\([^)]*\))+", text)]
+
+
+@lru_cache(maxsize=20000)
+def parse(text: str) -> Instruction:
+    """Return one instruction, given without label and comment. Raises CountError for repeated string instructions."""
+    name, _, rest = text.replace("\t", " ").partition(" ")
+    if name.startswith("rep") and name not in ("repz", "rep") or text.startswith(("rep stos", "rep movs")):
+        raise CountError(f"{text}: a repeated instruction has no fixed number of references")
+    if name in ("rep", "repz", "lock", "notrack"):
+        name, _, rest = rest.strip().partition(" ")
+    operands = _operands(rest.strip())
+    it = Instruction(text)
+    it.ends = name.startswith("j") or name.startswith(("call", "ret", "hlt", "ud2"))
+    it.is_conditional = name.startswith("j") and not name.startswith("jmp")
+    registers = [_whole(found) for found in REGISTER.findall(rest)]
+    memory = [it for it in operands if "(" in it and not it.startswith("*") or it.startswith("*") and "(" in it]
+    memory = [it.lstrip("*") for it in memory if "%fs:" not in it]
+    last = operands[-1] if operands else ""
+    writes: set[str] = set()
+    has_result = bool(operands) and not name.startswith(_READ_ONLY) and not it.ends
+    if has_result and last.startswith("%"):
+        writes.add(_whole(last[1:]))
+    if name.startswith("xchg"):
+        writes.update(_whole(word[1:]) for word in operands if word.startswith("%"))
+    if not name.startswith(("lea", "nop", "prefetch")):
+        for operand in memory:
+            is_result = has_result and operand == last.lstrip("*")
+            is_moved = name.startswith(("mov", "set", "pop"))
+            if not (is_result and is_moved):
+                it.loads.append(operand)
+            if is_result and not name.startswith(("div", "idiv", "mul")) and not (name.startswith("imul")):
+                it.stores.append(operand)
+    if name.startswith("push"):
+        it.stores.append("-8(%rsp)")
+    elif name.startswith("pop"):
+        it.loads.append("(%rsp)")
+    elif name.startswith(("movs", "stos", "lods", "cmps", "scas")) and not operands:
+        raise CountError(f"{text}: string instructions are not counted")
+    if name.startswith(("mul", "imul")):
+        it.cycles = MULTIPLY_CYCLES
+    elif name.startswith(("div", "idiv")):
+        it.cycles = DIVIDE_CYCLES
+    if len(operands) == 1 and name.startswith(("mul", "imul", "div", "idiv")):
+        writes.update(("rax", "rdx"))
+        registers += ["rax", "rdx"]
+    if it.loads:
+        it.cycles += LOAD_CYCLES - 1
+    moves_only = name.startswith(("mov", "lea", "pop", "set")) and last.startswith("%")
+    it.reads = frozenset(registers[:-1] if moves_only and registers else registers)
+    if it.is_conditional or name.startswith(("set", "cmov", "adc", "sbb")):
+        it.reads |= {"flags"}
+    if not name.startswith(("mov", "lea", "push", "pop", "set", "cmov", "j", "call", "ret", "nop")):
+        writes.add("flags")
+    it.writes = frozenset(writes)
+    return it
+
+
+def issue_cycles(block: list[Instruction]) -> int:
+    """Return the cycles in which a block issues: in order, three instructions and one reference per cycle."""
+    ready: dict[str, int] = {}
+    cycle = used = memory_free = 0
+    for it in block:
+        at = max([cycle, *(ready.get(name, 0) for name in it.reads)])
+        references = len(it.loads) + len(it.stores)
+        if references:
+            at = max(at, memory_free)
+        if at == cycle and used == ISSUE_WIDTH:
+            at += 1
+        if at > cycle:
+            cycle, used = at, 0
+        used += 1
+        if references:
+            memory_free = at + references
+        ready.update(dict.fromkeys(it.writes, at + it.cycles))
+    return cycle + 1
+
+
+class _Counter:
+    """The state of count()."""
+
+    def __init__(self, categories: list[str], default: str) -> None:
+        self.categories = categories
+        self.default = default
+        self.lines: list[str] = []
+        self.records: list[str] = []
+        self.block: list[Instruction] = []
+        self.start = 0
+        self.number = 0
+        self.category = default
+        self.routine: str | None = None
+
+    def enter(self, section: str) -> bool:
+        """Enter a section. Return whether it has code."""
+        self.close()
+        found = CATEGORY.match(section)
+        self.category = found[1] if found else self.default
+        return section.startswith(".text")
+
+    def add(self, text: str) -> None:
+        """Add an instruction."""
+        it = parse(text)
+        if not self.block:
+            self.start = len(self.lines)
+        before = sum(len(one.loads) + len(one.stores) for one in self.block)
+        for place, operand in enumerate([*it.loads, *it.stores], before):
+            self.lines += [f"\tleaq\t{operand}, %r11", f"\tmovq\t%r11, machine_addresses+{8 * place}(%rip)"]
+        self.lines.append("\t" + text)
+        self.block.append(it)
+        if it.ends:
+            self.close()
+
+    def close(self) -> None:
+        """End the block."""
+        if not self.block:
+            return
+        number = self.number
+        self.number += 1
+        self.lines.insert(
+            self.start, f"\tleaq\t.Lblock{number}(%rip), %r11\n\tcall\t*machine_step@GOTPCREL(%rip)"
+        )
+        following = f".Lblock{number + 1}" if self.block[-1].is_conditional else "0"
+        references = sum(len(it.loads) + len(it.stores) for it in self.block)
+        self.records += [
+            f".Lblock{number}:",
+            f"\t.quad\t{following}, machine_addresses, {f'.Lname_{self.routine}' if self.routine else 0}",
+            f"\t.short\t{len(self.block)}, {references}, {issue_cycles(self.block)}",
+            f"\t.byte\t{self.categories.index(self.category)}, 0",
+        ]
+        if self.routine:
+            self.records += ["\t.section\t.rodata.names", f".Lname_{self.routine}:", f'\t.asciz\t"{self.routine}"']
+            self.records.append('\t.section\t.data.rel.ro.blocks,"aw"\n\t.balign\t8')
+        self.routine = None
+        self.block = []
+
+
+def count(assembly: str, categories: list[str], default: str) -> str:
+    """Return assembly that counts. default: the category of sections that name none.
+
+    Raises CountError for an instruction that cannot be counted.
+    """
+    it = _Counter(categories, default)
+    has_code = True
+    is_inline = False
+    for line in assembly.split("\n"):
+        text = line.strip()
+        if text.startswith("#"):
+            is_inline = text.startswith("#APP") or (is_inline and not text.startswith("#NO_APP"))
+            continue
+        text = text.partition("#")[0].strip()
+        if not text:
+            continue
+        if found := SECTION.match(text):
+            has_code = it.enter(found[1] or "." + found[2])
+        if not has_code or is_inline or text[0] == "." and not text.endswith(":"):
+            it.lines.append(line)
+            continue
+        if text.endswith(":"):
+            if LABEL.fullmatch(text):
+                it.close()
+                if ROUTINE.fullmatch(text[:-1]):
+                    it.routine = text[:-1]
+            it.lines.append(line)
+            continue
+        it.add(text)
+    it.close()
+    it.lines += ['\t.section\t.data.rel.ro.blocks,"aw"', "\t.balign\t8", *it.records]
+    it.lines += ["\t.balign\t8", f".Lblock{it.number}:", "\t.quad\t0", ""]
+    return "\n".join(it.lines)
