@@ -45,5 +45,5 @@ int engine_finish_all(int count, MPI_Request *requests, MPI_Status *statuses);
 void engine_barrier(unsigned context);
 
 /// The invariants of the queues of a process, for tests: returns NULL, or a sentence. Writes the numbers of posted
-/// receives and of unexpected messages. Compiled without counting.
+/// receives and of unexpected messages. The platform does not count it.
 const char *engine_check(const void *memory, unsigned *posted, unsigned *unexpected);

@@ -1,4 +1,4 @@
-/// The invariants of the queues, for tests. Compiled without counting.
+/// The invariants of the queues, for tests.
 #include "pim/queues.h"
 
 static const char *check_queue(const pim_queue *queue, pim_kind first, pim_kind last, unsigned *members) {
