@@ -64,16 +64,21 @@ def categories() -> list[str]:
     return names
 
 
-def compile_program(source: Path, folder: Path) -> Path:
+def compile_program(source: Path, folder: Path, *, counts: bool = True) -> Path:
     """Compile an MPI program in C to a shared object in a folder.
 
+    counts: whether the program's own instructions count and take time, too.
     Raises ArgumentError with the messages of gcc if the program does not compile.
     """
     if not source.is_file():
         raise ArgumentError(f"{source} is not a file; give an MPI program in C")
     made = folder / f"{source.stem}.so"
     assembly = folder / f"{source.stem}.program.s"
-    _counted(source, assembly, "application", [f"-I{HERE / 'mpi'}", "-fPIC", "-Dmain=parcels_main"])
+    options = [f"-I{HERE / 'mpi'}", "-fPIC", "-Dmain=parcels_main"]
+    if counts:
+        _counted(source, assembly, "application", options)
+    else:
+        _gcc([*_COMMON, "-S", *options, str(source), "-o", str(assembly)])
     own = folder / "addresses.c"
     own.write_text('__attribute__((visibility("hidden"))) unsigned long machine_addresses[4096];\n')
     _gcc([*_COMMON, "-fPIC", "-shared", "-Wl,-z,now", "-o", str(made), str(assembly), str(own), "-lm"])
