@@ -31,7 +31,7 @@ COMMANDS = {
     "Start": {"info": "info", "doctor": "doctor", "config": "config"},
     "Collectives": {"plan": "plan", "check": "check", "bench": "bench", "hosts": "hosts"},
     "Results": {"plot": "pictures", "report": "pictures"},
-    "Studies": {"app": "apps", "model": "model", "reproduce": "reproduce"},
+    "Studies": {"app": "apps", "model": "model", "parcels": "parcels", "reproduce": "reproduce"},
 }
 DEBUG_VARIABLE = "PIDCOMM_DEBUG"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
