@@ -46,7 +46,7 @@ uint64_t conventional_cost(node *at, const block *it, const uint64_t *addresses,
   uint64_t cycles = it->issue_cycles;
   for (unsigned i = 0; i < number; ++i) cycles += miss_cycles(at, machine_physical(at, addresses[i]));
   if (it->next) {
-    uint8_t *state = &at->caches->branches[((uintptr_t)it >> 3) % BRANCHES];
+    uint8_t *state = &at->caches->branches[machine_physical(at, (uintptr_t)it) / sizeof *it % BRANCHES];
     if ((*state >= 2) != (jumped != 0)) cycles += machine.depth;
     if (jumped && *state < 3) ++*state;
     if (!jumped && *state > 0) --*state;

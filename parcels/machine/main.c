@@ -130,13 +130,15 @@ int main(int count, char **words) {
   if (at == count || !report || machine.nodes < 1) machine_fail("usage: %s FIELD=VALUE ... PROGRAM", words[0]);
   const char *path = words[at];
   argument_count = count - at;
-  arguments = words + at;
+  // The stack of this process begins at a random place within a page; the counts must not depend on it.
+  arguments = calloc((size_t)argument_count + 1, sizeof *arguments);
+  for (int i = 0; arguments && i < argument_count; ++i) arguments[i] = strdup(words[at + i]);
   pages = mmap(0, PAGES * sizeof *pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   machine_nodes = calloc((size_t)machine.nodes, sizeof *machine_nodes);
   const size_t bytes = (engine_memory_bytes(machine.nodes) + 8191) / 4096 * 4096;
   char *memory = mmap(0, bytes * (size_t)machine.nodes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED || !machine_nodes || memory == MAP_FAILED)
+  if (!arguments || pages == MAP_FAILED || !machine_nodes || memory == MAP_FAILED)
     machine_fail("no memory for %d nodes of %zu bytes", machine.nodes, bytes);
   const int source = open(path, O_RDONLY | O_CLOEXEC);
   struct stat about;

@@ -73,10 +73,27 @@ void machine_at(uint64_t time, void (*call)(void *), void *argument) {
   push(time, call, argument);
 }
 
-static void trace_active(const machine_thread *it) {
-  if (machine.trace)
+/// Parts of the trace, until machine_run writes them: machine_step must not call libc.
+enum { PARTS = 4096 };
+static struct part {
+  uint64_t from, to;
+  int node;
+  unsigned thread, routine;
+} parts[PARTS];
+static unsigned number_of_parts;
+
+/// Ends a part of the time in which a thread does not wait. If the table is full, the next part includes this one.
+static void trace_active(machine_thread *it) {
+  if (!machine.trace || number_of_parts == PARTS) return;
+  parts[number_of_parts++] = (struct part){it->active_since, it->time, it->node->number, it->number, it->routine};
+  it->active_since = it->time;
+}
+
+static void write_parts(void) {
+  for (const struct part *it = parts; it < parts + number_of_parts; ++it)
     fprintf(machine.trace, "{\"event\":\"active\",\"node\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"routine\":\"%s\"}\n",
-            it->node->number, it->number, it->active_since, it->time, machine_routines[it->routine].name);
+            it->node, it->thread, it->from, it->to, machine_routines[it->routine].name);
+  number_of_parts = 0;
 }
 
 void machine_ready(machine_thread *it) {
@@ -136,8 +153,11 @@ void machine_block(const block *it) {
   if (!self) return;
   charge_pending(it, 0);
   self->pending = it;
-  if (it->routine) self->routine = routine_of(it->routine);
-  else if (it->category == PIM_application) self->routine = 0;
+  const unsigned number = it->routine ? routine_of(it->routine) : it->category == PIM_application ? 0 : self->routine;
+  if (number != self->routine) {
+    trace_active(self);
+    self->routine = number;
+  }
   let_others_run();
 }
 
@@ -228,6 +248,7 @@ int machine_run(void) {
     }
     machine_now = it.argument;
     machine_switch(&scheduler, machine_now->sp);
+    write_parts();
     // A single-threaded engine changes its queues between packets without locks.
     if (machine.checks && has_stepped && (!machine.is_conventional || !machine_now->node->active)) {
       const machine_thread *ran = machine_now;

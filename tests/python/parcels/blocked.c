@@ -1,0 +1,14 @@
+/// Process 0 receives a message that process 1 never sends; the argument selects another error.
+#include <mpi.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  const int wrong = argc > 1 ? atoi(argv[1]) : 0;
+  int rank, value;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (wrong) MPI_Send(&value, 1, MPI_INT, 17, 0, MPI_COMM_WORLD);
+  else if (rank == 0) MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return 0;
+}
