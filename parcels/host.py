@@ -48,7 +48,7 @@ def measure() -> list[Row]:
     with build_folder() as folder:
         program = folder / "posted"
         _run([tools["mpicc"], "-O2", "-o", str(program), str(HERE / "programs" / "posted.c")], folder)
-        collect = [f"--toggle-collect={call}" for call in BENCHMARK]
+        collect = [f"--toggle-collect=*{call}" for call in BENCHMARK]
         for name, size in SIZES.items():
             for posted in POSTED:
                 out = folder / f"{name}-{posted}.%p"

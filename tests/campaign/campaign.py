@@ -44,6 +44,7 @@ ATTACKS = [
     Attack("oracle_sdk_access", True, "the same with the SDK's access to ranks"),
     Attack("mpi", False, "random collectives against an MPI library"),
     Attack("hosts", False, "random collectives over hosts against an MPI library"),
+    Attack("parcels", False, "random message patterns on the engines of parcels"),
     Attack("threads", True, "collectives of several host threads"),
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),
