@@ -150,15 +150,15 @@ snippets: install
 format: $(VENV)/tools
 	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
-	$(BIN)/ruff format python apps tests emulator examples tools docs
+	$(BIN)/ruff format python apps parcels tests emulator examples tools docs
 
 # mypy checks the installed package.
 lint: install
 	$(call install_extra,test)
 	$(call install_extra,dev)
 	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
-	$(BIN)/ruff check python apps tests emulator examples tools docs
-	$(BIN)/ruff format --check python apps tests emulator examples tools docs
+	$(BIN)/ruff check python apps parcels tests emulator examples tools docs
+	$(BIN)/ruff format --check python apps parcels tests emulator examples tools docs
 	$(BIN)/mypy
 	cd emulator/pe/compile && $(BIN)/mypy --cache-dir ../../../.mypy_cache --config-file ../../../pyproject.toml *.py
 

@@ -61,7 +61,7 @@ def _operands(text: str) -> list[str]:
 def parse(text: str) -> Instruction:
     """Return one instruction, given without label and comment. Raises CountError for repeated string instructions."""
     name, _, rest = text.replace("\t", " ").partition(" ")
-    if name.startswith("rep") and name not in ("repz", "rep") or text.startswith(("rep stos", "rep movs")):
+    if (name.startswith("rep") and name not in ("repz", "rep")) or text.startswith(("rep stos", "rep movs")):
         raise CountError(f"{text}: a repeated instruction has no fixed number of references")
     if name in ("rep", "repz", "lock", "notrack"):
         name, _, rest = rest.strip().partition(" ")
@@ -70,7 +70,7 @@ def parse(text: str) -> Instruction:
     it.ends = name.startswith("j") or name.startswith(("call", "ret", "hlt", "ud2"))
     it.is_conditional = name.startswith("j") and not name.startswith("jmp")
     registers = [_whole(found) for found in REGISTER.findall(rest)]
-    memory = [it for it in operands if "(" in it and not it.startswith("*") or it.startswith("*") and "(" in it]
+    memory = [it for it in operands if ("(" in it and not it.startswith("*")) or (it.startswith("*") and "(" in it)]
     memory = [it.lstrip("*") for it in memory if "%fs:" not in it]
     last = operands[-1] if operands else ""
     writes: set[str] = set()
@@ -172,9 +172,7 @@ class _Counter:
             return
         number = self.number
         self.number += 1
-        self.lines.insert(
-            self.start, f"\tleaq\t.Lblock{number}(%rip), %r11\n\tcall\t*machine_step@GOTPCREL(%rip)"
-        )
+        self.lines.insert(self.start, f"\tleaq\t.Lblock{number}(%rip), %r11\n\tcall\t*machine_step@GOTPCREL(%rip)")
         following = f".Lblock{number + 1}" if self.block[-1].is_conditional else "0"
         references = sum(len(it.loads) + len(it.stores) for it in self.block)
         self.records += [
@@ -208,7 +206,7 @@ def count(assembly: str, categories: list[str], default: str) -> str:
             continue
         if found := SECTION.match(text):
             has_code = it.enter(found[1] or "." + found[2])
-        if not has_code or is_inline or text[0] == "." and not text.endswith(":"):
+        if not has_code or is_inline or (text[0] == "." and not text.endswith(":")):
             it.lines.append(line)
             continue
         if text.endswith(":"):

@@ -14,6 +14,8 @@ from pidcomm.parcels.build import ENGINES, Engine, compile_machine
 
 PIM, CONVENTIONAL = "pim", "conventional"
 MAX_NODES = 4096
+MAX_BANKS = 64  # as in machine/machine.h
+MAX_VALUE = 2**31
 
 # Cycles and bytes. The latencies and the depth are those of the paper's table 1. The paper does not print the other
 # numbers: a row of a PIM node is the 2,048 bits that section 2 names, with one row open per memory; the conventional
@@ -62,7 +64,9 @@ class Run:
         """Return a sum of `instructions`, `references` or `cycles` over categories and calls (default: all)."""
         wanted, names = set(categories), None if calls is None else set(calls)
         return sum(
-            getattr(it, field) for it in self.counts if it.category in wanted and (names is None or it.call in names)
+            float(getattr(it, field))
+            for it in self.counts
+            if it.category in wanted and (names is None or it.call in names)
         )
 
 
@@ -83,8 +87,9 @@ class Machine:
         for name, value in changes.items():
             if name not in self.settings:
                 raise ArgumentError(unknown("field of the machine", name, self.settings))
-            if value < (0 if name == "latency" else 1):
-                raise ArgumentError(f"{name} ({value}) must be at least {0 if name == 'latency' else 1}")
+            low, high = 0 if name == "latency" else 1, MAX_BANKS if name == "banks" else MAX_VALUE
+            if not low <= value <= high:
+                raise ArgumentError(f"{name} ({value}) must be {low} to {high}")
             self.settings[name] = value
         self._folder = folder
         self._path = compile_machine(self.engine, folder)

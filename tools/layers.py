@@ -28,13 +28,18 @@ LAYERS = [
     ["tools/doctor", "python/src"],
     ["python/pidcomm"],
     ["python/pidcomm/evaluation"],
-    ["apps"],
+    ["apps", "parcels"],
     ["python/pidcomm/cli"],
 ]
 LAYER = {folder: layer for layer, folders in enumerate(LAYERS) for folder in folders}
 # All other files may use the emulator only through dpu.h.
 MAY_INCLUDE_DPUEMU = {"src/rank_access/rank_access_dpuemu.cpp"}
-PACKAGES = {"pidcomm.apps": "apps", "pidcomm": "python/pidcomm", "dpuemu": "emulator/python/dpuemu"}
+PACKAGES = {
+    "pidcomm.apps": "apps",
+    "pidcomm.parcels": "parcels",
+    "pidcomm": "python/pidcomm",
+    "dpuemu": "emulator/python/dpuemu",
+}
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inl", ".py"}
 
 

@@ -52,13 +52,9 @@ struct lam_process {
 
 static inline lam_process *here(void) { return pim_memory(pim_node()); }
 
-static inline unsigned bucket_of(int source, unsigned context) {
-  return ((unsigned)source * 31 + context) % LAM_BUCKETS;
-}
+static inline unsigned bucket_of(int source, unsigned context) { return ((unsigned)source * 31 + context) % LAM_BUCKETS; }
 
-static inline unsigned class_of(size_t bytes) {
-  return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1);
-}
+static inline unsigned class_of(size_t bytes) { return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1); }
 
 PIM_IN(state) static void *new_buffer(lam_process *process, size_t bytes) {
   const unsigned number = class_of(bytes);
@@ -69,8 +65,7 @@ PIM_IN(state) static void *new_buffer(lam_process *process, size_t bytes) {
   }
   char *made = process->fresh_buffers;
   process->fresh_buffers += (size_t)64 << number;
-  if (process->fresh_buffers > process->end_buffers)
-    pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
+  if (process->fresh_buffers > process->end_buffers) pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
   return made;
 }
 
@@ -86,9 +81,9 @@ PIM_IN(copy) static void copy(char *to, const char *from, size_t bytes) {
   for (size_t i = 8 * words; i < bytes; ++i) to[i] = from[i];
 }
 
-PIM_IN(state) static lam_request *build(lam_process *process, const void *data, size_t bytes, int dest,
-                                        const mpi_envelope *envelope,
-                                        void (*advance)(lam_process *, lam_request *)) {
+PIM_IN(state)
+static lam_request *build(lam_process *process, const void *data, size_t bytes, int dest, const mpi_envelope *envelope,
+                          void (*advance)(lam_process *, lam_request *)) {
   lam_request *it = process->free_requests;
   if (it) {
     process->free_requests = it->next;
@@ -111,17 +106,23 @@ PIM_IN(state) static lam_request *build(lam_process *process, const void *data, 
 PIM_IN(state) static void add(lam_process *process, lam_request *it) {
   it->next = 0;
   it->before = process->last;
-  if (process->last) process->last->next = it;
-  else process->first = it;
+  if (process->last)
+    process->last->next = it;
+  else
+    process->first = it;
   process->last = it;
   ++process->active;
 }
 
 PIM_IN(cleanup) static void retire(lam_process *process, lam_request *it) {
-  if (it->before) it->before->next = it->next;
-  else process->first = it->next;
-  if (it->next) it->next->before = it->before;
-  else process->last = it->before;
+  if (it->before)
+    it->before->next = it->next;
+  else
+    process->first = it->next;
+  if (it->next)
+    it->next->before = it->before;
+  else
+    process->last = it->before;
   --process->active;
 }
 
@@ -130,8 +131,9 @@ PIM_IN(cleanup) static void free_request(lam_process *process, lam_request *it) 
   process->free_requests = it;
 }
 
-PIM_IN(state) static void set_head(wire_head *head, lam_packet kind, const mpi_envelope *envelope, size_t bytes,
-                                   size_t body, void *sender, void *receiver) {
+PIM_IN(state)
+static void set_head(wire_head *head, lam_packet kind, const mpi_envelope *envelope, size_t bytes, size_t body, void *sender,
+                     void *receiver) {
   head->kind = kind;
   head->envelope = *envelope;
   head->bytes = bytes;
@@ -179,8 +181,7 @@ PIM_IN(queue) static lam_message **find_in(lam_message **link, const mpi_envelop
 }
 
 PIM_IN(queue) static lam_message **find_message(lam_process *process, const mpi_envelope *receive) {
-  if (receive->source != MPI_ANY_SOURCE)
-    return find_in(&process->buckets[bucket_of(receive->source, receive->context)], receive);
+  if (receive->source != MPI_ANY_SOURCE) return find_in(&process->buckets[bucket_of(receive->source, receive->context)], receive);
   lam_message **first = 0;
   for (unsigned i = 0; i < LAM_BUCKETS; ++i) {
     lam_message **link = find_in(&process->buckets[i], receive);
@@ -239,8 +240,7 @@ PIM_IN(state) static void keep_message(lam_process *process, const wire_head *he
   } else {
     it = (lam_message *)process->fresh_messages;
     process->fresh_messages += sizeof *it;
-    if (process->fresh_messages > process->end_messages)
-      pim_abort(MPI_ERR_OTHER, "more than 8,000 unexpected messages wait on one node");
+    if (process->fresh_messages > process->end_messages) pim_abort(MPI_ERR_OTHER, "more than 8,000 unexpected messages wait on one node");
   }
   it->head = *head;
   it->number = process->arrivals++;
@@ -395,8 +395,10 @@ PIM_IN(state) int engine_probe(const mpi_envelope *envelope, int waits, MPI_Stat
 
 PIM_IN(cleanup) int engine_finish(MPI_Request request, int waits, MPI_Status *status) {
   lam_process *process = here();
-  if (waits) advance_until(process, request);
-  else advance(process, 0, 0);
+  if (waits)
+    advance_until(process, request);
+  else
+    advance(process, 0, 0);
   if (request->state != LAM_DONE) return 0;
   finish(process, request, status);
   return 1;
@@ -437,8 +439,7 @@ PIM_IN(state) void engine_barrier(unsigned context) {
 
 size_t engine_memory_bytes(int nodes) {
   (void)nodes;
-  return sizeof(lam_process) + MPI_REQUESTS * sizeof(lam_request) + LAM_MESSAGES * sizeof(lam_message) +
-         LAM_BUFFER_BYTES;
+  return sizeof(lam_process) + MPI_REQUESTS * sizeof(lam_request) + LAM_MESSAGES * sizeof(lam_message) + LAM_BUFFER_BYTES;
 }
 
 void engine_boot(void *memory, int nodes) {

@@ -53,9 +53,7 @@ struct mpich_process {
 
 static inline mpich_process *here(void) { return pim_memory(pim_node()); }
 
-static inline unsigned class_of(size_t bytes) {
-  return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1);
-}
+static inline unsigned class_of(size_t bytes) { return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1); }
 
 PIM_IN(state) static void *new_buffer(mpich_process *process, size_t bytes) {
   const unsigned number = class_of(bytes);
@@ -66,8 +64,7 @@ PIM_IN(state) static void *new_buffer(mpich_process *process, size_t bytes) {
   }
   char *made = process->fresh_buffers;
   process->fresh_buffers += (size_t)64 << number;
-  if (process->fresh_buffers > process->end_buffers)
-    pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
+  if (process->fresh_buffers > process->end_buffers) pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
   return made;
 }
 
@@ -83,8 +80,7 @@ PIM_IN(copy) static void copy(char *to, const char *from, size_t bytes) {
   for (size_t i = 8 * words; i < bytes; ++i) to[i] = from[i];
 }
 
-PIM_IN(state) static mpich_request *new_request(mpich_process *process, void *data, size_t bytes, int dest,
-                                                const mpi_envelope *envelope) {
+PIM_IN(state) static mpich_request *new_request(mpich_process *process, void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   mpich_request *it = process->free_requests;
   if (it) {
     process->free_requests = it->next;
@@ -112,14 +108,18 @@ PIM_IN(cleanup) static void free_request(mpich_process *process, mpich_request *
 
 PIM_IN(queue) static void enqueue(mpich_queue *queue, mpich_request *it) {
   it->next = 0;
-  if (queue->last) queue->last->next = it;
-  else queue->first = it;
+  if (queue->last)
+    queue->last->next = it;
+  else
+    queue->first = it;
   queue->last = it;
 }
 
 PIM_IN(cleanup) static void dequeue(mpich_queue *queue, mpich_request *before, mpich_request *it) {
-  if (before) before->next = it->next;
-  else queue->first = it->next;
+  if (before)
+    before->next = it->next;
+  else
+    queue->first = it->next;
   if (queue->last == it) queue->last = before;
 }
 
@@ -145,8 +145,9 @@ PIM_IN(queue) static mpich_request *find_unexpected(mpich_process *process, cons
   return 0;
 }
 
-PIM_IN(state) static void set_head(wire_head *head, mpich_kind kind, const mpi_envelope *envelope, size_t bytes,
-                                   size_t body, void *sender, void *receiver) {
+PIM_IN(state)
+static void set_head(wire_head *head, mpich_kind kind, const mpi_envelope *envelope, size_t bytes, size_t body, void *sender,
+                     void *receiver) {
   head->kind = kind;
   head->envelope = *envelope;
   head->bytes = bytes;
@@ -162,24 +163,21 @@ PIM_IN(state) static void complete(mpich_request *it, const mpi_envelope *messag
   it->is_complete = 1;
 }
 
-PIM_IN(state) static void send_short(mpich_request *it, const void *data, size_t bytes, int dest,
-                                     const mpi_envelope *envelope) {
+PIM_IN(state) static void send_short(mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   wire_head head;
   set_head(&head, MPICH_SHORT, envelope, bytes, bytes, 0, 0);
   wire_send(dest, &head, data);
   if (it) it->is_complete = 1;
 }
 
-PIM_IN(state) static void send_eager(mpich_request *it, const void *data, size_t bytes, int dest,
-                                     const mpi_envelope *envelope) {
+PIM_IN(state) static void send_eager(mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   wire_head head;
   set_head(&head, MPICH_EAGER, envelope, bytes, bytes, 0, 0);
   wire_send(dest, &head, data);
   if (it) it->is_complete = 1;
 }
 
-PIM_IN(state) static void send_rendezvous(mpich_request *it, const void *data, size_t bytes, int dest,
-                                          const mpi_envelope *envelope) {
+PIM_IN(state) static void send_rendezvous(mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   wire_head head;
   (void)data;
   set_head(&head, MPICH_ASK, envelope, bytes, 0, it, 0);
@@ -216,8 +214,10 @@ PIM_IN(state) static void take_data(mpich_process *process, const wire_head *hea
 
 PIM_IN(state) static void take_ask(mpich_process *process, const wire_head *head) {
   mpich_request *it = claim_posted(process, &head->envelope);
-  if (it) clear_to_send(it, &head->envelope, head->sender);
-  else keep_unexpected(process, head);
+  if (it)
+    clear_to_send(it, &head->envelope, head->sender);
+  else
+    keep_unexpected(process, head);
 }
 
 PIM_IN(state) static void take_clear(mpich_process *process, const wire_head *head) {
@@ -253,13 +253,12 @@ PIM_IN(juggling) static int check_nothing(mpich_device *device, mpich_process *p
 /// Checks all devices once; the last one may wait.
 PIM_IN(juggling) static int check_devices(mpich_process *process, int waits) {
   int number = 0;
-  for (mpich_device *it = process->first_device; it; it = it->next)
-    number += it->check(it, process, waits && !it->next && !number);
+  for (mpich_device *it = process->first_device; it; it = it->next) number += it->check(it, process, waits && !it->next && !number);
   return number;
 }
 
-PIM_IN(state) static void start_send(mpich_process *process, mpich_request *it, const void *data, size_t bytes,
-                                     int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+static void start_send(mpich_process *process, mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   const mpich_device *device = &process->devices[0];
   const unsigned protocol = bytes < device->short_limit ? 0 : bytes < device->eager_limit ? 1 : 2;
   device->send[protocol](it, data, bytes, dest, envelope);
@@ -310,8 +309,10 @@ PIM_IN(state) MPI_Request engine_irecv(void *data, size_t bytes, const mpi_envel
   mpich_request *it = new_request(process, data, bytes, 0, envelope);
   if (!it) return 0;
   mpich_request *message = find_unexpected(process, envelope, 1);
-  if (message) receive_unexpected(process, it, message);
-  else enqueue(&process->posted, it);
+  if (message)
+    receive_unexpected(process, it, message);
+  else
+    enqueue(&process->posted, it);
   return it;
 }
 
@@ -350,8 +351,10 @@ PIM_IN(state) int engine_probe(const mpi_envelope *envelope, int waits, MPI_Stat
 
 PIM_IN(cleanup) int engine_finish(MPI_Request request, int waits, MPI_Status *status) {
   mpich_process *process = here();
-  if (waits) wait_for(process, request);
-  else if (!request->is_complete) check_devices(process, 0);
+  if (waits)
+    wait_for(process, request);
+  else if (!request->is_complete)
+    check_devices(process, 0);
   if (!request->is_complete) return 0;
   finish(process, request, status);
   return 1;
@@ -400,7 +403,10 @@ void engine_boot(void *memory, int nodes) {
   it->fresh_requests = (char *)(it + 1);
   it->end_requests = it->fresh_buffers = it->fresh_requests + MPICH_RECORDS * sizeof(mpich_request);
   it->end_buffers = it->fresh_buffers + MPICH_BUFFER_BYTES;
-  const mpich_device network = {0, MPICH_SHORT_LIMIT, MPI_EAGER_LIMIT, check_network,
+  const mpich_device network = {0,
+                                MPICH_SHORT_LIMIT,
+                                MPI_EAGER_LIMIT,
+                                check_network,
                                 {send_short, send_eager, send_rendezvous},
                                 {take_data, take_data, take_ask, take_clear, take_rendezvous_data}};
   it->devices[0] = network;

@@ -85,8 +85,7 @@ void wire_send(int target, const wire_head *head, const void *body) {
   const uint64_t arrives = from->link_free + machine.latency;
   machine_at(arrives, machine_arrived, made);
   if (machine.trace)
-    fprintf(machine.trace,
-            "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"bytes\":%lu}\n",
+    fprintf(machine.trace, "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"bytes\":%lu}\n",
             from->number, target, self->number, leaves, arrives, bytes);
 }
 

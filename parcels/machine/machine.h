@@ -16,10 +16,10 @@
 typedef struct block {
   const struct block *next;  ///< the block that follows if the conditional jump at the end is not taken, or NULL
   const uint64_t *addresses;
-  const char *routine;       ///< the call of MPI that starts here, or NULL
+  const char *routine;  ///< the call of MPI that starts here, or NULL
   uint16_t instructions;
   uint16_t references;
-  uint16_t issue_cycles;     ///< of the block on three pipelines with forwarding, all data in the first cache
+  uint16_t issue_cycles;  ///< of the block on three pipelines with forwarding, all data in the first cache
   uint8_t category;
   uint8_t unused;
 } block;
@@ -28,7 +28,7 @@ typedef struct counts {
   uint64_t instructions, references, cycles_q16;
 } counts;
 
-enum { MAX_ROUTINES = 32 };
+enum { MAX_ROUTINES = 32, MAX_BANKS = 64 };
 typedef struct routine {
   const char *name;
   counts of[PIM_categories];
@@ -61,9 +61,9 @@ typedef struct packet {
 
 typedef struct node {
   int number;
-  unsigned active;      ///< threads that do not wait
-  uint64_t link_free;   ///< when the link can take the next parcel
-  uint64_t open_row[4];
+  unsigned active;     ///< threads that do not wait
+  uint64_t link_free;  ///< when the link can take the next parcel
+  uint64_t open_row[MAX_BANKS];
   void *memory;
   machine_thread *main;
   struct caches *caches;
@@ -77,8 +77,8 @@ typedef struct settings {
   int nodes;
   int is_conventional;
   int checks;
-  uint64_t latency, bytes_per_cycle;     ///< of the network
-  uint64_t open_page, closed_page;       ///< table 1
+  uint64_t latency, bytes_per_cycle;  ///< of the network
+  uint64_t open_page, closed_page;    ///< table 1
   uint64_t l2, depth;
   uint64_t row_bytes, banks;
   FILE *trace;

@@ -80,10 +80,14 @@ static void set(const char *text) {
   static const struct {
     const char *name;
     uint64_t *value;
-  } fields[] = {{"latency", &machine.latency},     {"bytes_per_cycle", &machine.bytes_per_cycle},
-                {"open_page", &machine.open_page}, {"closed_page", &machine.closed_page},
-                {"l2", &machine.l2},               {"depth", &machine.depth},
-                {"row_bytes", &machine.row_bytes}, {"banks", &machine.banks}};
+  } fields[] = {{"latency", &machine.latency},
+                {"bytes_per_cycle", &machine.bytes_per_cycle},
+                {"open_page", &machine.open_page},
+                {"closed_page", &machine.closed_page},
+                {"l2", &machine.l2},
+                {"depth", &machine.depth},
+                {"row_bytes", &machine.row_bytes},
+                {"banks", &machine.banks}};
   const size_t length = (size_t)(strchr(text, '=') - text);
   const char *value = text + length + 1;
   for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
@@ -91,12 +95,18 @@ static void set(const char *text) {
       *fields[i].value = strtoull(value, 0, 10);
       return;
     }
-  if (!strncmp(text, "nodes", length)) machine.nodes = atoi(value);
-  else if (!strncmp(text, "conventional", length)) machine.is_conventional = atoi(value);
-  else if (!strncmp(text, "checks", length)) machine.checks = atoi(value);
-  else if (!strncmp(text, "trace", length)) machine.trace = fopen(value, "w");
-  else if (!strncmp(text, "report", length)) report = fopen(value, "w");
-  else machine_fail("no field has the name of %s", text);
+  if (!strncmp(text, "nodes", length))
+    machine.nodes = atoi(value);
+  else if (!strncmp(text, "conventional", length))
+    machine.is_conventional = atoi(value);
+  else if (!strncmp(text, "checks", length))
+    machine.checks = atoi(value);
+  else if (!strncmp(text, "trace", length))
+    machine.trace = fopen(value, "w");
+  else if (!strncmp(text, "report", length))
+    report = fopen(value, "w");
+  else
+    machine_fail("no field has the name of %s", text);
 }
 
 static void write_report(int blocked) {
@@ -114,10 +124,8 @@ static void write_report(int blocked) {
     for (unsigned c = 0; c < PIM_categories; ++c) {
       const counts *it = &machine_routines[i].of[c];
       if (!it->instructions && !it->references) continue;
-      fprintf(report,
-              "%s\n{\"call\":\"%s\",\"category\":\"%s\",\"instructions\":%lu,\"references\":%lu,\"cycles\":%.3f}", comma,
-              machine_routines[i].name, machine_categories[c], it->instructions, it->references,
-              (double)it->cycles_q16 / 65536);
+      fprintf(report, "%s\n{\"call\":\"%s\",\"category\":\"%s\",\"instructions\":%lu,\"references\":%lu,\"cycles\":%.3f}", comma,
+              machine_routines[i].name, machine_categories[c], it->instructions, it->references, (double)it->cycles_q16 / 65536);
       comma = ",";
     }
   fprintf(report, "]}\n");
@@ -136,8 +144,7 @@ int main(int count, char **words) {
   pages = mmap(0, PAGES * sizeof *pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   machine_nodes = calloc((size_t)machine.nodes, sizeof *machine_nodes);
   const size_t bytes = (engine_memory_bytes(machine.nodes) + 8191) / 4096 * 4096;
-  char *memory = mmap(0, bytes * (size_t)machine.nodes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *memory = mmap(0, bytes * (size_t)machine.nodes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!arguments || pages == MAP_FAILED || !machine_nodes || memory == MAP_FAILED)
     machine_fail("no memory for %d nodes of %zu bytes", machine.nodes, bytes);
   const int source = open(path, O_RDONLY | O_CLOEXEC);

@@ -19,8 +19,10 @@ static void stand_in_line(machine_thread *it, pim_word *word, int takes) {
   it->waits_for = word;
   it->takes = takes;
   it->next = 0;
-  if (waiting[line]) waiting_end[line]->next = it;
-  else waiting[line] = it;
+  if (waiting[line])
+    waiting_end[line]->next = it;
+  else
+    waiting[line] = it;
   waiting_end[line] = it;
   ++word->waiting;
 }
@@ -29,8 +31,10 @@ static machine_thread *first_of_line(pim_word *word) {
   const unsigned line = line_of(word);
   machine_thread *before = 0, *it = waiting[line];
   while (it->waits_for != word) before = it, it = it->next;
-  if (before) before->next = it->next;
-  else waiting[line] = it->next;
+  if (before)
+    before->next = it->next;
+  else
+    waiting[line] = it->next;
   if (waiting_end[line] == it) waiting_end[line] = before;
   --word->waiting;
   it->waits_for = 0;
@@ -134,8 +138,7 @@ void pim_send(const pim_parcel *it) {
     *in_flight = (flight){made, it->ahead};
     machine_at(made->time, land, in_flight);
     if (machine.trace)
-      fprintf(machine.trace,
-              "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"bytes\":%lu}\n",
+      fprintf(machine.trace, "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"bytes\":%lu}\n",
               from->number, to->number, made->number, leaves, made->time, bytes);
   }
   if (it->behind) {  // the link keeps the order of parcels, so the next one may follow now

@@ -32,9 +32,7 @@ static int has_stepped;  ///< whether the queues may have changed since the last
 
 void machine_switch(void **from, void *to);
 
-static int is_before(const event *a, const event *b) {
-  return a->time != b->time ? a->time < b->time : a->number < b->number;
-}
+static int is_before(const event *a, const event *b) { return a->time != b->time ? a->time < b->time : a->number < b->number; }
 
 static void reserve(void) {
   if (++reserved <= room) return;
@@ -91,8 +89,8 @@ static void trace_active(machine_thread *it) {
 
 static void write_parts(void) {
   for (const struct part *it = parts; it < parts + number_of_parts; ++it)
-    fprintf(machine.trace, "{\"event\":\"active\",\"node\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"routine\":\"%s\"}\n",
-            it->node, it->thread, it->from, it->to, machine_routines[it->routine].name);
+    fprintf(machine.trace, "{\"event\":\"active\",\"node\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"routine\":\"%s\"}\n", it->node,
+            it->thread, it->from, it->to, machine_routines[it->routine].name);
   number_of_parts = 0;
 }
 
@@ -175,8 +173,7 @@ void machine_charge(enum pim_category category, uint64_t instructions, const voi
   machine_thread *self = machine_now;
   for (size_t done = 0; done < words || instructions;) {
     unsigned number = 0;
-    for (; number < 64 && done + number < words; ++number)
-      addresses[number] = (uint64_t)(uintptr_t)first + 8 * (done + number);
+    for (; number < 64 && done + number < words; ++number) addresses[number] = (uint64_t)(uintptr_t)first + 8 * (done + number);
     uint64_t part = done + number < words && instructions > 64 ? 64 : instructions;
     if (part > UINT16_MAX) part = UINT16_MAX;
     const block it = {0, 0, 0, (uint16_t)part, (uint16_t)number, (uint16_t)part, 0, 0};
@@ -259,8 +256,8 @@ int machine_run(void) {
       const char *wrong = engine_check(at->memory, &posted, &unexpected);
       if (wrong) machine_fail("node %d, cycle %lu: %s", at->number, ran->time, wrong);
       if (machine.trace && (posted != at->posted || unexpected != at->unexpected))
-        fprintf(machine.trace, "{\"event\":\"queues\",\"node\":%d,\"at\":%lu,\"posted\":%u,\"unexpected\":%u}\n",
-                at->number, ran->time, posted, unexpected);
+        fprintf(machine.trace, "{\"event\":\"queues\",\"node\":%d,\"at\":%lu,\"posted\":%u,\"unexpected\":%u}\n", at->number, ran->time,
+                posted, unexpected);
       at->posted = posted;
       at->unexpected = unexpected;
     }

@@ -30,8 +30,7 @@ static inline int is_communicator(MPI_Comm comm) {
   return it->is_running && comm >= MPI_COMM_WORLD && comm % 2 == 0 && number <= it->communicators && !it->is_free[number];
 }
 
-static PIM_IN(checks) int check(const void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                                int is_receive) {
+static PIM_IN(checks) int check(const void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, int is_receive) {
   if (!is_communicator(comm)) return raise(MPI_ERR_COMM, "not a communicator, or MPI is not initialised");
   if (count < 0) return raise(MPI_ERR_COUNT, "the count is negative");
   if (type < MPI_BYTE || type > MPI_DOUBLE) return raise(MPI_ERR_TYPE, "not a type of this MPI");
@@ -111,8 +110,7 @@ int PIM_IN(checks) MPI_Send(const void *buf, int count, MPI_Datatype type, int d
   return raise(engine_send(buf, bytes_of(count, type), dest, &envelope), "MPI_Send");
 }
 
-int PIM_IN(checks) MPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                             MPI_Request *request) {
+int PIM_IN(checks) MPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
   const int code = check(buf, count, type, dest, tag, comm, 0);
   if (code != MPI_SUCCESS) return code;
   *request = MPI_REQUEST_NULL;
@@ -122,8 +120,7 @@ int PIM_IN(checks) MPI_Isend(const void *buf, int count, MPI_Datatype type, int 
   return *request ? MPI_SUCCESS : raise(MPI_ERR_OTHER, "MPI_Isend: too many requests");
 }
 
-int PIM_IN(checks) MPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                            MPI_Status *status) {
+int PIM_IN(checks) MPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   const int code = check(buf, count, type, source, tag, comm, 1);
   if (code != MPI_SUCCESS) return code;
   if (source == MPI_PROC_NULL) {
@@ -135,8 +132,7 @@ int PIM_IN(checks) MPI_Recv(void *buf, int count, MPI_Datatype type, int source,
   return raise(engine_recv(buf, bytes_of(count, type), &envelope, status ? status : &own), "MPI_Recv: truncated");
 }
 
-int PIM_IN(checks) MPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                             MPI_Request *request) {
+int PIM_IN(checks) MPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
   const int code = check(buf, count, type, source, tag, comm, 1);
   if (code != MPI_SUCCESS) return code;
   if (source == MPI_PROC_NULL) {
@@ -186,9 +182,7 @@ static PIM_IN(checks) int finish(MPI_Request *request, int waits, int *flag, MPI
   return raise(status->MPI_ERROR, "MPI_Wait or MPI_Test: truncated");
 }
 
-int PIM_IN(checks) MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
-  return finish(request, 0, flag, status);
-}
+int PIM_IN(checks) MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) { return finish(request, 0, flag, status); }
 
 int PIM_IN(checks) MPI_Wait(MPI_Request *request, MPI_Status *status) {
   int flag;

@@ -14,8 +14,7 @@ typedef struct mpi_envelope {
 } mpi_envelope;
 
 static inline int mpi_matches(const mpi_envelope *receive, const mpi_envelope *message) {
-  return receive->context == message->context &&
-         (receive->source == message->source || receive->source == MPI_ANY_SOURCE) &&
+  return receive->context == message->context && (receive->source == message->source || receive->source == MPI_ANY_SOURCE) &&
          (receive->tag == message->tag || receive->tag == MPI_ANY_TAG);
 }
 

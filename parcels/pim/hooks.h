@@ -62,8 +62,8 @@ typedef struct pim_parcel {
   pim_word *ahead;
   pim_code *code;
   const void *state;
-  size_t state_bytes;   ///< at most PIM_STATE_BYTES
-  void *payload;        ///< from pim_payload, or NULL
+  size_t state_bytes;  ///< at most PIM_STATE_BYTES
+  void *payload;       ///< from pim_payload, or NULL
   size_t payload_bytes;
 } pim_parcel;
 enum { PIM_STATE_BYTES = 128 };

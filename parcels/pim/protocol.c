@@ -58,8 +58,7 @@ PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
   pim_word left = {COPY_THREADS - 1, 0, 0}, done = {0, 1, 0};
   for (size_t i = 1; i < COPY_THREADS; ++i) {
     const size_t start = i * share, rest = bytes - start;
-    const copy_part part = {(char *)to + start, (const char *)from + start, i + 1 < COPY_THREADS ? share : rest, &left,
-                            &done};
+    const copy_part part = {(char *)to + start, (const char *)from + start, i + 1 < COPY_THREADS ? share : rest, &left, &done};
     pim_send(&(pim_parcel){pim_node(), 0, 0, copy_thread, &part, sizeof part, 0, 0});
   }
   copy_words(to, from, share);
@@ -117,8 +116,10 @@ PIM_IN(state) static void leave_unexpected(pim_process *process, sender *it, voi
   }
   struct mpi_request *receive = (struct mpi_request *)pim_take(&element->bit);
   pim_free(&process->elements, element);
-  if (is_eager) deliver(receive, it, payload);  // no buffer was left: the data waited in the parcel
-  else return_to_source(it, receive);
+  if (is_eager)
+    deliver(receive, it, payload);  // no buffer was left: the data waited in the parcel
+  else
+    return_to_source(it, receive);
 }
 
 /// A sending thread on the target node. It holds its place in `arrivals`.
@@ -139,8 +140,10 @@ PIM_IN(state) static void arrive(void *state, void *payload) {
   pim_fill(&process->arrivals[it->envelope.source], 0);
   struct mpi_request *receive = element->request;
   pim_free(&process->elements, element);
-  if (it->bytes < MPI_EAGER_LIMIT) deliver(receive, it, payload);
-  else return_to_source(it, receive);
+  if (it->bytes < MPI_EAGER_LIMIT)
+    deliver(receive, it, payload);
+  else
+    return_to_source(it, receive);
 }
 
 /// A sending thread on its source node. It holds its place in `departures`.
@@ -155,8 +158,8 @@ PIM_IN(state) static void depart(void *state, void *payload) {
     pim_fill(&it->send->done, 0);
   }
   pim_process *target = pim_memory(it->dest);
-  pim_send(&(pim_parcel){it->dest, &process->departures[it->dest], &target->arrivals[it->envelope.source], arrive, it,
-                         sizeof *it, payload, load});
+  pim_send(&(pim_parcel){it->dest, &process->departures[it->dest], &target->arrivals[it->envelope.source], arrive, it, sizeof *it, payload,
+                         load});
 }
 
 /// A receiving thread. It holds `whole`.
@@ -189,8 +192,7 @@ PIM_IN(state) static void receive(void *state, void *payload) {
   complete(request, &message, bytes);
 }
 
-PIM_IN(state) static struct mpi_request *new_request(pim_process *process, void *data, size_t bytes,
-                                                     const mpi_envelope *envelope) {
+PIM_IN(state) static struct mpi_request *new_request(pim_process *process, void *data, size_t bytes, const mpi_envelope *envelope) {
   struct mpi_request *it = pim_new(&process->requests, sizeof *it);
   if (!it) return 0;
   pim_clear(&it->done);
@@ -295,8 +297,8 @@ PIM_IN(state) void engine_barrier(unsigned context) {
 }
 
 size_t engine_memory_bytes(int nodes) {
-  return sizeof(pim_process) + PIM_ELEMENTS * sizeof(pim_element) + MPI_REQUESTS * sizeof(struct mpi_request) +
-         PIM_BUFFER_BYTES + 2 * (size_t)nodes * sizeof(pim_word);
+  return sizeof(pim_process) + PIM_ELEMENTS * sizeof(pim_element) + MPI_REQUESTS * sizeof(struct mpi_request) + PIM_BUFFER_BYTES +
+         2 * (size_t)nodes * sizeof(pim_word);
 }
 
 static void boot_queue(pim_process *process, pim_queue *queue) {

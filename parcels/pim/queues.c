@@ -7,8 +7,10 @@ PIM_IN(state) void *pim_new(pim_pool *pool, size_t bytes) {
     return first;
   }
   char *made = pool->fresh;
-  if (made + bytes > pool->end) made = 0;
-  else pool->fresh = made + bytes;
+  if (made + bytes > pool->end)
+    made = 0;
+  else
+    pool->fresh = made + bytes;
   pim_fill(&pool->list, 0);
   return made;
 }
@@ -18,9 +20,7 @@ PIM_IN(cleanup) void pim_free(pim_pool *pool, void *it) {
   pim_fill(&pool->list, (uintptr_t)it);
 }
 
-static inline unsigned class_of(size_t bytes) {
-  return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1);
-}
+static inline unsigned class_of(size_t bytes) { return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1); }
 
 PIM_IN(state) void *pim_new_buffer(pim_process *process, size_t bytes) {
   const unsigned number = class_of(bytes);
@@ -67,8 +67,7 @@ PIM_IN(queue) pim_element *pim_claim_receive(pim_process *process, const mpi_env
   }
 }
 
-PIM_IN(queue) pim_element *pim_append(pim_process *process, pim_queue *queue, pim_kind kind,
-                                      const mpi_envelope *envelope) {
+PIM_IN(queue) pim_element *pim_append(pim_process *process, pim_queue *queue, pim_kind kind, const mpi_envelope *envelope) {
   pim_element *blank = pim_new(&process->elements, sizeof *blank);
   if (!blank) pim_abort(MPI_ERR_OTHER, "more than 8,000 messages and receives wait on one node");
   blank->kind = PIM_BLANK;

@@ -51,8 +51,8 @@ enum { PIM_ELEMENTS = 2 * MPI_REQUESTS, PIM_BUFFER_CLASSES = 11, PIM_ROUNDS = 31
 enum { PIM_BUFFER_BYTES = 1 << 22 };  ///< of all buffers for unexpected messages of a process
 
 typedef struct pim_process {
-  pim_word whole;     ///< locks the unexpected queue
-  pim_word news;      ///< full after each unexpected message
+  pim_word whole;  ///< locks the unexpected queue
+  pim_word news;   ///< full after each unexpected message
   pim_queue posted;
   pim_queue unexpected;
   pim_pool elements;

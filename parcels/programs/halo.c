@@ -15,8 +15,8 @@ int main(int argc, char **argv) {
   while (2 * width * width <= size) width *= 2;  // the greatest power of two whose rows fill the processes
   while (size % width) --width;
   const int height = size / width, x = rank % width, y = rank / width;
-  const int neighbours[4] = {y * width + (x + 1) % width, y * width + (x + width - 1) % width,
-                             (y + 1) % height * width + x, (y + height - 1) % height * width + x};
+  const int neighbours[4] = {y * width + (x + 1) % width, y * width + (x + width - 1) % width, (y + 1) % height * width + x,
+                             (y + height - 1) % height * width + x};
   char *out = malloc(4 * (size_t)bytes + 1), *in = malloc(4 * (size_t)bytes + 1);
   if (!out || !in) return 2;
   for (int side = 0; side < 4; ++side) memset(out + side * bytes, rank * 4 + side, (size_t)bytes);

@@ -34,10 +34,8 @@ static void print_receive(int slot, const MPI_Status *status, int count) {
   int bytes, found = -1;
   MPI_Get_count(status, MPI_BYTE, &bytes);
   for (int i = 0; i < count && found == -1; ++i)  // the sender's operation with this payload
-    if (operations[i].id >= 0 && operations[i].rank == status->MPI_SOURCE)
-      found = id_of(buffers[slot], bytes, operations[i].id);
-  printf("%d %d %d %d %d %d %d\n", pattern, places[slot], status->MPI_SOURCE, status->MPI_TAG, bytes,
-         status->MPI_ERROR, found);
+    if (operations[i].id >= 0 && operations[i].rank == status->MPI_SOURCE) found = id_of(buffers[slot], bytes, operations[i].id);
+  printf("%d %d %d %d %d %d %d\n", pattern, places[slot], status->MPI_SOURCE, status->MPI_TAG, bytes, status->MPI_ERROR, found);
 }
 
 static void finished(int slot, const MPI_Status *status, int count) {
@@ -121,8 +119,8 @@ int main(int argc, char **argv) {
     if (count > OPERATIONS) return 2;
     for (int i = 0; i < count; ++i) {
       operation *it = &operations[i];
-      if (fscanf(file, "%d %d %d %d %d %d %d %d", &it->rank, &it->kind, &it->peer, &it->tag, &it->communicator,
-                 &it->bytes, &it->slot, &it->id) != 8)
+      if (fscanf(file, "%d %d %d %d %d %d %d %d", &it->rank, &it->kind, &it->peer, &it->tag, &it->communicator, &it->bytes, &it->slot,
+                 &it->id) != 8)
         return 2;
     }
     for (int i = 0; i < count; ++i)

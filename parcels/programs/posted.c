@@ -18,8 +18,7 @@ static void send_all(char *data, int bytes, int rank) {
 
 static int receive_all(char *data, int bytes, int rank, int posted) {
   MPI_Request requests[MESSAGES];
-  for (int m = 0; m < posted; ++m)
-    MPI_Irecv(data + (long)m * bytes, bytes, MPI_BYTE, 1 - rank, m, MPI_COMM_WORLD, &requests[m]);
+  for (int m = 0; m < posted; ++m) MPI_Irecv(data + (long)m * bytes, bytes, MPI_BYTE, 1 - rank, m, MPI_COMM_WORLD, &requests[m]);
   MPI_Barrier(MPI_COMM_WORLD);  // the sender starts after this
   for (int m = posted; m < MESSAGES; ++m) {
     MPI_Status status;
@@ -29,8 +28,7 @@ static int receive_all(char *data, int bytes, int rank, int posted) {
   MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE);
   int wrong = 0;
   for (int m = 0; m < MESSAGES; ++m)
-    for (long i = 0; i < bytes; ++i)
-      wrong += (unsigned char)data[(long)m * bytes + i] != expected(1 - rank, m, i);
+    for (long i = 0; i < bytes; ++i) wrong += (unsigned char)data[(long)m * bytes + i] != expected(1 - rank, m, i);
   return wrong;
 }
 

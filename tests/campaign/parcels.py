@@ -19,7 +19,9 @@ MESSAGES = (2, 6, 12, 24)
 CHECKED_EVERY = 4  # in every fourth batch, the queues are checked after each step
 
 
-def broken(machine: Machine, program: Path, made: list[list[patterns.Operation]], file: Path, checks: bool) -> Iterator[str]:
+def broken(
+    machine: Machine, program: Path, made: list[list[patterns.Operation]], file: Path, checks: bool
+) -> Iterator[str]:
     """Run patterns; yield a sentence for each broken rule."""
     file.write_text(patterns.write(made))
     try:

@@ -44,6 +44,17 @@ def _check_picture(plot: Path | None) -> None:
         style.check_format(plot)
 
 
+def _values(text: str) -> dict[str, int]:
+    """Return the fields of a text such as depth=1,banks=4. Raises ArgumentError for text of another form."""
+    made = {}
+    for word in text.split(",") if text else []:
+        name, _, value = word.partition("=")
+        if not value.isdecimal():
+            raise ArgumentError(f"--pim {text}: {word!r} is not NAME=NUMBER")
+        made[name] = int(value)
+    return made
+
+
 @command(
     "pidcomm parcels run program.c -n 16",
     "pidcomm parcels run program.c -n 2 --plot timeline.svg",
@@ -52,7 +63,9 @@ def _check_picture(plot: Path | None) -> None:
 )
 def run_program(
     program: Annotated[Path, typer.Argument(metavar="PROGRAM.c", help="MPI program in C.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the program.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the program.")
+    ] = None,
     nodes: Annotated[int, typer.Option("-n", "--nodes", help="Number of nodes; each runs a process.")] = 2,
     engine: EngineOption = "pim",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
@@ -75,9 +88,7 @@ def run_program(
         results.text(found.output.rstrip("\n"))
         shown = table("counts over all nodes", ["call", "category", ">instructions", ">references", ">cycles"])
         for it in found.counts:
-            shown.add_row(
-                it.call, it.category, f"{it.instructions:,}", f"{it.references:,}", f"{it.cycles:,.0f}"
-            )
+            shown.add_row(it.call, it.category, f"{it.instructions:,}", f"{it.references:,}", f"{it.cycles:,.0f}")
         results.text(shown)
         results.text(f"{nodes} nodes, {engine}: {found.cycles:,} cycles (modelled)")
         results.text(*(f"process {rank} waits for ever in {call}" for rank, call in found.blocked))
@@ -92,10 +103,16 @@ def run_program(
     raise typer.Exit(min(found.code, 255))
 
 
-@command("pidcomm parcels bench", "pidcomm parcels bench --figures fig5 --plot fig5.svg", group=parcels)
+@command("pidcomm parcels bench", "pidcomm parcels bench --figures fig5 --pim depth=1", group=parcels)
 def bench(
     names: Annotated[str, typer.Option("--figures", help="Figures: fig4, fig5, fig6, fig7, or all.")] = "all",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
+    pim: Annotated[
+        str,
+        typer.Option(
+            "--pim", help="Other values of the machine of travelling threads: " + ", ".join(run.TABLE_1[run.PIM]) + "."
+        ),
+    ] = "",
     measure: Annotated[
         bool, typer.Option("--measure", help="Also count the instructions of this host's MPI, with valgrind.")
     ] = False,
@@ -113,7 +130,7 @@ def bench(
     if measure:
         host.require()
     with Results(json_target) as results, working("compiling") as work:
-        made = figures.measure(work.phase, latency=latency)
+        made = figures.measure(work.phase, latency, _values(pim))
         for figure in figures.figures(made):
             if figure.name in wanted:
                 path = plot and (plot if len(wanted) == 1 else plot.with_stem(f"{plot.stem}-{figure.name}"))

@@ -7,8 +7,10 @@ int main(int argc, char **argv) {
   int rank, value;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (wrong) MPI_Send(&value, 1, MPI_INT, 17, 0, MPI_COMM_WORLD);
-  else if (rank == 0) MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (wrong)
+    MPI_Send(&value, 1, MPI_INT, 17, 0, MPI_COMM_WORLD);
+  else if (rank == 0)
+    MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Finalize();
   return 0;
 }

@@ -19,8 +19,7 @@ static int messages_do_not_overtake(void) {
   MPI_Request requests[20];
   int wrong = 0;
   if (rank == 0) {
-    for (int i = 0; i < 20; ++i)
-      MPI_Isend(data, i % 3 ? i : LARGE - i, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &requests[i]);
+    for (int i = 0; i < 20; ++i) MPI_Isend(data, i % 3 ? i : LARGE - i, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &requests[i]);
     MPI_Waitall(20, requests, MPI_STATUSES_IGNORE);
   } else {
     MPI_Status status;
@@ -134,8 +133,7 @@ static int truncation_is_an_error(void) {
         wrong |= MPI_Send(data, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD) != MPI_SUCCESS;
         MPI_Send(data, 1, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
       } else {
-        const int code = posted ? MPI_Wait(&request, &status)
-                                : MPI_Recv(back, bytes / 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &status);
+        const int code = posted ? MPI_Wait(&request, &status) : MPI_Recv(back, bytes / 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &status);
         wrong |= code != MPI_ERR_TRUNCATE || back[bytes / 2 - 1] != 1 || back[bytes / 2] != 0;
         wrong |= MPI_Recv(back, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &status) != MPI_SUCCESS;
       }
@@ -160,8 +158,10 @@ static int a_process_sends_to_itself(void) {
 
 static int zero_bytes_are_a_message(void) {
   MPI_Status status = {-9, -9, -9, 9};
-  if (rank == 0) MPI_Send(NULL, 0, MPI_INT, 1, 4, MPI_COMM_WORLD);
-  else MPI_Recv(NULL, 0, MPI_INT, 0, 4, MPI_COMM_WORLD, &status);
+  if (rank == 0)
+    MPI_Send(NULL, 0, MPI_INT, 1, 4, MPI_COMM_WORLD);
+  else
+    MPI_Recv(NULL, 0, MPI_INT, 0, 4, MPI_COMM_WORLD, &status);
   return rank == 1 && (status.MPI_TAG != 4 || count_of(&status) != 0);
 }
 
@@ -233,14 +233,11 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     int (*is_broken)(void);
-  } rules[] = {RULE(messages_do_not_overtake),       RULE(receives_match_in_posted_order),
-               RULE(a_receive_selects_by_tag),       RULE(wildcards_report_source_and_tag),
-               RULE(probe_sees_eager_messages),      RULE(probe_sees_rendezvous_messages),
-               RULE(probe_skips_received_messages),  RULE(iprobe_reports_absence),
-               RULE(truncation_is_an_error),         RULE(a_process_sends_to_itself),
-               RULE(zero_bytes_are_a_message),       RULE(communicators_separate_messages),
-               RULE(no_process_and_no_request),      RULE(wrong_arguments_are_errors),
-               RULE(messages_progress_without_calls)};
+  } rules[] = {RULE(messages_do_not_overtake),        RULE(receives_match_in_posted_order), RULE(a_receive_selects_by_tag),
+               RULE(wildcards_report_source_and_tag), RULE(probe_sees_eager_messages),      RULE(probe_sees_rendezvous_messages),
+               RULE(probe_skips_received_messages),   RULE(iprobe_reports_absence),         RULE(truncation_is_an_error),
+               RULE(a_process_sends_to_itself),       RULE(zero_bytes_are_a_message),       RULE(communicators_separate_messages),
+               RULE(no_process_and_no_request),       RULE(wrong_arguments_are_errors),     RULE(messages_progress_without_calls)};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

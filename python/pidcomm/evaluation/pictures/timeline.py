@@ -62,7 +62,10 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
         last = max((it["to"] for it in active), default=1)
         for number, (queue, dash) in enumerate((("posted", "-"), ("unexpected", ":"))):
             for node in range(nodes):
-                steps = [(0, 0), *((it["at"], it[queue]) for it in found if it["event"] == "queues" and it["node"] == node)]
+                steps = [
+                    (0, 0),
+                    *((it["at"], it[queue]) for it in found if it["event"] == "queues" and it["node"] == node),
+                ]
                 highest = max(1, *(length for _, length in steps)) if len(steps) > 1 else 1
                 axes.step(
                     [*(at for at, _ in steps), last],
@@ -74,7 +77,9 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
                     label=f"{queue} queue" if node == 0 else None,
                 )
                 if len(steps) > 1:
-                    axes.text(0, node + 0.12 + 0.12 * number, f"{queue}: at most {highest} ", fontsize=style.SMALL_POINTS)
+                    axes.text(
+                        0, node + 0.12 + 0.12 * number, f"{queue}: at most {highest} ", fontsize=style.SMALL_POINTS
+                    )
         for call, colour in colours.items():
             axes.barh(0, 0, color=colour, label=call)
         axes.set_yticks([node + 0.5 for node in range(nodes)], [f"node {node}" for node in range(nodes)])
@@ -94,7 +99,8 @@ def _colours(number: int) -> list[Any]:
 def _lanes(active: list[Any]) -> list[int]:
     """Return a lane for each bar, so that the bars of a node that overlap have different lanes."""
     order = sorted(range(len(active)), key=lambda i: (active[i]["node"], active[i]["from"]))
-    lanes, ends = [0] * len(active), {}
+    lanes = [0] * len(active)
+    ends: dict[tuple[int, int], int] = {}
     for i in order:
         it = active[i]
         lane = 0
