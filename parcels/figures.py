@@ -35,12 +35,16 @@ class Results:
 
 
 def measure(
-    step: Callable[[str], None] = lambda _: None, latency: int | None = None, pim: Mapping[str, int] | None = None
+    step: Callable[[str], None] = lambda _: None,
+    latency: int | None = None,
+    pim: Mapping[str, int] | None = None,
+    *,
+    with_copies: bool = True,
 ) -> Results:
     """Run the benchmark on all engines.
 
     step: called with a few words before each part. latency: of the network of all machines. pim: other values of the
-    machine of travelling threads, as for `Machine`.
+    machine of travelling threads, as for `Machine`. with_copies: also run the copies of figure 7.
     Raises Error if a process received a wrong byte.
     """
     runs: dict[tuple[str, str, int], Run] = {}
@@ -56,7 +60,7 @@ def measure(
                 for posted in POSTED:
                     step(f"{engine}: {name}, {posted}% posted")
                     runs[engine, name, posted] = _checked(machine, program, 2, (size, posted))
-            if engine in (PIM, MPICH):
+            if with_copies and engine in (PIM, MPICH):
                 step(f"{engine}: copies")
                 for size in COPY_BYTES:
                     copies[engine, size] = _copy(machine, copier, size)
@@ -179,8 +183,8 @@ def _figure_5(results: Results) -> Figure:
     note = (
         "Elapsed cycles: each thread has one of the four stages, so a thread that runs alone issues every fourth "
         "cycle, and each reference waits for an open or closed row. The single-threaded engines keep their small state "
-        "in the first cache. Issue slots count the cycles that other threads of the node lose. The engines here execute "
-        "fewer instructions than LAM and MPICH did."
+        "in the first cache. Issue slots count the cycles that other threads of the node lose. The engines here "
+        "execute fewer instructions than LAM and MPICH did."
     )
     return Figure("fig5", PAPER, "overhead cycles", panels, model, statements, note=note)
 

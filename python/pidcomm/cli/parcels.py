@@ -14,9 +14,10 @@ from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.results import Results
 from pidcomm.parcels import figures, host, run, scaling
-from pidcomm.parcels.build import ENGINES, build_folder, compile_program
+from pidcomm.parcels.build import ENGINES, HERE, build_folder, compile_program
 from pidcomm.sizes import format_duration, parse_names, parse_size
 
+OWN = sorted(path.stem for path in (HERE / "programs").glob("*.c") if path.stem != "pattern")
 ENGINE_HELP = "; ".join(f"{it.name}: {it.about}" for it in ENGINES.values())
 EngineOption = Annotated[str, typer.Option("--engine", help=f"MPI: {ENGINE_HELP}.")]
 LatencyOption = Annotated[int, typer.Option("--latency", min=0, help="Cycles of the network's latency.")]
@@ -27,7 +28,7 @@ parcels = typer.Typer(
     cls=Group,
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="pidcomm parcels bench\npidcomm parcels run program.c -n 4",
+    epilog="pidcomm parcels bench --figures fig4\npidcomm parcels run exchange",
 )
 app.add_typer(parcels)
 
@@ -56,16 +57,14 @@ def _values(text: str) -> dict[str, int]:
 
 
 @command(
-    "pidcomm parcels run program.c -n 16",
-    "pidcomm parcels run program.c -n 2 --plot timeline.svg",
+    "pidcomm parcels run halo -n 16 -- 4096",
+    "pidcomm parcels run exchange --plot exchange.svg",
     name="run",
     group=parcels,
 )
 def run_program(
-    program: Annotated[Path, typer.Argument(metavar="PROGRAM.c", help="MPI program in C.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the program.")
-    ] = None,
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help=f"MPI program in C, or {', '.join(OWN)}.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the program.")] = None,
     nodes: Annotated[int, typer.Option("-n", "--nodes", help="Number of nodes; each runs a process.")] = 2,
     engine: EngineOption = "pim",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
@@ -81,7 +80,8 @@ def run_program(
     _check_picture(plot)
     with Results(json_target) as results, working("compiling") as work, build_folder() as folder:
         machine = run.Machine(engine, folder, latency=latency)
-        compiled = compile_program(program, folder)
+        own = HERE / "programs" / f"{program}.c"
+        compiled = compile_program(own if str(program) in OWN else program, folder)
         work.phase("running")
         found = machine.run(compiled, nodes, arguments or (), checks=check, trace=plot is not None)
         results.json({**asdict(found), "events": len(found.events), "source": "modelled"})
@@ -103,7 +103,7 @@ def run_program(
     raise typer.Exit(min(found.code, 255))
 
 
-@command("pidcomm parcels bench", "pidcomm parcels bench --figures fig5 --pim depth=1", group=parcels)
+@command("pidcomm parcels bench --figures fig5 --pim depth=1", group=parcels)
 def bench(
     names: Annotated[str, typer.Option("--figures", help="Figures: fig4, fig5, fig6, fig7, or all.")] = "all",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
@@ -130,7 +130,7 @@ def bench(
     if measure:
         host.require()
     with Results(json_target) as results, working("compiling") as work:
-        made = figures.measure(work.phase, latency, _values(pim))
+        made = figures.measure(work.phase, latency, _values(pim), with_copies="fig7" in wanted)
         for figure in figures.figures(made):
             if figure.name in wanted:
                 path = plot and (plot if len(wanted) == 1 else plot.with_stem(f"{plot.stem}-{figure.name}"))
@@ -145,7 +145,7 @@ def bench(
             results.text(shown, host.NOTE)
 
 
-@command("pidcomm parcels scale --nodes 2,64,1024", group=parcels)
+@command("pidcomm parcels scale --nodes 2,64", group=parcels)
 def scale(
     nodes: Annotated[str, typer.Option("--nodes", help="Numbers of nodes, separated by commas.")] = "2,16,64,256,1024",
     engines: Annotated[str, typer.Option("--engines", help="Engines, separated by commas, or all.")] = "all",
