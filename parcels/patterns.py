@@ -2,7 +2,8 @@
 
 A pattern is a list of operations in one order that a machine with synchronous sends could follow, so it has no
 deadlock. The receives of a process form classes in which all receives accept the same messages; no receive of one class
-can take a message of another, so a wildcard cannot take a message that another receive needs.
+can take a message of another, so a wildcard cannot take a message that another receive needs. In a class that accepts
+any source, a later message can take the receive of an earlier one, so no process waits for a send to it before the end.
 """
 
 from __future__ import annotations
@@ -56,10 +57,12 @@ def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bo
     any_source = {(rank, tag): wildcards and choice.random() < 0.4 for rank in range(ranks) for tag in range(3)}
     any_both = wildcards and choice.random() < 0.5  # communicator 2
 
+    def accepts_any(receiver: int, tag: int, communicator: int) -> bool:
+        return any_source[receiver, tag] if communicator == 0 else communicator == 2 and any_both
+
     def pattern_of(sender: int, receiver: int, tag: int, communicator: int) -> tuple[int, int]:
-        if communicator == 0:
-            return (ANY_SOURCE if any_source[receiver, tag] else sender), tag
-        return (ANY_SOURCE if communicator == 2 and any_both else sender), ANY_TAG
+        source = ANY_SOURCE if accepts_any(receiver, tag, communicator) else sender
+        return source, ANY_TAG if communicator else tag
 
     def slot(rank: int) -> int:
         found = free[rank].pop(choice.randrange(len(free[rank])))
@@ -72,7 +75,7 @@ def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bo
     def send(sender: int, receiver: int, tag: int, communicator: int, kind: int) -> None:
         number = slot(sender)
         made.append(Operation(sender, kind, receiver, tag, communicator, size(), number, len(made)))
-        if kind == SEND:
+        if kind == SEND or accepts_any(receiver, tag, communicator):
             pending[sender].remove(number)
 
     def receive(sender: int, receiver: int, tag: int, communicator: int, kind: int) -> None:
@@ -104,7 +107,8 @@ def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bo
             message = to_send.pop(choice.randrange(len(to_send)))
             # A blocking send is only safe if it is the next message that its class of receives waits for.
             is_safe = not any(it[1] == message[1] and it[3] == message[3] for it in to_receive)
-            send(*message, SEND if is_safe and message[0] != message[1] and choice.random() < 0.5 else ISEND)
+            is_safe = is_safe and message[0] != message[1] and not accepts_any(*message[1:])
+            send(*message, SEND if is_safe and choice.random() < 0.5 else ISEND)
         elif not to_receive and not to_send and action > 0.9:
             rank = choice.randrange(ranks)
             if pending[rank]:

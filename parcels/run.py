@@ -95,13 +95,21 @@ class Machine:
         self._path = compile_machine(self.engine, folder)
 
     def run(
-        self, program: Path, nodes: int, arguments: Sequence[object] = (), *, checks: bool = False, trace: bool = False
+        self,
+        program: Path,
+        nodes: int,
+        arguments: Sequence[object] = (),
+        *,
+        checks: bool = False,
+        trace: bool = False,
+        seconds: float | None = None,
     ) -> Run:
         """Run a compiled program.
 
         checks: check the queues after each step of an engine. trace: also return threads, parcels and queues.
-        Raises ArgumentError for a number of nodes outside 1..4096, Error if the program ends in an error of MPI or the
-        queues are wrong.
+        seconds: the longest time on this computer; a process that polls for ever has no other end.
+        Raises ArgumentError for a number of nodes outside 1..4096, Error if the program ends in an error of MPI, the
+        queues are wrong or the time is over.
         """
         if not 1 <= nodes <= MAX_NODES:
             raise ArgumentError(f"the number of nodes ({nodes}) must be 1 to {MAX_NODES}")
@@ -115,14 +123,18 @@ class Machine:
         words = [f"{name}={value}" for name, value in fields.items()] + [f"report={report}"]
         if trace:
             words.append(f"trace={events}")
-        done = subprocess.run(
-            [str(self._path), *words, str(program), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        try:
+            done = subprocess.run(
+                [str(self._path), *words, str(program), *map(str, arguments)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                stdin=subprocess.DEVNULL,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            raise Error(f"{program.stem} on {nodes} nodes did not end in {seconds:g} s") from None
         if done.returncode not in (0, _DEADLOCK):
             why = done.stderr.strip() or f"the program ended with code {done.returncode}"
             raise Error(f"{why}\n{done.stdout}".strip() if done.returncode == _WRONG else why)

@@ -16,6 +16,7 @@ from pidcomm.parcels.run import Machine
 RANKS = 8
 BATCH = 100  # patterns of one run; late messages of a pattern would reach the next one
 MESSAGES = (2, 6, 12, 24)
+SECONDS = 100  # of a batch
 CHECKED_EVERY = 4  # in every fourth batch, the queues are checked after each step
 
 
@@ -25,7 +26,7 @@ def broken(
     """Run patterns; yield a sentence for each broken rule."""
     file.write_text(patterns.write(made))
     try:
-        run = machine.run(program, RANKS, [file], checks=checks)
+        run = machine.run(program, RANKS, [file], checks=checks, seconds=SECONDS)
         received = defaultdict(list)
         for it in patterns.read(run.output):
             received[it.pattern].append(it)

@@ -59,7 +59,7 @@ def test_random_patterns_lose_double_and_reorder_no_message(
     made = [patterns.make(1000 * messages + i, 1 + i % RANKS, messages) for i in range(100)]
     file = tmp_path / "patterns.txt"
     file.write_text(patterns.write(made))
-    run = machine.run(programs["pattern"], RANKS, [file], checks=True)
+    run = machine.run(programs["pattern"], RANKS, [file], checks=True, seconds=100)
     assert run.blocked == ()
     received = patterns.read(run.output)
     for number, pattern in enumerate(made):
@@ -101,7 +101,7 @@ def test_patterns_without_wildcards_end_as_with_a_real_mpi(
         env={**os.environ, "MPI4PY_LIBMPI": str(library), "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    ours = machine.run(programs["pattern"], RANKS, [file])
+    ours = machine.run(programs["pattern"], RANKS, [file], seconds=100)
     assert sorted(ours.output.splitlines()) == sorted(done.stdout.splitlines())
 
 
@@ -119,6 +119,8 @@ def test_equal_runs_have_equal_counts(machine: Machine, programs: dict[str, Path
 def test_a_process_that_waits_for_ever_is_named(machine: Machine, programs: dict[str, Path]) -> None:
     run = machine.run(programs["blocked"], 2)
     assert (0, "MPI_Recv") in run.blocked
+    with pytest.raises(Error, match=r"blocked on 2 nodes did not end in 0.2 s"):
+        machine.run(programs["blocked"], 2, (2,), seconds=0.2)
 
 
 def test_an_error_of_mpi_names_rank_and_rule(machine: Machine, programs: dict[str, Path]) -> None:

@@ -35,7 +35,7 @@ app.add_typer(parcels)
 
 @parcels.callback()
 def _parcels() -> None:
-    """Run MPI by travelling threads on a simulated machine of processors in memory."""
+    """Run MPI on simulated processors in memory."""
 
 
 def _check_picture(plot: Path | None) -> None:

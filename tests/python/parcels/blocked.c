@@ -1,4 +1,4 @@
-/// Process 0 receives a message that process 1 never sends; the argument selects another error.
+/// Process 0 receives a message that process 1 never sends. Argument 1: a wrong rank; 2: process 0 polls for ever.
 #include <mpi.h>
 #include <stdlib.h>
 
@@ -7,10 +7,13 @@ int main(int argc, char **argv) {
   int rank, value;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (wrong)
+  if (wrong == 1) {
     MPI_Send(&value, 1, MPI_INT, 17, 0, MPI_COMM_WORLD);
-  else if (rank == 0)
+  } else if (rank == 0) {
+    for (int is_there = 0; wrong == 2 && !is_there;)
+      MPI_Iprobe(1, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
     MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
   MPI_Finalize();
   return 0;
 }
