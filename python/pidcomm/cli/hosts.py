@@ -35,7 +35,7 @@ app.add_typer(hosts)
 
 @hosts.callback()
 def _hosts() -> None:
-    """Run programs over several hosts by MPI, and show plans over hosts."""
+    """Run programs over several hosts by MPI, and show plans."""
 
 
 @command("pidcomm hosts run -n 2 --pes 64 -- pidcomm info", group=hosts)

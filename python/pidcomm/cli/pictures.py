@@ -34,7 +34,7 @@ def plot(
         typer.Option("--metric", help="Metric to draw: speed-up, time, bus or algbw (default: set by --kind)."),
     ] = None,
 ) -> None:
-    """Draw the rows of a benchmark, and the streaming limit of each row.
+    """Draw the rows of a benchmark and their streaming limits.
 
     Kind bars shows the speed-up over conventional of every collective and technique, or the time if the rows
     have no speed-up. Kind sweep is a line chart of bus bandwidth against bytes per PE or number of PEs. Kind ablation
