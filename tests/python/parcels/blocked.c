@@ -10,8 +10,7 @@ int main(int argc, char **argv) {
   if (wrong == 1) {
     MPI_Send(&value, 1, MPI_INT, 17, 0, MPI_COMM_WORLD);
   } else if (rank == 0) {
-    for (int is_there = 0; wrong == 2 && !is_there;)
-      MPI_Iprobe(1, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    for (int is_there = 0; wrong == 2 && !is_there;) MPI_Iprobe(1, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
     MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   MPI_Finalize();
