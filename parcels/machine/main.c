@@ -132,20 +132,36 @@ static void write_report(int blocked) {
   fclose(report);
 }
 
+/// Copies the arguments of the program to pages of their own. The stack of this process begins at a random place within
+/// a page, and a copy of a path on the heap moves what the program allocates; the counts must not depend on either.
+static char **copy_arguments(char **words) {
+  static char name[] = "program";  // not the path, which may have any length
+  size_t bytes = ((size_t)argument_count + 1) * sizeof *words;
+  const size_t start = bytes;
+  for (int i = 1; i < argument_count; ++i) bytes += strlen(words[i]) + 1;
+  char **made = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) machine_fail("no memory for arguments of %zu bytes", bytes);
+  char *to = (char *)made + start;
+  made[0] = name;
+  for (int i = 1; i < argument_count; ++i) {
+    made[i] = to;
+    to = stpcpy(to, words[i]) + 1;
+  }
+  return made;
+}
+
 int main(int count, char **words) {
   int at = 1;
   for (; at < count && strchr(words[at], '=') && words[at][0] != '/'; ++at) set(words[at]);
   if (at == count || !report || machine.nodes < 1) machine_fail("usage: %s FIELD=VALUE ... PROGRAM", words[0]);
   const char *path = words[at];
   argument_count = count - at;
-  // The stack of this process begins at a random place within a page; the counts must not depend on it.
-  arguments = calloc((size_t)argument_count + 1, sizeof *arguments);
-  for (int i = 0; arguments && i < argument_count; ++i) arguments[i] = strdup(words[at + i]);
+  arguments = copy_arguments(words + at);
   pages = mmap(0, PAGES * sizeof *pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   machine_nodes = calloc((size_t)machine.nodes, sizeof *machine_nodes);
   const size_t bytes = (engine_memory_bytes(machine.nodes) + 8191) / 4096 * 4096;
   char *memory = mmap(0, bytes * (size_t)machine.nodes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (!arguments || pages == MAP_FAILED || !machine_nodes || memory == MAP_FAILED)
+  if (pages == MAP_FAILED || !machine_nodes || memory == MAP_FAILED)
     machine_fail("no memory for %d nodes of %zu bytes", machine.nodes, bytes);
   const int source = open(path, O_RDONLY | O_CLOEXEC);
   struct stat about;

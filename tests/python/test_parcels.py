@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,17 @@ def test_equal_runs_have_equal_counts(machine: Machine, programs: dict[str, Path
     runs = [machine.run(programs["posted"], 2, (256, 50)) for _ in range(6)]
     assert all(run == runs[0] for run in runs)  # the system places programs at random addresses
     assert runs[0].code == 0
+
+
+def test_counts_do_not_depend_on_the_names_of_folders(
+    machine: Machine, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    runs = []
+    for length in (1, 20, 37, 90):
+        target = tmp_path / ("f" * length)
+        target.mkdir()
+        runs.append(machine.run(Path(shutil.copy(programs["posted"], target)), 2, (256, 40)))
+    assert all(run == runs[0] for run in runs)
 
 
 def test_a_process_that_waits_for_ever_is_named(machine: Machine, programs: dict[str, Path]) -> None:
