@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pidcomm.errors import ArgumentError, Error
-from pidcomm.parcels.count import CountError, count
+from pidcomm.parcels.count import MAX_REFERENCES, CountError, count
 from pidcomm.temporary import temporary_folder
 
 HERE = Path(__file__).parent
@@ -31,6 +31,13 @@ _COUNTED = [
 ]
 # The protocol uses no libc and no vector registers: gcc must not make calls of memcpy from its loops.
 _PROTOCOL = ["-mgeneral-regs-only", "-ffreestanding", "-fno-tree-loop-distribute-patterns", "-fno-pic"]
+# exit() ends one process of the program, not the machine. A call that mpi.h leaves out is an error.
+_PROGRAM = [
+    "-Dmain=parcels_main",
+    "-Dexit=parcels_exit",
+    "-Werror=implicit-function-declaration",
+    "-fstack-clash-protection",  # so that a large frame hits the page below the stack
+]
 _MACHINE = ["-mgeneral-regs-only", "-fno-tree-loop-distribute-patterns", "-fno-pic", "-Wall", "-Wextra"]
 
 
@@ -74,13 +81,13 @@ def compile_program(source: Path, folder: Path, *, counts: bool = True) -> Path:
         raise ArgumentError(f"{source} is not a file; give an MPI program in C")
     made = folder / f"{source.stem}.so"
     assembly = folder / f"{source.stem}.program.s"
-    options = [f"-I{HERE / 'mpi'}", "-fPIC", "-Dmain=parcels_main"]
+    options = [f"-I{HERE / 'mpi'}", "-fPIC", *_PROGRAM]
     if counts:
         _counted(source, assembly, "application", options)
     else:
         _gcc([*_COMMON, "-S", *options, str(source), "-o", str(assembly)])
     own = folder / "addresses.c"
-    own.write_text('__attribute__((visibility("hidden"))) unsigned long machine_addresses[4096];\n')
+    own.write_text(f'__attribute__((visibility("hidden"))) unsigned long machine_addresses[{MAX_REFERENCES + 1}];\n')
     _gcc([*_COMMON, "-fPIC", "-shared", "-Wl,-z,now", "-o", str(made), str(assembly), str(own), "-lm"])
     return made
 

@@ -22,6 +22,8 @@ LABEL = re.compile(r"(?:\.L\d+|[A-Za-z_][\w.$]*):")
 ROUTINE = re.compile(r"MPI_\w+")
 REGISTER = re.compile(r"%(\w+)")
 ISSUE_WIDTH, LOAD_CYCLES, MULTIPLY_CYCLES, DIVIDE_CYCLES = 3, 3, 4, 23  # of the PowerPC MPC7450
+# A longer run of instructions is more than one block: the fields of a block's record have 16 bits.
+MAX_INSTRUCTIONS, MAX_REFERENCES = 1000, 4000
 _PARTS = {"a": "rax", "b": "rbx", "c": "rcx", "d": "rdx", "si": "rsi", "di": "rdi", "bp": "rbp", "sp": "rsp"}
 _READ_ONLY = ("cmp", "test", "bt", "push", "ucomis", "comis")
 
@@ -156,6 +158,8 @@ class _Counter:
     def add(self, text: str) -> None:
         """Add an instruction."""
         it = parse(text)
+        if len(self.block) == MAX_INSTRUCTIONS:
+            self.close()
         if not self.block:
             self.start = len(self.lines)
         before = sum(len(one.loads) + len(one.stores) for one in self.block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ PIM, CONVENTIONAL = "pim", "conventional"
 MAX_NODES = 4096
 MAX_BANKS = 64  # as in machine/machine.h
 MAX_VALUE = 2**31
+STACK_BYTES = 2**20  # of a process: MAIN_STACK_BYTES of machine/main.c
 
 # Cycles and bytes. The latencies and the depth are those of the paper's table 1. The paper does not print the other
 # numbers: a row of a PIM node is the 2,048 bits that section 2 names, with one row open per memory; the conventional
@@ -49,7 +51,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a program. cycles: until the last event. events: of the trace, if it was wanted."""
+    """A run of a program.
+
+    cycles: until the last event. code: the first exit code of a process that is not 0, or 0. events: of the trace, if
+    it was wanted.
+    """
 
     engine: str
     nodes: int
@@ -136,9 +142,12 @@ class Machine:
         except subprocess.TimeoutExpired:
             raise Error(f"{program.stem} on {nodes} nodes did not end in {seconds:g} s") from None
         if done.returncode not in (0, _DEADLOCK):
-            why = done.stderr.strip() or f"the program ended with code {done.returncode}"
+            why = done.stderr.strip() or _end(done.returncode)
             raise Error(f"{why}\n{done.stdout}".strip() if done.returncode == _WRONG else why)
-        found = json.loads(report.read_text())
+        written = report.read_text()
+        if not written:
+            raise Error(f"{program.stem} ended the simulated machine before all processes had ended")
+        found = json.loads(written)
         return Run(
             self.engine.name,
             nodes,
@@ -149,3 +158,9 @@ class Machine:
             done.stdout,
             tuple(json.loads(line) for line in events.read_text().splitlines()) if trace else (),
         )
+
+
+def _end(code: int) -> str:
+    if code >= 0:
+        return f"the program ended with code {code}"
+    return f"the program ended with {signal.Signals(-code).name}; the stack of a process has {STACK_BYTES // 2**20} MiB"

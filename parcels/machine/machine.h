@@ -104,6 +104,8 @@ struct caches *conventional_caches(void);
 /// Makes a thread of a node. It is not in any list yet.
 machine_thread *machine_thread_of(node *at, uint64_t time, size_t stack_bytes, pim_code *code);
 void machine_ready(machine_thread *it);
+/// Ends the running thread.
+_Noreturn void machine_end_thread(void);
 /// The running thread stops until machine_ready.
 void machine_wait(void);
 /// At a time, calls a function with an argument.

@@ -20,7 +20,7 @@ enum { WRONG = 3, DEADLOCK = 4, MAIN_STACK_BYTES = 1 << 20, PAGES = 1 << 22 };
 static FILE *report;
 static int argument_count;
 static char **arguments;
-static int highest_code;
+static int first_code;  ///< the first code of a process that is not 0
 
 extern const char *const machine_categories[PIM_categories];
 size_t mpi_process_bytes(void);
@@ -46,12 +46,16 @@ double MPI_Wtime(void) { return 1e-9 * (double)machine_now->time; }
 static struct page {
   uint64_t key, number;
 } *pages;
+static unsigned used_pages;
 
 uint64_t machine_physical(node *at, uint64_t address) {
   const uint64_t key = (address >> 12) << 16 | (unsigned)(at->number + 1);
   uint64_t place = key * 0x9e3779b97f4a7c15u >> 42;
   while (pages[place].key && pages[place].key != key) place = (place + 1) % PAGES;
-  if (!pages[place].key) pages[place] = (struct page){key, at->pages++};
+  if (!pages[place].key) {
+    if (++used_pages == PAGES) machine_fail("the processes use more than %d pages of 4 KiB", PAGES - 1);
+    pages[place] = (struct page){key, at->pages++};
+  }
   return pages[place].number << 12 | (address & 4095);
 }
 
@@ -59,7 +63,13 @@ static void run_program(void *state, void *payload) {
   (void)payload;
   int (*program)(int, char **) = *(int (**)(int, char **))state;
   const int code = program(argument_count, arguments);
-  if (code > highest_code) highest_code = code;
+  if (!first_code) first_code = code;
+}
+
+/// exit() of the programs: ends the process that calls it.
+_Noreturn void parcels_exit(int code) {
+  if (!first_code) first_code = code;
+  machine_end_thread();
 }
 
 /// Loads a copy of the program: the loader shares variables between loads of one file.
@@ -110,7 +120,7 @@ static void set(const char *text) {
 }
 
 static void write_report(int blocked) {
-  fprintf(report, "{\"nodes\":%d,\"cycles\":%lu,\"code\":%d,\"blocked\":[", machine.nodes, machine_end, highest_code);
+  fprintf(report, "{\"nodes\":%d,\"cycles\":%lu,\"code\":%d,\"blocked\":[", machine.nodes, machine_end, first_code);
   const char *comma = "";
   for (int i = 0; blocked && i < machine.nodes; ++i) {
     const machine_thread *it = machine_nodes[i].main;

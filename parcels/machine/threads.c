@@ -184,10 +184,8 @@ void machine_charge(enum pim_category category, uint64_t instructions, const voi
   }
 }
 
-static void run_thread(void) {
+void machine_end_thread(void) {
   machine_thread *self = machine_now;
-  self->code(self->state, self->payload);
-  self = machine_now;
   machine_flush(0);
   if (self == self->node->main) {
     --applications;
@@ -201,6 +199,12 @@ static void run_thread(void) {
   self->next = *list;
   *list = self;
   machine_switch(&self->sp, scheduler);
+  __builtin_unreachable();
+}
+
+static void run_thread(void) {
+  machine_now->code(machine_now->state, machine_now->payload);
+  machine_end_thread();
 }
 
 machine_thread *machine_thread_of(node *at, uint64_t time, size_t stack_bytes, pim_code *code) {

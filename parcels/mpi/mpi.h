@@ -1,6 +1,8 @@
 /// The subset of MPI that runs on the simulated machine, with the names and the meaning of the standard (MPI 1.2).
-/// Left out: derived types, groups and MPI_Comm_split, persistent requests, buffered, synchronous and ready modes,
-/// MPI_Cancel, MPI_Waitany/some, MPI_Testall/any/some, collectives other than MPI_Barrier, and attributes.
+/// It has only the functions below. Left out: derived types and MPI_Pack, groups, MPI_Comm_split/create/compare,
+/// intercommunicators, topologies, attributes, collectives other than MPI_Barrier, persistent requests, buffered,
+/// synchronous and ready modes, MPI_Sendrecv, MPI_Cancel, MPI_Request_free, MPI_Waitany/some, MPI_Testall/any/some,
+/// MPI_Get_elements, MPI_Abort, MPI_Initialized, MPI_Errhandler_*, MPI_Error_*, MPI_Get_processor_name, MPI_Wtick.
 #pragma once
 
 #define MPI_VERSION 1

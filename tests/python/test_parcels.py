@@ -219,6 +219,40 @@ def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch)
         assert list(figure.statements(points))
 
 
+@pytest.mark.parametrize("end", ["return -1;", "exit(-1);", "exit(rank ? -1 : 0);"])
+def test_the_code_of_a_process_is_reported(machine: Machine, tmp_path: Path, end: str) -> None:
+    run = machine.run(_program(tmp_path, end), 2)
+    assert (run.code, run.blocked) == (-1, ())
+
+
+def test_a_program_that_crashes_or_stops_the_machine_is_named(pim: Machine, tmp_path: Path) -> None:
+    with pytest.raises(Error, match="SIGSEGV; the stack of a process has 1 MiB"):
+        pim.run(_program(tmp_path, "volatile char local[1600000]; local[rank] = 1; return local[rank] - 1;"), 2)
+    with pytest.raises(Error, match="ended the simulated machine"):
+        pim.run(_program(tmp_path, "_exit(0);"), 2)
+
+
+def test_a_call_that_is_left_out_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="MPI_Initialized"):
+        _program(tmp_path, "return MPI_Initialized(&rank);")
+
+
+def test_a_long_run_of_instructions_counts_each_reference(pim: Machine, tmp_path: Path) -> None:
+    run = pim.run(_program(tmp_path, "volatile int x = 0;" + "x = 0;" * 6000 + "return x;"), 1)
+    assert 6000 <= run.total("references", ("application",)) <= 6100
+
+
+def _program(folder: Path, end: str) -> Path:
+    """Compile a program that ends after MPI_Finalize with some C code."""
+    source = folder / "ends.c"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n"
+        "  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n  MPI_Finalize();\n"
+        f"  {end}\n}}\n"
+    )
+    return compile_program(source, folder)
+
+
 def test_bad_input_is_named(pim: Machine, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="nodes"):
         pim.run(Path("any"), 0)

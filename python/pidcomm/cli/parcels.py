@@ -68,6 +68,7 @@ def run_program(
     nodes: Annotated[int, typer.Option("-n", "--nodes", help="Number of nodes; each runs a process.")] = 2,
     engine: EngineOption = "pim",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="The longest time on this computer.")] = 600,
     check: Annotated[bool, typer.Option("--check", help="Check the queues after each step.")] = False,
     json_target: Annotated[str | None, json_option("the counts")] = None,
     plot: PlotOption = None,
@@ -83,7 +84,7 @@ def run_program(
         own = HERE / "programs" / f"{program}.c"
         compiled = compile_program(own if str(program) in OWN else program, folder)
         work.phase("running")
-        found = machine.run(compiled, nodes, arguments or (), checks=check, trace=plot is not None)
+        found = machine.run(compiled, nodes, arguments or (), checks=check, trace=plot is not None, seconds=seconds)
         results.json({**asdict(found), "events": len(found.events), "source": "modelled"})
         results.text(found.output.rstrip("\n"))
         shown = table("counts over all nodes", ["call", "category", ">instructions", ">references", ">cycles"])
@@ -100,7 +101,7 @@ def run_program(
             results.text(f"wrote {plot}")
     if found.blocked:
         raise typer.Exit(ExitCode.WRONG_RESULT)
-    raise typer.Exit(min(found.code, 255))
+    raise typer.Exit(found.code & 255 or int(found.code != 0))
 
 
 @command("pidcomm parcels bench --figures fig5 --pim depth=1", group=parcels)
