@@ -41,6 +41,7 @@ int engine_finish(MPI_Request request, int waits, MPI_Status *status);
 /// Waits for all requests that are not NULL and frees them; writes their statuses unless statuses is NULL. Returns the
 /// number of requests with an error.
 int engine_finish_all(int count, MPI_Request *requests, MPI_Status *statuses);
+/// Waits for all processes. Processes in barriers of different contexts are an error, or wait for ever.
 void engine_barrier(unsigned context);
 
 /// The invariants of the queues of a process, for tests: returns NULL, or a sentence. Writes the numbers of posted

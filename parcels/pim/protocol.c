@@ -277,22 +277,29 @@ PIM_IN(queue) int engine_probe(const mpi_envelope *envelope, int waits, MPI_Stat
   }
 }
 
+typedef struct ring_state {
+  pim_word *bell;
+  unsigned context;
+} ring_state;
+
 PIM_IN(state) static void ring(void *state, void *payload) {
   (void)payload;
-  pim_fill(*(pim_word **)state, 0);
+  const ring_state *it = state;
+  pim_fill(it->bell, it->context);
 }
 
-/// A dissemination barrier: in round r, a thread goes to the process 2^r further and fills a word there.
+/// A dissemination barrier: in round r, a thread goes to the process 2^r further and fills a word there. Every
+/// communicator has all processes, so a program without deadlock calls the barriers in one order on all of them.
 PIM_IN(state) void engine_barrier(unsigned context) {
-  (void)context;  // every communicator has all processes, which call their barriers in one order
   pim_process *process = here();
   const int nodes = pim_nodes(), node = pim_node();
   const unsigned set = process->barriers++ & 1;
   for (int round = 0, step = 1; step < nodes; ++round, step *= 2) {
     const int target = node + step < nodes ? node + step : node + step - nodes;
-    pim_word *bell = &((pim_process *)pim_memory(target))->bells[set][round];
-    pim_send(&(pim_parcel){target, 0, 0, ring, &bell, sizeof bell, 0, 0});
-    pim_take(&process->bells[set][round]);
+    const ring_state it = {&((pim_process *)pim_memory(target))->bells[set][round], context};
+    pim_send(&(pim_parcel){target, 0, 0, ring, &it, sizeof it, 0, 0});
+    if (pim_take(&process->bells[set][round]) != context)
+      pim_abort(MPI_ERR_OTHER, "two processes wait for each other in barriers of different communicators");
   }
 }
 

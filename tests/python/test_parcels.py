@@ -135,6 +135,14 @@ def test_a_process_that_waits_for_ever_is_named(machine: Machine, programs: dict
         machine.run(programs["blocked"], 2, (2,), seconds=0.2)
 
 
+def test_barriers_of_two_communicators_in_two_orders_are_found(machine: Machine, programs: dict[str, Path]) -> None:
+    if machine.engine.is_conventional:
+        assert machine.run(programs["blocked"], 2, (3,)).blocked == ((0, "MPI_Barrier"), (1, "MPI_Barrier"))
+    else:
+        with pytest.raises(Error, match="barriers of different communicators"):
+            machine.run(programs["blocked"], 2, (3,))
+
+
 def test_an_error_of_mpi_names_rank_and_rule(machine: Machine, programs: dict[str, Path]) -> None:
     with pytest.raises(Error, match=r"rank \d, cycle \d+: MPI error 6: the rank is not in the communicator"):
         machine.run(programs["blocked"], 2, (1,))
