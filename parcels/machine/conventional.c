@@ -73,7 +73,7 @@ void wire_send(int target, const wire_head *head, const void *body) {
   machine_thread *self = machine_now;
   node *from = self->node;
   machine_charge(PIM_network, 1 + sizeof *head / 8, head, sizeof *head / 8);
-  machine_charge(PIM_network, head->body / 8, body, head->body / 8);
+  machine_charge(PIM_copy, head->body / 8, body, head->body / 8);
   packet *made = malloc(sizeof *made + head->body);
   if (!made) machine_fail("no memory for a packet");
   made->head = *head;
@@ -113,5 +113,5 @@ void wire_body(void *to, size_t bytes) {
   machine_flush(0);
   const packet *it = machine_now->node->last;
   memcpy(to, it->body, bytes);
-  machine_charge(PIM_network, bytes / 8, to, bytes / 8);
+  machine_charge(PIM_copy, bytes / 8, to, bytes / 8);
 }
