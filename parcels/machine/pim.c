@@ -148,17 +148,19 @@ void pim_send(const pim_parcel *it) {
   }
 }
 
-/// Each thread has one instruction in the pipeline, and the threads of the node share its stages equally. A reference
-/// of the open row takes the open-page latency, any other reference the closed-page latency, in place of one stage.
+/// Each thread has one instruction in the pipeline. A reference of the open row takes the open-page latency, any other
+/// reference the closed-page latency, in place of one stage; the thread is outside the pipeline until then. So `active`
+/// threads with equal blocks take the longer of a thread's own time and the issue of all their instructions: enough
+/// threads hide the latency. The memory takes a reference in each cycle.
 uint64_t pim_cost(node *at, const block *it, const uint64_t *addresses, unsigned number, unsigned jumped) {
   (void)jumped;  // no instruction of the same thread follows a jump into the pipeline
-  const uint64_t turns = at->active > machine.depth ? at->active : machine.depth;
-  uint64_t cycles = it->instructions * turns;
+  uint64_t cycles = it->instructions * machine.depth;
   for (unsigned i = 0; i < number; ++i) {
     const uint64_t row = machine_physical(at, addresses[i]) / machine.row_bytes;
     uint64_t *open = &at->open_row[row % machine.banks];
     cycles += (*open == row ? machine.open_page : machine.closed_page) - 1;
     *open = row;
   }
-  return cycles;
+  const uint64_t issue = (uint64_t)it->instructions * at->active;
+  return cycles > issue ? cycles : issue;
 }
