@@ -7,7 +7,8 @@ which gcc does not use (-ffixed-r11), and no flags.
 
 Limits: the instructions are x86-64, not those of the paper's machines. An instruction that loads and stores counts as
 one instruction with two references. push and pop are references; call and return are not, because machines with a link
-register have none there. A reference of any width is one reference.
+register have none there. A reference of any width is one reference. Functions of libc are not compiled here, so they
+count nothing and take no time.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def parse(text: str) -> Instruction:
         writes.add(_whole(last[1:]))
     if name.startswith("xchg"):
         writes.update(_whole(word[1:]) for word in operands if word.startswith("%"))
-    if not name.startswith(("lea", "nop", "prefetch")):
+    if not name.startswith(("nop", "prefetch")) and name not in ("lea", "leaw", "leal", "leaq"):
         for operand in memory:
             is_result = has_result and operand == last.lstrip("*")
             is_moved = name.startswith(("mov", "set", "pop"))
@@ -93,6 +94,10 @@ def parse(text: str) -> Instruction:
         it.stores.append("-8(%rsp)")
     elif name.startswith("pop"):
         it.loads.append("(%rsp)")
+    elif name.startswith("leave"):
+        it.loads.append("(%rbp)")
+        registers.append("rbp")
+        writes.update(("rsp", "rbp"))
     elif name.startswith(("movs", "stos", "lods", "cmps", "scas")) and not operands:
         raise CountError(f"{text}: string instructions are not counted")
     if name.startswith(("mul", "imul")):
@@ -195,7 +200,7 @@ class _Counter:
 def count(assembly: str, categories: list[str], default: str) -> str:
     """Return assembly that counts. default: the category of sections that name none.
 
-    Raises CountError for an instruction that cannot be counted.
+    Raises CountError for an instruction that cannot be counted, and for inline assembly.
     """
     it = _Counter(categories, default)
     has_code = True
@@ -210,7 +215,9 @@ def count(assembly: str, categories: list[str], default: str) -> str:
             continue
         if found := SECTION.match(text):
             has_code = it.enter(found[1] or "." + found[2])
-        if not has_code or is_inline or (text[0] == "." and not text.endswith(":")):
+        if is_inline and has_code:
+            raise CountError(f"{text}: inline assembly cannot be counted")
+        if not has_code or (text[0] == "." and not text.endswith(":")):
             it.lines.append(line)
             continue
         if text.endswith(":"):

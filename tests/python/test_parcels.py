@@ -167,6 +167,10 @@ def test_count_charges_each_block_once() -> None:
     assert [record.split(", ")[:2] for record in records] == [["4", "3"], ["1", "1"], ["1", "0"]]
     assert lines.count(f"\t.byte\t{categories().index('queue')}, 0") == 3
     assert sum("machine_step" in line for line in lines) == 3
+    lines = count("f:\n\tleave\n\tleal\t8(%rdi), %eax\n\tret\n", categories(), "state").splitlines()
+    assert [line.split("\t")[2].split(", ")[:2] for line in lines if line.startswith("\t.short")] == [["3", "1"]]
+    with pytest.raises(CountError, match="inline assembly"):
+        count('f:\n#APP\n# 1 "a.c" 1\n\tincq\t%rax\n# 0 "" 2\n#NO_APP\n\tret\n', categories(), "state")
     with pytest.raises(CountError, match="rep stosq"):
         count("f:\n\trep stosq\n", categories(), "state")
 
