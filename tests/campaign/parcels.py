@@ -18,6 +18,13 @@ BATCH = 100  # patterns of one run; late messages of a pattern would reach the n
 MESSAGES = (2, 6, 12, 24)
 SECONDS = 100  # of a batch
 CHECKED_EVERY = 4  # in every fourth batch, the queues are checked after each step
+# Values of the machine: they change which threads and messages are first.
+SCHEDULES = {
+    "latency": (0, 1, 30, 200, 5000),
+    "bytes_per_cycle": (1, 8, 64),
+    "depth": (1, 2, 4, 9),
+    "banks": (1, 4, 64),
+}
 
 
 def broken(
@@ -50,10 +57,12 @@ def main() -> None:
     for number in attack.numbers():
         choice = attack.random(number)
         made = [patterns.make(choice.getrandbits(62), 1 + i % RANKS, MESSAGES[i % len(MESSAGES)]) for i in range(BATCH)]
+        schedule = {name: choice.choice(values) for name, values in SCHEDULES.items()}
         for machine in machines:
+            machine.settings.update(schedule)
             checks = number % CHECKED_EVERY == 0
             for sentence in broken(machine, program, made, scene.folder / "patterns.txt", checks):
-                attack.find(f"{machine.engine.name}: {sentence}", number=number)
+                attack.find(f"{machine.engine.name}, {schedule}: {sentence}", number=number)
         done += BATCH
     print(f"{done} patterns on each of {len(machines)} engines")
     scene.close()
