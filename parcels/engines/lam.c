@@ -6,8 +6,7 @@
 /// in a table by hash of sender and context. A send with no other request active takes a short way without the list.
 ///
 /// Long messages: envelope, acknowledgement, body. Written for this project; no code of LAM.
-#include "engines/wire.h"
-#include "pim/hooks.h"
+#include "engines/common.h"
 
 typedef enum { LAM_INIT, LAM_STARTED, LAM_WAITS, LAM_DONE } lam_state;
 typedef enum { LAM_EAGER, LAM_LONG, LAM_ACK, LAM_BODY } lam_packet;
@@ -35,7 +34,7 @@ typedef struct lam_message {
   void *data;
 } lam_message;
 
-enum { LAM_BUCKETS = 64, LAM_MESSAGES = 2 * MPI_REQUESTS, LAM_CLASSES = 11, LAM_BUFFER_BYTES = 1 << 26 };
+enum { LAM_BUCKETS = 64, LAM_MESSAGES = 2 * MPI_REQUESTS };
 
 struct lam_process {
   lam_request *first, *last;
@@ -45,41 +44,13 @@ struct lam_process {
   lam_request *free_requests;
   lam_message *free_messages;
   char *fresh_requests, *end_requests, *fresh_messages, *end_messages;
-  void *free_buffers[LAM_CLASSES];
-  char *fresh_buffers, *end_buffers;
+  buffers buffers;
   lam_message *buckets[LAM_BUCKETS];
 };
 
 static inline lam_process *here(void) { return pim_memory(pim_node()); }
 
 static inline unsigned bucket_of(int source, unsigned context) { return ((unsigned)source * 31 + context) % LAM_BUCKETS; }
-
-static inline unsigned class_of(size_t bytes) { return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1); }
-
-PIM_IN(state) static void *new_buffer(lam_process *process, size_t bytes) {
-  const unsigned number = class_of(bytes);
-  void **it = process->free_buffers[number];
-  if (it) {
-    process->free_buffers[number] = *it;
-    return it;
-  }
-  char *made = process->fresh_buffers;
-  process->fresh_buffers += (size_t)64 << number;
-  if (process->fresh_buffers > process->end_buffers) pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
-  return made;
-}
-
-PIM_IN(cleanup) static void free_buffer(lam_process *process, void *buffer, size_t bytes) {
-  const unsigned number = class_of(bytes);
-  *(void **)buffer = process->free_buffers[number];
-  process->free_buffers[number] = buffer;
-}
-
-PIM_IN(copy) static void copy(char *to, const char *from, size_t bytes) {
-  const size_t words = bytes / 8;
-  for (size_t i = 0; i < words; ++i) __builtin_memcpy(to + 8 * i, from + 8 * i, 8);
-  for (size_t i = 8 * words; i < bytes; ++i) to[i] = from[i];
-}
 
 PIM_IN(state)
 static lam_request *build(lam_process *process, const void *data, size_t bytes, int dest, const mpi_envelope *envelope,
@@ -129,17 +100,6 @@ PIM_IN(cleanup) static void retire(lam_process *process, lam_request *it) {
 PIM_IN(cleanup) static void free_request(lam_process *process, lam_request *it) {
   it->next = process->free_requests;
   process->free_requests = it;
-}
-
-PIM_IN(state)
-static void set_head(wire_head *head, lam_packet kind, const mpi_envelope *envelope, size_t bytes, size_t body, void *sender,
-                     void *receiver) {
-  head->kind = kind;
-  head->envelope = *envelope;
-  head->bytes = bytes;
-  head->body = body;
-  head->sender = sender;
-  head->receiver = receiver;
 }
 
 PIM_IN(state) static void complete(lam_process *process, lam_request *it, const mpi_envelope *message, size_t bytes) {
@@ -197,8 +157,8 @@ PIM_IN(state) static void take_message(lam_process *process, lam_request *it, la
   const size_t bytes = message->head.bytes;
   if (message->head.kind == LAM_EAGER) {
     if (bytes) {
-      copy((void *)(uintptr_t)it->data, message->data, bytes < it->bytes ? bytes : it->bytes);
-      free_buffer(process, message->data, bytes);
+      mpi_copy((void *)(uintptr_t)it->data, message->data, bytes < it->bytes ? bytes : it->bytes);
+      free_buffer(&process->buffers, message->data, bytes);
     }
     complete(process, it, &message->head.envelope, bytes);
   } else {
@@ -246,7 +206,7 @@ PIM_IN(state) static void keep_message(lam_process *process, const wire_head *he
   it->number = process->arrivals++;
   it->next = 0;
   if (head->body) {
-    it->data = new_buffer(process, head->body);
+    it->data = new_buffer(&process->buffers, head->body);
     wire_body(it->data, head->body);
   }
   ++process->unexpected;
@@ -357,10 +317,7 @@ PIM_IN(state) int engine_send(const void *data, size_t bytes, int dest, const mp
 }
 
 PIM_IN(cleanup) static int finish(lam_process *process, lam_request *it, MPI_Status *status) {
-  status->MPI_SOURCE = it->envelope.source;
-  status->MPI_TAG = it->envelope.tag;
-  status->MPI_ERROR = it->error;
-  status->bytes = it->bytes;
+  mpi_set_status(status, &it->envelope, it->error, it->bytes);
   free_request(process, it);
   return status->MPI_ERROR;
 }
@@ -439,7 +396,7 @@ PIM_IN(state) void engine_barrier(unsigned context) {
 
 size_t engine_memory_bytes(int nodes) {
   (void)nodes;
-  return sizeof(lam_process) + MPI_REQUESTS * sizeof(lam_request) + LAM_MESSAGES * sizeof(lam_message) + LAM_BUFFER_BYTES;
+  return sizeof(lam_process) + MPI_REQUESTS * sizeof(lam_request) + LAM_MESSAGES * sizeof(lam_message) + BUFFER_BYTES;
 }
 
 void engine_boot(void *memory, int nodes) {
@@ -447,8 +404,8 @@ void engine_boot(void *memory, int nodes) {
   lam_process *it = memory;
   it->fresh_requests = (char *)(it + 1);
   it->end_requests = it->fresh_messages = it->fresh_requests + MPI_REQUESTS * sizeof(lam_request);
-  it->end_messages = it->fresh_buffers = it->fresh_messages + LAM_MESSAGES * sizeof(lam_message);
-  it->end_buffers = it->fresh_buffers + LAM_BUFFER_BYTES;
+  it->end_messages = it->buffers.fresh = it->fresh_messages + LAM_MESSAGES * sizeof(lam_message);
+  it->buffers.end = it->buffers.fresh + BUFFER_BYTES;
 }
 
 const char *engine_check(const void *memory, unsigned *posted, unsigned *unexpected) {

@@ -7,8 +7,7 @@
 /// A blocking send below the rendezvous limit goes straight to its protocol without a request.
 ///
 /// Rendezvous: request to send, clear to send, data. Written for this project; no code of MPICH.
-#include "engines/wire.h"
-#include "pim/hooks.h"
+#include "engines/common.h"
 
 typedef struct mpi_request mpich_request;
 typedef struct mpich_process mpich_process;
@@ -39,7 +38,7 @@ typedef struct mpich_device {
   void (*take[MPICH_KINDS])(mpich_process *, const wire_head *);
 } mpich_device;
 
-enum { MPICH_SHORT_LIMIT = 1024, MPICH_CLASSES = 11, MPICH_BUFFER_BYTES = 1 << 26, MPICH_RECORDS = 3 * MPI_REQUESTS };
+enum { MPICH_SHORT_LIMIT = 1024, MPICH_RECORDS = 3 * MPI_REQUESTS };
 
 struct mpich_process {
   mpich_queue posted, unexpected;
@@ -47,38 +46,10 @@ struct mpich_process {
   mpich_device *first_device;
   mpich_request *free_requests;
   char *fresh_requests, *end_requests;
-  void *free_buffers[MPICH_CLASSES];
-  char *fresh_buffers, *end_buffers;
+  buffers buffers;
 };
 
 static inline mpich_process *here(void) { return pim_memory(pim_node()); }
-
-static inline unsigned class_of(size_t bytes) { return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1); }
-
-PIM_IN(state) static void *new_buffer(mpich_process *process, size_t bytes) {
-  const unsigned number = class_of(bytes);
-  void **it = process->free_buffers[number];
-  if (it) {
-    process->free_buffers[number] = *it;
-    return it;
-  }
-  char *made = process->fresh_buffers;
-  process->fresh_buffers += (size_t)64 << number;
-  if (process->fresh_buffers > process->end_buffers) pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
-  return made;
-}
-
-PIM_IN(cleanup) static void free_buffer(mpich_process *process, void *buffer, size_t bytes) {
-  const unsigned number = class_of(bytes);
-  *(void **)buffer = process->free_buffers[number];
-  process->free_buffers[number] = buffer;
-}
-
-PIM_IN(copy) static void copy(char *to, const char *from, size_t bytes) {
-  const size_t words = bytes / 8;
-  for (size_t i = 0; i < words; ++i) __builtin_memcpy(to + 8 * i, from + 8 * i, 8);
-  for (size_t i = 8 * words; i < bytes; ++i) to[i] = from[i];
-}
 
 PIM_IN(state) static mpich_request *new_request(mpich_process *process, void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   mpich_request *it = process->free_requests;
@@ -145,17 +116,6 @@ PIM_IN(queue) static mpich_request *find_unexpected(mpich_process *process, cons
   return 0;
 }
 
-PIM_IN(state)
-static void set_head(wire_head *head, mpich_kind kind, const mpi_envelope *envelope, size_t bytes, size_t body, void *sender,
-                     void *receiver) {
-  head->kind = kind;
-  head->envelope = *envelope;
-  head->bytes = bytes;
-  head->body = body;
-  head->sender = sender;
-  head->receiver = receiver;
-}
-
 PIM_IN(state) static void complete(mpich_request *it, const mpi_envelope *message, size_t bytes) {
   it->error = bytes > it->bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
   it->envelope = *message;
@@ -196,7 +156,7 @@ PIM_IN(state) static void keep_unexpected(mpich_process *process, const wire_hea
   it->sender = head->sender;
   it->is_asked = head->kind == MPICH_ASK;
   if (head->body) {
-    it->data = new_buffer(process, head->body);
+    it->data = new_buffer(&process->buffers, head->body);
     wire_body(it->data, head->body);
   }
   enqueue(&process->unexpected, it);
@@ -296,8 +256,8 @@ PIM_IN(state) static void receive_unexpected(mpich_process *process, mpich_reque
     clear_to_send(it, &message->envelope, message->sender);
   } else {
     if (message->bytes) {
-      copy(it->data, message->data, message->bytes < it->bytes ? message->bytes : it->bytes);
-      free_buffer(process, message->data, message->bytes);
+      mpi_copy(it->data, message->data, message->bytes < it->bytes ? message->bytes : it->bytes);
+      free_buffer(&process->buffers, message->data, message->bytes);
     }
     complete(it, &message->envelope, message->bytes);
   }
@@ -317,10 +277,7 @@ PIM_IN(state) MPI_Request engine_irecv(void *data, size_t bytes, const mpi_envel
 }
 
 PIM_IN(cleanup) static int finish(mpich_process *process, mpich_request *it, MPI_Status *status) {
-  status->MPI_SOURCE = it->envelope.source;
-  status->MPI_TAG = it->envelope.tag;
-  status->MPI_ERROR = it->error;
-  status->bytes = it->bytes;
+  mpi_set_status(status, &it->envelope, it->error, it->bytes);
   free_request(process, it);
   return status->MPI_ERROR;
 }
@@ -342,10 +299,7 @@ PIM_IN(state) int engine_probe(const mpi_envelope *envelope, int waits, MPI_Stat
     if (!waits && !number) break;
   }
   if (!it) return 0;
-  status->MPI_SOURCE = it->envelope.source;
-  status->MPI_TAG = it->envelope.tag;
-  status->MPI_ERROR = MPI_SUCCESS;
-  status->bytes = it->bytes;
+  mpi_set_status(status, &it->envelope, MPI_SUCCESS, it->bytes);
   return 1;
 }
 
@@ -394,15 +348,15 @@ PIM_IN(state) void engine_barrier(unsigned context) {
 
 size_t engine_memory_bytes(int nodes) {
   (void)nodes;
-  return sizeof(mpich_process) + MPICH_RECORDS * sizeof(mpich_request) + MPICH_BUFFER_BYTES;
+  return sizeof(mpich_process) + MPICH_RECORDS * sizeof(mpich_request) + BUFFER_BYTES;
 }
 
 void engine_boot(void *memory, int nodes) {
   (void)nodes;
   mpich_process *it = memory;
   it->fresh_requests = (char *)(it + 1);
-  it->end_requests = it->fresh_buffers = it->fresh_requests + MPICH_RECORDS * sizeof(mpich_request);
-  it->end_buffers = it->fresh_buffers + MPICH_BUFFER_BYTES;
+  it->end_requests = it->buffers.fresh = it->fresh_requests + MPICH_RECORDS * sizeof(mpich_request);
+  it->buffers.end = it->buffers.fresh + BUFFER_BYTES;
   const mpich_device network = {0,
                                 MPICH_SHORT_LIMIT,
                                 MPI_EAGER_LIMIT,

@@ -22,6 +22,19 @@ static inline int mpi_matches(const mpi_envelope *receive, const mpi_envelope *m
 enum { MPI_EAGER_LIMIT = 65536 };
 /// Most requests of a process at one time.
 enum { MPI_REQUESTS = 4096 };
+/// Buffers for unexpected messages have MPI_SMALLEST_BUFFER times a power of two: 64 B, 128 B, ..., 64 KiB.
+enum { MPI_SMALLEST_BUFFER = 64, MPI_BUFFER_CLASSES = 11 };
+
+static inline unsigned mpi_buffer_class(size_t bytes) {
+  return bytes <= MPI_SMALLEST_BUFFER ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1);
+}
+
+static inline void mpi_set_status(MPI_Status *status, const mpi_envelope *message, int error, size_t bytes) {
+  status->MPI_SOURCE = message->source;
+  status->MPI_TAG = message->tag;
+  status->MPI_ERROR = error;
+  status->bytes = bytes;
+}
 
 /// Returns the memory that a process of `nodes` processes needs, in bytes.
 size_t engine_memory_bytes(int nodes);

@@ -8,6 +8,7 @@
 /// Order: the sends of a process to one node leave in program order (`departures`), and match in that order
 /// (`arrivals`). The receives of a process look and post in program order: each starts in the line for `whole`.
 /// The paper does not say how it keeps this order between threads.
+#include "mpi/copy.h"
 #include "pim/queues.h"
 
 /// The state of a sending thread: its registers.
@@ -33,16 +34,10 @@ typedef struct copy_part {
 
 enum { COPY_THREADS = 4, COPY_SPLIT_BYTES = 512 };
 
-PIM_IN(copy) static void copy_words(char *to, const char *from, size_t bytes) {
-  const size_t words = bytes / 8;
-  for (size_t i = 0; i < words; ++i) __builtin_memcpy(to + 8 * i, from + 8 * i, 8);
-  for (size_t i = 8 * words; i < bytes; ++i) to[i] = from[i];
-}
-
 PIM_IN(copy) static void copy_thread(void *state, void *payload) {
   (void)payload;
   copy_part *part = state;
-  copy_words(part->to, part->from, part->bytes);
+  mpi_copy(part->to, part->from, part->bytes);
   const uintptr_t left = pim_take(part->left) - 1;
   pim_fill(part->left, left);
   if (left == 0) pim_fill(part->done, 0);
@@ -51,7 +46,7 @@ PIM_IN(copy) static void copy_thread(void *state, void *payload) {
 /// Copies with COPY_THREADS threads, one for each stage of the pipeline; short data with the calling thread alone.
 PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
   if (bytes < COPY_SPLIT_BYTES) {
-    copy_words(to, from, bytes);
+    mpi_copy(to, from, bytes);
     return;
   }
   const size_t share = (bytes / COPY_THREADS + 7) / 8 * 8;
@@ -61,7 +56,7 @@ PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
     const copy_part part = {(char *)to + start, (const char *)from + start, i + 1 < COPY_THREADS ? share : rest, &left, &done};
     pim_send(&(pim_parcel){pim_node(), 0, 0, copy_thread, &part, sizeof part, 0, 0});
   }
-  copy_words(to, from, share);
+  mpi_copy(to, from, share);
   pim_read(&done);
 }
 
@@ -222,10 +217,7 @@ PIM_IN(state) MPI_Request engine_irecv(void *data, size_t bytes, const mpi_envel
 PIM_IN(cleanup) int engine_finish(MPI_Request request, int waits, MPI_Status *status) {
   if (!waits && !pim_is_full(&request->done)) return 0;
   pim_read(&request->done);
-  status->MPI_SOURCE = request->envelope.source;
-  status->MPI_TAG = request->envelope.tag;
-  status->MPI_ERROR = request->error;
-  status->bytes = request->bytes;
+  mpi_set_status(status, &request->envelope, request->error, request->bytes);
   pim_free(&here()->requests, request);
   return 1;
 }
@@ -263,13 +255,7 @@ PIM_IN(queue) int engine_probe(const mpi_envelope *envelope, int waits, MPI_Stat
     pim_take(&process->whole);
     pim_clear(&process->news);
     const pim_element *before = pim_find_message(process, envelope);
-    if (before) {
-      const pim_element *it = before->next;
-      status->MPI_SOURCE = it->envelope.source;
-      status->MPI_TAG = it->envelope.tag;
-      status->MPI_ERROR = MPI_SUCCESS;
-      status->bytes = it->bytes;
-    }
+    if (before) mpi_set_status(status, &before->next->envelope, MPI_SUCCESS, before->next->bytes);
     pim_fill(&process->whole, 0);
     if (before) return 1;
     if (!waits) return 0;

@@ -20,23 +20,21 @@ PIM_IN(cleanup) void pim_free(pim_pool *pool, void *it) {
   pim_fill(&pool->list, (uintptr_t)it);
 }
 
-static inline unsigned class_of(size_t bytes) { return bytes <= 64 ? 0 : 58u - (unsigned)__builtin_clzll(bytes - 1); }
-
 PIM_IN(state) void *pim_new_buffer(pim_process *process, size_t bytes) {
-  const unsigned number = class_of(bytes);
+  const unsigned number = mpi_buffer_class(bytes);
   pim_word *list = &process->buffers[number];
   void **first = (void **)pim_take(list);
   pim_fill(list, first ? (uintptr_t)*first : 0);
   if (first) return first;
   char *made = (char *)pim_take(&process->fresh);
-  char *end = made + ((size_t)64 << number);
+  char *end = made + ((size_t)MPI_SMALLEST_BUFFER << number);
   const int is_left = end <= process->buffers_end;
   pim_fill(&process->fresh, (uintptr_t)(is_left ? end : made));
   return is_left ? made : 0;
 }
 
 PIM_IN(cleanup) void pim_free_buffer(pim_process *process, void *buffer, size_t bytes) {
-  pim_word *list = &process->buffers[class_of(bytes)];
+  pim_word *list = &process->buffers[mpi_buffer_class(bytes)];
   *(uintptr_t *)buffer = pim_take(list);
   pim_fill(list, (uintptr_t)buffer);
 }

@@ -47,7 +47,7 @@ typedef struct pim_pool {
   char *end;
 } pim_pool;
 
-enum { PIM_ELEMENTS = 2 * MPI_REQUESTS, PIM_BUFFER_CLASSES = 11, PIM_ROUNDS = 31 };
+enum { PIM_ELEMENTS = 2 * MPI_REQUESTS, PIM_ROUNDS = 31 };
 enum { PIM_BUFFER_BYTES = 1 << 22 };  ///< of all buffers for unexpected messages of a process
 
 typedef struct pim_process {
@@ -57,7 +57,7 @@ typedef struct pim_process {
   pim_queue unexpected;
   pim_pool elements;
   pim_pool requests;
-  pim_word buffers[PIM_BUFFER_CLASSES];  ///< free buffers of 64 B, 128 B, ..., 64 KiB
+  pim_word buffers[MPI_BUFFER_CLASSES];  ///< free buffers of 64 B, 128 B, ..., 64 KiB
   pim_word fresh;                        ///< the first byte of buffer memory that was never used
   char *buffers_end;
   unsigned barriers;
