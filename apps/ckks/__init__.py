@@ -311,8 +311,8 @@ class Ckks(Application):
         """Return the decomposition of `limbs` limbs on a shape."""
         if shape[-1] != 1:
             raise ArgumentError(
-                f"shape {format_shape(shape)} has {shape[-1]} slices; a PE needs all limbs of its coefficients, so the "
-                "last axis must be 1"
+                f"shape {format_shape(tuple(shape))} has {shape[-1]} slices; a PE needs all limbs of its coefficients, "
+                "so the last axis must be 1"
             )
         return Decomposition(self.parameters.size, self.steps, tuple(shape), limbs, self.radix)
 

@@ -150,7 +150,8 @@ class Scheme:
         values = np.concatenate([message, np.conj(message[::-1])])
         turn = np.exp(-1j * np.pi * np.arange(size) / size)
         coefficients = (np.fft.fft(values) / size * turn).real
-        return np.rint(coefficients * 2.0**self.parameters.scale_bits).astype(np.int64)
+        encoded: Array = np.rint(coefficients * 2.0**self.parameters.scale_bits).astype(np.int64)
+        return encoded
 
     def decode(self, coefficients: Array, scale: float) -> Array:
         """Return the message of coefficients, which are floating-point numbers."""

@@ -49,8 +49,9 @@ def seconds_of(size: int, ratio: float, mask: str, machine: Machine) -> dict[str
     results = size // members
     if ratio == 0:
         return dict.fromkeys((BASE, REDUCE, "tile", LINKS, FED), gather(results, BASE))
+    techniques: tuple[Any, ...] = (BASE, "tile")
     slow, fast = (
-        predict("reduce", SHAPE, mask, bytes=partial, machine=machine, technique=it).seconds for it in (BASE, "tile")
+        predict("reduce", SHAPE, mask, bytes=partial, machine=machine, technique=it).seconds for it in techniques
     )
     free, fed = (
         predict_links("reduce_scatter", SHAPE, mask, bytes=partial, machine=machine, is_fed_by_pes=it).seconds

@@ -331,7 +331,8 @@ class Ntt(Application):
         done = [_apps.ntt_forward(values, self.tables.forward) for values in self.operands]
         if self.operation == "forward":
             return done[0]
-        return _apps.ntt_inverse(_apps.ntt_multiply(*done, self.tables.moduli), self.tables.inverse, self.tables.scales)
+        product = _apps.ntt_multiply(done[0], done[1], self.tables.moduli)
+        return _apps.ntt_inverse(product, self.tables.inverse, self.tables.scales)
 
 
 def placed(

@@ -262,7 +262,10 @@ def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
             assert select.select([terminal], [], [], 300)[0], message
             message += os.read(terminal, 1000)
 
-    with subprocess.Popen(program, stderr=other, start_new_session=True) as process:
+    def receive_sigint() -> None:  # a shell that runs the tests in the background lets them ignore SIGINT
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(program, stderr=other, start_new_session=True, preexec_fn=receive_sigint) as process:
         read_until(b"still running")
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
         assert process.wait(timeout=600) == 130

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm._core import CHIPS_PER_RANK, PES_PER_RANK
-from pidcomm.arguments import Array, as_integer, as_shape
+from pidcomm.arguments import Array, as_flag, as_integer, as_shape
 from pidcomm.errors import ArgumentError
 from pidcomm.model.machines import LINK_LEVELS, Link, Machine, load_machine
 from pidcomm.model.prediction import SOURCE, predict
@@ -207,7 +207,7 @@ def predict_links(
         raise ArgumentError(f"machine {on.name} has no links between PEs; add the sections [links.LEVEL] to its file")
     # Checks the request.
     predict(collective, shape, mask, bytes=bytes, dtype=dtype, op=op, machine=on, technique="tile")
-    size, spread = as_integer("bytes", bytes), spread_of(shape, mask)
+    size, spread, is_fed = as_integer("bytes", bytes), spread_of(shape, mask), as_flag("is_fed_by_pes", is_fed_by_pes)
     host = 0.0
     if end := ENDS.get(collective):
         # A reduction to the host ends with a gather of blocks of whole words; a broadcast begins with their scatter.
@@ -224,7 +224,7 @@ def predict_links(
             for level, most in busy.items():
                 sent[level] += most
             times = {level: 1e-9 * most / on.links[level].gb_s for level, most in busy.items()}
-            if is_fed_by_pes:
+            if is_fed:
                 most = float(stage.loads["bank"].max())
                 times["bank"] = max(times["bank"], _pe_seconds(on, most, is_reduced))
             slowest = max(times, key=lambda level: times[level])

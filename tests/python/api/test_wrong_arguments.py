@@ -137,6 +137,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "compare": (model.compare, {**ON_SHAPE, "machine": "isca24", "technique": "tile"}),
     "influences": (model.influences, {**ON_SHAPE, "machine": "isca24"}),
     "predict_hosts": (model.predict_hosts, {**ON_SHAPE, "hosts": 2, "machine": "isca24"}),
+    "predict_links": (
+        model.predict_links,
+        {**ON_SHAPE, "machine": "upmem-2560+links", "is_fed_by_pes": True},
+    ),
     "advise": (
         model.advise,
         {"collective": "allreduce", "pes": 8, "group": 4, "bytes": 64, "dtype": "int32", "op": "sum", "top": 1}
